@@ -1,0 +1,1 @@
+//! Talks to callers: TLS, accept loop, admission table and handler, admin port.
