@@ -4,4 +4,8 @@
 //!
 //! `api` → `model` → {`rules`, `mutate`, `plan`} → {`cluster`, `server`} → `cli`
 
+pub mod api;
+pub mod model;
+pub mod mutate;
+pub mod rules;
 pub mod server;

@@ -1,0 +1,163 @@
+//! A coordination as it is written: the entry shared by `RoleBasedGroup` and `RoleCoordination`, in every spelling of the
+//! designs it comes from (KEP-30, KEP-32, KEP-75).
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{IntOrString, null_default};
+
+/// An entry of `spec.coordination`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Coordination {
+    /// Name of the coordination, a DNS-1123 label. May be missing only where nothing is named after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// RollingUpdate or AffinityScheduling; must match the strategy (KEP-30).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#type: Option<String>,
+    /// Roles constrained by this coordination; defaults to the keys of the size map.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Vec<String>>,
+    /// How the roles are coordinated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
+}
+
+/// How roles are coordinated: at most one strategy that makes batches, and at most one rolling update.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Strategy {
+    /// Rollouts in lockstep (KEP-30).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rolling_update: Option<RollingUpdate>,
+    /// Batches that share a topology domain (KEP-30).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity_scheduling: Option<AffinityScheduling>,
+    /// Segments (KEP-32).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment_placement: Option<SegmentPlacement>,
+    /// Deployment in steps, with topology (KEP-75).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rolling_deploy: Option<RollingDeploy>,
+    /// KEP-75 also writes this beside `rollingDeploy` instead of in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deploy_topology_constraint: Option<DeployTopologyConstraint>,
+    /// KEP-30's flat form: the fields of `rollingUpdate` directly under `strategy`.
+    #[serde(flatten)]
+    pub flat: RollingUpdate,
+}
+
+/// Bounds of a coordinated rollout (KEP-30).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RollingUpdate {
+    /// Largest difference of the updated shares of two roles, a percentage; 100 % by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_skew: Option<IntOrString>,
+    /// Replicas that may be unavailable in each role, a number or a percentage; 1 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_unavailable: Option<IntOrString>,
+    /// The same, as KEP-30 spells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_unavailable_ratio: Option<IntOrString>,
+    /// Share of each role that stays old, a percentage; 0 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<IntOrString>,
+}
+
+impl RollingUpdate {
+    /// True when no field is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Batches of pods that share a topology domain (KEP-30).
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AffinityScheduling {
+    /// Node label that names the domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology_key: Option<String>,
+    /// Replicas of each role in one batch.
+    #[serde(deserialize_with = "null_default")]
+    pub ratios: BTreeMap<String, i64>,
+    /// Sequential (default) or Parallel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_mode: Option<String>,
+}
+
+/// Segments: batches of a fixed number of replicas of each role (KEP-32).
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SegmentPlacement {
+    /// Replicas of each role in one segment.
+    #[serde(deserialize_with = "null_default")]
+    pub segment_size: BTreeMap<String, i64>,
+    /// OrderedReady (default), Ordered or Parallel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progression: Option<String>,
+    /// Where the pods of a segment go (KEP-32, future enhancements).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology_affinity: Option<TopologyAffinity>,
+}
+
+/// Where the pods of a segment go (KEP-32, future enhancements).
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TopologyAffinity {
+    /// Node label that names the domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology_key: Option<String>,
+    /// PreferSegmentAffinity (default), RequireSegmentAffinity or BestEffort.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<String>,
+    /// Prefer another domain for each segment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread_segments: Option<bool>,
+}
+
+/// Deployment in steps (KEP-75). The roles stand under `roleDeployStep`, or, as in KEP-75's example, directly here.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct RollingDeploy {
+    /// Replicas of each role in one step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role_deploy_step: Option<BTreeMap<String, i64>>,
+    /// Topology of one step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deploy_topology_constraint: Option<DeployTopologyConstraint>,
+    /// Roles that stand directly under `rollingDeploy`.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub direct: BTreeMap<String, Value>,
+}
+
+/// Topology of one deploy step (KEP-75).
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeployTopologyConstraint {
+    /// Name of the ClusterTopology, `rbg-cluster-topology` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_topology_name: Option<String>,
+    /// Layer of that topology that one step must share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology_layer_name: Option<String>,
+    /// hard (default) or soft.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraint_mode: Option<String>,
+    /// The gang of one step; the string `nil` is no policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub pod_group_policy: Option<Value>,
+}
+
+/// Schema of a field that may hold anything.
+pub(crate) fn any(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
+}

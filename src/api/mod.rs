@@ -1,0 +1,29 @@
+//! Other people's objects and our own, as they arrive: only the fields that are read, no logic.
+//!
+//! Every optional field may be absent or `null`; unknown fields are ignored.
+
+pub mod coordination;
+pub mod int_or_string;
+pub mod meta;
+pub mod pod;
+pub mod rbg;
+pub mod review;
+pub mod status;
+pub mod workload;
+
+pub use coordination::Coordination;
+pub use int_or_string::IntOrString;
+pub use meta::{Meta, Object, ObjectKind};
+pub use pod::Pod;
+pub use rbg::RoleBasedGroup;
+
+use serde::{Deserialize, Deserializer};
+
+/// Reads `null` as the default, as the API server does: a field that is there but empty is a field that is not there.
+pub(crate) fn null_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}

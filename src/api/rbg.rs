@@ -1,0 +1,85 @@
+//! RoleBasedGroup in the shape of KEP-30, KEP-32 and KEP-75.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::coordination::any;
+use super::status::GroupStatus;
+use super::{Coordination, Meta, Object, ObjectKind, null_default};
+
+/// `workloads.x-k8s.io/v1alpha1 RoleBasedGroup`.
+pub const ROLE_BASED_GROUP: ObjectKind = ObjectKind {
+    group: "workloads.x-k8s.io",
+    version: "v1alpha1",
+    kind: "RoleBasedGroup",
+    plural: "rolebasedgroups",
+    namespaced: true,
+};
+
+/// The same kind under the API group of KEP-32's examples.
+pub const ROLE_BASED_GROUP_INSTAI: ObjectKind = ObjectKind { group: "workloads.instai.io", ..ROLE_BASED_GROUP };
+
+/// A group of roles.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RoleBasedGroup {
+    /// Metadata.
+    pub metadata: Meta,
+    /// Spec.
+    #[serde(deserialize_with = "null_default")]
+    pub spec: RoleBasedGroupSpec,
+    /// Status.
+    #[serde(deserialize_with = "null_default")]
+    pub status: GroupStatus,
+}
+
+/// Roles and how they are coordinated.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct RoleBasedGroupSpec {
+    /// Roles of the group.
+    #[serde(deserialize_with = "null_default")]
+    pub roles: Vec<Role>,
+    /// Coordinations between roles (KEP-30).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordination: Option<Vec<Coordination>>,
+    /// KEP-32's spelling of `coordination`; only one of the two may be set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordination_requirements: Option<Vec<Coordination>>,
+    /// A gang over the whole group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub pod_group_policy: Option<Value>,
+}
+
+/// A role: prefill, decode, router.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct Role {
+    /// Name, unique in the group, a DNS-1123 label.
+    #[serde(deserialize_with = "null_default")]
+    pub name: String,
+    /// Desired replicas, 1 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i64>,
+    /// Roles that must be ready before this one's pods are made.
+    #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<String>,
+    /// The role's own update strategy (v1alpha1); not allowed in a rollingUpdate coordination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub update_strategy: Option<Value>,
+    /// The same as v1alpha2 spells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub rollout_strategy: Option<Value>,
+}
+
+impl Object for RoleBasedGroup {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}

@@ -1,0 +1,177 @@
+//! `admission.k8s.io/v1 AdmissionReview`: read without copying, answered in the version that asked.
+//!
+//! kube-core's own type writes a patch as a list of numbers and loses the uid of a refused request, hence these.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// A review as the API server sends it. Borrowed from the request's body.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Review<'a> {
+    /// `admission.k8s.io/v1` or `v1beta1`.
+    #[serde(borrow)]
+    pub api_version: Cow<'a, str>,
+    /// `AdmissionReview`.
+    #[serde(borrow)]
+    pub kind: Cow<'a, str>,
+    /// What is asked.
+    #[serde(borrow, default)]
+    pub request: Option<Request<'a>>,
+}
+
+/// What is asked.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request<'a> {
+    /// Must be in the answer. Another one in each call, even for the same object.
+    #[serde(borrow)]
+    pub uid: Cow<'a, str>,
+    /// What `object` is, after conversion to the version of the webhook's rule.
+    #[serde(borrow)]
+    pub kind: Kind<'a>,
+    /// Resource of the webhook's rule.
+    #[serde(borrow)]
+    pub resource: Resource<'a>,
+    /// `scale`, `status`, … or absent.
+    #[serde(borrow, default)]
+    pub sub_resource: Option<Cow<'a, str>>,
+    /// Absent for `generateName` and for deletes of a collection.
+    #[serde(borrow, default)]
+    pub name: Option<Cow<'a, str>>,
+    /// Absent for cluster-scoped objects.
+    #[serde(borrow, default)]
+    pub namespace: Option<Cow<'a, str>>,
+    /// CREATE, UPDATE, DELETE, CONNECT.
+    #[serde(borrow)]
+    pub operation: Cow<'a, str>,
+    /// Who asks.
+    #[serde(borrow, default)]
+    pub user_info: UserInfo<'a>,
+    /// The object; absent or `null` on DELETE.
+    #[serde(borrow, default)]
+    pub object: Option<&'a RawValue>,
+    /// The object before; absent or `null` on CREATE.
+    #[serde(borrow, default)]
+    pub old_object: Option<&'a RawValue>,
+    /// True when nothing will be stored.
+    #[serde(default)]
+    pub dry_run: Option<bool>,
+}
+
+/// Group, version and kind.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Kind<'a> {
+    /// API group, `""` for the core group.
+    #[serde(borrow)]
+    pub group: Cow<'a, str>,
+    /// Version.
+    #[serde(borrow)]
+    pub version: Cow<'a, str>,
+    /// Kind.
+    #[serde(borrow)]
+    pub kind: Cow<'a, str>,
+}
+
+/// Group, version and resource.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Resource<'a> {
+    /// API group, `""` for the core group.
+    #[serde(borrow)]
+    pub group: Cow<'a, str>,
+    /// Version.
+    #[serde(borrow)]
+    pub version: Cow<'a, str>,
+    /// Plural name.
+    #[serde(borrow)]
+    pub resource: Cow<'a, str>,
+}
+
+/// Who asks.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct UserInfo<'a> {
+    /// User name, `system:serviceaccount:<namespace>:<name>` for service accounts.
+    #[serde(borrow)]
+    pub username: Cow<'a, str>,
+}
+
+/// The answer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewAnswer<'a> {
+    /// The version that asked.
+    pub api_version: &'a str,
+    /// `AdmissionReview`.
+    pub kind: &'static str,
+    /// The verdict.
+    pub response: Response<'a>,
+}
+
+/// The verdict.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response<'a> {
+    /// The request's.
+    pub uid: &'a str,
+    /// False refuses the request.
+    pub allowed: bool,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    /// JSON Patch in base64; together with `patch_type` or not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+    /// `JSONPatch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch_type: Option<&'static str>,
+    /// Shown to the user by kubectl.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// `metav1.Status`, as far as a refusal needs it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Status {
+    /// `Failure`.
+    pub status: &'static str,
+    /// All reasons in one text.
+    pub message: String,
+    /// `Invalid`, `Forbidden`, …
+    pub reason: &'static str,
+    /// HTTP code.
+    pub code: u16,
+    /// Reasons one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<StatusDetails>,
+}
+
+/// `metav1.StatusDetails`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct StatusDetails {
+    /// Name of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Group of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Kind of the object.
+    pub kind: String,
+    /// One for each violation.
+    pub causes: Vec<StatusCause>,
+}
+
+/// `metav1.StatusCause`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct StatusCause {
+    /// Kind of violation, `FieldValueInvalid`.
+    pub reason: &'static str,
+    /// Text without the path.
+    pub message: String,
+    /// Path of the field.
+    pub field: String,
+}

@@ -1,0 +1,169 @@
+//! What makes batches: segments, deploy steps and affinity batches, in one shape.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::FieldPath;
+use crate::api;
+
+/// The strategy that makes the batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BatchKind {
+    /// KEP-32.
+    SegmentPlacement,
+    /// KEP-75.
+    RollingDeploy,
+    /// KEP-30.
+    AffinityScheduling,
+}
+
+impl BatchKind {
+    /// The strategy's field.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SegmentPlacement => "segmentPlacement",
+            Self::RollingDeploy => "rollingDeploy",
+            Self::AffinityScheduling => "affinityScheduling",
+        }
+    }
+}
+
+/// What must hold of the earlier batches before the next is released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Progression {
+    /// Every replica of the earlier batches is ready.
+    OrderedReady,
+    /// The earlier batches are released.
+    Ordered,
+    /// Nothing.
+    Parallel,
+    /// Every replica of the earlier batches is scheduled.
+    Scheduled,
+}
+
+impl Progression {
+    /// As the designs spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OrderedReady => "OrderedReady",
+            Self::Ordered => "Ordered",
+            Self::Parallel => "Parallel",
+            Self::Scheduled => "Scheduled",
+        }
+    }
+}
+
+impl fmt::Display for Progression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Spellings of `segmentPlacement.progression`; the first is the default.
+pub const SEGMENT_PROGRESSIONS: &[(&str, Progression)] = &[
+    ("OrderedReady", Progression::OrderedReady),
+    ("Ordered", Progression::Ordered),
+    ("Parallel", Progression::Parallel),
+];
+
+/// Spellings of `affinityScheduling.batchMode`; the first is the default.
+pub const BATCH_MODES: &[(&str, Progression)] =
+    &[("Sequential", Progression::OrderedReady), ("Parallel", Progression::Parallel)];
+
+/// A word that was read against a list of spellings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// A known spelling, or the default.
+    Known(Progression),
+    /// Something else.
+    Unknown(String),
+}
+
+/// How one coordination makes batches of its roles.
+#[derive(Clone, Debug)]
+pub struct Batching {
+    /// The strategy.
+    pub kind: BatchKind,
+    /// Path of the strategy.
+    pub at: FieldPath,
+    /// Replicas of each role in one batch, as written: values below 1 are violations, never divisors.
+    pub sizes: BTreeMap<String, i64>,
+    /// Path of the size map.
+    pub sizes_at: FieldPath,
+    /// What must hold before the next batch.
+    pub progression: Choice,
+    /// Path of the progression.
+    pub progression_at: FieldPath,
+}
+
+impl Batching {
+    /// Replicas of the role in one batch; `None` for a role without batches, or a stored size below 1.
+    pub fn size(&self, role: &str) -> Option<u32> {
+        self.sizes.get(role).and_then(|size| u32::try_from(*size).ok()).filter(|size| *size > 0)
+    }
+
+    /// The progression; an unknown word reads as the strictest.
+    pub fn progression(&self) -> Progression {
+        match self.progression {
+            Choice::Known(progression) => progression,
+            Choice::Unknown(_) => Progression::OrderedReady,
+        }
+    }
+
+    /// The strategies of an entry that make batches, in the order of `BatchKind`: a valid entry has at most one.
+    pub(super) fn parse_all(strategy: &api::coordination::Strategy, at: &FieldPath) -> Vec<Self> {
+        let segments = strategy.segment_placement.as_ref().map(|s| Self::segments(s, at.child("segmentPlacement")));
+        let steps = strategy.rolling_deploy.as_ref().map(|s| Self::steps(s, at.child("rollingDeploy")));
+        let affine = strategy.affinity_scheduling.as_ref().map(|s| Self::affine(s, at.child("affinityScheduling")));
+        [segments, steps, affine].into_iter().flatten().collect()
+    }
+
+    fn segments(segments: &api::coordination::SegmentPlacement, at: FieldPath) -> Self {
+        Self {
+            kind: BatchKind::SegmentPlacement,
+            sizes: segments.segment_size.clone(),
+            sizes_at: at.child("segmentSize"),
+            progression: choose(segments.progression.as_deref(), SEGMENT_PROGRESSIONS, Progression::OrderedReady),
+            progression_at: at.child("progression"),
+            at,
+        }
+    }
+
+    /// KEP-75 writes the roles under `roleDeployStep` in its types and directly under `rollingDeploy` in its example.
+    fn steps(deploy: &api::coordination::RollingDeploy, at: FieldPath) -> Self {
+        let (sizes, sizes_at) = match &deploy.role_deploy_step {
+            Some(step) => (step.clone(), at.child("roleDeployStep")),
+            None => {
+                let direct = deploy.direct.iter();
+                (direct.filter_map(|(role, size)| Some((role.clone(), size.as_i64()?))).collect(), at.clone())
+            }
+        };
+        Self {
+            kind: BatchKind::RollingDeploy,
+            sizes,
+            sizes_at,
+            progression: Choice::Known(Progression::Scheduled),
+            progression_at: at.clone(),
+            at,
+        }
+    }
+
+    fn affine(affinity: &api::coordination::AffinityScheduling, at: FieldPath) -> Self {
+        Self {
+            kind: BatchKind::AffinityScheduling,
+            sizes: affinity.ratios.clone(),
+            sizes_at: at.child("ratios"),
+            progression: choose(affinity.batch_mode.as_deref(), BATCH_MODES, Progression::OrderedReady),
+            progression_at: at.child("batchMode"),
+            at,
+        }
+    }
+}
+
+fn choose(word: Option<&str>, spellings: &[(&str, Progression)], default: Progression) -> Choice {
+    let Some(word) = word else { return Choice::Known(default) };
+    match spellings.iter().find(|(spelling, _)| *spelling == word) {
+        Some((_, progression)) => Choice::Known(*progression),
+        None => Choice::Unknown(word.to_owned()),
+    }
+}

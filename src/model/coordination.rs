@@ -1,0 +1,62 @@
+//! A coordination, free of spelling, with the path of each field for messages.
+
+use std::collections::BTreeSet;
+
+use super::{Batching, FieldPath};
+use crate::api;
+
+/// A coordination between roles.
+#[derive(Clone, Debug)]
+pub struct Coordination {
+    /// Position in the list.
+    pub index: usize,
+    /// Path of the entry.
+    pub at: FieldPath,
+    /// Name as written.
+    pub name: Option<String>,
+    /// `roles` as written.
+    pub roles: Option<Vec<String>>,
+    /// `type` as written.
+    pub kind: Option<String>,
+    /// Strategies that make batches: at most one in a valid entry; the first one counts.
+    pub batchings: Vec<Batching>,
+    /// The rolling update, with its path; KEP-30's flat form included.
+    pub rolling_update: Option<(api::coordination::RollingUpdate, FieldPath)>,
+}
+
+impl Coordination {
+    /// Parses an entry found at `at`.
+    pub fn parse(index: usize, entry: &api::Coordination, at: FieldPath) -> Self {
+        let strategy_at = at.child("strategy");
+        let strategy = entry.strategy.as_ref();
+        let nested = strategy.and_then(|s| s.rolling_update.clone()).map(|r| (r, strategy_at.child("rollingUpdate")));
+        let flat =
+            strategy.map(|s| s.flat.clone()).filter(|flat| !flat.is_empty()).map(|flat| (flat, strategy_at.clone()));
+        Self {
+            index,
+            name: entry.name.clone(),
+            roles: entry.roles.clone(),
+            kind: entry.r#type.clone(),
+            batchings: strategy.map(|s| Batching::parse_all(s, &strategy_at)).unwrap_or_default(),
+            rolling_update: nested.or(flat),
+            at,
+        }
+    }
+
+    /// How it makes batches, if it does.
+    pub fn batching(&self) -> Option<&Batching> {
+        self.batchings.first()
+    }
+
+    /// Its name, or `coordination-<index>`: what status and messages call it.
+    pub fn display_name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("coordination-{}", self.index))
+    }
+
+    /// Every role it speaks of, sorted: `roles`, else the keys of the size maps.
+    pub fn role_names(&self) -> BTreeSet<&str> {
+        let listed = self.roles.iter().flatten().map(String::as_str);
+        let sized = self.batchings.iter().flat_map(|batching| batching.sizes.keys().map(String::as_str));
+        listed.chain(sized).collect()
+    }
+}

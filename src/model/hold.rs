@@ -1,0 +1,62 @@
+//! Why pods are held: one list for condition, Event, metric and every command.
+
+use std::fmt;
+
+/// Why a batch is held. The order is the order of precedence when several apply: what a person has to act on comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HoldReason {
+    /// The group that the pods name does not exist.
+    GroupMissing,
+    /// The stored group breaks a rule.
+    InvalidCoordination,
+    /// The workload made more replicas than the group declares.
+    BeyondDesired,
+    /// Another coordination that shares a role waits.
+    BlockedByCoordination,
+    /// An earlier segment has replicas that are missing or not ready.
+    PreviousSegmentNotReady,
+    /// An earlier deploy step has replicas that are missing or not scheduled.
+    PreviousStepNotScheduled,
+    /// Pods of the batch do not exist yet.
+    IncompleteBatch,
+    /// Nothing is decided before the first full view of the cluster.
+    CachesNotSynced,
+    /// The API server refused the release.
+    PatchFailed,
+}
+
+impl HoldReason {
+    /// Every reason, in order of precedence.
+    pub const ALL: &[Self] = &[
+        Self::GroupMissing,
+        Self::InvalidCoordination,
+        Self::BeyondDesired,
+        Self::BlockedByCoordination,
+        Self::PreviousSegmentNotReady,
+        Self::PreviousStepNotScheduled,
+        Self::IncompleteBatch,
+        Self::CachesNotSynced,
+        Self::PatchFailed,
+    ];
+
+    /// One word, stable: reason of conditions and Events, label of metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::GroupMissing => "GroupMissing",
+            Self::InvalidCoordination => "InvalidCoordination",
+            Self::BeyondDesired => "BeyondDesired",
+            Self::BlockedByCoordination => "BlockedByCoordination",
+            Self::PreviousSegmentNotReady => "PreviousSegmentNotReady",
+            Self::PreviousStepNotScheduled => "PreviousStepNotScheduled",
+            Self::IncompleteBatch => "IncompleteBatch",
+            Self::CachesNotSynced => "CachesNotSynced",
+            Self::PatchFailed => "PatchFailed",
+        }
+    }
+}
+
+impl fmt::Display for HoldReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,16 @@
+//! Our words: group, role, replica, ordinal, batch, coordination. Parsed from `api`, free of spelling.
+
+pub mod batching;
+pub mod coordination;
+pub mod group;
+pub mod hold;
+pub mod identity;
+pub mod names;
+pub mod path;
+
+pub use batching::{BatchKind, Batching, Progression};
+pub use coordination::Coordination;
+pub use group::{Group, GroupKey, Role};
+pub use hold::HoldReason;
+pub use identity::{OrdinalStarts, PodIdentity, identify};
+pub use path::FieldPath;

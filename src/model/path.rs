@@ -1,0 +1,85 @@
+//! Paths of fields, written as in YAML: `spec.coordination[0].strategy.segmentPlacement.segmentSize[prefill]`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Path of a field. Sorts by structure, so that entry 10 comes after entry 2.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldPath(Vec<Step>);
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Step {
+    Child(Cow<'static, str>),
+    Index(usize),
+    Key(String),
+}
+
+impl FieldPath {
+    /// The path of a top-level field.
+    pub fn new(name: &'static str) -> Self {
+        Self(vec![Step::Child(Cow::Borrowed(name))])
+    }
+
+    /// A field of this object.
+    #[must_use]
+    pub fn child(&self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.with(Step::Child(name.into()))
+    }
+
+    /// An entry of this list.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        self.with(Step::Index(index))
+    }
+
+    /// An entry of this map.
+    #[must_use]
+    pub fn key(&self, key: impl Into<String>) -> Self {
+        self.with(Step::Key(key.into()))
+    }
+
+    fn with(&self, step: Step) -> Self {
+        let mut steps = self.0.clone();
+        steps.push(step);
+        Self(steps)
+    }
+
+    /// The steps as (is a list index, text): what a reader of source positions needs to walk a document.
+    pub fn steps(&self) -> impl Iterator<Item = (bool, Cow<'_, str>)> {
+        self.0.iter().map(|step| match step {
+            Step::Child(name) => (false, Cow::Borrowed(name.as_ref())),
+            Step::Key(key) => (false, Cow::Borrowed(key.as_str())),
+            Step::Index(index) => (true, Cow::Owned(index.to_string())),
+        })
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Child(name) if position == 0 => f.write_str(name)?,
+                Step::Child(name) => write!(f, ".{name}")?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+                Step::Key(key) => write!(f, "[{key}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_reads_as_in_yaml_and_sorts_by_number() {
+        let list = FieldPath::new("spec").child("coordination");
+        let (two, ten) = (list.index(2).child("name"), list.index(10));
+        assert_eq!(
+            list.index(0).child("segmentSize").key("prefill").to_string(),
+            "spec.coordination[0].segmentSize[prefill]"
+        );
+        assert!(two < ten);
+    }
+}

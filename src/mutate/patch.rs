@@ -1,0 +1,92 @@
+//! JSON Patch, built by hand and minimal.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// A JSON Patch (RFC 6902) of `add` operations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Patch(Vec<Add>);
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Add {
+    op: &'static str,
+    path: String,
+    value: Value,
+}
+
+impl Patch {
+    /// True when nothing is to be changed.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sets the value at a path; `-` at the end of a list's path appends.
+    pub fn add(&mut self, path: impl Into<String>, value: impl Into<Value>) {
+        self.0.push(Add { op: "add", path: path.into(), value: value.into() });
+    }
+
+    /// Sets entries of a map of strings. Entries that have the value already are left out; a map that is absent, `null`
+    /// or empty is added whole, since `add` needs its parent.
+    pub fn set_entries(&mut self, map_path: &str, present: &BTreeMap<String, String>, wanted: Vec<(&str, String)>) {
+        if present.is_empty() {
+            let map: serde_json::Map<_, _> =
+                wanted.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
+            if !map.is_empty() {
+                self.add(map_path, map);
+            }
+            return;
+        }
+        for (key, value) in wanted {
+            if present.get(key) != Some(&value) {
+                self.add(format!("{map_path}/{}", escaped(key)), value);
+            }
+        }
+    }
+
+    /// The patch as JSON text.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// A key as a step of a JSON pointer (RFC 6901).
+pub fn escaped(key: &str) -> String {
+    let mut step = String::with_capacity(key.len() + 2);
+    for letter in key.chars() {
+        match letter {
+            '~' => step.push_str("~0"),
+            '/' => step.push_str("~1"),
+            other => _ = step.write_char(other),
+        }
+    }
+    step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_escaped_for_pointers() {
+        assert_eq!(escaped("a/b~c"), "a~1b~0c");
+    }
+
+    #[test]
+    fn an_empty_map_is_added_whole_and_equal_entries_are_left_out() {
+        let mut patch = Patch::default();
+        patch.set_entries("/metadata/labels", &BTreeMap::new(), vec![("x/y", "1".to_owned())]);
+        patch.set_entries(
+            "/metadata/labels",
+            &BTreeMap::from([("x/y".to_owned(), "1".to_owned())]),
+            vec![("x/y", "1".to_owned()), ("x/z", "2".to_owned())],
+        );
+        assert_eq!(
+            patch.to_json(),
+            r#"[{"op":"add","path":"/metadata/labels","value":{"x/y":"1"}},{"op":"add","path":"/metadata/labels/x~1z","value":"2"}]"#
+        );
+    }
+}

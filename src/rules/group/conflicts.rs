@@ -1,0 +1,52 @@
+//! Rules between coordinations: what two of them say about one role must agree (KEP-32, Conflict Detection).
+
+use std::collections::BTreeMap;
+
+use crate::model::batching::Choice;
+use crate::model::{Batching, FieldPath, Group};
+use crate::rules::violation::quoted;
+use crate::rules::{Cause, Report, World};
+
+/// Coordinations that batch the same role, of whatever kind, agree on its size.
+pub(super) fn sizes_agree(group: &Group, _: &World, report: &mut Report) {
+    let positive = |batching: &Batching, role: &str| batching.sizes.get(role).copied().filter(|size| *size > 0);
+    disagreements(group, positive, |role, batching, size, first| {
+        let detail = format!(
+            "segment size conflict for role {role:?}: coordination has segment size {size}, but another coordination has {first}"
+        );
+        report.error(role, batching.sizes_at.key(role), Cause::Invalid, Some(size.to_string()), detail);
+    });
+}
+
+/// Coordinations that batch the same role agree on its progression.
+pub(super) fn progressions_agree(group: &Group, _: &World, report: &mut Report) {
+    let known = |batching: &Batching, _: &str| match batching.progression {
+        Choice::Known(progression) => Some(progression.as_str()),
+        Choice::Unknown(_) => None,
+    };
+    disagreements(group, known, |role, batching, progression, first| {
+        let detail = format!(
+            "progression strategy conflict for role {role:?}: coordination has strategy {progression:?}, but another coordination has {first:?}"
+        );
+        let path: FieldPath = batching.progression_at.clone();
+        report.error(role, path, Cause::Invalid, quoted(progression), detail);
+    });
+}
+
+/// Calls `report` for each later coordination that says something else about a role than the first one does.
+fn disagreements<T: PartialEq + Copy>(
+    group: &Group,
+    says: impl Fn(&Batching, &str) -> Option<T>,
+    mut report: impl FnMut(&str, &Batching, T, T),
+) {
+    let mut firsts: BTreeMap<&str, T> = BTreeMap::new();
+    for batching in group.coordinations.iter().flat_map(|coordination| &coordination.batchings) {
+        for role in batching.sizes.keys() {
+            let Some(said) = says(batching, role) else { continue };
+            let first = *firsts.entry(role.as_str()).or_insert(said);
+            if first != said {
+                report(role, batching, said, first);
+            }
+        }
+    }
+}

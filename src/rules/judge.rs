@@ -1,0 +1,109 @@
+//! Judging an object: the entry that webhook, loop and offline commands share.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use super::{Severity, Violation, group, run};
+use crate::api::{ObjectKind, RoleBasedGroup, rbg};
+use crate::model::Group;
+
+/// Other objects, as far as they are known.
+#[derive(Debug, Default)]
+pub struct World {
+    /// Groups.
+    pub groups: Vec<Group>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Judged {
+    /// Faults that refuse the object.
+    pub errors: Vec<Violation>,
+    /// What is shown and lets it pass.
+    pub warnings: Vec<Violation>,
+}
+
+impl Judged {
+    fn of(violations: Vec<Violation>) -> Self {
+        let (errors, warnings) = violations.into_iter().partition(|violation| violation.severity == Severity::Error);
+        Self { errors, warnings }
+    }
+
+    /// An update that keeps an old fault (same rule, same role or coordination) is warned about, not refused: whoever
+    /// changes something else must not be stopped by it.
+    fn forgive(mut self, old: &[Violation]) -> Self {
+        let known: HashSet<_> = old.iter().map(|violation| (violation.rule, violation.subject.as_str())).collect();
+        let (kept, new) = self.errors.into_iter().partition(|v| known.contains(&(v.rule, v.subject.as_str())));
+        self.errors = new;
+        self.warnings.extend(Vec::from_iter(kept as Vec<Violation>));
+        self.warnings.sort_by(|a, b| a.path.cmp(&b.path));
+        self
+    }
+}
+
+/// Judges a group, and where it is an update, what it was before.
+pub fn judge_group(group: &Group, old: Option<&Group>, world: &World) -> Judged {
+    if group.deleting {
+        return Judged::default();
+    }
+    let judged = Judged::of(run(group::RULES, group, world));
+    match old {
+        Some(old) => judged.forgive(&run(group::RULES, old, world)),
+        None => judged,
+    }
+}
+
+/// Reads and judges objects of one kind.
+pub type JudgeJson = fn(ObjectKind, &str, Option<&str>, &World) -> Result<Judged, DecodeError>;
+
+/// Kinds that are judged.
+pub const JUDGED: &[(ObjectKind, JudgeJson)] =
+    &[(rbg::ROLE_BASED_GROUP, judge_rbg), (rbg::ROLE_BASED_GROUP_INSTAI, judge_rbg)];
+
+/// An object does not have the shape of its kind: it may be of a newer schema.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct DecodeError {
+    /// Path of the field.
+    pub path: String,
+    /// What was expected there.
+    pub message: String,
+}
+
+/// Reads JSON as `T`; the error names the field.
+///
+/// # Errors
+///
+/// When a field that is read has another type.
+pub fn decode<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, DecodeError> {
+    let mut reader = serde_json::Deserializer::from_str(json);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| DecodeError {
+        path: error.path().to_string(),
+        // The position is that of the request's body, which nobody sees.
+        message: error.inner().to_string().split(" at line ").next().unwrap_or_default().to_owned(),
+    })
+}
+
+/// Judges an object of a kind in `JUDGED`; `None` for other kinds.
+///
+/// # Errors
+///
+/// When the object does not have the shape of its kind.
+pub fn judge_json(
+    api_version: &str,
+    kind: &str,
+    object: &str,
+    old: Option<&str>,
+    world: &World,
+) -> Option<Result<Judged, DecodeError>> {
+    let (kind, judge) = JUDGED.iter().find(|(known, _)| known.kind == kind && known.api_version() == api_version)?;
+    Some(judge(*kind, object, old, world))
+}
+
+fn judge_rbg(kind: ObjectKind, object: &str, old: Option<&str>, world: &World) -> Result<Judged, DecodeError> {
+    let group = Group::from_rbg(kind, &decode::<RoleBasedGroup>(object)?);
+    // An old object that cannot be read forgives nothing.
+    let old = old.and_then(|old| decode::<RoleBasedGroup>(old).ok()).map(|old| Group::from_rbg(kind, &old));
+    Ok(judge_group(&group, old.as_ref(), world))
+}
