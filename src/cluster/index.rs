@@ -2,7 +2,7 @@
 //! from it; nothing here talks to anybody.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use tokio::sync::Notify;
 
@@ -263,6 +263,13 @@ impl Index {
         }
     }
 
+    /// Takes in a StatefulSet that was read outside a watch. The watch takes it over, or forgets it with its next list.
+    pub fn stateful_set_read(&mut self, set: &StatefulSet) {
+        if !self.starts.contains_key(&name_of(&set.metadata)) {
+            self.apply_stateful_set(SourceId::default(), set);
+        }
+    }
+
     fn apply_stateful_set(&mut self, source: SourceId, set: &StatefulSet) {
         let name = name_of(&set.metadata);
         let at = set.spec.ordinals.start;
@@ -345,11 +352,14 @@ impl SharedIndex {
 
     /// Changes it and wakes the loop.
     pub fn write<R>(&self, change: impl FnOnce(&mut Index) -> R) -> R {
-        let mut index: RwLockWriteGuard<'_, Index> = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        let result = change(&mut index);
-        drop(index);
+        let result = self.write_quietly(change);
         self.changed.notify_one();
         result
+    }
+
+    /// Changes it without waking the loop: for what only the loop reads.
+    pub fn write_quietly<R>(&self, change: impl FnOnce(&mut Index) -> R) -> R {
+        change(&mut self.index.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits for the next change.

@@ -76,3 +76,15 @@ fn is_not_served(error: &watcher::Error) -> bool {
         _ => false,
     }
 }
+
+impl<T> Change<T> {
+    /// The same change of something else.
+    pub fn map<U>(self, into: impl Fn(T) -> U) -> Change<U> {
+        match self {
+            Self::Listed(all) => Change::Listed(all.into_iter().map(into).collect()),
+            Self::Applied(one) => Change::Applied(into(one)),
+            Self::Deleted(one) => Change::Deleted(into(one)),
+            Self::NotServed => Change::NotServed,
+        }
+    }
+}
