@@ -15,7 +15,7 @@ use axum::{
 };
 use prometheus_client::registry::Registry;
 
-/// The content type that Prometheus expects of OpenMetrics text.
+/// The content type that Prometheus expects of `OpenMetrics` text.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Checks = BTreeMap<String, Result<(), String>>;

@@ -70,9 +70,10 @@ impl CertFiles {
         loop {
             let complaint = self.load().await.err().map(|error| error.to_string());
             if complaint != self.complaint {
-                match &complaint {
-                    Some(why) => tracing::warn!(why, serving = self.store.is_loaded(), "certificate files not taken"),
-                    None => tracing::info!("certificate files are good again"),
+                if let Some(why) = &complaint {
+                    tracing::warn!(why, serving = self.store.is_loaded(), "certificate files not taken");
+                } else {
+                    tracing::info!("certificate files are good again");
                 }
                 self.complaint = complaint;
             }

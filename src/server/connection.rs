@@ -107,8 +107,13 @@ fn failure(error: &io::Error) -> HandshakeFailure {
         Some(Error::General(why)) if why.contains("no server certificate chain resolved") => {
             HandshakeFailure::no_certificate
         }
+        // The last one is what some libraries say when a CA of the right name did not sign our certificate.
         Some(Error::AlertReceived(
-            Alert::BadCertificate | Alert::UnknownCA | Alert::CertificateUnknown | Alert::CertificateExpired,
+            Alert::BadCertificate
+            | Alert::UnknownCA
+            | Alert::CertificateUnknown
+            | Alert::CertificateExpired
+            | Alert::DecryptError,
         )) => HandshakeFailure::untrusted,
         Some(_) => HandshakeFailure::tls,
         None => HandshakeFailure::closed,
