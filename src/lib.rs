@@ -4,4 +4,5 @@
 //!
 //! `api` → `model` → {`rules`, `mutate`, `plan`} → {`cluster`, `server`} → `cli`
 
+pub mod cluster;
 pub mod server;

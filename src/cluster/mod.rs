@@ -1,0 +1,3 @@
+//! Talks to the API server: watch, index, apply, lease, events, status.
+
+pub mod certificates;
