@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::support::{H1, PATIENT, Server, connect, limits, rest, within};
+use super::support::{H1, Options, PATIENT, Server, connect, limits, rest, within};
 
 #[tokio::test]
 async fn a_caller_that_does_not_shake_hands_is_dropped() {
@@ -148,4 +148,48 @@ async fn idle_connections_make_room_when_all_are_taken() {
     assert_eq!(one.get("/livez").await.unwrap().status, 200);
     assert_eq!(two.get("/livez").await.unwrap().status, 200);
     assert_eq!(within(server.h1()).await.get("/livez").await.unwrap().status, 200);
+}
+
+/// Runs in a process of its own with few file descriptors, since that limit is a process's.
+#[tokio::test]
+async fn without_file_descriptors_the_loop_waits_and_recovers() {
+    const RESTRICTED: &str = "ROLEGATE_TEST_RESTRICTED";
+    if std::env::var_os(RESTRICTED).is_none() {
+        let child = tokio::process::Command::new("sh")
+            .args([
+                "-c",
+                "ulimit -n 48; exec \"$0\" --exact limits::without_file_descriptors_the_loop_waits_and_recovers",
+            ])
+            .arg(std::env::current_exe().unwrap())
+            .env(RESTRICTED, "1")
+            .output();
+        let child = within(child).await.unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let server = Server::start(Options::default()).await;
+    let mut callers = Vec::new();
+    while let Ok(caller) = TcpStream::connect(server.address).await {
+        callers.push(caller);
+        assert!(callers.len() < 48);
+    }
+    within(async {
+        while server.accept_errors() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let before = server.accept_errors();
+    let _ = timeout(Duration::from_millis(300), std::future::pending::<()>()).await;
+    assert!(server.accept_errors() - before < 10, "the loop spins");
+    drop(callers);
+    let answer = async {
+        loop {
+            if let Ok(stream) = connect(server.address, &server.ca, "http/1.1", None).await {
+                return H1::over(stream).await.get("/livez").await.unwrap().status;
+            }
+        }
+    };
+    assert_eq!(within(answer).await, 200);
 }

@@ -170,6 +170,12 @@ impl Server {
         .await;
     }
 
+    pub fn accept_errors(&self) -> usize {
+        let text = self.metrics();
+        let line = text.lines().find_map(|line| line.strip_prefix("server_accept_errors_total "));
+        line.unwrap().parse().unwrap()
+    }
+
     pub fn metrics(&self) -> String {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
