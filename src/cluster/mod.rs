@@ -1,6 +1,7 @@
 //! Talks to the API server: watch, index, plan, apply.
 
 pub mod apply;
+pub mod certificates;
 mod group_run;
 pub mod index;
 pub mod lease;

@@ -1,1 +1,13 @@
 //! Talks to callers: TLS, accept loop, admission table and handler, admin port.
+
+pub mod accept;
+pub mod admin;
+pub mod authority;
+pub mod cert_files;
+mod client_auth;
+mod connection;
+pub mod limits;
+pub mod metrics;
+mod pulse;
+pub mod self_dial;
+pub mod tls;
