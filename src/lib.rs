@@ -5,6 +5,7 @@
 //! `api` → `model` → {`rules`, `mutate`, `plan`} → {`cluster`, `server`} → `cli`
 
 pub mod api;
+pub mod cli;
 pub mod cluster;
 pub mod model;
 pub mod mutate;

@@ -3,6 +3,7 @@
 //! Every optional field may be absent or `null`; unknown fields are ignored.
 
 pub mod coordination;
+pub mod crd;
 pub mod int_or_string;
 pub mod meta;
 pub mod pod;

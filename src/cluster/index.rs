@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::watch::Change;
 use crate::api::workload::StatefulSet;
@@ -341,6 +341,7 @@ fn version(text: Option<&str>) -> Option<u64> {
 pub struct SharedIndex {
     index: Arc<RwLock<Index>>,
     changed: Arc<Notify>,
+    synced: Arc<watch::Sender<bool>>,
 }
 
 impl SharedIndex {
@@ -352,7 +353,8 @@ impl SharedIndex {
 
     /// Changes it and wakes the loop.
     pub fn write<R>(&self, change: impl FnOnce(&mut Index) -> R) -> R {
-        let result = self.write_quietly(change);
+        let (result, synced) = self.write_quietly(|index| (change(index), index.is_synced()));
+        self.synced.send_if_modified(|known| std::mem::replace(known, synced) != synced);
         self.changed.notify_one();
         result
     }
@@ -360,6 +362,11 @@ impl SharedIndex {
     /// Changes it without waking the loop: for what only the loop reads.
     pub fn write_quietly<R>(&self, change: impl FnOnce(&mut Index) -> R) -> R {
         change(&mut self.index.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Follows whether every watch has listed.
+    pub fn synced(&self) -> watch::Receiver<bool> {
+        self.synced.subscribe()
     }
 
     /// Waits for the next change.

@@ -11,3 +11,4 @@ pub mod run;
 pub mod sources;
 pub mod watch;
 pub mod watched;
+pub mod webhooks;

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
-use super::{Severity, Violation, group, run};
+use super::{Cause, Severity, Violation, group, run};
 use crate::api::{ObjectKind, RoleBasedGroup, rbg};
-use crate::model::Group;
+use crate::model::{FieldPath, Group};
 
 /// Other objects, as far as they are known.
 #[derive(Debug, Default)]
@@ -69,6 +69,21 @@ pub struct DecodeError {
     pub path: String,
     /// What was expected there.
     pub message: String,
+}
+
+impl DecodeError {
+    /// As a violation, for those who refuse such objects.
+    pub fn violation(&self) -> Violation {
+        Violation {
+            rule: "schema",
+            severity: Severity::Error,
+            path: FieldPath::verbatim(self.path.clone()),
+            cause: Cause::Invalid,
+            value: None,
+            detail: self.message.clone(),
+            subject: String::new(),
+        }
+    }
 }
 
 /// Reads JSON as `T`; the error names the field.
