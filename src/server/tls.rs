@@ -244,6 +244,23 @@ mod tests {
     }
 
     #[test]
+    fn a_caller_with_a_certificate_shows_it_on_every_connection() {
+        let client = ClientAuth {
+            ca_pem: new_ca(Timestamp::now()).unwrap().cert_pem.into_bytes(),
+            allowed_names: vec!["kube-apiserver".to_owned()],
+            own: None,
+        };
+        assert_eq!(server_config(&CertStore::empty(), Some(client.clone())).unwrap().send_tls13_tickets, 0);
+        for (broken, why) in [
+            (ClientAuth { allowed_names: Vec::new(), ..client.clone() }, "at least one"),
+            (ClientAuth { ca_pem: b"nothing".to_vec(), ..client }, "client CA"),
+        ] {
+            let error = server_config(&CertStore::empty(), Some(broken)).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
     fn watchers_hear_only_of_real_changes() {
         let store = CertStore::empty();
         let mut changes = store.changes();
