@@ -57,6 +57,10 @@ where
             Err(error) => {
                 if is_not_served(&error) {
                     report(Change::NotServed);
+                } else if is_expired(&error) {
+                    // Quiet watches fall behind now and then; the next poll lists again.
+                    tracing::debug!(%error, "watch is too old, listing again");
+                    continue;
                 } else {
                     tracing::warn!(%error, "watch failed, will retry");
                 }
@@ -66,6 +70,10 @@ where
             }
         }
     }
+}
+
+fn is_expired(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchError(status) if status.code == 410)
 }
 
 fn is_not_served(error: &watcher::Error) -> bool {
