@@ -17,14 +17,13 @@ use super::admission_metrics::AdmissionMetrics;
 use super::answer::Verdict;
 use super::decode::decode;
 use super::limits::{Limits, read_body};
-use super::table::{self, Action, Endpoint};
+use super::table::{self, Action, Endpoint, Row};
 use crate::api::Pod;
 use crate::api::review::{Request, ReviewAnswer};
 use crate::cluster::lookup::{Lookup, LookupError};
 use crate::model::identify;
 use crate::mutate::{GroupLookup, mutate_pod};
-use crate::rules::judge::DecodeError;
-use crate::rules::judge::decode as decode_object;
+use crate::rules::judge::{DecodeError, Operation, decode as decode_object};
 use crate::rules::{World, judge_json};
 
 /// What the request path needs.
@@ -114,7 +113,7 @@ impl Admission {
                 Ok(pod) => Ok(self.hold_pod(&pod, request).await?),
                 Err(error) => Err(error),
             },
-            Action::Judge => judge_object(&row.kind.api_version(), row.kind.kind, object, request.old_object),
+            Action::Judge => judge_object(row, request, object),
         };
         Ok(judged.unwrap_or_else(|error| self.unexpected_shape(row.kind.kind, &error)))
     }
@@ -143,13 +142,10 @@ impl Admission {
     }
 }
 
-fn judge_object(
-    api_version: &str,
-    kind: &str,
-    object: &RawValue,
-    old: Option<&RawValue>,
-) -> Result<Verdict, DecodeError> {
-    let Some(judged) = judge_json(api_version, kind, object.get(), old.map(RawValue::get), &World::default()) else {
+fn judge_object(row: &Row, request: &Request<'_>, object: &RawValue) -> Result<Verdict, DecodeError> {
+    let Some(operation) = Operation::parse(&request.operation) else { return Ok(Verdict::pass()) };
+    let (api_version, old) = (row.kind.api_version(), request.old_object.map(RawValue::get));
+    let Some(judged) = judge_json(&api_version, row.kind.kind, operation, object.get(), old, &World::default()) else {
         return Ok(Verdict::pass());
     };
     let judged = judged?;
