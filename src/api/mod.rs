@@ -5,6 +5,7 @@
 pub mod cluster_topology;
 pub mod coordinated_policy;
 pub mod coordination;
+pub mod crd;
 pub mod disruption_budget;
 pub mod int_or_string;
 pub mod meta;

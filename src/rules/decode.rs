@@ -2,6 +2,9 @@
 
 use serde::Deserialize;
 
+use super::{Cause, Severity, Violation};
+use crate::model::FieldPath;
+
 /// An object does not have the shape of its kind: it may be of a newer schema.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {message}")]
@@ -10,6 +13,21 @@ pub struct DecodeError {
     pub path: String,
     /// What was expected there.
     pub message: String,
+}
+
+impl DecodeError {
+    /// As a violation, for those who refuse such objects.
+    pub fn violation(&self) -> Violation {
+        Violation {
+            rule: "schema",
+            severity: Severity::Error,
+            path: FieldPath::verbatim(self.path.clone()),
+            cause: Cause::Invalid,
+            value: None,
+            detail: self.message.clone(),
+            subject: String::new(),
+        }
+    }
 }
 
 /// Reads JSON as `T`; the error names the field.

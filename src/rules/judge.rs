@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::decode::{DecodeError, decode};
+pub use super::decode::{DecodeError, decode};
 use super::rule::{Change, run, run_changes};
 use super::{Severity, Violation, World, group, policy, topology};
 use crate::api::{
