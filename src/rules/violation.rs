@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::Need;
 use crate::model::FieldPath;
 
 /// What kind of fault it is, with the names that Kubernetes gives to it.
@@ -57,6 +58,8 @@ pub enum Severity {
     Error,
     /// Is shown, and lets it pass.
     Warning,
+    /// Says what was not judged, since something is not known; lets it pass.
+    Note,
 }
 
 /// One thing that is wrong with an object.
@@ -138,6 +141,11 @@ impl Report {
         detail: impl Into<String>,
     ) {
         self.push(Severity::Warning, subject, path, cause, value, detail.into());
+    }
+
+    /// Says that the rule was not applied, since something is not known.
+    pub fn not_judged(&mut self, subject: &str, path: FieldPath, need: &Need) {
+        self.push(Severity::Note, subject, path, Cause::Invalid, None, format!("{need} is not known"));
     }
 
     fn push(
