@@ -170,10 +170,10 @@ impl GateLoop {
             let Some(mut run) = self.groups.remove(&key) else { continue };
             run.next_pass = None;
             run.last_pass = Some(now);
-            if snapshot.group.is_none() && snapshot.pods.is_empty() && run.is_idle() {
+            if snapshot.claims.is_none() && snapshot.pods.is_empty() && run.is_idle() {
                 continue;
             }
-            run.note_presence(snapshot.group.as_deref(), now);
+            run.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
             self.groups.insert(key.clone(), run);
             if self.leads() && self.synced {
                 self.pass(&key, &snapshot, now);
@@ -183,9 +183,9 @@ impl GateLoop {
     }
 
     fn pass(&mut self, key: &GroupKey, snapshot: &Snapshot, now: Instant) {
-        match &snapshot.group {
+        match &snapshot.claims {
             _ if snapshot.ignored => self.release_all(key, snapshot, now),
-            Some(group) => self.pass_group(key, group, snapshot, now),
+            Some(claims) => self.pass_group(key, &claims.group, snapshot, now),
             None => self.pass_missing(key, snapshot, now),
         }
     }
@@ -244,13 +244,13 @@ impl GateLoop {
         tokio::spawn(async move {
             let (outcome, failed) = match writer.write_status(&group, &status).await {
                 Ok(Some(written)) => {
-                    lookup.index().write(|index| index.apply_group(None, written));
+                    lookup.index().write(|index| index.apply_carrier(None, written));
                     ("written", false)
                 }
                 Ok(None) => {
                     // Somebody was faster, or the object is gone: plan again from what is there now.
-                    if let Ok(Some(current)) = lookup.read_live(&key).await {
-                        lookup.index().write(|index| index.apply_group(None, current));
+                    if let Err(error) = lookup.read_live(&key).await {
+                        tracing::warn!(group = %key, %error, "group cannot be read after a conflict");
                     }
                     ("conflict", false)
                 }
