@@ -3,18 +3,22 @@
 //! Every optional field may be absent or `null`; unknown fields are ignored.
 
 pub mod coordination;
+pub mod grove;
 pub mod int_or_string;
 pub mod meta;
 pub mod pod;
+pub mod pod_group;
 pub mod rbg;
 pub mod review;
 pub mod status;
 pub mod workload;
 
 pub use coordination::Coordination;
+pub use grove::PodCliqueSet;
 pub use int_or_string::IntOrString;
 pub use meta::{Meta, Object, ObjectKind};
 pub use pod::Pod;
+pub use pod_group::PodGroup;
 pub use rbg::RoleBasedGroup;
 
 use serde::{Deserialize, Deserializer};
