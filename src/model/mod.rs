@@ -2,15 +2,21 @@
 
 pub mod batching;
 pub mod coordination;
+pub mod dialect;
+pub mod gang;
 pub mod group;
 pub mod hold;
 pub mod identity;
+pub mod levels;
 pub mod names;
 pub mod path;
 
 pub use batching::{BatchKind, Batching, Progression};
 pub use coordination::Coordination;
+pub use dialect::{Dialect, DialectChoice};
+pub use gang::GangTree;
 pub use group::{Group, GroupKey, Role};
 pub use hold::HoldReason;
 pub use identity::{OrdinalStarts, PodIdentity, identify};
+pub use levels::Levels;
 pub use path::FieldPath;
