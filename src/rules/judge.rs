@@ -4,15 +4,46 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
-use super::{Severity, Violation, group, run};
+use super::rule::run;
+use super::{Severity, Violation, World, group};
 use crate::api::{ObjectKind, RoleBasedGroup, rbg};
 use crate::model::Group;
 
-/// Other objects, as far as they are known.
-#[derive(Debug, Default)]
-pub struct World {
-    /// Groups.
-    pub groups: Vec<Group>,
+/// What is done with the object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// It is new.
+    #[default]
+    Create,
+    /// It replaces another version.
+    Update,
+    /// It goes away; the object is what it was.
+    Delete,
+}
+
+impl Operation {
+    /// As `AdmissionReview` spells it; `None` for operations that nothing judges.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "CREATE" => Some(Self::Create),
+            "UPDATE" => Some(Self::Update),
+            "DELETE" => Some(Self::Delete),
+            _ => None,
+        }
+    }
+}
+
+/// What a kind's judge is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// Kind of the object.
+    pub kind: ObjectKind,
+    /// What is done with it.
+    pub operation: Operation,
+    /// The object as JSON; for a DELETE, what it was.
+    pub object: &'a str,
+    /// The object before, for an UPDATE.
+    pub old: Option<&'a str>,
 }
 
 /// What was found.
@@ -55,7 +86,7 @@ pub fn judge_group(group: &Group, old: Option<&Group>, world: &World) -> Judged 
 }
 
 /// Reads and judges objects of one kind.
-pub type JudgeJson = fn(ObjectKind, &str, Option<&str>, &World) -> Result<Judged, DecodeError>;
+pub type JudgeJson = fn(Question<'_>, &World) -> Result<Judged, DecodeError>;
 
 /// Kinds that are judged.
 pub const JUDGED: &[(ObjectKind, JudgeJson)] =
@@ -85,7 +116,7 @@ pub fn decode<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, DecodeError> {
     })
 }
 
-/// Judges an object of a kind in `JUDGED`; `None` for other kinds.
+/// Judges an object of a kind in `JUDGED`; `None` for other kinds, which are admitted.
 ///
 /// # Errors
 ///
@@ -93,17 +124,22 @@ pub fn decode<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, DecodeError> {
 pub fn judge_json(
     api_version: &str,
     kind: &str,
+    operation: Operation,
     object: &str,
     old: Option<&str>,
     world: &World,
 ) -> Option<Result<Judged, DecodeError>> {
     let (kind, judge) = JUDGED.iter().find(|(known, _)| known.kind == kind && known.api_version() == api_version)?;
-    Some(judge(*kind, object, old, world))
+    Some(judge(Question { kind: *kind, operation, object, old }, world))
 }
 
-fn judge_rbg(kind: ObjectKind, object: &str, old: Option<&str>, world: &World) -> Result<Judged, DecodeError> {
-    let group = Group::from_rbg(kind, &decode::<RoleBasedGroup>(object)?);
+fn judge_rbg(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
+    if question.operation == Operation::Delete {
+        return Ok(Judged::default());
+    }
+    let read = |json| decode::<RoleBasedGroup>(json).map(|rbg| Group::from_rbg(question.kind, &rbg));
+    let group = read(question.object)?;
     // An old object that cannot be read forgives nothing.
-    let old = old.and_then(|old| decode::<RoleBasedGroup>(old).ok()).map(|old| Group::from_rbg(kind, &old));
+    let old = question.old.and_then(|old| read(old).ok());
     Ok(judge_group(&group, old.as_ref(), world))
 }

@@ -8,9 +8,9 @@ use crate::model::Group;
 
 /// One row for each rule.
 pub(super) const RULES: &[Rule<Group>] = &[
-    Rule { id: "coordination-role-unknown", check: values::roles_exist },
-    Rule { id: "segment-size", check: values::sizes_are_positive },
-    Rule { id: "progression", check: values::progression_is_known },
-    Rule { id: "segment-size-conflict", check: conflicts::sizes_agree },
-    Rule { id: "progression-conflict", check: conflicts::progressions_agree },
+    Rule::error("coordination-role-unknown", "every role named in a coordination exists", values::roles_exist),
+    Rule::error("segment-size", "sizes, ratios and steps are at least 1", values::sizes_are_positive),
+    Rule::error("progression", "progression and batchMode are known words", values::progression_is_known),
+    Rule::error("segment-size-conflict", "coordinations agree on the batch size of a role", conflicts::sizes_agree),
+    Rule::error("progression-conflict", "coordinations agree on the progression", conflicts::progressions_agree),
 ];
