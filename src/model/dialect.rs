@@ -1,8 +1,6 @@
 //! Two dialects of KAI's PodGroup: the hierarchical PodGroup design and what KAI ≥ v0.15 serves. They share a version and
 //! differ in what `minMember` counts.
 
-use std::str::FromStr;
-
 use serde_json::Value;
 
 use crate::api::pod_group::PodGroupSpec;
@@ -14,41 +12,6 @@ pub enum Dialect {
     Seed,
     /// KAI ≥ v0.15: `minMember` counts pods, `minSubGroup` child subgroups; each level has a `topologyConstraint`.
     Upstream,
-}
-
-/// Which dialect to judge by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum DialectChoice {
-    /// By the fields of the installed CRD, and where there is none, or it does not tell, by those of each PodGroup.
-    #[default]
-    Auto,
-    /// Always this one.
-    Always(Dialect),
-}
-
-impl DialectChoice {
-    /// The dialect of a PodGroup; `None` when nothing tells, and only what is common to both may be judged. `crd` is that
-    /// of the installed CRD (`Dialect::of_crd`).
-    pub fn resolve(self, crd: Option<Dialect>, spec: &PodGroupSpec) -> Option<Dialect> {
-        match self {
-            Self::Always(dialect) => Some(dialect),
-            Self::Auto => crd.or_else(|| Dialect::of_object(spec)),
-        }
-    }
-}
-
-/// The spellings of `--kai-dialect`.
-impl FromStr for DialectChoice {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        match word {
-            "auto" => Ok(Self::Auto),
-            "seed" => Ok(Self::Always(Dialect::Seed)),
-            "upstream" => Ok(Self::Always(Dialect::Upstream)),
-            _ => Err(format!("{word:?} is none of auto, seed, upstream")),
-        }
-    }
 }
 
 impl Dialect {
@@ -109,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_installed_crd_decides_before_the_object_and_the_option_before_both() {
+    fn a_crd_tells_its_dialect_by_its_fields() {
         let crd = |fields: Value| {
             json!({"spec": {"versions": [
                 {"name": "v2alpha2", "schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": fields}}}}}
@@ -120,9 +83,5 @@ mod tests {
         assert_eq!((seed, upstream), (Some(Dialect::Seed), Some(Dialect::Upstream)));
         assert_eq!(Dialect::of_crd(&crd(json!({"topologyConstraint": {}}))), None);
         assert_eq!(Dialect::of_crd(&json!({})), None);
-        let written = spec(json!({"minSubGroup": 1}));
-        assert_eq!(DialectChoice::Auto.resolve(seed, &written), Some(Dialect::Seed));
-        assert_eq!(DialectChoice::Auto.resolve(None, &written), Some(Dialect::Upstream));
-        assert_eq!("seed".parse::<DialectChoice>().unwrap().resolve(upstream, &written), Some(Dialect::Seed));
     }
 }

@@ -13,7 +13,7 @@ pub mod path;
 
 pub use batching::{BatchKind, Batching, Progression};
 pub use coordination::Coordination;
-pub use dialect::{Dialect, DialectChoice};
+pub use dialect::Dialect;
 pub use gang::GangTree;
 pub use group::{Group, GroupKey, Role};
 pub use hold::HoldReason;

@@ -44,6 +44,11 @@ pub const LWS_SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
 /// StatefulSet: index of the pod, counted from `spec.ordinals.start`.
 pub const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
+/// KAI: PodGroup of a pod, in its own namespace (annotation, without a prefix).
+pub const KAI_POD_GROUP: &str = "pod-group-name";
+/// KAI: leaf of its PodGroup that a pod is in.
+pub const KAI_SUBGROUP: &str = "kai.scheduler/subgroup-name";
+
 /// Label schemes that tie a pod to a group, in order of precedence: (group key, role key).
 pub const LABEL_SCHEMES: &[(&str, &str)] = &[(GROUP, ROLE), (RBG_GROUP, RBG_ROLE), (KEP75_GROUP, KEP75_ROLE)];
 

@@ -3,7 +3,9 @@
 
 pub mod catalogue;
 mod group;
+mod hint;
 pub mod judge;
+mod podgroup;
 pub mod rule;
 pub mod violation;
 pub mod world;
