@@ -1,6 +1,8 @@
 //! Our words: group, role, replica, ordinal, batch, coordination. Parsed from `api`, free of spelling.
 
 pub mod batching;
+pub mod clique_pod;
+pub mod clique_set;
 pub mod coordination;
 pub mod dialect;
 pub mod gang;
@@ -12,6 +14,8 @@ pub mod names;
 pub mod path;
 
 pub use batching::{BatchKind, Batching, Progression};
+pub use clique_pod::{CliquePod, identify_clique_pod};
+pub use clique_set::CliqueSet;
 pub use coordination::Coordination;
 pub use dialect::Dialect;
 pub use gang::GangTree;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde::Deserialize;
 
 use super::rule::run;
-use super::{Severity, Violation, World, group, podgroup};
-use crate::api::{ObjectKind, RoleBasedGroup, pod, pod_group, rbg};
+use super::{Severity, Violation, World, group, grove, podgroup};
+use crate::api::{self, ObjectKind, RoleBasedGroup, pod, pod_group, rbg};
 use crate::model::Group;
 
 /// What is done with the object.
@@ -95,6 +95,8 @@ pub const JUDGED: &[(ObjectKind, JudgeJson)] = &[
     (rbg::ROLE_BASED_GROUP_INSTAI, judge_rbg),
     (pod_group::POD_GROUP, podgroup::judge),
     (pod::POD, podgroup::judge_pod),
+    (api::grove::POD_CLIQUE_SET, grove::judge),
+    (api::grove::POD_GANG_SET, grove::judge),
 ];
 
 /// An object does not have the shape of its kind: it may be of a newer schema.

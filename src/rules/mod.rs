@@ -3,6 +3,7 @@
 
 pub mod catalogue;
 mod group;
+mod grove;
 mod hint;
 pub mod judge;
 mod podgroup;

@@ -151,8 +151,8 @@ fn overlaps(tree: &GangTree, taken: &BTreeMap<&str, FieldPath>, report: &mut Rep
     for set in &tree.sets {
         for (index, member) in set.members.iter().enumerate() {
             let Some(gang) = tree.gang(member) else { continue };
-            let above = tree.ancestors(gang).filter(|ancestor| ancestor.name != gang.name);
-            let found = above.filter_map(|ancestor| Some((ancestor, taken.get(ancestor.name.as_str())?))).next();
+            let mut above = tree.ancestors(gang).filter(|ancestor| ancestor.name != gang.name);
+            let found = above.find_map(|ancestor| Some((ancestor, taken.get(ancestor.name.as_str())?)));
             if let Some((ancestor, at)) = found {
                 let detail = format!("overlaps with its ancestor {:?} in `{at}`", ancestor.name);
                 let path = set.at.child("subGroups").index(index);
