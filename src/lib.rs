@@ -5,7 +5,10 @@
 //! `api` → `model` → {`rules`, `mutate`, `plan`} → {`cluster`, `server`} → `cli`
 
 pub mod api;
+pub mod cli;
+pub mod cluster;
 pub mod model;
 pub mod mutate;
+pub mod plan;
 pub mod rules;
 pub mod server;

@@ -1,1 +1,7 @@
-fn main() {}
+//! The `rolegate` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    rolegate::cli::run()
+}

@@ -25,6 +25,9 @@ pub struct Coordination {
     /// How the roles are coordinated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
+    /// What becomes of a batch that fits nowhere: hold (default), preempt or release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when_no_fit: Option<String>,
 }
 
 /// How roles are coordinated: at most one strategy that makes batches, and at most one rolling update.
@@ -46,6 +49,10 @@ pub struct Strategy {
     /// KEP-75 also writes this beside `rollingDeploy` instead of in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deploy_topology_constraint: Option<DeployTopologyConstraint>,
+    /// RBG's own creation in lockstep (v1alpha1): `maxSkew` and `progression`. Not ours to act on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub scaling: Option<Value>,
     /// KEP-30's flat form: the fields of `rollingUpdate` directly under `strategy`.
     #[serde(flatten)]
     pub flat: RollingUpdate,

@@ -2,7 +2,11 @@
 //!
 //! Every optional field may be absent or `null`; unknown fields are ignored.
 
+pub mod cluster_topology;
+pub mod coordinated_policy;
 pub mod coordination;
+pub mod crd;
+pub mod disruption_budget;
 pub mod grove;
 pub mod int_or_string;
 pub mod meta;
@@ -10,9 +14,12 @@ pub mod pod;
 pub mod pod_group;
 pub mod rbg;
 pub mod review;
+pub mod role_coordination;
 pub mod status;
 pub mod workload;
 
+pub use cluster_topology::ClusterTopology;
+pub use coordinated_policy::CoordinatedPolicy;
 pub use coordination::Coordination;
 pub use grove::PodCliqueSet;
 pub use int_or_string::IntOrString;
@@ -20,6 +27,7 @@ pub use meta::{Meta, Object, ObjectKind};
 pub use pod::Pod;
 pub use pod_group::PodGroup;
 pub use rbg::RoleBasedGroup;
+pub use role_coordination::RoleCoordination;
 
 use serde::{Deserialize, Deserializer};
 

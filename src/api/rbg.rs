@@ -20,6 +20,9 @@ pub const ROLE_BASED_GROUP: ObjectKind = ObjectKind {
 /// The same kind under the API group of KEP-32's examples.
 pub const ROLE_BASED_GROUP_INSTAI: ObjectKind = ObjectKind { group: "workloads.instai.io", ..ROLE_BASED_GROUP };
 
+/// The kind as RBG ≥ v0.7 stores it: roles, and no coordination.
+pub const ROLE_BASED_GROUP_V1ALPHA2: ObjectKind = ObjectKind { version: "v1alpha2", ..ROLE_BASED_GROUP };
+
 /// A group of roles.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -76,6 +79,21 @@ pub struct Role {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub rollout_strategy: Option<Value>,
+    /// The workload that makes the role's pods (v1alpha1): `apiVersion` and `kind`, a StatefulSet by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub workload: Option<Value>,
+    /// Parallel or OrderedReady (v1alpha2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_management_policy: Option<String>,
+    /// The role's pods (v1alpha1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub template: Option<Value>,
+    /// Annotations of the role's workload (v1alpha2); one of them names its kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub annotations: Option<Value>,
 }
 
 impl Object for RoleBasedGroup {

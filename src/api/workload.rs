@@ -2,13 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{IntOrString, Meta, Object, ObjectKind, null_default};
 
 /// `apps/v1 StatefulSet`.
 pub const STATEFUL_SET: ObjectKind =
     ObjectKind { group: "apps", version: "v1", kind: "StatefulSet", plural: "statefulsets", namespaced: true };
 
-/// A StatefulSet: what the ordinals of its pods depend on.
+/// `apps/v1 Deployment`.
+pub const DEPLOYMENT: ObjectKind = ObjectKind { kind: "Deployment", plural: "deployments", ..STATEFUL_SET };
+
+/// `leaderworkerset.x-k8s.io/v1 LeaderWorkerSet`.
+pub const LEADER_WORKER_SET: ObjectKind = ObjectKind {
+    group: "leaderworkerset.x-k8s.io",
+    version: "v1",
+    kind: "LeaderWorkerSet",
+    plural: "leaderworkersets",
+    namespaced: true,
+};
+
+/// A StatefulSet: what the ordinals of its pods depend on, and what rules look at.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatefulSet {
@@ -21,11 +33,21 @@ pub struct StatefulSet {
 
 /// The fields of a StatefulSet's spec that are read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct StatefulSetSpec {
     /// Where the numbering of pods starts.
     #[serde(deserialize_with = "null_default")]
     pub ordinals: Ordinals,
+    /// Desired replicas, 1 by default.
+    pub replicas: Option<i64>,
+    /// OrderedReady (default) or Parallel.
+    pub pod_management_policy: Option<String>,
+    /// How updates proceed.
+    #[serde(deserialize_with = "null_default")]
+    pub update_strategy: UpdateStrategy,
+    /// Its pods.
+    #[serde(deserialize_with = "null_default")]
+    pub template: PodTemplate,
 }
 
 /// `spec.ordinals` of a StatefulSet.
@@ -37,7 +59,121 @@ pub struct Ordinals {
     pub start: i64,
 }
 
+/// `spec.updateStrategy` of a StatefulSet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct UpdateStrategy {
+    /// RollingUpdate (default) or OnDelete.
+    #[serde(deserialize_with = "null_default")]
+    pub r#type: String,
+    /// Bounds of a rolling update.
+    #[serde(deserialize_with = "null_default")]
+    pub rolling_update: RollingUpdateBounds,
+}
+
+/// Bounds of a workload's own rolling update.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RollingUpdateBounds {
+    /// Replicas with a lower ordinal stay old.
+    pub partition: Option<i64>,
+    /// Extra replicas while an update is under way.
+    pub max_surge: Option<IntOrString>,
+}
+
+/// A pod template, as far as labels go.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PodTemplate {
+    /// Metadata of its pods.
+    #[serde(deserialize_with = "null_default")]
+    pub metadata: Meta,
+}
+
+/// A Deployment.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Deployment {
+    /// Metadata.
+    pub metadata: Meta,
+    /// Spec.
+    #[serde(deserialize_with = "null_default")]
+    pub spec: DeploymentSpec,
+}
+
+/// The fields of a Deployment's spec that are read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeploymentSpec {
+    /// Desired replicas, 1 by default.
+    pub replicas: Option<i64>,
+    /// Its pods.
+    #[serde(deserialize_with = "null_default")]
+    pub template: PodTemplate,
+}
+
+/// A LeaderWorkerSet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeaderWorkerSet {
+    /// Metadata.
+    pub metadata: Meta,
+    /// Spec.
+    #[serde(deserialize_with = "null_default")]
+    pub spec: LeaderWorkerSetSpec,
+}
+
+/// The fields of a LeaderWorkerSet's spec that are read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LeaderWorkerSetSpec {
+    /// Desired groups, 1 by default.
+    pub replicas: Option<i64>,
+    /// LeaderCreated (default) or LeaderReady.
+    pub startup_policy: Option<String>,
+    /// How updates proceed.
+    #[serde(deserialize_with = "null_default")]
+    pub rollout_strategy: RolloutStrategy,
+    /// The pods of one group.
+    #[serde(deserialize_with = "null_default")]
+    pub leader_worker_template: LeaderWorkerTemplate,
+}
+
+/// `spec.rolloutStrategy` of a LeaderWorkerSet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RolloutStrategy {
+    /// Bounds of a rolling update.
+    #[serde(deserialize_with = "null_default")]
+    pub rolling_update_configuration: RollingUpdateBounds,
+}
+
+/// The pods of one group of a LeaderWorkerSet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LeaderWorkerTemplate {
+    /// Pods in one group, 1 by default.
+    pub size: Option<i64>,
+    /// The leader, when it differs from the workers.
+    pub leader_template: Option<PodTemplate>,
+    /// The workers.
+    #[serde(deserialize_with = "null_default")]
+    pub worker_template: PodTemplate,
+}
+
 impl Object for StatefulSet {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl Object for Deployment {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl Object for LeaderWorkerSet {
     fn meta(&self) -> &Meta {
         &self.metadata
     }

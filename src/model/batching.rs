@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::FieldPath;
+use super::{Domain, FieldPath, PodGroupPolicy, Topology};
 use crate::api;
 
 /// The strategy that makes the batches.
@@ -94,6 +94,29 @@ pub struct Batching {
     pub progression: Choice,
     /// Path of the progression.
     pub progression_at: FieldPath,
+    /// Where the pods of one batch go.
+    pub topology: Option<Topology>,
+    /// The gang of one batch, with its path.
+    pub pod_group: Option<(PodGroupPolicy, FieldPath)>,
+    /// Required fields that are missing, or not of the form that is read.
+    pub malformed: Vec<Malformed>,
+}
+
+/// A field that is missing, or not of the form that is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Its path.
+    pub at: FieldPath,
+    /// What is written there, as JSON; `None` when it is missing.
+    pub value: Option<String>,
+    /// What must hold.
+    pub detail: &'static str,
+}
+
+impl Malformed {
+    fn missing(at: FieldPath, detail: &'static str) -> Self {
+        Self { at, value: None, detail }
+    }
 }
 
 impl Batching {
@@ -110,58 +133,121 @@ impl Batching {
         }
     }
 
+    /// True when a batch is released only once all its pods exist.
+    pub fn is_released_as_a_whole(&self) -> bool {
+        self.pod_group.is_some() || self.topology.as_ref().is_some_and(Topology::is_hard)
+    }
+
+    /// The ClusterTopology and layer that it refers to.
+    pub fn layer(&self) -> Option<(&str, &str)> {
+        match &self.topology.as_ref()?.domain {
+            Domain::Layer { topology, layer } => Some((topology, layer)),
+            Domain::Key(_) => None,
+        }
+    }
+
     /// The strategies of an entry that make batches, in the order of `BatchKind`: a valid entry has at most one.
     pub(super) fn parse_all(strategy: &api::coordination::Strategy, at: &FieldPath) -> Vec<Self> {
         let segments = strategy.segment_placement.as_ref().map(|s| Self::segments(s, at.child("segmentPlacement")));
-        let steps = strategy.rolling_deploy.as_ref().map(|s| Self::steps(s, at.child("rollingDeploy")));
+        let steps = strategy.rolling_deploy.as_ref().map(|s| Self::steps(s, strategy, at));
         let affine = strategy.affinity_scheduling.as_ref().map(|s| Self::affine(s, at.child("affinityScheduling")));
         [segments, steps, affine].into_iter().flatten().collect()
     }
 
     fn segments(segments: &api::coordination::SegmentPlacement, at: FieldPath) -> Self {
+        let affinity_at = at.child("topologyAffinity");
+        let affinity = segments.topology_affinity.as_ref();
+        let topology = affinity.and_then(|affinity| Topology::of_segments(affinity, affinity_at.clone()));
+        let lacks_key = affinity.is_some() && topology.is_none();
         Self {
             kind: BatchKind::SegmentPlacement,
             sizes: segments.segment_size.clone(),
             sizes_at: at.child("segmentSize"),
             progression: choose(segments.progression.as_deref(), SEGMENT_PROGRESSIONS, Progression::OrderedReady),
             progression_at: at.child("progression"),
+            topology,
+            pod_group: None,
+            malformed: lacks_key
+                .then(|| Malformed::missing(affinity_at.child("topologyKey"), MUST_NAME_A_LABEL))
+                .into_iter()
+                .collect(),
             at,
         }
     }
 
-    /// KEP-75 writes the roles under `roleDeployStep` in its types and directly under `rollingDeploy` in its example.
-    fn steps(deploy: &api::coordination::RollingDeploy, at: FieldPath) -> Self {
-        let (sizes, sizes_at) = match &deploy.role_deploy_step {
-            Some(step) => (step.clone(), at.child("roleDeployStep")),
-            None => {
-                let direct = deploy.direct.iter();
-                (direct.filter_map(|(role, size)| Some((role.clone(), size.as_i64()?))).collect(), at.clone())
-            }
+    /// KEP-75 writes the roles under `roleDeployStep` in its types and directly under `rollingDeploy` in its example, and
+    /// the constraint likewise in `rollingDeploy` or beside it.
+    fn steps(
+        deploy: &api::coordination::RollingDeploy,
+        strategy: &api::coordination::Strategy,
+        strategy_at: &FieldPath,
+    ) -> Self {
+        let at = strategy_at.child("rollingDeploy");
+        let mut malformed = Vec::new();
+        let (sizes, sizes_at) = if let Some(step) = &deploy.role_deploy_step {
+            (step.clone(), at.child("roleDeployStep"))
+        } else {
+            let (numbers, others): (Vec<_>, Vec<_>) =
+                deploy.direct.iter().partition(|(_, size)| size.as_i64().is_some());
+            malformed.extend(others.into_iter().map(|(role, size)| Malformed {
+                at: at.key(role.as_str()),
+                value: Some(size.to_string()),
+                detail: MUST_BE_A_NUMBER,
+            }));
+            let sizes = numbers.into_iter().filter_map(|(role, size)| Some((role.clone(), size.as_i64()?)));
+            (sizes.collect(), at.clone())
         };
+        let nested = deploy.deploy_topology_constraint.as_ref().map(|c| (c, at.child("deployTopologyConstraint")));
+        let beside =
+            strategy.deploy_topology_constraint.as_ref().map(|c| (c, strategy_at.child("deployTopologyConstraint")));
+        let constraint = nested.or(beside);
+        let pod_group = constraint.as_ref().and_then(|(constraint, at)| {
+            Some((PodGroupPolicy::parse(constraint.pod_group_policy.as_ref())?, at.child("podGroupPolicy")))
+        });
+        let topology =
+            constraint.as_ref().and_then(|(constraint, at)| Topology::of_deploy_constraint(constraint, at.clone()));
+        if let Some((_, at)) = constraint.filter(|_| topology.is_none() && pod_group.is_none()) {
+            malformed.push(Malformed::missing(at.child("topologyLayerName"), MUST_NAME_A_LAYER));
+        }
         Self {
             kind: BatchKind::RollingDeploy,
             sizes,
             sizes_at,
             progression: Choice::Known(Progression::Scheduled),
             progression_at: at.clone(),
+            topology,
+            pod_group,
+            malformed,
             at,
         }
     }
 
     fn affine(affinity: &api::coordination::AffinityScheduling, at: FieldPath) -> Self {
+        let topology = Topology::of_affinity_scheduling(affinity, &at);
         Self {
             kind: BatchKind::AffinityScheduling,
             sizes: affinity.ratios.clone(),
             sizes_at: at.child("ratios"),
             progression: choose(affinity.batch_mode.as_deref(), BATCH_MODES, Progression::OrderedReady),
             progression_at: at.child("batchMode"),
+            malformed: topology
+                .is_none()
+                .then(|| Malformed::missing(at.child("topologyKey"), MUST_NAME_A_LABEL))
+                .into_iter()
+                .collect(),
+            topology,
+            pod_group: None,
             at,
         }
     }
 }
 
+const MUST_NAME_A_LABEL: &str = "must name the node label of the domain";
+const MUST_NAME_A_LAYER: &str = "must name a layer of the ClusterTopology";
+const MUST_BE_A_NUMBER: &str = "must be the number of replicas of a role";
+
 fn choose(word: Option<&str>, spellings: &[(&str, Progression)], default: Progression) -> Choice {
-    let Some(word) = word else { return Choice::Known(default) };
+    let Some(word) = word.filter(|word| !word.is_empty()) else { return Choice::Known(default) };
     match spellings.iter().find(|(spelling, _)| *spelling == word) {
         Some((_, progression)) => Choice::Known(*progression),
         None => Choice::Unknown(word.to_owned()),

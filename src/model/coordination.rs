@@ -22,6 +22,12 @@ pub struct Coordination {
     pub batchings: Vec<Batching>,
     /// The rolling update, with its path; KEP-30's flat form included.
     pub rolling_update: Option<(api::coordination::RollingUpdate, FieldPath)>,
+    /// RBG's own creation in lockstep, which is not ours to act on.
+    pub scaling: Option<FieldPath>,
+    /// `whenNoFit` as written.
+    pub when_no_fit: Option<String>,
+    /// Fields that may not stand where they do, with what must hold.
+    pub misplaced: Vec<(FieldPath, &'static str)>,
 }
 
 impl Coordination {
@@ -32,6 +38,7 @@ impl Coordination {
         let nested = strategy.and_then(|s| s.rolling_update.clone()).map(|r| (r, strategy_at.child("rollingUpdate")));
         let flat =
             strategy.map(|s| s.flat.clone()).filter(|flat| !flat.is_empty()).map(|flat| (flat, strategy_at.clone()));
+        let misplaced = strategy.map(|strategy| misplaced(strategy, &strategy_at, nested.is_some() && flat.is_some()));
         Self {
             index,
             name: entry.name.clone(),
@@ -39,6 +46,9 @@ impl Coordination {
             kind: entry.r#type.clone(),
             batchings: strategy.map(|s| Batching::parse_all(s, &strategy_at)).unwrap_or_default(),
             rolling_update: nested.or(flat),
+            scaling: strategy.and_then(|s| s.scaling.as_ref()).map(|_| strategy_at.child("scaling")),
+            when_no_fit: entry.when_no_fit.clone(),
+            misplaced: misplaced.unwrap_or_default(),
             at,
         }
     }
@@ -59,4 +69,22 @@ impl Coordination {
         let sized = self.batchings.iter().flat_map(|batching| batching.sizes.keys().map(String::as_str));
         listed.chain(sized).collect()
     }
+}
+
+fn misplaced(
+    strategy: &api::coordination::Strategy,
+    at: &FieldPath,
+    update_is_spelled_twice: bool,
+) -> Vec<(FieldPath, &'static str)> {
+    let nested = strategy.rolling_deploy.as_ref().map(|deploy| deploy.deploy_topology_constraint.is_some());
+    let detail = match nested {
+        None => Some("may be set only together with `rollingDeploy`"),
+        Some(true) => Some("may not be set together with `rollingDeploy.deployTopologyConstraint`"),
+        Some(false) => None,
+    };
+    let constraint = detail.filter(|_| strategy.deploy_topology_constraint.is_some());
+    let constraint = constraint.map(|detail| (at.child("deployTopologyConstraint"), detail));
+    let update = update_is_spelled_twice
+        .then(|| (at.child("rollingUpdate"), "may not be set together with its fields directly under `strategy`"));
+    constraint.into_iter().chain(update).collect()
 }

@@ -2,11 +2,11 @@
 //! which topology constraint holds for which part. Faults are kept, for the rules to report; every walk ends even on a
 //! cycle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{FieldPath, GroupKey, dialect::Dialect};
 use crate::api;
-use crate::api::pod_group::{PodGroupSpec, TopologyConstraint};
+use crate::api::pod_group::{PodGroupSpec, TopologyConstraint, TopologyConstraints};
 
 /// A PodGroup with its subgroups.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct GangTree {
     pub by_name: Vec<(String, Constraint)>,
     /// True while the PodGroup is being deleted.
     pub deleting: bool,
+    /// Positions by name; of two subgroups with one name, the first.
+    positions: BTreeMap<String, usize>,
 }
 
 /// A subgroup.
@@ -104,6 +106,10 @@ impl GangTree {
                 (name.clone(), Constraint::read(&written.clone().unwrap_or_default(), at))
             })
             .collect();
+        let mut positions = BTreeMap::new();
+        for (index, sub_group) in spec.sub_groups.iter().enumerate() {
+            positions.entry(sub_group.name.clone()).or_insert(index);
+        }
         let sets_at = constraints_at.child("subGroupSets");
         let sets = constraints.into_iter().flat_map(|constraints| &constraints.sub_group_sets).enumerate();
         Self {
@@ -116,7 +122,7 @@ impl GangTree {
             fallback: constraints
                 .and_then(|constraints| constraints.global.as_ref())
                 .map(|global| Constraint::read(global, constraints_at.child("global"))),
-            gangs: gangs(spec, &spec_at, &by_name),
+            gangs: gangs(spec, &spec_at, &positions, constraints),
             sets: sets
                 .map(|(index, set)| {
                     let at = sets_at.index(index);
@@ -129,6 +135,7 @@ impl GangTree {
                 })
                 .collect(),
             by_name,
+            positions,
             deleting: group.metadata.is_deleting(),
         }
     }
@@ -140,7 +147,7 @@ impl GangTree {
 
     /// The subgroup of this name; of two with one name, the first.
     pub fn gang(&self, name: &str) -> Option<&Gang> {
-        self.gangs.iter().find(|gang| gang.name == name)
+        self.gangs.get(*self.positions.get(name)?)
     }
 
     /// Subgroups without a parent. One whose parent does not exist counts: it will have some parent, or none.
@@ -153,16 +160,34 @@ impl GangTree {
         self.gangs.iter().filter(|gang| gang.is_leaf() && !gang.name.is_empty())
     }
 
-    /// The subgroups above one, from its parent up; each once, even on a cycle.
-    pub fn ancestors<'a>(&'a self, gang: &'a Gang) -> impl Iterator<Item = &'a Gang> {
-        let mut seen = BTreeSet::new();
-        let mut next = gang.above;
-        std::iter::from_fn(move || {
-            let index = next.filter(|index| seen.insert(*index))?;
-            let above = self.gangs.get(index)?;
-            next = above.above;
-            Some(above)
-        })
+    /// For each subgroup, what `of` finds at the nearest subgroup above it. Takes time in the number of subgroups, however
+    /// deep they are; on a cycle there is nothing above.
+    pub fn nearest_above<'a, T: Clone>(&'a self, of: impl Fn(&'a Gang) -> Option<T>) -> Vec<Option<T>> {
+        let mut found: Vec<Option<Option<T>>> = vec![None; self.gangs.len()];
+        for start in 0..self.gangs.len() {
+            let mut path = BTreeSet::new();
+            let mut at = start;
+            let above = loop {
+                if let Some(Some(known)) = found.get(at) {
+                    break known.clone();
+                }
+                let parent = self.gangs.get(at).and_then(|gang| gang.above).filter(|_| path.insert(at));
+                let Some((parent, gang)) = parent.and_then(|parent| Some((parent, self.gangs.get(parent)?))) else {
+                    path.insert(at);
+                    break None;
+                };
+                match of(gang) {
+                    Some(value) => break Some(value),
+                    None => at = parent,
+                }
+            };
+            for index in path {
+                if let Some(slot) = found.get_mut(index) {
+                    *slot = Some(above.clone());
+                }
+            }
+        }
+        found.into_iter().map(Option::flatten).collect()
     }
 
     /// Parent chains that end where they began, each once: from the child down to the parent, positions in the list.
@@ -239,9 +264,14 @@ fn written(constraint: Option<&TopologyConstraint>, at: FieldPath) -> Option<Con
     (constraint.topology.is_some() || constraint.names_a_level()).then_some(constraint)
 }
 
-fn gangs(spec: &PodGroupSpec, spec_at: &FieldPath, by_name: &[(String, Constraint)]) -> Vec<Gang> {
+fn gangs(
+    spec: &PodGroupSpec,
+    spec_at: &FieldPath,
+    positions: &BTreeMap<String, usize>,
+    constraints: Option<&TopologyConstraints>,
+) -> Vec<Gang> {
     let list_at = spec_at.child("subGroups");
-    let position = |name: &str| spec.sub_groups.iter().position(|sub_group| sub_group.name == name);
+    let named_at = spec_at.child("topologyConstraints").child("subGroups");
     let mut gangs: Vec<_> = spec
         .sub_groups
         .iter()
@@ -250,15 +280,15 @@ fn gangs(spec: &PodGroupSpec, spec_at: &FieldPath, by_name: &[(String, Constrain
             let at = list_at.index(index);
             let parent = sub_group.parent.clone().filter(|parent| !parent.is_empty());
             let own = written(sub_group.topology_constraint.as_ref(), at.child("topologyConstraint"));
-            let named = || by_name.iter().find(|(name, _)| *name == sub_group.name).map(|(_, found)| found.clone());
+            let named = constraints.and_then(|constraints| constraints.sub_groups.get(&sub_group.name)?.as_ref());
             Gang {
                 name: sub_group.name.clone(),
-                above: parent.as_deref().and_then(position),
+                above: parent.as_deref().and_then(|parent| positions.get(parent).copied()),
                 parent,
                 children: Vec::new(),
                 min_member: sub_group.min_member,
                 min_sub_group: sub_group.min_sub_group,
-                constraint: own.or_else(named),
+                constraint: own.or_else(|| written(named, named_at.key(sub_group.name.as_str()))),
                 at,
             }
         })

@@ -3,9 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Batching, Coordination, FieldPath};
+use super::role::RoleWorkload;
+use super::topology::PodGroupPolicy;
+use super::workload::desired;
+use super::{Batching, Coordination, FieldPath, Sources, WorkloadKey, WorkloadKind, names};
+use crate::api::role_coordination::CoordinatedRole;
 use crate::api::status::GroupStatus;
-use crate::api::{Meta, ObjectKind, RoleBasedGroup};
+use crate::api::{Meta, ObjectKind, RoleBasedGroup, RoleCoordination};
 
 /// Names a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +38,10 @@ impl fmt::Display for GroupKey {
 pub struct Carrier {
     /// Its kind.
     pub kind: ObjectKind,
+    /// Its name: that of the group, unless it refers to another object's roles.
+    pub name: String,
+    /// When it was made, RFC 3339; empty when it is being made.
+    pub created: String,
     /// Its unique id.
     pub uid: String,
     /// Its version when it was read: a commit is conditional on it.
@@ -55,6 +63,21 @@ pub struct Role {
     pub replicas: Option<i64>,
     /// Roles that must be ready before this one's pods are made.
     pub dependencies: Vec<String>,
+    /// What makes its pods.
+    pub workload: RoleWorkload,
+}
+
+/// The RoleBasedGroup that a RoleCoordination refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Its name.
+    pub name: String,
+    /// Path of the reference.
+    pub at: FieldPath,
+    /// False when it is not known: then the group has no roles.
+    pub found: bool,
+    /// True when it names this RoleCoordination in its annotation.
+    pub annotated: bool,
 }
 
 /// A group: what coordinates a set of roles.
@@ -70,6 +93,14 @@ pub struct Group {
     pub coordinations: Vec<Coordination>,
     /// Path of `coordinationRequirements` when `coordination` is set as well.
     pub spelled_twice: Option<FieldPath>,
+    /// The group whose roles these are.
+    pub reference: Option<Reference>,
+    /// True when roles are written in the carrier itself.
+    pub has_own_roles: bool,
+    /// Path of what makes one gang of the whole group.
+    pub gang: Option<FieldPath>,
+    /// The RoleCoordination that the carrier's annotation names.
+    pub coordinated_by: Option<String>,
     /// Status of the carrier.
     pub status: GroupStatus,
     /// True while the carrier is being deleted.
@@ -88,21 +119,75 @@ impl Group {
         let (first, second) = (written.next(), written.next());
         let coordinations = first.map(|(at, list)| parse_entries(list, &at)).unwrap_or_default();
         let roles_at = spec_at.child("roles");
-        let roles = rbg.spec.roles.iter().enumerate().map(|(index, role)| Role {
-            name: role.name.clone(),
-            at: roles_at.index(index),
-            desired: desired(role.replicas),
-            replicas: role.replicas,
-            dependencies: role.dependencies.clone(),
+        let key = GroupKey::new(rbg.metadata.namespace(), rbg.metadata.display_name());
+        let roles = rbg.spec.roles.iter().enumerate().map(|(index, role)| {
+            let at = roles_at.index(index);
+            Role {
+                name: role.name.clone(),
+                desired: desired(role.replicas),
+                replicas: role.replicas,
+                dependencies: role.dependencies.clone(),
+                workload: RoleWorkload::of_rbg_role(&key, kind.version, role, &at),
+                at,
+            }
         });
         Self {
-            key: GroupKey::new(rbg.metadata.namespace(), rbg.metadata.display_name()),
-            carrier: Carrier::of(kind, &rbg.metadata),
             roles: roles.collect(),
+            carrier: Carrier::of(kind, &rbg.metadata),
             coordinations,
             spelled_twice: second.map(|(at, _)| at),
+            reference: None,
+            has_own_roles: true,
+            gang: gang(rbg, &spec_at),
+            coordinated_by: rbg.metadata.annotation(names::GROUP).map(str::to_owned),
             status: rbg.status.clone(),
             deleting: rbg.metadata.is_deleting(),
+            key,
+        }
+    }
+
+    /// Reads a RoleCoordination. Desired replicas come from the RoleBasedGroup or the workloads that it refers to; a role
+    /// whose source is not known has none.
+    pub fn from_role_coordination(kind: ObjectKind, carrier: &RoleCoordination, sources: &impl Sources) -> Self {
+        let spec_at = FieldPath::new("spec");
+        let (meta, spec) = (&carrier.metadata, &carrier.spec);
+        let own_name = meta.display_name();
+        let key =
+            GroupKey::new(meta.namespace(), spec.group_ref.as_ref().map_or(own_name, |group| group.name.as_str()));
+        let referred = spec.group_ref.as_ref().map(|group_ref| {
+            let rbg = sources.role_based_group(&key);
+            let reference = Reference {
+                name: group_ref.name.clone(),
+                at: spec_at.child("groupRef"),
+                found: rbg.is_some(),
+                annotated: rbg.is_some_and(|rbg| rbg.coordinated_by.as_deref() == Some(own_name)),
+            };
+            (reference, rbg)
+        });
+        let own_roles = spec.roles.iter().flatten().enumerate();
+        let roles_at = spec_at.child("roles");
+        let roles = match &referred {
+            Some((reference, rbg)) => {
+                rbg.iter().flat_map(|rbg| &rbg.roles).map(|role| role.seen_from(&reference.at)).collect()
+            }
+            None => own_roles
+                .map(|(index, role)| Role::of_coordination(&key, role, roles_at.index(index), sources))
+                .collect(),
+        };
+        let gang =
+            referred.as_ref().and_then(|(reference, rbg)| rbg.as_ref()?.gang.as_ref().map(|_| reference.at.clone()));
+        Self {
+            carrier: Carrier::of(kind, meta),
+            roles,
+            coordinations: parse_entries(&spec.coordination, &spec_at.child("coordination")),
+            spelled_twice: None,
+            reference: referred.map(|(reference, _)| reference),
+            has_own_roles: spec.roles.is_some(),
+            gang,
+            coordinated_by: None,
+            status: carrier.status.clone(),
+            deleting: meta.is_deleting(),
+            key,
         }
     }
 
@@ -131,6 +216,8 @@ impl Carrier {
     fn of(kind: ObjectKind, meta: &Meta) -> Self {
         Self {
             kind,
+            name: meta.display_name().to_owned(),
+            created: meta.creation_timestamp.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
             resource_version: meta.resource_version.clone().unwrap_or_default(),
             generation: meta.generation,
@@ -142,7 +229,53 @@ fn parse_entries(list: &[crate::api::Coordination], at: &FieldPath) -> Vec<Coord
     list.iter().enumerate().map(|(index, entry)| Coordination::parse(index, entry, at.index(index))).collect()
 }
 
-/// Replicas default to 1, as the API server does for every workload.
-fn desired(replicas: Option<i64>) -> u32 {
-    u32::try_from(replicas.unwrap_or(1).max(0)).unwrap_or(u32::MAX)
+/// Annotation of a v1alpha2 group: one gang over all its pods.
+const GROUP_GANG: &str = "rbg.workloads.x-k8s.io/group-gang-scheduling";
+
+/// What makes one gang of the whole group: `podGroupPolicy` in v1alpha1, an annotation in v1alpha2.
+fn gang(rbg: &RoleBasedGroup, spec_at: &FieldPath) -> Option<FieldPath> {
+    if PodGroupPolicy::parse(rbg.spec.pod_group_policy.as_ref()).is_some() {
+        return Some(spec_at.child("podGroupPolicy"));
+    }
+    let annotated = rbg.metadata.annotation(GROUP_GANG) == Some("true");
+    annotated.then(|| FieldPath::new("metadata").child("annotations").key(GROUP_GANG))
+}
+
+impl Role {
+    /// The role as a RoleCoordination sees it that refers to its group: every path is that of the reference.
+    fn seen_from(&self, reference: &FieldPath) -> Self {
+        let workload = RoleWorkload {
+            update_strategy: self.workload.update_strategy.as_ref().map(|_| reference.clone()),
+            ordered: self.workload.ordered.as_ref().map(|_| reference.clone()),
+            ..self.workload.clone()
+        };
+        Self { at: reference.clone(), workload, ..self.clone() }
+    }
+
+    fn of_coordination(group: &GroupKey, role: &CoordinatedRole, at: FieldPath, sources: &impl Sources) -> Self {
+        let reference_at = at.child("workloadRef");
+        let reference = role.workload_ref.as_ref();
+        let key = reference.and_then(|reference| {
+            let kind = WorkloadKind::parse(&reference.kind)?;
+            Some(WorkloadKey { namespace: group.namespace.to_string(), kind, name: reference.name.clone() })
+        });
+        let known = key.as_ref().and_then(|key| sources.workload(key));
+        let written = role.replicas.or_else(|| known.map(|workload| i64::from(workload.desired)));
+        let desired_is_unknown = reference.is_some() && written.is_none();
+        Self {
+            name: role.name.clone(),
+            desired: if desired_is_unknown { 0 } else { desired(written) },
+            replicas: role.replicas,
+            dependencies: Vec::new(),
+            workload: RoleWorkload {
+                reference: reference.map(|reference| (reference.clone(), reference_at.clone())),
+                desired_is_unknown,
+                update_strategy: known.filter(|workload| workload.on_delete).map(|_| reference_at.clone()),
+                ordered: known.and_then(|workload| workload.one_by_one).map(|_| reference_at),
+                labels: known.and_then(|workload| workload.template_labels.last().cloned()).unwrap_or_default(),
+                key,
+            },
+            at,
+        }
+    }
 }

@@ -20,6 +20,11 @@ impl FieldPath {
         Self(vec![Step::Child(Cow::Borrowed(name))])
     }
 
+    /// A path that is written already.
+    pub fn verbatim(path: String) -> Self {
+        Self(vec![Step::Child(path.into())])
+    }
+
     /// A field of this object.
     #[must_use]
     pub fn child(&self, name: impl Into<Cow<'static, str>>) -> Self {

@@ -1,1 +1,19 @@
 //! Talks to callers: TLS, accept loop, admission table and handler, admin port.
+
+pub mod accept;
+pub mod admin;
+pub mod admission;
+pub mod admission_metrics;
+pub mod answer;
+pub mod authority;
+pub mod cert_files;
+mod client_auth;
+mod connection;
+pub mod decode;
+pub mod limits;
+pub mod metrics;
+mod pulse;
+pub mod registration;
+pub mod self_dial;
+pub mod table;
+pub mod tls;

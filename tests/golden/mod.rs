@@ -125,10 +125,10 @@ impl Case {
     }
 
     fn judge(&self) -> Result<Judged, String> {
-        let mut world = World { options: self.options, ..World::default() };
+        let mut world = World::of_manifests(self.options);
         for object in &self.with {
             let (api_version, kind) = type_of(object);
-            world.add_json(api_version, kind, &object.to_string());
+            world.add_json(api_version, kind, &object.to_string()).map_err(|error| format!("  with: {error}"))?;
         }
         let operation = match (&self.operation, &self.old) {
             (Some(word), _) => Operation::parse(word).ok_or_else(|| format!("  no operation {word}"))?,

@@ -1,7 +1,9 @@
+// Command rig holds a whole Kubernetes control plane in one binary: each
+// component is started as `rig <component> <its own flags>`, and `rig up`
+// starts them all together.
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 
@@ -12,35 +14,59 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
+
+	"rolegate.dev/tests/controlplane/internal/sakubeconfig"
+	"rolegate.dev/tests/controlplane/internal/up"
 )
+
+const usage = `usage: rig COMMAND [flags]
+
+  up               start a control plane and stay in the foreground (rig up --help)
+  sa-kubeconfig    write a kubeconfig which acts as a service account
+  kubectl          Kubernetes' own command line
+
+  etcd | kube-apiserver | kube-scheduler | kube-controller-manager | kwok
+                   one component, with its own flags`
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: rig etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kubectl ...")
+		fmt.Fprintln(os.Stderr, usage)
 		os.Exit(2)
 	}
 	name := os.Args[1]
-	args := append([]string{name}, os.Args[2:]...)
-	var c *cobra.Command
+	// The components parse os.Args themselves and some (kubectl) look at it
+	// while they build their command, so it has to be rewritten first.
+	os.Args = append([]string{name}, os.Args[2:]...)
+
 	switch name {
+	case "up":
+		os.Exit(up.Main(os.Args[1:]))
+	case "sa-kubeconfig":
+		os.Exit(sakubeconfig.Main(os.Args[1:]))
 	case "etcd":
-		etcdmain.Main(args)
-		return
+		etcdmain.Main(os.Args)
 	case "kube-apiserver":
-		c = apiserver.NewAPIServerCommand()
-	case "kube-controller-manager":
-		c = kcm.NewControllerManagerCommand()
+		run(apiserver.NewAPIServerCommand())
 	case "kube-scheduler":
-		c = scheduler.NewSchedulerCommand()
+		run(scheduler.NewSchedulerCommand())
+	case "kube-controller-manager":
+		run(kcm.NewControllerManagerCommand())
 	case "kubectl":
-		c = kubectl.NewDefaultKubectlCommand()
+		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+			kubectlutil.CheckErr(err)
+		}
 	case "kwok":
-		c = kwok.NewCommand(context.Background())
+		os.Exit(runKwok())
+	case "-h", "--help", "help":
+		fmt.Println(usage)
+	default:
+		fmt.Fprintf(os.Stderr, "rig: unknown command %q\n\n%s\n", name, usage)
+		os.Exit(2)
 	}
-	os.Args = args
-	os.Exit(cli.Run(c))
 }
+
+func run(c *cobra.Command) { os.Exit(cli.Run(c)) }

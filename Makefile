@@ -1,0 +1,55 @@
+# Two commands matter: `make demo` shows it, `make test` runs everything that CI runs.
+# They need Rust, Go, make and a C compiler; whatever else they use, they build themselves, under target/.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CONTROLPLANE := target/controlplane/bin
+DENY_VERSION := 0.20.2
+DENY := target/tools/bin/cargo-deny
+# Test threads: most tests wait for the control plane, not for the processor.
+THREADS ?= 4
+
+.PHONY: help demo test build crds rig addons fmt lint deny unit e2e clean
+
+help: ## Show this list.
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
+
+demo: rig ## KEP-32's Story 1 on a real control plane: builds, shows, cleans up. Exit code 0 only if all was observed.
+	cargo build --locked --release --bin rolegate --example demo
+	target/release/examples/demo
+
+test: rig addons fmt lint deny unit ## Everything that CI runs.
+	@echo "all tests passed"
+
+build: ## The release binary, target/release/rolegate.
+	cargo build --locked --release --bin rolegate
+
+crds: ## Write deploy/crds from the Rust types.
+	cargo run --locked --quiet --bin rolegate -- crds > deploy/crds/rolebasedgroups.yaml
+
+rig: ## Build the control plane for tests: etcd, API server, scheduler, controllers, kubectl, kwok.
+	tests/controlplane/build.sh rig $(CONTROLPLANE)
+
+addons: ## Build cert-manager and LeaderWorkerSet for tests.
+	tests/controlplane/build.sh addons $(CONTROLPLANE)
+
+fmt:
+	cargo fmt --check
+
+lint:
+	cargo clippy --locked --all-targets -- -D warnings
+
+deny: $(DENY)
+	$(DENY) --locked check bans licenses sources
+
+$(DENY):
+	@echo "installing cargo-deny $(DENY_VERSION) into target/tools"
+	cargo install cargo-deny --version $(DENY_VERSION) --locked --root target/tools
+
+unit: ## All Rust tests, the end-to-end suites included.
+	cargo test --locked -- --test-threads=$(THREADS)
+
+clean: ## Remove everything that was built.
+	rm -rf target

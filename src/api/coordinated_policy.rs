@@ -1,0 +1,71 @@
+//! CoordinatedPolicy: what RBG ≥ v0.7 has instead of `spec.coordination`. Validated only.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::coordination::{RollingUpdate, any};
+use super::{Meta, Object, ObjectKind, null_default};
+
+/// `workloads.x-k8s.io/v1alpha2 CoordinatedPolicy`.
+pub const COORDINATED_POLICY: ObjectKind = ObjectKind {
+    group: "workloads.x-k8s.io",
+    version: "v1alpha2",
+    kind: "CoordinatedPolicy",
+    plural: "coordinatedpolicies",
+    namespaced: true,
+};
+
+/// Rules over the roles of the RoleBasedGroup of the same name and namespace.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CoordinatedPolicy {
+    /// Metadata.
+    pub metadata: Meta,
+    /// Spec.
+    #[serde(deserialize_with = "null_default")]
+    pub spec: CoordinatedPolicySpec,
+}
+
+/// The rules.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CoordinatedPolicySpec {
+    /// The rules.
+    #[serde(deserialize_with = "null_default")]
+    pub policies: Vec<PolicyRule>,
+}
+
+/// One rule.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PolicyRule {
+    /// Name.
+    #[serde(deserialize_with = "null_default")]
+    pub name: String,
+    /// Roles it is over.
+    #[serde(deserialize_with = "null_default")]
+    pub roles: Vec<String>,
+    /// What it says.
+    #[serde(deserialize_with = "null_default")]
+    pub strategy: PolicyStrategy,
+}
+
+/// What a rule says.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PolicyStrategy {
+    /// Rollouts in lockstep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rolling_update: Option<RollingUpdate>,
+    /// Creation in lockstep: `maxSkew` and `progression`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub scaling: Option<Value>,
+}
+
+impl Object for CoordinatedPolicy {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}

@@ -1,0 +1,121 @@
+//! CustomResourceDefinitions, generated from the types.
+
+use kube::core::schema::StructuralSchemaRewriter;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+use super::ObjectKind;
+use super::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, RoleBasedGroupSpec};
+use super::status::GroupStatus;
+
+/// `apiextensions.k8s.io/v1 CustomResourceDefinition`.
+pub const CUSTOM_RESOURCE_DEFINITION: ObjectKind = ObjectKind {
+    group: "apiextensions.k8s.io",
+    version: "v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions",
+    namespaced: false,
+};
+
+/// A print column: name, type, JSON path.
+type Column = (&'static str, &'static str, &'static str);
+
+/// Columns of objects that carry a coordination.
+const GROUP_COLUMNS: &[Column] = &[
+    ("Segments", "string", ".status.summary.segments"),
+    ("Ready", "string", ".status.summary.ready"),
+    ("Held", "integer", ".status.summary.held"),
+    ("Reason", "string", ".status.summary.reason"),
+    ("Age", "date", ".metadata.creationTimestamp"),
+];
+
+/// RoleBasedGroup in the shape of the designs. Optional: never applied over a definition that is there.
+pub fn role_based_groups() -> [Value; 2] {
+    // One short name cannot stand for two kinds: the API server would warn at every use.
+    [(ROLE_BASED_GROUP, ["rbg"].as_slice()), (ROLE_BASED_GROUP_INSTAI, &[])]
+        .map(|(kind, short)| crd::<RoleBasedGroupSpec, GroupStatus>(kind, "rolebasedgroup", short, GROUP_COLUMNS))
+}
+
+fn crd<Spec: JsonSchema, Status: JsonSchema>(
+    kind: ObjectKind,
+    singular: &str,
+    short_names: &[&str],
+    columns: &[Column],
+) -> Value {
+    let columns: Vec<_> =
+        columns.iter().map(|(name, kind, path)| json!({"name": name, "type": kind, "jsonPath": path})).collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": kind.crd_name()},
+        "spec": {
+            "group": kind.group,
+            "names": {
+                "kind": kind.kind,
+                "listKind": format!("{}List", kind.kind),
+                "plural": kind.plural,
+                "singular": singular,
+                "shortNames": short_names,
+            },
+            "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+            "versions": [{
+                "name": kind.version,
+                "served": true,
+                "storage": true,
+                "subresources": {"status": {}},
+                "additionalPrinterColumns": columns,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "required": ["spec"],
+                    "properties": {"spec": schema::<Spec>(), "status": schema::<Status>()},
+                }},
+            }],
+        },
+    })
+}
+
+/// The schema of a type, as an API server accepts it.
+fn schema<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::openapi3().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let settings = settings.with_transform(StructuralSchemaRewriter);
+    let mut schema = serde_json::to_value(settings.into_generator().into_root_schema_for::<T>()).unwrap_or_default();
+    tidy(&mut schema);
+    schema
+}
+
+/// Drops what an API server does not know or ignores with a warning.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            for key in ["title", "$schema"] {
+                if object.get(key).is_some_and(Value::is_string) {
+                    object.remove(key);
+                }
+            }
+            // Widths of Rust's integers; the API server knows int32 and int64 only.
+            if object.get("format").is_some_and(|format| format == "uint32") {
+                object.insert("format".to_owned(), json!("int64"));
+            }
+            if object
+                .get("default")
+                .is_some_and(|default| default.is_null() || *default == json!("") || *default == json!({}))
+                && object.contains_key("type")
+            {
+                object.remove("default");
+            }
+            object.values_mut().for_each(tidy);
+        }
+        Value::Array(list) => list.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+/// All definitions as a YAML stream.
+pub fn all_as_yaml() -> String {
+    let documents = role_based_groups().into_iter().map(|crd| serde_saphyr::to_string(&crd).unwrap_or_default());
+    documents.map(|document| format!("---\n{document}\n")).collect()
+}

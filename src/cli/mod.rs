@@ -1,0 +1,35 @@
+//! One file for each command.
+
+mod duration;
+pub mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Admission webhook and gate-lifting loop for disaggregated LLM inference on Kubernetes.
+#[derive(Debug, Parser)]
+#[command(name = "rolegate", version, about, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the webhook and the loop.
+    Serve(Box<serve::ServeArgs>),
+    /// Print the CustomResourceDefinitions.
+    Crds,
+}
+
+/// Runs the command that the arguments ask for.
+pub fn run() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve(args) => serve::run(*args),
+        Command::Crds => {
+            print!("{}", crate::api::crd::all_as_yaml());
+            ExitCode::SUCCESS
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! `rolegate serve`: the webhook on every replica, the loop on the one that leads.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::duration;
+use crate::cluster::apply::Writer;
+use crate::cluster::certificates::{Certificates, Policy};
+use crate::cluster::index::SharedIndex;
+use crate::cluster::lease::{Election, LeaseOptions};
+use crate::cluster::lookup::Lookup;
+use crate::cluster::metrics::LoopMetrics;
+use crate::cluster::run::{GateLoop, LoopOptions, MissingGroup};
+use crate::cluster::sources::Sources;
+use crate::cluster::webhooks::{Keep, Webhooks};
+use crate::server::accept::{Drain, Listener};
+use crate::server::admin::{self, Readiness};
+use crate::server::admission::Admission;
+use crate::server::admission_metrics::AdmissionMetrics;
+use crate::server::authority::LeafSpec;
+use crate::server::cert_files::CertFiles;
+use crate::server::limits::Limits;
+use crate::server::metrics;
+use crate::server::registration::{Reach, Registration};
+use crate::server::self_dial::SelfDial;
+use crate::server::tls::{CertStore, server_config};
+
+/// Options of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Address of the webhook port; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:9443", env = "ROLEGATE_LISTEN")]
+    listen: SocketAddr,
+    /// Address of the port for /livez, /readyz and /metrics.
+    #[arg(long, default_value = "127.0.0.1:9080", env = "ROLEGATE_ADMIN_LISTEN")]
+    admin_listen: SocketAddr,
+    /// Kubeconfig; by default $KUBECONFIG, ~/.kube/config or the pod's service account.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long, requires = "kubeconfig")]
+    context: Option<String>,
+    /// Our own namespace: Secret, Lease and Service live there.
+    #[arg(long, default_value = "rolegate-system", env = "POD_NAMESPACE")]
+    namespace: String,
+    /// Name of the webhook configurations and the Lease, prefix of the Secret's.
+    #[arg(long, default_value = "rolegate")]
+    name: String,
+    /// Name of this replica, unique among them.
+    #[arg(long, env = "POD_NAME")]
+    identity: Option<String>,
+    /// How the API server reaches the webhook: `service/NAME`, `loopback` or `https://HOST:PORT`.
+    #[arg(long, default_value = "service/rolegate", value_parser = parse_reach)]
+    reach: ReachArg,
+    /// What is kept of the webhook configurations.
+    #[arg(long, value_enum, default_value = "ca-bundle")]
+    webhooks: WebhooksArg,
+    /// Serve this certificate instead of a self-managed one; read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "key_file")]
+    cert_file: Option<PathBuf>,
+    /// Key of the certificate.
+    #[arg(long, value_name = "FILE", requires = "cert_file")]
+    key_file: Option<PathBuf>,
+    /// Serve these namespaces only.
+    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
+    namespaces: Vec<String>,
+    /// Pods that name a group which never appears: `release-after=DURATION` or `hold`.
+    #[arg(long, default_value = "release-after=60s", value_parser = parse_missing)]
+    missing_group: MissingGroup,
+    /// How long a group must be gone before its held pods are released.
+    #[arg(long, default_value = "30s", value_parser = duration::parse)]
+    vanished_grace: Duration,
+    /// How long nothing may move before a group says ProgressDeadlineExceeded.
+    #[arg(long, default_value = "10m", value_parser = duration::parse)]
+    progress_deadline: Duration,
+    /// How long a leader that went silent is believed.
+    #[arg(long, default_value = "15s", value_parser = duration::parse)]
+    lease_duration: Duration,
+    /// How long to go on serving after a signal, so that callers can go elsewhere.
+    #[arg(long, default_value = "3s", value_parser = duration::parse)]
+    drain_grace: Duration,
+    /// Refuse objects that do not have the expected shape, instead of letting them pass.
+    #[arg(long)]
+    strict: bool,
+    /// What is logged, as in `info` or `rolegate=debug,warn`.
+    #[arg(long, default_value = "info", env = "ROLEGATE_LOG")]
+    log: String,
+    /// Format of the log.
+    #[arg(long, value_enum, default_value = "text")]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WebhooksArg {
+    /// Create and correct them.
+    All,
+    /// Fill in their caBundle.
+    CaBundle,
+    /// Leave them alone: cert-manager or somebody else keeps them.
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ReachArg {
+    Service(String),
+    Loopback,
+    Url(String),
+}
+
+fn parse_reach(text: &str) -> Result<ReachArg, String> {
+    match (text, text.strip_prefix("service/")) {
+        ("loopback", _) => Ok(ReachArg::Loopback),
+        (_, Some(name)) if !name.is_empty() => Ok(ReachArg::Service(name.to_owned())),
+        (url, _) if url.starts_with("https://") => Ok(ReachArg::Url(url.trim_end_matches('/').to_owned())),
+        _ => Err("must be service/NAME, loopback or https://HOST:PORT".to_owned()),
+    }
+}
+
+fn parse_missing(text: &str) -> Result<MissingGroup, String> {
+    match (text, text.strip_prefix("release-after=")) {
+        ("hold", _) => Ok(MissingGroup::Hold),
+        (_, Some(time)) => duration::parse(time).map(MissingGroup::ReleaseAfter),
+        _ => Err("must be release-after=DURATION or hold".to_owned()),
+    }
+}
+
+/// Why `serve` could not start, or ended.
+#[derive(Debug, thiserror::Error)]
+enum ServeError {
+    #[error("log filter {0:?} cannot be read: {1}")]
+    Log(String, tracing_subscriber::filter::ParseError),
+    #[error("no cluster to talk to: {0}")]
+    Config(String),
+    #[error("client: {0}")]
+    Client(#[from] kube::Error),
+    #[error("{0} cannot be listened on: {1}")]
+    Listen(SocketAddr, std::io::Error),
+    #[error("certificate files: {0}")]
+    CertFiles(#[from] crate::server::cert_files::CertFilesError),
+    #[error("TLS: {0}")]
+    Tls(String),
+    #[error("runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error("{0} ended by itself")]
+    Ended(&'static str),
+}
+
+/// Runs until a signal.
+pub fn run(args: ServeArgs) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Runtime);
+    let outcome = start_log(&args).and_then(|()| runtime).and_then(|runtime| runtime.block_on(serve(args)));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rolegate: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start_log(args: &ServeArgs) -> Result<(), ServeError> {
+    let filter =
+        tracing_subscriber::EnvFilter::try_new(&args.log).map_err(|error| ServeError::Log(args.log.clone(), error))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match args.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+    Ok(())
+}
+
+async fn serve(args: ServeArgs) -> Result<(), ServeError> {
+    let client = client(&args).await?;
+    let (webhook, admin) = (bind(args.listen).await?, bind(args.admin_listen).await?);
+    let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
+    let (mut registry, readiness, mut parts) = (Registry::default(), Readiness::default(), Parts::default());
+    let server_metrics = metrics::register(&mut registry);
+    let admission_metrics = AdmissionMetrics::register(&mut registry);
+    let loop_metrics = LoopMetrics::register(&mut registry);
+
+    let store = CertStore::empty();
+    parts.add("certificate metrics", server_metrics.clone().follow_certificate(store.changes()));
+    start_certificates(&args, &client, &store, webhook.address, &mut parts, &stop).await?;
+    let tls = server_config(&store, None).map_err(|error| ServeError::Tls(error.to_string()))?;
+    let dial = SelfDial::new(webhook.address, store, None).map_err(|error| ServeError::Tls(error.to_string()))?;
+    parts.add("self dial", dial.run(readiness.register("tls"), stop.clone()));
+
+    let index = SharedIndex::default();
+    let sources = Sources::start(&client, &index, &args.namespaces);
+    let check = readiness.register("caches");
+    let mut synced = index.synced();
+    parts.add("cache check", async move {
+        check.set(false, "not every watch has listed yet");
+        if synced.wait_for(|synced| *synced).await.is_ok() {
+            check.set(true, "");
+        }
+        std::future::pending::<()>().await;
+    });
+
+    let lookup = Lookup::new(client.clone(), index);
+    let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
+    let lease = LeaseOptions {
+        namespace: args.namespace.clone(),
+        name: args.name.clone(),
+        identity,
+        duration: args.lease_duration,
+    };
+    let (election, leader) = Election::new(&client, lease);
+    parts.add("election", election.run(draining.clone()));
+    let options = LoopOptions {
+        missing_group: args.missing_group,
+        vanished_grace: args.vanished_grace,
+        progress_deadline: args.progress_deadline,
+    };
+    let gates = GateLoop::new(lookup.clone(), Writer::new(client), options, loop_metrics, leader);
+    parts.add("loop", gates.run(draining.clone()));
+
+    let limits = Limits::default();
+    let admission = Admission { lookup, strict: args.strict, limits, metrics: admission_metrics };
+    let drain = Drain { grace: args.drain_grace, ..Drain::default() };
+    let listener =
+        |socket, tls, app, drain| Listener { socket, tls, app, limits, metrics: server_metrics.clone(), drain };
+    println!("serving webhook=https://{} admin=http://{}", webhook.address, admin.address);
+    let at_once = Drain { grace: Duration::ZERO, deadline: Duration::from_secs(1) };
+    let admin = listener(admin.socket, None, admin::router(readiness.clone(), Arc::new(registry)), at_once);
+    parts.add("admin port", run_listener(admin, stop.clone()));
+    let webhook = listener(webhook.socket, Some(Arc::new(tls)), admission.router(), drain);
+    let serving = tokio::spawn(webhook.run(draining.clone()));
+
+    let outcome = tokio::select! {
+        () = termination() => Ok(()),
+        part = parts.ended() => Err(ServeError::Ended(part)),
+    };
+    tracing::info!("stopping");
+    readiness.register("serving").set(false, "stopping");
+    draining.cancel();
+    _ = serving.await;
+    stop.cancel();
+    parts.finish().await;
+    drop(sources);
+    outcome
+}
+
+async fn run_listener(listener: Listener<axum::Router>, stop: CancellationToken) {
+    listener.run(stop).await;
+}
+
+/// Parts of the server that run until they are told to stop.
+#[derive(Default)]
+struct Parts(JoinSet<&'static str>);
+
+impl Parts {
+    fn add(&mut self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(async move {
+            part.await;
+            name
+        });
+    }
+
+    /// Waits for the first part that ends although nobody told it to.
+    async fn ended(&mut self) -> &'static str {
+        match self.0.join_next().await {
+            Some(Ok(name)) => name,
+            Some(Err(_)) => "a part of the server",
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Gives every part a moment to end.
+    async fn finish(mut self) {
+        let all = async { while self.0.join_next().await.is_some() {} };
+        _ = tokio::time::timeout(Duration::from_secs(1), all).await;
+    }
+}
+
+/// SIGTERM, or SIGINT from a terminal.
+async fn termination() {
+    let (Ok(mut term), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+struct Bound {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+async fn bind(address: SocketAddr) -> Result<Bound, ServeError> {
+    let fault = |error| ServeError::Listen(address, error);
+    let socket = TcpListener::bind(address).await.map_err(fault)?;
+    let address = socket.local_addr().map_err(fault)?;
+    Ok(Bound { socket, address })
+}
+
+async fn client(args: &ServeArgs) -> Result<Client, ServeError> {
+    let config = match &args.kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).map_err(|error| ServeError::Config(error.to_string()))?;
+            let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
+            kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| error.to_string())
+        }
+        None => kube::Config::infer().await.map_err(|error| error.to_string()),
+    };
+    Ok(Client::try_from(config.map_err(ServeError::Config)?)?)
+}
+
+async fn start_certificates(
+    args: &ServeArgs,
+    client: &Client,
+    store: &CertStore,
+    address: SocketAddr,
+    parts: &mut Parts,
+    stop: &CancellationToken,
+) -> Result<(), ServeError> {
+    if let (Some(cert), Some(key)) = (&args.cert_file, &args.key_file) {
+        let mut files = CertFiles::new(cert, key, store.clone());
+        files.load().await?;
+        parts.add("certificate files", files.run(stop.clone()));
+        return Ok(());
+    }
+    let service = match &args.reach {
+        ReachArg::Service(name) => name.as_str(),
+        ReachArg::Loopback | ReachArg::Url(_) => "rolegate",
+    };
+    let mut leaf = LeafSpec::for_service(service, &args.namespace);
+    let host = |url: &str| url.strip_prefix("https://")?.rsplit_once(':').map(|(host, _)| host.to_owned());
+    match &args.reach {
+        ReachArg::Loopback => leaf.addresses.push(address.ip()),
+        ReachArg::Url(url) => match host(url).map(|host| host.parse().map_err(|_| host)) {
+            Some(Ok(ip)) => leaf.addresses.push(ip),
+            Some(Err(name)) => leaf.names.push(name),
+            None => {}
+        },
+        ReachArg::Service(_) => {}
+    }
+    let secret = format!("{}-certificates", args.name);
+    let (certificates, publication) =
+        Certificates::new(client.clone(), &args.namespace, &secret, Policy::for_leaf(leaf), store.clone());
+    parts.add("certificates", certificates.run(stop.clone()));
+    let keep = match args.webhooks {
+        WebhooksArg::All => Keep::All,
+        WebhooksArg::CaBundle => Keep::CaBundle,
+        WebhooksArg::Off => return Ok(()),
+    };
+    let reach = match &args.reach {
+        ReachArg::Service(name) => Reach::Service { namespace: args.namespace.clone(), name: name.clone() },
+        ReachArg::Loopback => Reach::Url(format!("https://{address}")),
+        ReachArg::Url(url) => Reach::Url(url.clone()),
+    };
+    let registration = Registration {
+        name: args.name.clone(),
+        reach,
+        own_namespace: args.namespace.clone(),
+        namespaces: args.namespaces.clone(),
+    };
+    parts.add(
+        "webhook configurations",
+        Webhooks::new(client.clone(), registration, keep).run(publication, stop.clone()),
+    );
+    Ok(())
+}

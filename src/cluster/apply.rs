@@ -1,0 +1,122 @@
+//! The only writer: releases pods, writes the status of groups.
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::sources::read_rbg;
+use super::watched::{Guarded, Watched, api};
+use crate::api::pod::POD;
+use crate::api::status::GroupStatus;
+use crate::api::{Pod, RoleBasedGroup};
+use crate::model::{Group, names};
+use crate::plan::PodRef;
+
+/// Field manager of our writes.
+pub const MANAGER: &str = "rolegate";
+
+/// Writes to the API server.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+}
+
+/// What became of a release.
+#[derive(Debug)]
+pub enum Released {
+    /// The gate is off; the pod as it is now.
+    Done(Box<Pod>),
+    /// The pod is gone, or another one has its name.
+    Gone,
+}
+
+impl Writer {
+    /// Writes with this client.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Takes our gate off a pod, and gives it labels: one strategic merge patch with the pod's uid. It names the gate, so
+    /// other gates stay, no index goes stale, and a retry changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn release(
+        &self,
+        namespace: &str,
+        pod: &PodRef,
+        labels: &[(&str, String)],
+    ) -> Result<Released, kube::Error> {
+        let labels: Map<_, _> = labels.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+        let mut metadata = json!({ "uid": &*pod.uid });
+        if let (false, Some(metadata)) = (labels.is_empty(), metadata.as_object_mut()) {
+            metadata.insert("labels".to_owned(), Value::Object(labels));
+        }
+        let gate = json!({ "$patch": "delete", "name": names::GATE });
+        let patch = json!({ "metadata": metadata, "spec": { "schedulingGates": [gate] } });
+        let pods: Api<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+        match pods.patch(&pod.name, &params(), &Patch::Strategic(patch)).await {
+            Ok(pod) => Ok(Released::Done(Box::new(pod.object))),
+            Err(kube::Error::Api(status)) if status.code == 404 || is_other_uid(&status) => Ok(Released::Gone),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the status of a group if nobody changed the object since it was read: `Ok(None)` when somebody did.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn write_status(&self, group: &Group, status: &GroupStatus) -> Result<Option<Group>, kube::Error> {
+        let carrier = &group.carrier;
+        let patch = json!({
+            "metadata": { "resourceVersion": carrier.resource_version, "uid": carrier.uid },
+            "status": merge_patch(&to_value(&group.status), &to_value(status)),
+        });
+        let groups: Api<Watched<Guarded<RoleBasedGroup>>> = api(&self.client, carrier.kind, Some(&group.key.namespace));
+        match groups.patch_status(&group.key.name, &params(), &Patch::Merge(patch)).await {
+            Ok(written) => Ok(read_rbg(carrier.kind, &written.object)),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn params() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+/// A patch of a pod's successor is refused as a change of the immutable uid.
+fn is_other_uid(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 409 || (status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid"))
+}
+
+fn to_value(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// The JSON Merge Patch (RFC 7386) that turns `before` into `after`: what vanished is set to `null`.
+fn merge_patch(before: &Value, after: &Value) -> Value {
+    let (Value::Object(before), Value::Object(after)) = (before, after) else { return after.clone() };
+    let removed = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let changed = after.iter().filter(|(key, value)| before.get(*key) != Some(value)).map(|(key, value)| {
+        let patch = before.get(key).map_or_else(|| value.clone(), |old| merge_patch(old, value));
+        (key.clone(), patch)
+    });
+    Value::Object(removed.chain(changed).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merge_patch_names_what_changed_and_what_vanished() {
+        let before = json!({"a": 1, "b": {"c": 1, "d": 2}, "e": [1]});
+        let after = json!({"a": 1, "b": {"c": 3}, "f": 4});
+        assert_eq!(merge_patch(&before, &after), json!({"b": {"c": 3, "d": null}, "e": null, "f": 4}));
+    }
+}

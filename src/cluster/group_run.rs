@@ -1,0 +1,120 @@
+//! What the loop remembers of one group between passes. All of it may be lost: the cluster holds the truth.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::api::ObjectKind;
+use crate::model::{Group, HoldReason};
+use crate::plan::{Decision, GroupView, RoleView};
+
+/// Pause after the first failure of a write; doubles up to `LONGEST_RETRY`.
+const FIRST_RETRY: Duration = Duration::from_millis(200);
+/// Longest pause between attempts of one write.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+
+/// What the loop remembers of one group.
+#[derive(Debug)]
+pub(super) struct GroupRun {
+    pub(super) last_pass: Option<Instant>,
+    pub(super) next_pass: Option<Instant>,
+    /// Uids of pods whose release is on its way.
+    pub(super) in_flight: HashSet<Arc<str>>,
+    retries: HashMap<Arc<str>, (u32, Instant)>,
+    pub(super) writing: bool,
+    pub(super) last_write: Option<Instant>,
+    pub(super) write_failures: u32,
+    /// Kind of the object that carried the group when it was last there.
+    pub(super) carrier: Option<ObjectKind>,
+    pub(super) missing_since: Option<Instant>,
+    pub(super) verifying: bool,
+    pub(super) verified_gone: bool,
+    progress: Vec<u32>,
+    moved: Instant,
+    pub(super) held: Vec<(HoldReason, u32)>,
+}
+
+impl GroupRun {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            last_pass: None,
+            next_pass: None,
+            in_flight: HashSet::new(),
+            retries: HashMap::new(),
+            writing: false,
+            last_write: None,
+            write_failures: 0,
+            carrier: None,
+            missing_since: None,
+            verifying: false,
+            verified_gone: false,
+            progress: Vec::new(),
+            moved: now,
+            held: Vec::new(),
+        }
+    }
+
+    /// Nothing is on its way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && !self.writing && !self.verifying
+    }
+
+    pub(super) fn note_presence(&mut self, group: Option<&Group>, now: Instant) {
+        match group {
+            Some(group) => {
+                self.carrier = Some(group.carrier.kind);
+                self.missing_since = None;
+                self.verified_gone = false;
+            }
+            None => _ = self.missing_since.get_or_insert(now),
+        }
+    }
+
+    /// Remembers when anything last moved.
+    pub(super) fn note_progress(&mut self, view: &GroupView, decision: &Decision, now: Instant) {
+        let counts = view.roles.values().flat_map(|role| [role.desired, role.current(), RoleView::ready_pods(role)]);
+        let progress: Vec<_> = counts.chain(decision.released.values().copied()).collect();
+        if progress != self.progress {
+            self.progress = progress;
+            self.moved = now;
+        }
+    }
+
+    pub(super) fn is_stalled(&self, deadline: Duration, now: Instant) -> bool {
+        now.duration_since(self.moved) >= deadline
+    }
+
+    /// When the group counts as stalled if nothing moves.
+    pub(super) fn progress_due(&self, deadline: Duration) -> Option<Instant> {
+        self.moved.checked_add(deadline)
+    }
+
+    /// When the status may be written next, `None` for now.
+    pub(super) fn status_due(&self, every: Duration) -> Option<Instant> {
+        let pause = if self.write_failures == 0 { every } else { every.max(pause(self.write_failures)) };
+        self.last_write.map(|last| last + pause)
+    }
+
+    /// When the release of a pod may be tried again, `None` for now.
+    pub(super) fn retry_due(&self, uid: &str) -> Option<Instant> {
+        self.retries.get(uid).map(|(_, at)| *at)
+    }
+
+    pub(super) fn succeeded(&mut self, uid: &str) {
+        self.retries.remove(uid);
+    }
+
+    /// Notes a refused release; returns when to try again.
+    pub(super) fn failed(&mut self, uid: &Arc<str>, now: Instant) -> Instant {
+        let (failures, at) = self.retries.entry(uid.clone()).or_insert((0, now));
+        *failures += 1;
+        *at = now + pause(*failures);
+        *at
+    }
+}
+
+fn pause(failures: u32) -> Duration {
+    FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_RETRY)
+}

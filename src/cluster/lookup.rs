@@ -1,0 +1,194 @@
+//! The group that a pod names: from the index, else by one live read.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::Client;
+use tokio::time::Instant;
+
+use super::index::SharedIndex;
+use super::sources::{CARRIERS, read_rbg};
+use super::watched::{Guarded, api};
+use crate::api::workload::{STATEFUL_SET, StatefulSet};
+use crate::api::{ObjectKind, RoleBasedGroup};
+use crate::model::{Group, GroupKey};
+
+/// Longest time for live reads of one request: well below the webhook's timeout of 3 s.
+const DEADLINE: Duration = Duration::from_millis(1500);
+/// How long an absent group is not read again: the hundreds of pods of one new workload ask together.
+const ABSENT_FOR: Duration = Duration::from_millis(500);
+
+/// A group could not be read; the request must not be answered from ignorance.
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
+    /// The API server refused or failed.
+    #[error("reading {kind} {key}: {source}")]
+    Read {
+        /// Kind that was read.
+        kind: &'static str,
+        /// Group that was looked for.
+        key: GroupKey,
+        /// What went wrong.
+        source: Box<kube::Error>,
+    },
+    /// The object is there and does not have the expected shape.
+    #[error("{kind} {key} does not have the expected shape")]
+    Shape {
+        /// Kind that was read.
+        kind: &'static str,
+        /// Group that was looked for.
+        key: GroupKey,
+    },
+    /// No answer in time.
+    #[error("reading {0}: no answer within {DEADLINE:?}")]
+    Timeout(GroupKey),
+}
+
+/// Looks groups up.
+#[derive(Clone)]
+pub struct Lookup {
+    client: Client,
+    index: SharedIndex,
+    absent: Arc<Mutex<HashMap<GroupKey, Arc<Slot>>>>,
+}
+
+/// When the group was last found absent. The lock is held during the read, so that the others wait for its result.
+type Slot = tokio::sync::Mutex<Option<Instant>>;
+
+impl Lookup {
+    /// Looks up in this index, else with this client.
+    pub fn new(client: Client, index: SharedIndex) -> Self {
+        Self { client, index, absent: Arc::default() }
+    }
+
+    /// The index behind it.
+    pub fn index(&self) -> &SharedIndex {
+        &self.index
+    }
+
+    /// The group, or `None` when a live read says that there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read: absence is not proven.
+    pub async fn group(&self, key: &GroupKey) -> Result<Option<Arc<Group>>, LookupError> {
+        if let Some(group) = self.index.read().group(key) {
+            return Ok(Some(group));
+        }
+        let slot = self.slot(key);
+        let read = async {
+            let mut absent_since = slot.lock().await;
+            if let Some(group) = self.index.read().group(key) {
+                return Ok(Some(group));
+            }
+            if absent_since.is_some_and(|since| since.elapsed() < ABSENT_FOR) {
+                return Ok(None);
+            }
+            let group = self.read_live(key).await?;
+            match group {
+                Some(group) => {
+                    self.index.write(|index| index.apply_group(None, group.clone()));
+                    // The index may know a newer one by now.
+                    Ok(Some(self.index.read().group(key).unwrap_or_else(|| Arc::new(group))))
+                }
+                None => {
+                    *absent_since = Some(Instant::now());
+                    Ok(None)
+                }
+            }
+        };
+        tokio::time::timeout(DEADLINE, read).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
+    }
+
+    fn slot(&self, key: &GroupKey) -> Arc<Slot> {
+        let mut absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
+        // Slots of groups that came into being, or that nobody asked for lately, are not kept.
+        absent.retain(|other, slot| {
+            other == key
+                || Arc::strong_count(slot) > 1
+                || slot.try_lock().is_ok_and(|since| since.is_some_and(|since| since.elapsed() < ABSENT_FOR))
+        });
+        absent.entry(key.clone()).or_default().clone()
+    }
+
+    /// Reads the group from each kind that may carry it.
+    ///
+    /// # Errors
+    ///
+    /// When the API server fails, or the object does not have the expected shape.
+    pub async fn read_live(&self, key: &GroupKey) -> Result<Option<Group>, LookupError> {
+        for kind in CARRIERS.iter().copied() {
+            if self.index.read().is_served(kind) == Some(false) {
+                continue;
+            }
+            let api = api::<Guarded<RoleBasedGroup>>(&self.client, kind, Some(&key.namespace));
+            let read = api.get_opt(&key.name).await.map_err(|source| LookupError::Read {
+                kind: kind.kind,
+                key: key.clone(),
+                source: Box::new(source),
+            })?;
+            if let Some(found) = read {
+                let group = read_rbg(kind, &found.object);
+                return group.map(Some).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() });
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes sure that a StatefulSet's `spec.ordinals.start` is known before its pods are numbered. A set that cannot be
+    /// read numbers from 0: its pods are held all the same.
+    pub async fn stateful_set(&self, namespace: &str, name: &str) {
+        if self.index.read().knows_stateful_set(namespace, name) {
+            return;
+        }
+        let api = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(namespace));
+        match tokio::time::timeout(DEADLINE, api.get_opt(name)).await {
+            Ok(Ok(Some(set))) => self.index.write(|index| index.stateful_set_read(&set.object)),
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => tracing::warn!(namespace, name, %error, "StatefulSet cannot be read"),
+            Err(_) => tracing::warn!(namespace, name, "StatefulSet cannot be read in time"),
+        }
+    }
+
+    /// True when a live read says that the group is gone, and that its kind could be seen if it were there: a deleted
+    /// CustomResourceDefinition takes every object with it, and must not open every hold. `carrier` is the kind that
+    /// carried it, when that is known.
+    ///
+    /// # Errors
+    ///
+    /// When the API server fails.
+    pub async fn is_gone(&self, key: &GroupKey, carrier: Option<ObjectKind>) -> Result<bool, LookupError> {
+        let error =
+            |source| LookupError::Read { kind: "CustomResourceDefinition", key: key.clone(), source: Box::new(source) };
+        let candidates: Vec<_> = carrier.map_or_else(|| CARRIERS.to_vec(), |kind| vec![kind]);
+        let mut established = false;
+        for kind in candidates {
+            established |= self.is_established(kind).await.map_err(error)?;
+        }
+        if !established {
+            return Ok(false);
+        }
+        match self.read_live(key).await? {
+            Some(group) => {
+                self.index.write(|index| index.apply_group(None, group));
+                Ok(false)
+            }
+            None => Ok(true),
+        }
+    }
+
+    /// True when the API server defines the kind, and is not about to remove it.
+    ///
+    /// # Errors
+    ///
+    /// When the API server fails.
+    pub async fn is_established(&self, kind: ObjectKind) -> Result<bool, kube::Error> {
+        use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+        let crds: kube::Api<CustomResourceDefinition> = kube::Api::all(self.client.clone());
+        let Some(crd) = crds.get_opt(&kind.crd_name()).await? else { return Ok(false) };
+        let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
+        let established = conditions.iter().any(|c| c.type_ == "Established" && c.status == "True");
+        Ok(established && crd.metadata.deletion_timestamp.is_none())
+    }
+}

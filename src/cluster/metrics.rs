@@ -1,0 +1,56 @@
+//! Metrics of the loop.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Outcome of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Outcome {
+    /// One word.
+    pub outcome: &'static str,
+}
+
+/// Reason of held pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Reason {
+    /// A `HoldReason`.
+    pub reason: &'static str,
+}
+
+/// Metrics of the loop.
+#[derive(Clone, Debug)]
+pub struct LoopMetrics {
+    /// Pods released, by outcome: released, gone, failed.
+    pub releases: Family<Outcome, Counter>,
+    /// Status writes, by outcome: written, conflict, failed.
+    pub status_writes: Family<Outcome, Counter>,
+    /// Pods that are held now, by reason.
+    pub held: Family<Reason, Gauge>,
+    /// Seconds that one decision for one group takes.
+    pub plan_seconds: Histogram,
+    /// 1 on the replica that releases.
+    pub leader: Gauge,
+}
+
+impl LoopMetrics {
+    /// Registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            releases: Family::default(),
+            status_writes: Family::default(),
+            held: Family::default(),
+            plan_seconds: Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
+            leader: Gauge::default(),
+        };
+        registry.register("rolegate_releases", "Pods released, by outcome", metrics.releases.clone());
+        registry.register("rolegate_status_writes", "Status writes, by outcome", metrics.status_writes.clone());
+        registry.register("rolegate_held_pods", "Pods that are held now, by reason", metrics.held.clone());
+        registry.register("rolegate_plan_seconds", "Time of one decision for one group", metrics.plan_seconds.clone());
+        registry.register("rolegate_leader", "1 on the replica that releases", metrics.leader.clone());
+        metrics
+    }
+}

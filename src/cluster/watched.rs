@@ -1,0 +1,86 @@
+//! Our slim types as kube resources: watched and read with the fields we need, and no others in memory.
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::DynamicResourceScope;
+use kube::{Api, Client, Resource};
+use serde::{Deserialize, Deserializer};
+
+use crate::api::{Meta, Object, ObjectKind};
+
+/// An object of the API server that is read as `T`.
+#[derive(Clone, Debug)]
+pub struct Watched<T> {
+    /// What kube needs of the metadata.
+    meta: ObjectMeta,
+    /// The object.
+    pub object: T,
+}
+
+impl<'de, T: Object + Deserialize<'de>> Deserialize<'de> for Watched<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = T::deserialize(deserializer)?;
+        let Meta { name, namespace, uid, resource_version, .. } = object.meta().clone();
+        Ok(Self { meta: ObjectMeta { name, namespace, uid, resource_version, ..ObjectMeta::default() }, object })
+    }
+}
+
+impl<T> Resource for Watched<T> {
+    type DynamicType = ObjectKind;
+    type Scope = DynamicResourceScope;
+
+    fn kind(kind: &ObjectKind) -> Cow<'_, str> {
+        kind.kind.into()
+    }
+
+    fn group(kind: &ObjectKind) -> Cow<'_, str> {
+        kind.group.into()
+    }
+
+    fn version(kind: &ObjectKind) -> Cow<'_, str> {
+        kind.version.into()
+    }
+
+    fn plural(kind: &ObjectKind) -> Cow<'_, str> {
+        kind.plural.into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+/// The API of a kind, in one namespace or in all.
+pub fn api<T>(client: &Client, kind: ObjectKind, namespace: Option<&str>) -> Api<Watched<T>> {
+    match namespace {
+        Some(namespace) if kind.namespaced => Api::namespaced_with(client.clone(), namespace, &kind),
+        _ => Api::all_with(client.clone(), &kind),
+    }
+}
+
+/// An object of another project's kind: one that does not have the expected shape must not stop the watch of all.
+#[derive(Clone, Debug)]
+pub struct Guarded<T> {
+    meta: Meta,
+    /// The object, or why it cannot be read.
+    pub read: Result<T, String>,
+}
+
+impl<'de, T: Object + for<'a> Deserialize<'a>> Deserialize<'de> for Guarded<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        let meta = value.get("metadata").map(Meta::deserialize).transpose().ok().flatten().unwrap_or_default();
+        Ok(Self { meta, read: serde_path_to_error::deserialize(value).map_err(|error| error.to_string()) })
+    }
+}
+
+impl<T> Object for Guarded<T> {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}

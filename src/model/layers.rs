@@ -1,0 +1,103 @@
+//! The layers of a cluster, from narrow to wide.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::FieldPath;
+use crate::api::ObjectKind;
+use crate::api::cluster_topology::{ClusterTopology, ClusterTopologySpec};
+
+/// A layer of a cluster's network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// Name.
+    pub name: String,
+    /// Node label whose values are the domains.
+    pub key: String,
+}
+
+/// A ClusterTopology, free of spelling.
+#[derive(Clone, Debug)]
+pub struct Layers {
+    /// Kind it was read from.
+    pub kind: ObjectKind,
+    /// Its name.
+    pub name: String,
+    /// Its spec as written.
+    pub spec: ClusterTopologySpec,
+    /// Path of the list of layers, in the user's spelling.
+    pub at: FieldPath,
+    /// True while it is being deleted.
+    pub deleting: bool,
+}
+
+impl Layers {
+    /// Reads a ClusterTopology of one of its kinds.
+    pub fn parse(kind: ObjectKind, topology: &ClusterTopology) -> Self {
+        let field =
+            if topology.spec.layers.is_none() && topology.spec.layers_kep75.is_some() { "Layers" } else { "layers" };
+        Self {
+            kind,
+            name: topology.metadata.display_name().to_owned(),
+            spec: topology.spec.clone(),
+            at: FieldPath::new("spec").child(field),
+            deleting: topology.metadata.is_deleting(),
+        }
+    }
+
+    /// The layers from narrow to wide: by `topologyScope`, else in the order of the list. Layers without a scope come
+    /// last, which only a topology that breaks a rule has.
+    pub fn narrow_to_wide(&self) -> Vec<Layer> {
+        let none = BTreeMap::new();
+        let scope = self.spec.topology_scope.as_ref().unwrap_or(&none);
+        let mut layers: Vec<_> = self.spec.layers().iter().collect();
+        layers.sort_by_key(|layer| scope.get(&layer.name).copied().unwrap_or(i64::MAX));
+        layers.into_iter().map(|layer| Layer { name: layer.name.clone(), key: layer.key.clone() }).collect()
+    }
+
+    /// The layer of this name.
+    pub fn layer(&self, name: &str) -> Option<Layer> {
+        self.narrow_to_wide().into_iter().find(|layer| layer.name == name)
+    }
+
+    /// `status.currentTopologyLevel`: `Host < TOR < Pod`.
+    pub fn current_topology_level(&self) -> String {
+        let names: Vec<_> = self.narrow_to_wide().into_iter().map(|layer| layer.name).collect();
+        names.join(" < ")
+    }
+
+    /// True when two layers share a name.
+    pub fn has_repeated_names(&self) -> bool {
+        let mut seen = BTreeSet::new();
+        self.spec.layers().iter().any(|layer| !seen.insert(layer.name.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
+
+    fn layers(spec: &serde_json::Value) -> Layers {
+        let topology = serde_json::from_value(json!({"metadata": {"name": "t"}, "spec": spec})).expect("a topology");
+        Layers::parse(CLUSTER_TOPOLOGY, &topology)
+    }
+
+    #[test]
+    fn the_list_goes_from_narrow_to_wide() {
+        let list = json!([{"name": "Host", "key": "a"}, {"name": "TOR", "key": "b"}, {"name": "Pod", "key": "c"}]);
+        assert_eq!(layers(&json!({"layers": list})).current_topology_level(), "Host < TOR < Pod");
+        assert_eq!(layers(&json!({"Layers": list})).current_topology_level(), "Host < TOR < Pod");
+    }
+
+    #[test]
+    fn the_scope_says_otherwise() {
+        let topology = layers(&json!({
+            "layers": [{"name": "Pod", "key": "c"}, {"name": "Host", "key": "a"}, {"name": "TOR", "key": "b"}],
+            "topologyScope": {"Host": 1, "TOR": 10, "Pod": 100},
+        }));
+        assert_eq!(topology.current_topology_level(), "Host < TOR < Pod");
+        assert_eq!(topology.layer("TOR").map(|layer| layer.key), Some("b".to_owned()));
+    }
+}

@@ -1,0 +1,94 @@
+//! The workload behind a role, and where a group learns of it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{FieldPath, Group, GroupKey, Workload, WorkloadKey, WorkloadKind};
+use crate::api;
+use crate::api::role_coordination::WorkloadRef;
+
+/// Other objects that a RoleCoordination is read with: its desired replicas stand there.
+pub trait Sources {
+    /// The RoleBasedGroup of this name, of any served version.
+    fn role_based_group(&self, key: &GroupKey) -> Option<&Group>;
+    /// The workload of this name.
+    fn workload(&self, key: &WorkloadKey) -> Option<&Workload>;
+}
+
+/// Nothing else is known.
+impl Sources for () {
+    fn role_based_group(&self, _: &GroupKey) -> Option<&Group> {
+        None
+    }
+
+    fn workload(&self, _: &WorkloadKey) -> Option<&Workload> {
+        None
+    }
+}
+
+/// What makes the pods of a role, as far as rules look at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoleWorkload {
+    /// `workloadRef` as written, with its path.
+    pub reference: Option<(WorkloadRef, FieldPath)>,
+    /// The workload's name, where it is known.
+    pub key: Option<WorkloadKey>,
+    /// True when the desired replicas stand in a workload or group that is not known: `desired` reads as 0.
+    pub desired_is_unknown: bool,
+    /// Path of an update strategy of the role's own.
+    pub update_strategy: Option<FieldPath>,
+    /// Path of what makes the role's pods one after another.
+    pub ordered: Option<FieldPath>,
+    /// Labels that the role's pods are known to carry.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Annotation of a v1alpha2 role: `<apiVersion>/<kind>` of its workload.
+const ROLE_WORKLOAD_TYPE: &str = "rbg.workloads.x-k8s.io/role-workload-type";
+
+/// Longest name that RBG gives to a workload.
+const WORKLOAD_NAME_MAX: usize = 63;
+
+impl RoleWorkload {
+    /// The workload that RBG makes for a role: `<group>-<role>`, a StatefulSet in v1alpha1 unless it says otherwise.
+    pub(super) fn of_rbg_role(key: &GroupKey, version: &str, role: &api::rbg::Role, at: &FieldPath) -> Self {
+        let strategies = [("updateStrategy", &role.update_strategy), ("rolloutStrategy", &role.rollout_strategy)];
+        let is_set = |value: &Option<Value>| value.as_ref().is_some_and(|value| !is_empty(value));
+        Self {
+            key: workload_kind(version, role).map(|kind| WorkloadKey {
+                namespace: key.namespace.to_string(),
+                kind,
+                name: format!("{}-{}", key.name, role.name).chars().take(WORKLOAD_NAME_MAX).collect(),
+            }),
+            update_strategy: strategies.iter().find(|(_, value)| is_set(value)).map(|(field, _)| at.child(*field)),
+            ordered: (role.pod_management_policy.as_deref() == Some("OrderedReady"))
+                .then(|| at.child("podManagementPolicy")),
+            labels: template_labels(role),
+            ..Self::default()
+        }
+    }
+}
+
+fn workload_kind(version: &str, role: &api::rbg::Role) -> Option<WorkloadKind> {
+    if version == "v1alpha1" {
+        let kind = role.workload.as_ref().and_then(|workload| workload.get("kind")).and_then(Value::as_str);
+        return WorkloadKind::parse(kind.unwrap_or("StatefulSet"));
+    }
+    let kind = role.annotations.as_ref()?.get(ROLE_WORKLOAD_TYPE)?.as_str()?;
+    WorkloadKind::parse(kind.rsplit('/').next()?)
+}
+
+fn template_labels(role: &api::rbg::Role) -> BTreeMap<String, String> {
+    let labels = role.template.as_ref().and_then(|template| template.pointer("/metadata/labels"));
+    let entries = labels.and_then(Value::as_object).into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.values().all(is_empty),
+        _ => false,
+    }
+}

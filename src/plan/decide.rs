@@ -1,0 +1,197 @@
+//! One decision for one group: what to commit, which pods to release, why the others are held, what the status says.
+
+use std::collections::BTreeMap;
+
+use super::conditions::{self, Progress};
+use super::holds;
+use super::progression::{State, Targets, targets};
+use super::segments;
+use super::view::{GroupView, HeldPod, RoleView};
+use crate::api::status::{CoordinationState, GroupStatus, RoleProgress, Summary};
+use crate::model::{Group, HoldReason};
+use crate::rules::Violation;
+
+/// What is known of a group beside its pods.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Circumstances<'a> {
+    /// Faults of the stored group: with any, no new batch is released.
+    pub faults: &'a [Violation],
+    /// Nothing moved for longer than the progress deadline.
+    pub stalled: bool,
+}
+
+/// A pod to release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The pod.
+    pub pod: HeldPod,
+    /// True when it needs no commit: its replica was released before, or nothing batches it.
+    pub at_once: bool,
+}
+
+/// Pods that are held for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Coordination whose batch is held, `None` when no coordination is the reason.
+    pub coordination: Option<String>,
+    /// The lowest batch that is held, from 0.
+    pub batch: Option<u32>,
+    /// Why.
+    pub reason: HoldReason,
+    /// For people.
+    pub message: String,
+    /// How many pods.
+    pub pods: u32,
+}
+
+/// One decision for one group.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    /// Targets by role and coordination.
+    pub targets: Targets,
+    /// Released counts by batched role: to be committed before anything is released under them.
+    pub released: BTreeMap<String, u32>,
+    /// Pods to release, lowest ordinal first.
+    pub release: Vec<Release>,
+    /// Why the other held pods are held.
+    pub held: Vec<Held>,
+    /// The status of the carrier, without times.
+    pub status: GroupStatus,
+}
+
+impl Decision {
+    /// True when the released counts differ from what the stored status keeps.
+    pub fn needs_commit(&self, stored: &GroupStatus) -> bool {
+        committed_counts(&self.status) != committed_counts(stored)
+    }
+}
+
+fn committed_counts(status: &GroupStatus) -> BTreeMap<(&str, &str), u32> {
+    let states = status.coordination_state.iter();
+    let roles = states.flat_map(|state| state.progress.iter().map(move |(role, progress)| (state, role, progress)));
+    roles
+        .filter_map(|(state, role, progress)| Some(((state.name.as_str(), role.as_str()), progress.released?)))
+        .collect()
+}
+
+/// Decides for one group.
+pub fn decide(group: &Group, view: &GroupView, circumstances: Circumstances<'_>) -> Decision {
+    let targets = targets(group, &view.roles);
+    let released = released_counts(view, &targets, circumstances);
+    let (mut release, mut held) = (Vec::new(), Vec::new());
+    for pod in &view.held {
+        match fate(pod, view, &released) {
+            Some(at_once) => release.push(Release { pod: pod.clone(), at_once }),
+            None => held.push(pod.clone()),
+        }
+    }
+    let held = holds::explain(group, view, &targets, &held, circumstances.faults);
+    let status = status(group, view, &targets, &released, &held, circumstances);
+    Decision { targets, released, release, held, status }
+}
+
+/// `Some(at once)` for a pod that may go, `None` for one that stays.
+fn fate(pod: &HeldPod, view: &GroupView, released: &BTreeMap<String, u32>) -> Option<bool> {
+    let (Some(role), Some(released)) = (view.roles.get(&pod.role), released.get(&pod.role)) else {
+        // Nothing batches it: a role without coordination, or one that the group does not have.
+        return Some(true);
+    };
+    (pod.ordinal < *released).then_some(pod.ordinal < role.committed.unwrap_or(0))
+}
+
+/// max(target, released count), never above desired. A group that breaks a rule keeps what it has.
+fn released_counts(view: &GroupView, targets: &Targets, circumstances: Circumstances<'_>) -> BTreeMap<String, u32> {
+    let count = |role: &str, target: u32| {
+        let view = view.roles.get(role)?;
+        let before = view.released();
+        Some(if circumstances.faults.is_empty() { before.max(target).min(view.desired) } else { before })
+    };
+    targets.roles.iter().filter_map(|(role, target)| Some((role.clone(), count(role, *target)?))).collect()
+}
+
+fn status(
+    group: &Group,
+    view: &GroupView,
+    targets: &Targets,
+    released: &BTreeMap<String, u32>,
+    held: &[Held],
+    circumstances: Circumstances<'_>,
+) -> GroupStatus {
+    let before = &group.status;
+    let segments = group.batched().next().map(|_| segments::count(group, &view.roles));
+    let progress = progress(view, held, circumstances);
+    let conditions = conditions::conditions(before, &view.roles, segments, &progress);
+    let ready = view.roles.values().map(RoleView::ready_pods).sum::<u32>();
+    let desired = view.roles.values().map(RoleView::desired_pods).sum::<u32>();
+    let mut status = GroupStatus {
+        observed_generation: group.carrier.generation,
+        conditions,
+        coordination_state: coordination_states(group, view, targets, released),
+        first_ready_time: before.first_ready_time.clone(),
+        last_ready_replicas: before.last_ready_replicas.clone(),
+        summary: Some(Summary {
+            segments: segments.map(|s| format!("{}/{}", s.ready, s.total)).unwrap_or_default(),
+            ready: format!("{ready}/{desired}"),
+            held: held.iter().map(|held| held.pods).sum(),
+            reason: held.iter().map(|held| held.reason).min().map(|reason| reason.to_string()).unwrap_or_default(),
+        }),
+        other: before.other.clone(),
+    };
+    if conditions::is_ready(&view.roles) {
+        status.last_ready_replicas = view.roles.iter().map(|(role, view)| (role.clone(), view.desired)).collect();
+    }
+    status
+}
+
+fn progress(view: &GroupView, held: &[Held], circumstances: Circumstances<'_>) -> Progress {
+    if let Some(fault) = circumstances.faults.first() {
+        return Progress::Invalid(format!("{}: {fault}", fault.rule));
+    }
+    if held.is_empty() && conditions::is_ready(&view.roles) {
+        return Progress::Complete;
+    }
+    if circumstances.stalled {
+        let waits = held.iter().min_by_key(|held| held.reason).map(|held| held.message.clone());
+        return Progress::DeadlineExceeded(waits.unwrap_or_else(|| "replicas are missing or not ready".to_owned()));
+    }
+    Progress::Moving
+}
+
+fn coordination_states(
+    group: &Group,
+    view: &GroupView,
+    targets: &Targets,
+    released: &BTreeMap<String, u32>,
+) -> Vec<CoordinationState> {
+    let by_index: BTreeMap<_, _> = targets.coordinations.iter().map(|target| (target.index, target)).collect();
+    let state = |index: usize, role: &str| {
+        let at_desired =
+            released.get(role).zip(view.roles.get(role)).is_some_and(|(count, view)| *count >= view.desired);
+        if at_desired {
+            State::Complete
+        } else {
+            by_index.get(&index).map_or(State::Progressing, |target| target.state)
+        }
+    };
+    let entry = |(coordination, batching): (&crate::model::Coordination, &crate::model::Batching)| CoordinationState {
+        name: coordination.display_name(),
+        progress: batching
+            .sizes
+            .keys()
+            .filter_map(|role| {
+                let progress = RoleProgress {
+                    strategy: batching.kind.as_str().to_owned(),
+                    state: state(coordination.index, role).as_str().to_owned(),
+                    released: Some(*released.get(role)?),
+                };
+                Some((role.clone(), progress))
+            })
+            .collect(),
+        last_update_time: None,
+    };
+    group.batched().map(entry).collect()
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

@@ -1,0 +1,112 @@
+//! Why pods are held, in one sentence for each coordination.
+
+use super::decide::Held;
+use super::progression::{CoordinationTarget, State, Targets};
+use super::view::{GroupView, HeldPod, Replica};
+use crate::model::{BatchKind, Batching, Coordination, Group, HoldReason, Progression};
+use crate::rules::Violation;
+
+/// One entry for each coordination that holds pods, and one for pods that no batch waits for.
+pub fn explain(
+    group: &Group,
+    view: &GroupView,
+    targets: &Targets,
+    held: &[HeldPod],
+    faults: &[Violation],
+) -> Vec<Held> {
+    let beyond = |pod: &&HeldPod| view.roles.get(&pod.role).is_none_or(|role| pod.ordinal >= role.desired);
+    let (surplus, waiting): (Vec<_>, Vec<_>) = held.iter().partition(beyond);
+    let mut all: Vec<_> = group
+        .batched()
+        .filter_map(|(coordination, batching)| {
+            // A pod of two coordinations is counted once, under the first of them.
+            let first = |pod: &&&HeldPod| {
+                group.batchings_of(&pod.role).next().is_some_and(|(c, _)| c.index == coordination.index)
+            };
+            let pods: Vec<_> = waiting.iter().filter(first).copied().collect();
+            let target = targets.coordinations.iter().find(|target| target.index == coordination.index)?;
+            explain_one(group, view, (coordination, batching), target, &pods, faults)
+        })
+        .collect();
+    all.extend(surplus_of(view, &surplus));
+    all
+}
+
+fn explain_one(
+    group: &Group,
+    view: &GroupView,
+    (coordination, batching): (&Coordination, &Batching),
+    target: &CoordinationTarget,
+    pods: &[&HeldPod],
+    faults: &[Violation],
+) -> Option<Held> {
+    let batch = pods.iter().filter_map(|pod| Some(pod.ordinal / batching.size(&pod.role)?)).min()?;
+    let word = word(batching.kind);
+    let (reason, why) = if let Some(fault) = faults.first() {
+        (HoldReason::InvalidCoordination, format!("{}: {fault}", fault.rule))
+    } else if let (State::Blocked, Some(blocker)) = (target.state, target.blocked_by) {
+        let name = group.coordinations.iter().find(|c| c.index == blocker).map(Coordination::display_name);
+        (HoldReason::BlockedByCoordination, format!("coordination {:?} waits", name.unwrap_or_default()))
+    } else {
+        let earlier = format!("{word} {batch} has {}", counts(group, view, batching, batch));
+        (reason_of(batching.progression()), earlier)
+    };
+    let message = format!("{word} {} is held: {why}", batch + 1);
+    Some(Held {
+        coordination: Some(coordination.display_name()),
+        batch: Some(batch),
+        reason,
+        message,
+        pods: u32::try_from(pods.len()).unwrap_or(u32::MAX),
+    })
+}
+
+const fn reason_of(progression: Progression) -> HoldReason {
+    match progression {
+        Progression::Scheduled => HoldReason::PreviousStepNotScheduled,
+        Progression::Ordered => HoldReason::IncompleteBatch,
+        Progression::OrderedReady | Progression::Parallel => HoldReason::PreviousSegmentNotReady,
+    }
+}
+
+const fn word(kind: BatchKind) -> &'static str {
+    match kind {
+        BatchKind::SegmentPlacement => "segment",
+        BatchKind::RollingDeploy => "step",
+        BatchKind::AffinityScheduling => "batch",
+    }
+}
+
+/// `8/10 prefill and 5/5 decode ready` for the batch before the one that is held (shown from 1, so its number is the same).
+fn counts(group: &Group, view: &GroupView, batching: &Batching, held_batch: u32) -> String {
+    let (test, word): (fn(&Replica) -> bool, _) = match batching.progression() {
+        Progression::Scheduled => (Replica::is_scheduled, "scheduled"),
+        Progression::Ordered => (Replica::is_released, "released"),
+        Progression::OrderedReady | Progression::Parallel => (Replica::is_ready, "ready"),
+    };
+    let Some(before) = held_batch.checked_sub(1) else { return "no predecessor".to_owned() };
+    let roles = group.roles.iter().filter_map(|role| {
+        let name = &role.name;
+        let (view, size) = (view.roles.get(name)?, batching.size(name)?);
+        let from = before.saturating_mul(size).min(view.desired);
+        let to = from.saturating_add(size).min(view.desired);
+        let passing = view.replicas.range(from..to).filter(|(_, replica)| test(replica)).count();
+        (to > from).then(|| format!("{passing}/{} {name}", to - from))
+    });
+    format!("{} {word}", roles.collect::<Vec<_>>().join(" and "))
+}
+
+fn surplus_of(view: &GroupView, surplus: &[&HeldPod]) -> Option<Held> {
+    let first = surplus.first()?;
+    let desired = view.roles.get(&first.role).map_or(0, |role| role.desired);
+    Some(Held {
+        coordination: None,
+        batch: None,
+        reason: HoldReason::BeyondDesired,
+        message: format!(
+            "replica {} of role {:?} is held: the group declares {desired} replicas",
+            first.ordinal, first.role
+        ),
+        pods: u32::try_from(surplus.len()).unwrap_or(u32::MAX),
+    })
+}

@@ -1,0 +1,39 @@
+//! Builders for the tests of this room.
+
+use serde_json::{Value, json};
+
+use super::view::{Replica, RoleView};
+use crate::api::RoleBasedGroup;
+use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::model::Group;
+
+/// A group with these roles and coordinations.
+pub fn mk_group(roles: &[(&str, u32)], coordination: &Value) -> Group {
+    let roles: Vec<_> = roles.iter().map(|(name, replicas)| json!({"name": name, "replicas": replicas})).collect();
+    let object =
+        json!({"metadata": {"name": "pd", "namespace": "ns"}, "spec": {"roles": roles, "coordination": coordination}});
+    let rbg: RoleBasedGroup = serde_json::from_value(object).unwrap();
+    Group::from_rbg(ROLE_BASED_GROUP, &rbg)
+}
+
+/// A segment placement with these sizes.
+pub fn mk_segments(name: &str, progression: &str, sizes: &[(&str, u32)]) -> Value {
+    let sizes: serde_json::Map<_, _> = sizes.iter().map(|(role, size)| ((*role).to_owned(), json!(size))).collect();
+    json!({"name": name, "strategy": {"segmentPlacement": {"segmentSize": sizes, "progression": progression}}})
+}
+
+/// A role of which the first replicas are released, and the first of these ready; one more is held.
+pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
+    let replica = |ordinal| Replica {
+        pods: 1,
+        held: u32::from(ordinal >= released),
+        scheduled: u32::from(ordinal < released),
+        ready: u32::from(ordinal < ready),
+        size: 1,
+    };
+    RoleView {
+        desired,
+        committed: Some(released),
+        replicas: (0..desired).map(|ordinal| (ordinal, replica(ordinal))).collect(),
+    }
+}

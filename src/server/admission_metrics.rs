@@ -1,0 +1,58 @@
+//! Metrics of the request path.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use crate::api::review::Request;
+
+/// Labels of an answered review.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    resource: String,
+    operation: String,
+    verdict: &'static str,
+}
+
+/// Metrics of the request path.
+#[derive(Clone, Debug, Default)]
+pub struct AdmissionMetrics {
+    answered: Family<Answered, Counter>,
+    /// Bodies that were no review.
+    pub unreadable: Counter,
+    /// Reviews of objects or operations that no row of the table is for.
+    pub unknown: Counter,
+    /// Objects that did not have the expected shape.
+    pub schema_skew: Counter,
+}
+
+impl AdmissionMetrics {
+    /// Registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register("rolegate_reviews", "Reviews answered", metrics.answered.clone());
+        registry.register(
+            "rolegate_unreadable_bodies",
+            "Bodies that were no AdmissionReview",
+            metrics.unreadable.clone(),
+        );
+        registry.register(
+            "rolegate_unknown_reviews",
+            "Reviews of what no rule is for; they pass",
+            metrics.unknown.clone(),
+        );
+        registry.register("rolegate_schema_skew", "Objects without the expected shape", metrics.schema_skew.clone());
+        metrics
+    }
+
+    /// Counts an answer. Resources and operations come from the webhook's rules, so they are few.
+    pub(super) fn count(&self, request: &Request<'_>, verdict: &'static str) {
+        let labels = Answered {
+            resource: request.resource.resource.to_string(),
+            operation: request.operation.to_string(),
+            verdict,
+        };
+        self.answered.get_or_create(&labels).inc();
+    }
+}

@@ -1,0 +1,131 @@
+//! Who may call: a client certificate of a given CA and name.
+//!
+//! Anyone in the pod network reaches the webhook port. Where the API server can be given a client certificate for webhooks
+//! (its admission configuration file), this lets nobody else in.
+
+use std::{fmt, sync::Arc};
+
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
+    client::danger::HandshakeSignatureValid,
+    pki_types::{CertificateDer, UnixTime, pem::PemObject},
+    server::{
+        VerifierBuilderError, WebPkiClientVerifier,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+};
+
+use super::tls::{dns_names, provider};
+
+/// Why client certificates can't be checked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientAuthError {
+    /// The CA file is not PEM.
+    #[error("client CA is not PEM: {0}")]
+    Pem(#[source] rustls::pki_types::pem::Error),
+    /// A certificate in the CA file can't be a trust anchor.
+    #[error("client CA can't be used: {0}")]
+    Anchor(#[source] Error),
+    /// The CA file has no certificate in it.
+    #[error("client CA: {0}")]
+    Verifier(#[source] VerifierBuilderError),
+    /// No name is allowed, so nobody could call.
+    #[error("client authentication needs at least one allowed name")]
+    NoNames,
+    /// The TLS library refused the configuration.
+    #[error("TLS configuration: {0}")]
+    Tls(#[source] Error),
+}
+
+/// Which callers are let in.
+#[derive(Debug, Clone)]
+pub struct ClientAuth {
+    /// CAs that sign the callers' certificates, PEM.
+    pub ca_pem: Vec<u8>,
+    /// A caller's common name or one of its DNS names must be in this list.
+    pub allowed_names: Vec<String>,
+    /// The certificate (DER) with which this process calls itself for its readiness check, see
+    /// [`SelfIdentity`](super::self_dial::SelfIdentity). Its key never leaves the process.
+    pub own: Option<CertificateDer<'static>>,
+}
+
+impl ClientAuth {
+    pub(crate) fn verifier(self) -> Result<Arc<dyn ClientCertVerifier>, ClientAuthError> {
+        if self.allowed_names.is_empty() {
+            return Err(ClientAuthError::NoNames);
+        }
+        let mut roots = RootCertStore::empty();
+        for der in CertificateDer::pem_slice_iter(&self.ca_pem) {
+            roots.add(der.map_err(ClientAuthError::Pem)?).map_err(ClientAuthError::Anchor)?;
+        }
+        let chain = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
+            .build()
+            .map_err(ClientAuthError::Verifier)?;
+        Ok(Arc::new(NamedClients { chain, allowed: self.allowed_names, own: self.own }))
+    }
+}
+
+struct NamedClients {
+    chain: Arc<dyn ClientCertVerifier>,
+    allowed: Vec<String>,
+    own: Option<CertificateDer<'static>>,
+}
+
+impl NamedClients {
+    fn allows(&self, der: &CertificateDer<'_>) -> bool {
+        let Ok((_, x509)) = x509_parser::parse_x509_certificate(der) else { return false };
+        let common = x509.subject().iter_common_name().filter_map(|name| name.as_str().ok()).map(str::to_owned);
+        common.chain(dns_names(&x509)).any(|name| self.allowed.contains(&name))
+    }
+}
+
+impl fmt::Debug for NamedClients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NamedClients").field("allowed", &self.allowed).finish_non_exhaustive()
+    }
+}
+
+impl ClientCertVerifier for NamedClients {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.chain.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        if self.own.as_ref() == Some(end_entity) {
+            return Ok(ClientCertVerified::assertion());
+        }
+        let verified = self.chain.verify_client_cert(end_entity, intermediates, now)?;
+        if self.allows(end_entity) {
+            Ok(verified)
+        } else {
+            Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chain.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chain.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chain.supported_verify_schemes()
+    }
+}

@@ -1,0 +1,136 @@
+//! The webhook configurations, generated from the table that the server dispatches on.
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
+    ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kube::api::ObjectMeta;
+
+use super::admission::TIMEOUT;
+use super::table::{Endpoint, Row, TABLE};
+use crate::model::names;
+
+/// How the API server reaches the webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Through a Service.
+    Service {
+        /// Namespace of the Service.
+        namespace: String,
+        /// Name of the Service.
+        name: String,
+    },
+    /// At this address, `https://host:port`.
+    Url(String),
+}
+
+/// What the configurations depend on.
+#[derive(Clone, Debug)]
+pub struct Registration {
+    /// Name of both configurations.
+    pub name: String,
+    /// How the API server reaches the webhook.
+    pub reach: Reach,
+    /// Our own namespace, left out so that we can always start.
+    pub own_namespace: String,
+    /// Namespaces to serve; all when empty.
+    pub namespaces: Vec<String>,
+}
+
+impl Registration {
+    /// The configuration of the mutating webhook; without a bundle, somebody else fills it in.
+    pub fn mutating(&self, ca_bundle: Option<&str>) -> MutatingWebhookConfiguration {
+        let webhook = MutatingWebhook {
+            name: "pods.rolegate.dev".to_owned(),
+            admission_review_versions: vec!["v1".to_owned()],
+            client_config: self.client_config(Endpoint::Mutate, ca_bundle),
+            failure_policy: Some("Fail".to_owned()),
+            match_conditions: Some(vec![names_a_group()]),
+            match_policy: Some("Equivalent".to_owned()),
+            namespace_selector: Some(self.namespace_selector()),
+            reinvocation_policy: Some("IfNeeded".to_owned()),
+            rules: Some(rules(Endpoint::Mutate)),
+            side_effects: "None".to_owned(),
+            timeout_seconds: Some(seconds()),
+            ..MutatingWebhook::default()
+        };
+        MutatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(vec![webhook]) }
+    }
+
+    /// The configuration of the validating webhook; without a bundle, somebody else fills it in.
+    pub fn validating(&self, ca_bundle: Option<&str>) -> ValidatingWebhookConfiguration {
+        let webhook = ValidatingWebhook {
+            name: "groups.rolegate.dev".to_owned(),
+            admission_review_versions: vec!["v1".to_owned()],
+            client_config: self.client_config(Endpoint::Validate, ca_bundle),
+            failure_policy: Some("Fail".to_owned()),
+            match_policy: Some("Equivalent".to_owned()),
+            namespace_selector: Some(self.namespace_selector()),
+            rules: Some(rules(Endpoint::Validate)),
+            side_effects: "None".to_owned(),
+            timeout_seconds: Some(seconds()),
+            ..ValidatingWebhook::default()
+        };
+        ValidatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(vec![webhook]) }
+    }
+
+    fn metadata(&self) -> ObjectMeta {
+        ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() }
+    }
+
+    fn client_config(&self, endpoint: Endpoint, ca_bundle: Option<&str>) -> WebhookClientConfig {
+        let path = endpoint.path();
+        let (service, url) = match &self.reach {
+            Reach::Url(base) => (None, Some(format!("{base}{path}"))),
+            Reach::Service { namespace, name } => {
+                let (namespace, name) = (namespace.clone(), name.clone());
+                (Some(ServiceReference { namespace, name, path: Some(path.to_owned()), port: Some(443) }), None)
+            }
+        };
+        WebhookClientConfig { ca_bundle: ca_bundle.map(|pem| ByteString(pem.as_bytes().to_vec())), service, url }
+    }
+
+    /// Neither kube-system nor our own namespace: the cluster must be able to start without us.
+    fn namespace_selector(&self) -> LabelSelector {
+        let name = "kubernetes.io/metadata.name";
+        let excluded = vec!["kube-system".to_owned(), self.own_namespace.clone()];
+        let mut all = vec![require(name, "NotIn", excluded), require(names::IGNORE, "DoesNotExist", Vec::new())];
+        if !self.namespaces.is_empty() {
+            all.push(require(name, "In", self.namespaces.clone()));
+        }
+        LabelSelector { match_expressions: Some(all), match_labels: None }
+    }
+}
+
+fn require(key: &str, operator: &str, values: Vec<String>) -> LabelSelectorRequirement {
+    let values = (!values.is_empty()).then_some(values);
+    LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values }
+}
+
+/// Pods that name a group under any label scheme. An objectSelector cannot say "or".
+fn names_a_group() -> MatchCondition {
+    let labels = names::LABEL_SCHEMES.iter().map(|(group, _)| format!("'{group}' in object.metadata.labels"));
+    let any = labels.collect::<Vec<_>>().join(" || ");
+    MatchCondition { name: "names-a-group".to_owned(), expression: format!("has(object.metadata.labels) && ({any})") }
+}
+
+fn rules(endpoint: Endpoint) -> Vec<RuleWithOperations> {
+    TABLE.iter().filter(|row| row.endpoint == endpoint).map(rule).collect()
+}
+
+fn rule(row: &Row) -> RuleWithOperations {
+    let one = |text: &str| Some(vec![text.to_owned()]);
+    RuleWithOperations {
+        api_groups: one(row.kind.group),
+        api_versions: one(row.kind.version),
+        operations: Some(row.operations.iter().map(|operation| (*operation).to_owned()).collect()),
+        resources: one(row.kind.plural),
+        scope: Some(if row.kind.namespaced { "Namespaced" } else { "Cluster" }.to_owned()),
+    }
+}
+
+fn seconds() -> i32 {
+    i32::try_from(TIMEOUT.as_secs()).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,114 @@
+#!/bin/sh
+# Builds the control plane's binaries: build.sh [rig|addons|all] [OUTDIR]
+# See README.md. Does nothing, quickly, when OUTDIR is up to date.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+what=${1:-all}
+out=${2:-$here/../../target/controlplane/bin}
+
+say() { echo "controlplane: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+case $what in
+rig | addons) targets=$what ;;
+all) targets="rig addons" ;;
+*) die "usage: build.sh [rig|addons|all] [OUTDIR]" ;;
+esac
+
+command -v go >/dev/null || die "the Go toolchain is not installed (go.mod says which version is needed)"
+command -v flock >/dev/null || die "flock (package util-linux) is not installed"
+
+# A toolchain of another version is not downloaded behind the user's back, and
+# the versions are those of go.mod and go.sum whatever the environment says.
+export CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOFLAGS=
+cd "$here"
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+
+# The stamp covers everything the result depends on.
+stamp=$({
+	go version
+	find . -type f \( -name '*.go' -o -name '*.tmpl' -o -name 'go.*' -o -name build.sh \) | LC_ALL=C sort | xargs sha256sum
+} | sha256sum | cut -d' ' -f1)
+
+# Kubernetes' version is given at link time; without it kubectl and /version
+# would speak of v0.0.0.
+version=$(sed -n 's|^[[:space:]]*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' go.mod | head -n 1)
+[ -n "$version" ] || die "go.mod does not name a version of k8s.io/kubernetes"
+major=${version#v}
+minor=${major#*.}
+major=${major%%.*}
+minor=${minor%%.*}
+ldflags="-s -w"
+for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+	ldflags="$ldflags -X $p.gitVersion=$version -X $p.gitMajor=$major -X $p.gitMinor=$minor -X $p.gitTreeState=clean"
+done
+
+# go_build TARGET: shows how far a long build is.
+go_build() {
+	log=$out/.$1.build.log
+	start=$(date +%s)
+	go build -v -mod=readonly -buildvcs=false -trimpath -ldflags "$ldflags" -o "$out/.$1.new" "./cmd/$1" 2>"$log" &
+	pid=$!
+	trap 'kill $pid 2>/dev/null || :; exit 130' INT TERM
+	ticks=0
+	while kill -0 $pid 2>/dev/null; do
+		sleep 0.5
+		ticks=$((ticks + 1))
+		if [ $((ticks % 30)) -eq 0 ]; then
+			say "building $1: $(($(date +%s) - start)) s, $(grep -cv '^go: ' "$log" || :) packages compiled"
+		fi
+	done
+	status=0
+	wait $pid || status=$?
+	trap - INT TERM
+	if [ $status -ne 0 ]; then
+		grep -v '^[a-zA-Z0-9./_-]*$' "$log" | tail -n 30 >&2
+		die "building $1 failed (full output: $log)"
+	fi
+	mv "$out/.$1.new" "$out/$1"
+	say "built $1 in $(($(date +%s) - start)) s ($(grep -cv '^go: ' "$log" || :) packages compiled)"
+}
+
+# copy_files FROM-DIR TO-DIR PATTERN...: files of other projects which are
+# needed at run time are taken from their modules and not kept in this repository.
+copy_files() {
+	from=$1 to=$2
+	shift 2
+	rm -rf "$to"
+	mkdir -p "$to"
+	for pattern in "$@"; do
+		for f in "$from"/$pattern; do
+			[ -f "$f" ] || die "$f is missing"
+			install -m 644 "$f" "$to/"
+		done
+	done
+}
+
+module_dir() {
+	dir=$(go list -mod=readonly -m -f '{{.Dir}}' "$1") && [ -n "$dir" ] || die "module $1 is not available"
+	echo "$dir"
+}
+
+copy_addon_files() {
+	dir=$(module_dir github.com/cert-manager/cert-manager)
+	copy_files "$dir/deploy/crds" "$out/cert-manager/crds" '*.yaml'
+	dir=$(module_dir sigs.k8s.io/lws)
+	copy_files "$dir/config/crd/bases" "$out/lws/crds" '*.yaml'
+	copy_files "$dir/config/webhook" "$out/lws/webhook" manifests.yaml mutating-patch.yaml validating-patch.yaml
+}
+
+for t in $targets; do
+	(
+		# A second build waits for the first one and then finds its result.
+		flock 9
+		if [ -x "$out/$t" ] && [ "$(cat "$out/.$t.stamp" 2>/dev/null)" = "$stamp" ]; then
+			exit 0
+		fi
+		rm -f "$out/.$t.stamp"
+		go_build "$t"
+		[ "$t" != addons ] || copy_addon_files
+		echo "$stamp" >"$out/.$t.stamp"
+	) 9>"$out/.$t.lock"
+done
