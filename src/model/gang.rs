@@ -208,14 +208,24 @@ impl GangTree {
         cycles
     }
 
-    /// What the whole needs before any of it runs. Without a dialect the counts are read as the design has them: it asks
-    /// for more.
+    /// What the whole needs before any of it runs.
     pub fn minimum(&self) -> Minimum {
-        let all = self.top_level().count();
-        match (self.min_sub_group, self.min_member) {
-            (Some(gangs), _) => Minimum::Gangs(count(Some(gangs), all)),
+        self.needs(self.min_member, self.min_sub_group, self.top_level().count())
+    }
+
+    /// What a subgroup needs before any of it runs: one pod, or all its children, when nothing is written.
+    pub fn minimum_of(&self, gang: &Gang) -> Minimum {
+        if gang.is_leaf() {
+            return Minimum::Pods(count(gang.min_member, 1));
+        }
+        self.needs(gang.min_member, gang.min_sub_group, gang.children.len())
+    }
+
+    /// Without a dialect `minMember` is read as the design has it: that asks for more.
+    fn needs(&self, min_member: Option<i64>, min_sub_group: Option<i64>, children: usize) -> Minimum {
+        match (min_sub_group, min_member) {
             (None, pods @ Some(_)) if self.dialect == Some(Dialect::Upstream) => Minimum::Pods(count(pods, 0)),
-            (None, members) => Minimum::Gangs(count(members, all)),
+            (gangs, members) => Minimum::Gangs(count(gangs.or(members), children)),
         }
     }
 
@@ -230,14 +240,6 @@ impl Gang {
     /// True when it has no children.
     pub fn is_leaf(&self) -> bool {
         self.children.is_empty()
-    }
-
-    /// What it needs before any of it runs: all its children, or one pod, when nothing is written.
-    pub fn minimum(&self) -> Minimum {
-        if self.is_leaf() {
-            return Minimum::Pods(count(self.min_member, 1));
-        }
-        Minimum::Gangs(count(self.min_sub_group.or(self.min_member), self.children.len()))
     }
 }
 
@@ -307,5 +309,64 @@ fn count(written: Option<i64>, default: usize) -> u32 {
     match written {
         Some(value) => u32::try_from(value.max(0)).unwrap_or(u32::MAX),
         None => u32::try_from(default).unwrap_or(u32::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn tree(spec: Value, dialect: Option<Dialect>) -> GangTree {
+        let spec = serde_json::from_value(spec).unwrap();
+        GangTree::from_pod_group(&api::PodGroup { spec, ..api::PodGroup::default() }, dialect)
+    }
+
+    fn replicas() -> Value {
+        json!({"minMember": 1, "subGroups": [
+            {"name": "replica-1", "minMember": 2},
+            {"name": "leaders-1", "parent": "replica-1", "minMember": 1},
+            {"name": "workers-1", "parent": "replica-1", "minMember": 3},
+            {"name": "replica-2"},
+            {"name": "leaders-2", "parent": "replica-2"},
+        ]})
+    }
+
+    #[test]
+    fn a_minimum_counts_children_in_the_design_and_pods_upstream() {
+        let seed = tree(replicas(), Some(Dialect::Seed));
+        let minimum = |name| seed.minimum_of(seed.gang(name).unwrap());
+        assert_eq!(seed.minimum(), Minimum::Gangs(1));
+        assert_eq!(minimum("replica-1"), Minimum::Gangs(2));
+        assert_eq!(minimum("workers-1"), Minimum::Pods(3));
+        assert_eq!((minimum("replica-2"), minimum("leaders-2")), (Minimum::Gangs(1), Minimum::Pods(1)));
+        assert_eq!(tree(replicas(), Some(Dialect::Upstream)).minimum(), Minimum::Pods(1));
+        assert_eq!(tree(replicas(), None).minimum(), Minimum::Gangs(1));
+        assert_eq!(tree(json!({"subGroups": [{"name": "a"}, {"name": "b"}]}), None).minimum(), Minimum::Gangs(2));
+    }
+
+    #[test]
+    fn pods_are_in_leaves_only() {
+        let tree = tree(replicas(), None);
+        let leaves: Vec<_> = tree.leaves().map(|gang| gang.name.as_str()).collect();
+        assert_eq!(leaves, ["leaders-1", "workers-1", "leaders-2"]);
+        let leaf = |role, ordinal| tree.leaf_for(role, ordinal).map(|gang| gang.name.as_str());
+        assert_eq!(leaf("leaders", Some(2)), Some("leaders-2"));
+        assert_eq!(leaf("workers-1", None), Some("workers-1"));
+        assert_eq!((leaf("replica", Some(1)), leaf("leaders", None)), (None, None));
+    }
+
+    #[test]
+    fn what_is_above_is_found_once_and_never_on_a_cycle() {
+        let tree = tree(
+            json!({"subGroups": [
+                {"name": "a", "minMember": 7}, {"name": "b", "parent": "a"}, {"name": "c", "parent": "b"},
+                {"name": "x", "parent": "y"}, {"name": "y", "parent": "x"}, {"name": "z", "parent": "z"},
+            ]}),
+            None,
+        );
+        assert_eq!(tree.nearest_above(|gang| gang.min_member), [None, Some(7), Some(7), None, None, None]);
+        assert_eq!(tree.cycles(), [vec![3, 4], vec![5]]);
     }
 }
