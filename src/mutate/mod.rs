@@ -5,8 +5,10 @@ pub mod env;
 pub mod patch;
 pub mod pod;
 pub mod subgroup;
+pub mod topology;
 
 pub use discovery::{Discovery, discover};
 pub use patch::Patch;
 pub use pod::{GroupLookup, PodMutation, mutate_pod};
 pub use subgroup::fill_in_subgroup;
+pub use topology::protect_topology;

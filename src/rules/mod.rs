@@ -26,5 +26,6 @@ pub use lookup::needs;
 pub use need::{Known, Need};
 pub use options::{KaiDialect, Options};
 pub use rule::{Change, ChangeRule, Level, Rule};
+pub use topology::is_valid as topology_is_valid;
 pub use violation::{Cause, Report, Severity, Violation};
 pub use world::World;
