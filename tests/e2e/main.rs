@@ -11,4 +11,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod progressions;
+mod recovery;
+mod scaling;
 mod story;
