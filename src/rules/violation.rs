@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::Need;
 use crate::model::FieldPath;
 
 /// What kind of fault it is, with the names that Kubernetes gives to it.
@@ -21,6 +22,8 @@ pub enum Cause {
     Forbidden,
     /// A text is longer than its use allows.
     TooLong,
+    /// Nothing is wrong with the value: a warning or note about what follows from it.
+    Notice,
 }
 
 impl Cause {
@@ -34,6 +37,7 @@ impl Cause {
             Self::NotFound => "FieldValueNotFound",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
+            Self::Notice => "Notice",
         }
     }
 
@@ -46,6 +50,7 @@ impl Cause {
             Self::NotFound => "Not found",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
+            Self::Notice => "",
         }
     }
 }
@@ -57,6 +62,8 @@ pub enum Severity {
     Error,
     /// Is shown, and lets it pass.
     Warning,
+    /// Says what was not judged, since something is not known; lets it pass.
+    Note,
 }
 
 /// One thing that is wrong with an object.
@@ -81,14 +88,10 @@ pub struct Violation {
 impl Violation {
     /// The text without the path.
     pub fn message(&self) -> String {
-        let words = self.cause.words();
         let value = self.value.as_deref().filter(|_| !matches!(self.cause, Cause::Required | Cause::Forbidden));
-        match (value, self.detail.as_str()) {
-            (Some(value), "") => format!("{words}: {value}"),
-            (Some(value), detail) => format!("{words}: {value}: {detail}"),
-            (None, "") => words.to_owned(),
-            (None, detail) => format!("{words}: {detail}"),
-        }
+        let parts = [self.cause.words(), value.unwrap_or_default(), &self.detail];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(": ")
     }
 }
 
@@ -116,6 +119,11 @@ impl Report {
         self.found
     }
 
+    /// How much was reported.
+    pub(super) fn len(&self) -> usize {
+        self.found.len()
+    }
+
     /// Reports a fault that refuses the object.
     pub fn error(
         &mut self,
@@ -138,6 +146,11 @@ impl Report {
         detail: impl Into<String>,
     ) {
         self.push(Severity::Warning, subject, path, cause, value, detail.into());
+    }
+
+    /// Says that the rule was not applied, since something is not known.
+    pub fn not_judged(&mut self, subject: &str, path: FieldPath, need: &Need) {
+        self.push(Severity::Note, subject, path, Cause::Notice, None, format!("not judged without {need}"));
     }
 
     fn push(
