@@ -223,7 +223,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let client = client(&args).await?;
     let (webhook, admin) = (bind(args.listen).await?, bind(args.admin_listen).await?);
     let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
-    let (mut registry, readiness, mut parts) = (Registry::default(), Readiness::default(), Parts::default());
+    let (mut registry, readiness, mut parts) =
+        (Registry::with_prefix("rolegate"), Readiness::default(), Parts::default());
     let server_metrics = metrics::register(&mut registry);
     let admission_metrics = AdmissionMetrics::register(&mut registry);
     let loop_metrics = LoopMetrics::register(&mut registry);
