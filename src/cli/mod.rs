@@ -1,11 +1,14 @@
 //! One file for each command.
 
 pub mod check;
+mod connection;
 pub mod crds;
 mod documents;
 mod duration;
 mod node;
+pub mod plan;
 pub mod serve;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -25,6 +28,8 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Judge objects in files by the webhook's rules, without a cluster.
     Check(check::CheckArgs),
+    /// Show in what order the gates of a group would be lifted, without a cluster.
+    Plan(plan::PlanArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
     Crds(crds::CrdsArgs),
 }
@@ -34,6 +39,7 @@ pub fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(*args),
         Command::Check(args) => check::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Crds(args) => crds::run(&args),
     }
 }

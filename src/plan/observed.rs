@@ -84,7 +84,7 @@ impl Observed {
                     ordinal: Some(ordinal),
                     replica_size: *size,
                 },
-                held: ordinal >= released,
+                held: ordinal >= released && group.batch_size(&role.name).is_some(),
                 scheduled: ordinal < scheduled,
                 ready: ordinal < counts.ready,
                 labelled: true,
