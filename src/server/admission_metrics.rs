@@ -33,7 +33,7 @@ impl AdmissionMetrics {
         let metrics = Self::default();
         registry.register("reviews", "Reviews answered", metrics.answered.clone());
         registry.register(
-            "rolegate_unreadable_bodies",
+            "unreadable_bodies",
             "Bodies that were no AdmissionReview",
             metrics.unreadable.clone(),
         );
