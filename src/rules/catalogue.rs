@@ -1,7 +1,7 @@
 //! The list of all rules, for tests, for SARIF and for the reference page.
 
-use super::group;
 use super::rule::{ChangeRule, Level, Rule};
+use super::{group, grove, podgroup};
 
 /// What is known of a rule without running it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,12 @@ pub struct RuleInfo {
 
 /// Every rule, table by table.
 pub fn catalogue() -> Vec<RuleInfo> {
-    let tables = [rows("group", group::RULES)];
+    let tables = [
+        rows("group", group::RULES),
+        rows("podgroup", podgroup::RULES),
+        rows("podgroup", podgroup::POD_RULES),
+        rows("grove", grove::RULES),
+    ];
     tables.into_iter().flatten().collect()
 }
 

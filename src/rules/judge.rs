@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde::Deserialize;
 
 use super::rule::run;
-use super::{Cause, Severity, Violation, World, group};
-use crate::api::{ObjectKind, RoleBasedGroup, rbg};
+use super::{Cause, Severity, Violation, World, group, grove, podgroup};
+use crate::api::{self, ObjectKind, RoleBasedGroup, pod, pod_group, rbg};
 use crate::model::{FieldPath, Group};
 
 /// What is done with the object.
@@ -56,15 +56,16 @@ pub struct Judged {
 }
 
 impl Judged {
-    fn of(violations: Vec<Violation>) -> Self {
+    pub(super) fn of(violations: Vec<Violation>) -> Self {
         let (errors, warnings) = violations.into_iter().partition(|violation| violation.severity == Severity::Error);
         Self { errors, warnings }
     }
 
     /// An update that keeps an old fault (same rule, same role or coordination) is warned about, not refused: whoever
     /// changes something else must not be stopped by it.
-    fn forgive(mut self, old: &[Violation]) -> Self {
-        let known: HashSet<_> = old.iter().map(|violation| (violation.rule, violation.subject.as_str())).collect();
+    pub(super) fn forgive(mut self, old: &[Violation]) -> Self {
+        let old = old.iter().filter(|violation| violation.severity == Severity::Error);
+        let known: HashSet<_> = old.map(|violation| (violation.rule, violation.subject.as_str())).collect();
         let (kept, new) = self.errors.into_iter().partition(|v| known.contains(&(v.rule, v.subject.as_str())));
         self.errors = new;
         self.warnings.extend(Vec::from_iter(kept as Vec<Violation>));
@@ -89,8 +90,14 @@ pub fn judge_group(group: &Group, old: Option<&Group>, world: &World) -> Judged 
 pub type JudgeJson = fn(Question<'_>, &World) -> Result<Judged, DecodeError>;
 
 /// Kinds that are judged.
-pub const JUDGED: &[(ObjectKind, JudgeJson)] =
-    &[(rbg::ROLE_BASED_GROUP, judge_rbg), (rbg::ROLE_BASED_GROUP_INSTAI, judge_rbg)];
+pub const JUDGED: &[(ObjectKind, JudgeJson)] = &[
+    (rbg::ROLE_BASED_GROUP, judge_rbg),
+    (rbg::ROLE_BASED_GROUP_INSTAI, judge_rbg),
+    (pod_group::POD_GROUP, podgroup::judge),
+    (pod::POD, podgroup::judge_pod),
+    (api::grove::POD_CLIQUE_SET, grove::judge),
+    (api::grove::POD_GANG_SET, grove::judge),
+];
 
 /// An object does not have the shape of its kind: it may be of a newer schema.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,10 @@
 
 pub mod catalogue;
 mod group;
+mod grove;
+mod hint;
 pub mod judge;
+mod podgroup;
 pub mod rule;
 pub mod violation;
 pub mod world;

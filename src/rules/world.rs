@@ -1,8 +1,10 @@
 //! Other objects, as far as they are known.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
-use crate::model::Group;
+use crate::model::{Dialect, GangTree, Group, Levels};
 
 /// Other objects, as far as they are known, and how to judge.
 #[derive(Debug, Default)]
@@ -11,6 +13,12 @@ pub struct World {
     pub options: Options,
     /// Groups.
     pub groups: Vec<Group>,
+    /// KAI PodGroups.
+    pub pod_groups: Vec<GangTree>,
+    /// Levels of topologies, by name of the object.
+    pub topology_levels: BTreeMap<String, Levels>,
+    /// Dialect of the installed PodGroup CRD.
+    pub kai_crd: Option<Dialect>,
 }
 
 /// How to judge, where designs differ.
@@ -39,6 +47,11 @@ pub enum KaiDialect {
 impl World {
     /// Takes an object in, if it is of a kind that rules look at. The object need not be valid.
     pub fn add_json(&mut self, api_version: &str, kind: &str, object: &str) {
-        let _ = (api_version, kind, object);
+        super::podgroup::add_json(self, api_version, kind, object);
+    }
+
+    /// The PodGroup of this name in this namespace.
+    pub fn pod_group(&self, namespace: &str, name: &str) -> Option<&GangTree> {
+        self.pod_groups.iter().find(|tree| &*tree.key.namespace == namespace && &*tree.key.name == name)
     }
 }
