@@ -23,6 +23,9 @@ pub const RBG_INSTANCE: &str = "rbg.workloads.x-k8s.io/role-instance-name";
 /// RBG ≥ v0.7: pods in one RoleInstance.
 pub const RBG_INSTANCE_SIZE: &str = "rbg.workloads.x-k8s.io/component-size";
 
+/// RBG ≥ v0.7: index of a pod in its RoleInstance; absent where an instance is one pod, or is made of custom components.
+pub const RBG_MEMBER: &str = "rbg.workloads.x-k8s.io/component-index";
+
 /// RBG ≤ v0.6 and KEP-75: group of a pod.
 pub const KEP75_GROUP: &str = "rolebasedgroup.workloads.x-k8s.io/name";
 /// RBG ≤ v0.6 and KEP-75: role of a pod.
@@ -45,6 +48,9 @@ pub const LWS_SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
 
 /// StatefulSet: index of the pod, counted from `spec.ordinals.start`.
 pub const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
+
+/// StatefulSet: name of the pod, also where the pod itself has no name yet. RBG's RoleInstanceSets write it too, and wrong.
+pub const STATEFUL_SET_POD: &str = "statefulset.kubernetes.io/pod-name";
 
 /// Name of the application that an object is a part of: with Grove, the set.
 pub const PART_OF: &str = "app.kubernetes.io/part-of";
