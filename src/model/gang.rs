@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{FieldPath, GroupKey, dialect::Dialect};
+use super::{FieldPath, GroupKey, dialect::Dialect, names};
 use crate::api;
 use crate::api::pod_group::{PodGroupSpec, TopologyConstraint};
 
@@ -31,6 +31,8 @@ pub struct GangTree {
     pub sets: Vec<GangSet>,
     /// Constraints by name of subgroup, as written: names may lead nowhere.
     pub by_name: Vec<(String, Constraint)>,
+    /// True when its pods are to be placed by us.
+    pub place: bool,
     /// True while the PodGroup is being deleted.
     pub deleting: bool,
 }
@@ -129,6 +131,7 @@ impl GangTree {
                 })
                 .collect(),
             by_name,
+            place: group.metadata.annotation(names::PLACE) == Some("enabled"),
             deleting: group.metadata.is_deleting(),
         }
     }

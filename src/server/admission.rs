@@ -21,8 +21,7 @@ use super::table::{self, Action, Endpoint, Row};
 use crate::api::Pod;
 use crate::api::review::{Request, ReviewAnswer};
 use crate::cluster::lookup::{Lookup, LookupError};
-use crate::model::identify;
-use crate::mutate::{GroupLookup, mutate_pod};
+use crate::mutate::{GroupLookup, Subject, Surroundings, mutate_pod};
 use crate::rules::judge::{DecodeError, Operation, decode as decode_object};
 use crate::rules::{World, judge_json};
 
@@ -130,14 +129,15 @@ impl Admission {
 
     async fn hold_pod(&self, pod: &Pod, request: &Request<'_>) -> Result<Verdict, Fault> {
         let namespace = request.namespace.as_deref().unwrap_or_else(|| pod.metadata.namespace());
-        let Some(first) = identify(pod, namespace, &()) else { return Ok(Verdict::pass()) };
-        let group = self.lookup.group(&first.group).await?;
+        let Some(key) = Subject::of(pod, namespace, &()).group().cloned() else { return Ok(Verdict::pass()) };
+        let group = self.lookup.group(&key).await?;
         if let Some(owner) = pod.metadata.controller().filter(|owner| owner.kind == "StatefulSet") {
             self.lookup.stateful_set(namespace, &owner.name).await;
         }
-        let Some(identity) = identify(pod, namespace, &*self.lookup.index().read()) else { return Ok(Verdict::pass()) };
+        let subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         let lookup = group.as_deref().map_or(GroupLookup::Absent, GroupLookup::Found);
-        let mutation = mutate_pod(pod, &identity, lookup);
+        let around = Surroundings { group: lookup, discovery: false, ..Surroundings::default() };
+        let mutation = mutate_pod(pod, &subject, &around);
         Ok(Verdict::Allow { patch: mutation.patch, warnings: mutation.warnings })
     }
 }
