@@ -1,6 +1,14 @@
 //! Golden mutations: `tests/cases/discovery/*.yaml` and `tests/cases/subgroup/*.yaml` say what a pod becomes. Each case is
 //! also applied twice: the second time nothing may change.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic"
+)]
+
 mod mutation;
 
 use mutation::FOLDERS;

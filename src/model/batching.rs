@@ -98,8 +98,25 @@ pub struct Batching {
     pub topology: Option<Topology>,
     /// The gang of one batch, with its path.
     pub pod_group: Option<(PodGroupPolicy, FieldPath)>,
-    /// Required fields that are missing or of the wrong form, with what must hold.
-    pub malformed: Vec<(FieldPath, &'static str)>,
+    /// Required fields that are missing, or not of the form that is read.
+    pub malformed: Vec<Malformed>,
+}
+
+/// A field that is missing, or not of the form that is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Its path.
+    pub at: FieldPath,
+    /// What is written there, as JSON; `None` when it is missing.
+    pub value: Option<String>,
+    /// What must hold.
+    pub detail: &'static str,
+}
+
+impl Malformed {
+    fn missing(at: FieldPath, detail: &'static str) -> Self {
+        Self { at, value: None, detail }
+    }
 }
 
 impl Batching {
@@ -150,7 +167,10 @@ impl Batching {
             progression_at: at.child("progression"),
             topology,
             pod_group: None,
-            malformed: lacks_key.then(|| (affinity_at.child("topologyKey"), MUST_NAME_A_LABEL)).into_iter().collect(),
+            malformed: lacks_key
+                .then(|| Malformed::missing(affinity_at.child("topologyKey"), MUST_NAME_A_LABEL))
+                .into_iter()
+                .collect(),
             at,
         }
     }
@@ -164,15 +184,18 @@ impl Batching {
     ) -> Self {
         let at = strategy_at.child("rollingDeploy");
         let mut malformed = Vec::new();
-        let (sizes, sizes_at) = match &deploy.role_deploy_step {
-            Some(step) => (step.clone(), at.child("roleDeployStep")),
-            None => {
-                let (numbers, others): (Vec<_>, Vec<_>) =
-                    deploy.direct.iter().partition(|(_, size)| size.as_i64().is_some());
-                malformed.extend(others.into_iter().map(|(role, _)| (at.key(role.as_str()), MUST_BE_A_NUMBER)));
-                let sizes = numbers.into_iter().filter_map(|(role, size)| Some((role.clone(), size.as_i64()?)));
-                (sizes.collect(), at.clone())
-            }
+        let (sizes, sizes_at) = if let Some(step) = &deploy.role_deploy_step {
+            (step.clone(), at.child("roleDeployStep"))
+        } else {
+            let (numbers, others): (Vec<_>, Vec<_>) =
+                deploy.direct.iter().partition(|(_, size)| size.as_i64().is_some());
+            malformed.extend(others.into_iter().map(|(role, size)| Malformed {
+                at: at.key(role.as_str()),
+                value: Some(size.to_string()),
+                detail: MUST_BE_A_NUMBER,
+            }));
+            let sizes = numbers.into_iter().filter_map(|(role, size)| Some((role.clone(), size.as_i64()?)));
+            (sizes.collect(), at.clone())
         };
         let nested = deploy.deploy_topology_constraint.as_ref().map(|c| (c, at.child("deployTopologyConstraint")));
         let beside =
@@ -184,7 +207,7 @@ impl Batching {
         let topology =
             constraint.as_ref().and_then(|(constraint, at)| Topology::of_deploy_constraint(constraint, at.clone()));
         if let Some((_, at)) = constraint.filter(|_| topology.is_none() && pod_group.is_none()) {
-            malformed.push((at.child("topologyLayerName"), MUST_NAME_A_LAYER));
+            malformed.push(Malformed::missing(at.child("topologyLayerName"), MUST_NAME_A_LAYER));
         }
         Self {
             kind: BatchKind::RollingDeploy,
@@ -207,7 +230,11 @@ impl Batching {
             sizes_at: at.child("ratios"),
             progression: choose(affinity.batch_mode.as_deref(), BATCH_MODES, Progression::OrderedReady),
             progression_at: at.child("batchMode"),
-            malformed: topology.is_none().then(|| (at.child("topologyKey"), MUST_NAME_A_LABEL)).into_iter().collect(),
+            malformed: topology
+                .is_none()
+                .then(|| Malformed::missing(at.child("topologyKey"), MUST_NAME_A_LABEL))
+                .into_iter()
+                .collect(),
             topology,
             pod_group: None,
             at,

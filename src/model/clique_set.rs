@@ -38,8 +38,8 @@ pub struct Clique {
     pub replicas: u32,
     /// Most pods, where they are scaled by themselves.
     pub max_replicas: Option<u32>,
-    /// Positions of the scaling groups that list it: at most one in a valid set.
-    pub groups: Vec<usize>,
+    /// Position of the scaling group that lists it; of two, which no valid set has, the first.
+    pub group: Option<usize>,
 }
 
 /// Cliques that scale together.
@@ -97,13 +97,10 @@ impl CliqueSet {
             max_replicas: group.scale_config.as_ref().and_then(|config| config.max_replicas).map(at_least_one_of),
         });
         let scaling_groups: Vec<_> = scaling_groups.collect();
-        let mut listed: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut listed: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, group) in scaling_groups.iter().enumerate() {
             for member in &group.members {
-                let groups = listed.entry(member).or_default();
-                if groups.last() != Some(&index) {
-                    groups.push(index);
-                }
+                listed.entry(member).or_insert(index);
             }
         }
         let cliques = template.cliques.iter().enumerate().map(|(index, clique)| Clique {
@@ -117,7 +114,7 @@ impl CliqueSet {
                 .as_ref()
                 .and_then(|config| config.max_replicas)
                 .map(at_least_one_of),
-            groups: listed.get(clique.name.as_str()).cloned().unwrap_or_default(),
+            group: listed.get(clique.name.as_str()).copied(),
         });
         Self {
             key: GroupKey::new(set.metadata.namespace(), set.metadata.display_name()),
@@ -130,9 +127,9 @@ impl CliqueSet {
         }
     }
 
-    /// The clique of this name; of two, the first.
-    pub fn clique(&self, name: &str) -> Option<&Clique> {
-        self.cliques.iter().find(|clique| clique.name == name)
+    /// The scaling group that lists a clique.
+    pub fn group_of(&self, clique: &Clique) -> Option<&ScalingGroup> {
+        self.scaling_groups.get(clique.group?)
     }
 
     /// True when any clique has a role.
@@ -143,18 +140,11 @@ impl CliqueSet {
     /// Cliques whose pods find each other: the members of a scaling group (within one replica of it), or with `None` all
     /// that are in no scaling group (within one replica of the set). `None` when there is no such scaling group.
     pub fn scope(&self, scaling_group: Option<&str>) -> Option<Vec<&Clique>> {
-        let Some(name) = scaling_group else {
-            return Some(self.cliques.iter().filter(|clique| clique.is_standalone()).collect());
+        let group = match scaling_group {
+            Some(name) => Some(self.scaling_groups.iter().position(|group| group.name == name)?),
+            None => None,
         };
-        let index = self.scaling_groups.iter().position(|group| group.name == name)?;
-        Some(self.cliques.iter().filter(|clique| clique.groups.contains(&index)).collect())
-    }
-}
-
-impl Clique {
-    /// True when no scaling group lists it.
-    pub fn is_standalone(&self) -> bool {
-        self.groups.is_empty()
+        Some(self.cliques.iter().filter(|clique| clique.group == group).collect())
     }
 }
 

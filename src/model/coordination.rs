@@ -77,11 +77,12 @@ fn misplaced(
     update_is_spelled_twice: bool,
 ) -> Vec<(FieldPath, &'static str)> {
     let nested = strategy.rolling_deploy.as_ref().map(|deploy| deploy.deploy_topology_constraint.is_some());
-    let constraint = strategy.deploy_topology_constraint.as_ref().and_then(|_| match nested {
+    let detail = match nested {
         None => Some("may be set only together with `rollingDeploy`"),
         Some(true) => Some("may not be set together with `rollingDeploy.deployTopologyConstraint`"),
         Some(false) => None,
-    });
+    };
+    let constraint = detail.filter(|_| strategy.deploy_topology_constraint.is_some());
     let constraint = constraint.map(|detail| (at.child("deployTopologyConstraint"), detail));
     let update = update_is_spelled_twice
         .then(|| (at.child("rollingUpdate"), "may not be set together with its fields directly under `strategy`"));

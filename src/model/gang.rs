@@ -2,11 +2,11 @@
 //! which topology constraint holds for which part. Faults are kept, for the rules to report; every walk ends even on a
 //! cycle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{FieldPath, GroupKey, dialect::Dialect, names};
 use crate::api;
-use crate::api::pod_group::{PodGroupSpec, TopologyConstraint};
+use crate::api::pod_group::{PodGroupSpec, TopologyConstraint, TopologyConstraints};
 
 /// A PodGroup with its subgroups.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct GangTree {
     pub place: bool,
     /// True while the PodGroup is being deleted.
     pub deleting: bool,
+    /// Positions by name; of two subgroups with one name, the first.
+    positions: BTreeMap<String, usize>,
 }
 
 /// A subgroup.
@@ -106,6 +108,10 @@ impl GangTree {
                 (name.clone(), Constraint::read(&written.clone().unwrap_or_default(), at))
             })
             .collect();
+        let mut positions = BTreeMap::new();
+        for (index, sub_group) in spec.sub_groups.iter().enumerate() {
+            positions.entry(sub_group.name.clone()).or_insert(index);
+        }
         let sets_at = constraints_at.child("subGroupSets");
         let sets = constraints.into_iter().flat_map(|constraints| &constraints.sub_group_sets).enumerate();
         Self {
@@ -118,7 +124,7 @@ impl GangTree {
             fallback: constraints
                 .and_then(|constraints| constraints.global.as_ref())
                 .map(|global| Constraint::read(global, constraints_at.child("global"))),
-            gangs: gangs(spec, &spec_at, &by_name),
+            gangs: gangs(spec, &spec_at, &positions, constraints),
             sets: sets
                 .map(|(index, set)| {
                     let at = sets_at.index(index);
@@ -132,6 +138,7 @@ impl GangTree {
                 .collect(),
             by_name,
             place: group.metadata.annotation(names::PLACE) == Some("enabled"),
+            positions,
             deleting: group.metadata.is_deleting(),
         }
     }
@@ -143,7 +150,7 @@ impl GangTree {
 
     /// The subgroup of this name; of two with one name, the first.
     pub fn gang(&self, name: &str) -> Option<&Gang> {
-        self.gangs.iter().find(|gang| gang.name == name)
+        self.gangs.get(*self.positions.get(name)?)
     }
 
     /// Subgroups without a parent. One whose parent does not exist counts: it will have some parent, or none.
@@ -156,16 +163,34 @@ impl GangTree {
         self.gangs.iter().filter(|gang| gang.is_leaf() && !gang.name.is_empty())
     }
 
-    /// The subgroups above one, from its parent up; each once, even on a cycle.
-    pub fn ancestors<'a>(&'a self, gang: &'a Gang) -> impl Iterator<Item = &'a Gang> {
-        let mut seen = BTreeSet::new();
-        let mut next = gang.above;
-        std::iter::from_fn(move || {
-            let index = next.filter(|index| seen.insert(*index))?;
-            let above = self.gangs.get(index)?;
-            next = above.above;
-            Some(above)
-        })
+    /// For each subgroup, what `of` finds at the nearest subgroup above it. Takes time in the number of subgroups, however
+    /// deep they are; on a cycle there is nothing above.
+    pub fn nearest_above<'a, T: Clone>(&'a self, of: impl Fn(&'a Gang) -> Option<T>) -> Vec<Option<T>> {
+        let mut found: Vec<Option<Option<T>>> = vec![None; self.gangs.len()];
+        for start in 0..self.gangs.len() {
+            let mut path = BTreeSet::new();
+            let mut at = start;
+            let above = loop {
+                if let Some(Some(known)) = found.get(at) {
+                    break known.clone();
+                }
+                let parent = self.gangs.get(at).and_then(|gang| gang.above).filter(|_| path.insert(at));
+                let Some((parent, gang)) = parent.and_then(|parent| Some((parent, self.gangs.get(parent)?))) else {
+                    path.insert(at);
+                    break None;
+                };
+                match of(gang) {
+                    Some(value) => break Some(value),
+                    None => at = parent,
+                }
+            };
+            for index in path {
+                if let Some(slot) = found.get_mut(index) {
+                    *slot = Some(above.clone());
+                }
+            }
+        }
+        found.into_iter().map(Option::flatten).collect()
     }
 
     /// Parent chains that end where they began, each once: from the child down to the parent, positions in the list.
@@ -186,14 +211,24 @@ impl GangTree {
         cycles
     }
 
-    /// What the whole needs before any of it runs. Without a dialect the counts are read as the design has them: it asks
-    /// for more.
+    /// What the whole needs before any of it runs.
     pub fn minimum(&self) -> Minimum {
-        let all = self.top_level().count();
-        match (self.min_sub_group, self.min_member) {
-            (Some(gangs), _) => Minimum::Gangs(count(Some(gangs), all)),
+        self.needs(self.min_member, self.min_sub_group, self.top_level().count())
+    }
+
+    /// What a subgroup needs before any of it runs: one pod, or all its children, when nothing is written.
+    pub fn minimum_of(&self, gang: &Gang) -> Minimum {
+        if gang.is_leaf() {
+            return Minimum::Pods(count(gang.min_member, 1));
+        }
+        self.needs(gang.min_member, gang.min_sub_group, gang.children.len())
+    }
+
+    /// Without a dialect `minMember` is read as the design has it: that asks for more.
+    fn needs(&self, min_member: Option<i64>, min_sub_group: Option<i64>, children: usize) -> Minimum {
+        match (min_sub_group, min_member) {
             (None, pods @ Some(_)) if self.dialect == Some(Dialect::Upstream) => Minimum::Pods(count(pods, 0)),
-            (None, members) => Minimum::Gangs(count(members, all)),
+            (gangs, members) => Minimum::Gangs(count(gangs.or(members), children)),
         }
     }
 
@@ -208,14 +243,6 @@ impl Gang {
     /// True when it has no children.
     pub fn is_leaf(&self) -> bool {
         self.children.is_empty()
-    }
-
-    /// What it needs before any of it runs: all its children, or one pod, when nothing is written.
-    pub fn minimum(&self) -> Minimum {
-        if self.is_leaf() {
-            return Minimum::Pods(count(self.min_member, 1));
-        }
-        Minimum::Gangs(count(self.min_sub_group.or(self.min_member), self.children.len()))
     }
 }
 
@@ -242,9 +269,14 @@ fn written(constraint: Option<&TopologyConstraint>, at: FieldPath) -> Option<Con
     (constraint.topology.is_some() || constraint.names_a_level()).then_some(constraint)
 }
 
-fn gangs(spec: &PodGroupSpec, spec_at: &FieldPath, by_name: &[(String, Constraint)]) -> Vec<Gang> {
+fn gangs(
+    spec: &PodGroupSpec,
+    spec_at: &FieldPath,
+    positions: &BTreeMap<String, usize>,
+    constraints: Option<&TopologyConstraints>,
+) -> Vec<Gang> {
     let list_at = spec_at.child("subGroups");
-    let position = |name: &str| spec.sub_groups.iter().position(|sub_group| sub_group.name == name);
+    let named_at = spec_at.child("topologyConstraints").child("subGroups");
     let mut gangs: Vec<_> = spec
         .sub_groups
         .iter()
@@ -253,15 +285,15 @@ fn gangs(spec: &PodGroupSpec, spec_at: &FieldPath, by_name: &[(String, Constrain
             let at = list_at.index(index);
             let parent = sub_group.parent.clone().filter(|parent| !parent.is_empty());
             let own = written(sub_group.topology_constraint.as_ref(), at.child("topologyConstraint"));
-            let named = || by_name.iter().find(|(name, _)| *name == sub_group.name).map(|(_, found)| found.clone());
+            let named = constraints.and_then(|constraints| constraints.sub_groups.get(&sub_group.name)?.as_ref());
             Gang {
                 name: sub_group.name.clone(),
-                above: parent.as_deref().and_then(position),
+                above: parent.as_deref().and_then(|parent| positions.get(parent).copied()),
                 parent,
                 children: Vec::new(),
                 min_member: sub_group.min_member,
                 min_sub_group: sub_group.min_sub_group,
-                constraint: own.or_else(named),
+                constraint: own.or_else(|| written(named, named_at.key(sub_group.name.as_str()))),
                 at,
             }
         })
@@ -280,5 +312,64 @@ fn count(written: Option<i64>, default: usize) -> u32 {
     match written {
         Some(value) => u32::try_from(value.max(0)).unwrap_or(u32::MAX),
         None => u32::try_from(default).unwrap_or(u32::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn tree(spec: Value, dialect: Option<Dialect>) -> GangTree {
+        let spec = serde_json::from_value(spec).unwrap();
+        GangTree::from_pod_group(&api::PodGroup { spec, ..api::PodGroup::default() }, dialect)
+    }
+
+    fn replicas() -> Value {
+        json!({"minMember": 1, "subGroups": [
+            {"name": "replica-1", "minMember": 2},
+            {"name": "leaders-1", "parent": "replica-1", "minMember": 1},
+            {"name": "workers-1", "parent": "replica-1", "minMember": 3},
+            {"name": "replica-2"},
+            {"name": "leaders-2", "parent": "replica-2"},
+        ]})
+    }
+
+    #[test]
+    fn a_minimum_counts_children_in_the_design_and_pods_upstream() {
+        let seed = tree(replicas(), Some(Dialect::Seed));
+        let minimum = |name| seed.minimum_of(seed.gang(name).unwrap());
+        assert_eq!(seed.minimum(), Minimum::Gangs(1));
+        assert_eq!(minimum("replica-1"), Minimum::Gangs(2));
+        assert_eq!(minimum("workers-1"), Minimum::Pods(3));
+        assert_eq!((minimum("replica-2"), minimum("leaders-2")), (Minimum::Gangs(1), Minimum::Pods(1)));
+        assert_eq!(tree(replicas(), Some(Dialect::Upstream)).minimum(), Minimum::Pods(1));
+        assert_eq!(tree(replicas(), None).minimum(), Minimum::Gangs(1));
+        assert_eq!(tree(json!({"subGroups": [{"name": "a"}, {"name": "b"}]}), None).minimum(), Minimum::Gangs(2));
+    }
+
+    #[test]
+    fn pods_are_in_leaves_only() {
+        let tree = tree(replicas(), None);
+        let leaves: Vec<_> = tree.leaves().map(|gang| gang.name.as_str()).collect();
+        assert_eq!(leaves, ["leaders-1", "workers-1", "leaders-2"]);
+        let leaf = |role, ordinal| tree.leaf_for(role, ordinal).map(|gang| gang.name.as_str());
+        assert_eq!(leaf("leaders", Some(2)), Some("leaders-2"));
+        assert_eq!(leaf("workers-1", None), Some("workers-1"));
+        assert_eq!((leaf("replica", Some(1)), leaf("leaders", None)), (None, None));
+    }
+
+    #[test]
+    fn what_is_above_is_found_once_and_never_on_a_cycle() {
+        let tree = tree(
+            json!({"subGroups": [
+                {"name": "a", "minMember": 7}, {"name": "b", "parent": "a"}, {"name": "c", "parent": "b"},
+                {"name": "x", "parent": "y"}, {"name": "y", "parent": "x"}, {"name": "z", "parent": "z"},
+            ]}),
+            None,
+        );
+        assert_eq!(tree.nearest_above(|gang| gang.min_member), [None, Some(7), Some(7), None, None, None]);
+        assert_eq!(tree.cycles(), [vec![3, 4], vec![5]]);
     }
 }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
 
-    fn layers(spec: serde_json::Value) -> Layers {
+    fn layers(spec: &serde_json::Value) -> Layers {
         let topology = serde_json::from_value(json!({"metadata": {"name": "t"}, "spec": spec})).expect("a topology");
         Layers::parse(CLUSTER_TOPOLOGY, &topology)
     }
@@ -87,13 +87,13 @@ mod tests {
     #[test]
     fn the_list_goes_from_narrow_to_wide() {
         let list = json!([{"name": "Host", "key": "a"}, {"name": "TOR", "key": "b"}, {"name": "Pod", "key": "c"}]);
-        assert_eq!(layers(json!({"layers": list})).current_topology_level(), "Host < TOR < Pod");
-        assert_eq!(layers(json!({"Layers": list})).current_topology_level(), "Host < TOR < Pod");
+        assert_eq!(layers(&json!({"layers": list})).current_topology_level(), "Host < TOR < Pod");
+        assert_eq!(layers(&json!({"Layers": list})).current_topology_level(), "Host < TOR < Pod");
     }
 
     #[test]
     fn the_scope_says_otherwise() {
-        let topology = layers(json!({
+        let topology = layers(&json!({
             "layers": [{"name": "Pod", "key": "c"}, {"name": "Host", "key": "a"}, {"name": "TOR", "key": "b"}],
             "topologyScope": {"Host": 1, "TOR": 10, "Pod": 100},
         }));

@@ -1,5 +1,6 @@
 //! The levels of a topology in order, with every spelling of each: what says whether one constraint is wider than another.
 
+use super::Layers;
 use crate::api::pod_group::Topology;
 
 /// Levels from wide to narrow; each is the list of its spellings.
@@ -30,6 +31,11 @@ impl Levels {
     pub fn from_topology(topology: &Topology) -> Self {
         let spellings = topology.spec.levels.iter().map(|level| level.alias.iter().chain([&level.node_label]).cloned());
         Self::new(spellings)
+    }
+
+    /// The layers of a ClusterTopology.
+    pub fn from_layers(layers: &Layers) -> Self {
+        Self::new(layers.narrow_to_wide().into_iter().rev().map(|layer| [layer.name, layer.key]))
     }
 
     /// The order of the usual words, for constraints whose topology is not known.

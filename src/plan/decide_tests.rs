@@ -172,22 +172,15 @@ fn a_broken_group_releases_no_new_batch_and_still_replaces_what_ran() {
         progress.released = progress.released.map(|released| released / 2);
     });
     (scene.pods[3].held, scene.pods[3].ready) = (true, false);
-    let faults = crate::rules::run(
-        &[crate::rules::Rule {
-            id: "broken",
-            check: |_: &Group, _, report| {
-                report.error(
-                    "",
-                    crate::model::FieldPath::new("spec"),
-                    crate::rules::Cause::Required,
-                    None,
-                    "must be set",
-                );
-            },
-        }],
-        &scene.group,
-        &crate::rules::World::default(),
-    );
+    let faults = [Violation {
+        rule: "broken",
+        severity: crate::rules::Severity::Error,
+        path: crate::model::FieldPath::new("spec"),
+        cause: crate::rules::Cause::Required,
+        value: None,
+        detail: "must be set".to_owned(),
+        subject: String::new(),
+    }];
     let view = GroupView::build(&scene.group, &scene.pods);
     let decision = decide(&scene.group, &view, Circumstances { faults: &faults, stalled: false });
     assert_eq!(names(&decision, true), ["prefill-3"]);
@@ -209,14 +202,9 @@ fn surplus_replicas_of_the_workload_are_held_and_said_so() {
 
 #[test]
 fn a_role_without_batches_is_not_held() {
-    let mut scene = Scene::of(10, 5).held("router", 0..2);
-    scene.group.roles.push(crate::model::Role {
-        name: "router".to_owned(),
-        at: crate::model::FieldPath::new("spec"),
-        desired: 2,
-        replicas: Some(2),
-        dependencies: Vec::new(),
-    });
+    let coordination = json!([mk_segments("pd", "OrderedReady", &[("prefill", 10), ("decode", 5)])]);
+    let roles = [("prefill", 10), ("decode", 5), ("router", 2)];
+    let scene = Scene { group: mk_group(&roles, &coordination), pods: Vec::new() }.held("router", 0..2);
     assert_eq!(names(&scene.decide(), true), ["router-0", "router-1"]);
 }
 

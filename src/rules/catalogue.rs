@@ -1,7 +1,7 @@
 //! The list of all rules, for tests, for SARIF and for the reference page.
 
 use super::rule::{ChangeRule, Level, Rule};
-use super::{group, grove, podgroup};
+use super::{group, grove, podgroup, policy, topology};
 
 /// What is known of a rule without running it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,11 @@ pub struct RuleInfo {
 pub fn catalogue() -> Vec<RuleInfo> {
     let tables = [
         rows("group", group::RULES),
+        changes("group", group::CHANGE_RULES),
+        rows("cluster-topology", topology::RULES),
+        changes("cluster-topology", topology::CHANGE_RULES),
+        rows("cluster-topology", topology::DELETE_RULES),
+        rows("coordinated-policy", policy::RULES),
         rows("podgroup", podgroup::RULES),
         rows("podgroup", podgroup::POD_RULES),
         rows("grove", grove::RULES),
@@ -31,7 +36,6 @@ fn rows<T>(object: &'static str, rules: &[Rule<T>]) -> Vec<RuleInfo> {
     rules.iter().map(|rule| RuleInfo { object, id: rule.id, level: rule.level, summary: rule.summary }).collect()
 }
 
-#[allow(dead_code, reason = "tables of changes follow")]
 fn changes<T>(object: &'static str, rules: &[ChangeRule<T>]) -> Vec<RuleInfo> {
     rules.iter().map(|rule| RuleInfo { object, id: rule.id, level: Level::Error, summary: rule.summary }).collect()
 }

@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 
-use serde::Deserialize;
-
-use super::rule::run;
-use super::{Cause, Severity, Violation, World, group, grove, podgroup};
-use crate::api::{self, ObjectKind, RoleBasedGroup, pod, pod_group, rbg};
-use crate::model::{FieldPath, Group};
+pub use super::decode::{DecodeError, decode};
+use super::rule::{Change, run, run_changes};
+use super::{Severity, Violation, World, group, grove, podgroup, policy, topology};
+use crate::api::{
+    self, ClusterTopology, CoordinatedPolicy, ObjectKind, RoleBasedGroup, RoleCoordination, cluster_topology,
+    coordinated_policy, pod, pod_group, rbg, role_coordination,
+};
+use crate::model::{Group, Layers};
 
 /// What is done with the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -53,12 +55,43 @@ pub struct Judged {
     pub errors: Vec<Violation>,
     /// What is shown and lets it pass.
     pub warnings: Vec<Violation>,
+    /// What was not judged, since something is not known.
+    pub notes: Vec<Violation>,
 }
 
 impl Judged {
     pub(super) fn of(violations: Vec<Violation>) -> Self {
-        let (errors, warnings) = violations.into_iter().partition(|violation| violation.severity == Severity::Error);
-        Self { errors, warnings }
+        let mut judged = Self::default();
+        for violation in violations {
+            match violation.severity {
+                Severity::Error => judged.errors.push(violation),
+                Severity::Warning => judged.warnings.push(violation),
+                Severity::Note => judged.notes.push(violation),
+            }
+        }
+        judged
+    }
+
+    /// True when the object may pass.
+    pub fn is_allowed(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// True when what refuses the object is the state of the cluster or the author's rights, not the object: the answer is
+    /// 403 Forbidden then, not 422.
+    pub fn is_forbidden(&self) -> bool {
+        !self.errors.is_empty() && self.errors.iter().all(|error| FORBIDDING.contains(&error.rule))
+    }
+
+    pub(super) fn and(mut self, violations: Vec<Violation>) -> Self {
+        let more = Self::of(violations);
+        self.errors.extend(more.errors);
+        self.warnings.extend(more.warnings);
+        self.notes.extend(more.notes);
+        for found in [&mut self.errors, &mut self.warnings, &mut self.notes] {
+            found.sort_by(|a, b| a.path.cmp(&b.path));
+        }
+        self
     }
 
     /// An update that keeps an old fault (same rule, same role or coordination) is warned about, not refused: whoever
@@ -74,6 +107,9 @@ impl Judged {
     }
 }
 
+/// Rules that refuse because of something outside the object.
+const FORBIDDING: &[&str] = &["pod-group-rights", "topology-in-use"];
+
 /// Judges a group, and where it is an update, what it was before.
 pub fn judge_group(group: &Group, old: Option<&Group>, world: &World) -> Judged {
     if group.deleting {
@@ -81,7 +117,10 @@ pub fn judge_group(group: &Group, old: Option<&Group>, world: &World) -> Judged 
     }
     let judged = Judged::of(run(group::RULES, group, world));
     match old {
-        Some(old) => judged.forgive(&run(group::RULES, old, world)),
+        Some(old) => {
+            let changes = run_changes(group::CHANGE_RULES, &Change { old, new: group }, world);
+            judged.forgive(&run(group::RULES, old, world)).and(changes)
+        }
         None => judged,
     }
 }
@@ -93,50 +132,15 @@ pub type JudgeJson = fn(Question<'_>, &World) -> Result<Judged, DecodeError>;
 pub const JUDGED: &[(ObjectKind, JudgeJson)] = &[
     (rbg::ROLE_BASED_GROUP, judge_rbg),
     (rbg::ROLE_BASED_GROUP_INSTAI, judge_rbg),
+    (role_coordination::ROLE_COORDINATION, judge_role_coordination),
+    (cluster_topology::CLUSTER_TOPOLOGY, judge_topology),
+    (cluster_topology::CLUSTER_TOPOLOGY_KEP75, judge_topology),
+    (coordinated_policy::COORDINATED_POLICY, judge_policy),
     (pod_group::POD_GROUP, podgroup::judge),
     (pod::POD, podgroup::judge_pod),
     (api::grove::POD_CLIQUE_SET, grove::judge),
     (api::grove::POD_GANG_SET, grove::judge),
 ];
-
-/// An object does not have the shape of its kind: it may be of a newer schema.
-#[derive(Debug, thiserror::Error)]
-#[error("{path}: {message}")]
-pub struct DecodeError {
-    /// Path of the field.
-    pub path: String,
-    /// What was expected there.
-    pub message: String,
-}
-
-impl DecodeError {
-    /// As a violation, for those who refuse such objects.
-    pub fn violation(&self) -> Violation {
-        Violation {
-            rule: "schema",
-            severity: Severity::Error,
-            path: FieldPath::verbatim(self.path.clone()),
-            cause: Cause::Invalid,
-            value: None,
-            detail: self.message.clone(),
-            subject: String::new(),
-        }
-    }
-}
-
-/// Reads JSON as `T`; the error names the field.
-///
-/// # Errors
-///
-/// When a field that is read has another type.
-pub fn decode<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, DecodeError> {
-    let mut reader = serde_json::Deserializer::from_str(json);
-    serde_path_to_error::deserialize(&mut reader).map_err(|error| DecodeError {
-        path: error.path().to_string(),
-        // The position is that of the request's body, which nobody sees.
-        message: error.inner().to_string().split(" at line ").next().unwrap_or_default().to_owned(),
-    })
-}
 
 /// Judges an object of a kind in `JUDGED`; `None` for other kinds, which are admitted.
 ///
@@ -156,12 +160,56 @@ pub fn judge_json(
 }
 
 fn judge_rbg(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
+    judge_carrier(question, world, |json| Ok(Group::from_rbg(question.kind, &decode::<RoleBasedGroup>(json)?)))
+}
+
+fn judge_role_coordination(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
+    judge_carrier(question, world, |json| {
+        Ok(Group::from_role_coordination(question.kind, &decode::<RoleCoordination>(json)?, world))
+    })
+}
+
+fn judge_carrier(
+    question: Question<'_>,
+    world: &World,
+    read: impl Fn(&str) -> Result<Group, DecodeError>,
+) -> Result<Judged, DecodeError> {
     if question.operation == Operation::Delete {
         return Ok(Judged::default());
     }
-    let read = |json| decode::<RoleBasedGroup>(json).map(|rbg| Group::from_rbg(question.kind, &rbg));
     let group = read(question.object)?;
     // An old object that cannot be read forgives nothing.
     let old = question.old.and_then(|old| read(old).ok());
     Ok(judge_group(&group, old.as_ref(), world))
+}
+
+fn judge_topology(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
+    let read = |json| Ok(Layers::parse(question.kind, &decode::<ClusterTopology>(json)?));
+    let layers = read(question.object)?;
+    if question.operation == Operation::Delete {
+        return Ok(Judged::of(run(topology::DELETE_RULES, &layers, world)));
+    }
+    if layers.deleting {
+        return Ok(Judged::default());
+    }
+    let judged = Judged::of(run(topology::RULES, &layers, world));
+    Ok(match question.old.and_then(|old| read(old).ok()) {
+        Some(old) => {
+            let changes = run_changes(topology::CHANGE_RULES, &Change { old: &old, new: &layers }, world);
+            judged.forgive(&run(topology::RULES, &old, world)).and(changes)
+        }
+        None => judged,
+    })
+}
+
+fn judge_policy(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
+    let policy: CoordinatedPolicy = decode(question.object)?;
+    if question.operation == Operation::Delete || policy.metadata.is_deleting() {
+        return Ok(Judged::default());
+    }
+    let judged = Judged::of(run(policy::RULES, &policy, world));
+    Ok(match question.old.and_then(|old| decode(old).ok()) {
+        Some(old) => judged.forgive(&run(policy::RULES, &old, world)),
+        None => judged,
+    })
 }

@@ -2,17 +2,29 @@
 //! offline commands run the same tables.
 
 pub mod catalogue;
+pub mod decode;
+pub mod facts;
 mod group;
 mod grove;
-mod hint;
 pub mod judge;
+pub mod lookup;
+mod names;
+pub mod need;
+pub mod options;
+mod percent;
 mod podgroup;
+mod policy;
 pub mod rule;
+mod topology;
 pub mod violation;
 pub mod world;
 
 pub use catalogue::{RuleInfo, catalogue};
-pub use judge::{DecodeError, Judged, Operation, judge_group, judge_json};
-pub use rule::{Level, Rule};
+pub use decode::DecodeError;
+pub use judge::{Judged, Operation, judge_group, judge_json};
+pub use lookup::needs;
+pub use need::{Known, Need};
+pub use options::{KaiDialect, Options};
+pub use rule::{Change, ChangeRule, Level, Rule};
 pub use violation::{Cause, Report, Severity, Violation};
-pub use world::{KaiDialect, Options, World};
+pub use world::World;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::Need;
 use crate::model::FieldPath;
 
 /// What kind of fault it is, with the names that Kubernetes gives to it.
@@ -57,6 +58,8 @@ pub enum Severity {
     Error,
     /// Is shown, and lets it pass.
     Warning,
+    /// Says what was not judged, since something is not known; lets it pass.
+    Note,
 }
 
 /// One thing that is wrong with an object.
@@ -116,6 +119,11 @@ impl Report {
         self.found
     }
 
+    /// How much was reported.
+    pub(super) fn len(&self) -> usize {
+        self.found.len()
+    }
+
     /// Reports a fault that refuses the object.
     pub fn error(
         &mut self,
@@ -138,6 +146,11 @@ impl Report {
         detail: impl Into<String>,
     ) {
         self.push(Severity::Warning, subject, path, cause, value, detail.into());
+    }
+
+    /// Says that the rule was not applied, since something is not known.
+    pub fn not_judged(&mut self, subject: &str, path: FieldPath, need: &Need) {
+        self.push(Severity::Note, subject, path, Cause::Invalid, None, format!("{need} is not known"));
     }
 
     fn push(

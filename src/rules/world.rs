@@ -1,57 +1,215 @@
 //! Other objects, as far as they are known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use serde::Deserialize;
+use super::Options;
+use super::need::{Known, Need};
+use crate::api::CoordinatedPolicy;
+use crate::api::disruption_budget::PodDisruptionBudget;
+use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::model::{Dialect, GangTree, Group, GroupKey, Layers, Levels, Sources, Workload, WorkloadKey};
 
-use crate::model::{Dialect, GangTree, Group, Levels};
-
-/// Other objects, as far as they are known, and how to judge.
+/// Other objects, as far as they are known, and how to judge. Nothing here is trusted to be valid.
+///
+/// What was looked for and not found has to be said with `answer`; what was never looked for is unknown, and the rules
+/// that depend on it say that they did not judge.
 #[derive(Debug, Default)]
 pub struct World {
     /// How to judge.
     pub options: Options,
-    /// Groups.
-    pub groups: Vec<Group>,
-    /// KAI PodGroups.
-    pub pod_groups: Vec<GangTree>,
-    /// Levels of topologies, by name of the object.
-    pub topology_levels: BTreeMap<String, Levels>,
+    /// The objects are manifests: a group or topology that is not among them is reported as absent, and lists are taken
+    /// for complete, since both lead to warnings at most; a workload that is not among them is unknown.
+    pub manifests: bool,
     /// Dialect of the installed PodGroup CRD.
     pub kai_crd: Option<Dialect>,
-}
-
-/// How to judge, where designs differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Options {
-    /// Which KAI release PodGroups are written for.
-    pub kai_dialect: KaiDialect,
-    /// Role names of a Grove set must be unique in the whole set, as upstream has it.
-    pub strict_roles: bool,
-}
-
-/// Which KAI release PodGroups are written for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum KaiDialect {
-    /// By the fields that are set.
-    #[default]
-    Auto,
-    /// The design that the project started from.
-    Seed,
-    /// KAI v0.15 and later.
-    Upstream,
+    pub(super) groups: BTreeMap<GroupKey, Vec<Arc<Group>>>,
+    workloads: BTreeMap<WorkloadKey, Arc<Workload>>,
+    topologies: BTreeMap<String, Arc<Layers>>,
+    budgets: BTreeMap<String, Vec<Arc<PodDisruptionBudget>>>,
+    policies: BTreeMap<GroupKey, Arc<CoordinatedPolicy>>,
+    pod_groups: BTreeMap<GroupKey, Arc<GangTree>>,
+    levels: BTreeMap<String, Arc<Levels>>,
+    roles_with_pods: BTreeSet<(GroupKey, String)>,
+    answers: BTreeMap<Need, bool>,
 }
 
 impl World {
-    /// Takes an object in, if it is of a kind that rules look at. The object need not be valid.
-    pub fn add_json(&mut self, api_version: &str, kind: &str, object: &str) {
-        super::podgroup::add_json(self, api_version, kind, object);
+    /// The world of manifests: files that will be applied together.
+    pub fn of_manifests(options: Options) -> Self {
+        Self { options, manifests: true, ..Self::default() }
     }
 
-    /// The PodGroup of this name in this namespace.
-    pub fn pod_group(&self, namespace: &str, name: &str) -> Option<&GangTree> {
-        self.pod_groups.iter().find(|tree| &*tree.key.namespace == namespace && &*tree.key.name == name)
+    /// Answers a need: true when it is there, or so. Objects that are there are added besides.
+    pub fn answer(&mut self, need: Need, there: bool) {
+        self.answers.insert(need, there);
     }
+
+    /// True when a need has its answer.
+    pub fn is_answered(&self, need: &Need) -> bool {
+        self.known(need) != Known::Unknown
+    }
+
+    /// Takes in a group, whichever object carries it. Several may claim the same key.
+    pub fn add_group(&mut self, group: impl Into<Arc<Group>>) {
+        let group = group.into();
+        self.groups.entry(group.key.clone()).or_default().push(group);
+    }
+
+    /// Takes in a workload.
+    pub fn add_workload(&mut self, workload: impl Into<Arc<Workload>>) {
+        let workload = workload.into();
+        self.workloads.insert(workload.key.clone(), workload);
+    }
+
+    /// Takes in a ClusterTopology.
+    pub fn add_topology(&mut self, topology: impl Into<Arc<Layers>>) {
+        let topology = topology.into();
+        self.topologies.insert(topology.name.clone(), topology);
+    }
+
+    /// Takes in a PodDisruptionBudget.
+    pub fn add_budget(&mut self, budget: impl Into<Arc<PodDisruptionBudget>>) {
+        let budget = budget.into();
+        self.budgets.entry(budget.metadata.namespace().to_owned()).or_default().push(budget);
+    }
+
+    /// Takes in a CoordinatedPolicy.
+    pub fn add_policy(&mut self, policy: impl Into<Arc<CoordinatedPolicy>>) {
+        let policy = policy.into();
+        let key = GroupKey::new(policy.metadata.namespace(), policy.metadata.display_name());
+        self.policies.insert(key, policy);
+    }
+
+    /// Takes in a KAI PodGroup.
+    pub fn add_pod_group(&mut self, tree: impl Into<Arc<GangTree>>) {
+        let tree = tree.into();
+        self.pod_groups.insert(tree.key.clone(), tree);
+    }
+
+    /// Takes in the levels of KAI's Topology of this name.
+    pub fn add_levels(&mut self, topology: impl Into<String>, levels: impl Into<Arc<Levels>>) {
+        self.levels.insert(topology.into(), levels.into());
+    }
+
+    /// Takes in a pod: its role has pods.
+    pub fn add_pod(&mut self, group: GroupKey, role: impl Into<String>) {
+        self.roles_with_pods.insert((group, role.into()));
+    }
+
+    /// The RoleBasedGroup of this name.
+    pub fn role_based_group(&self, key: &GroupKey) -> Known<&Group> {
+        let found = self.groups.get(key).into_iter().flatten().find(|group| is_rbg(group));
+        self.or_absent(found.map(Arc::as_ref), || Need::RoleBasedGroup(key.clone()))
+    }
+
+    /// All groups that are known.
+    pub fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.values().flatten().map(Arc::as_ref)
+    }
+
+    /// All groups of a namespace that are known.
+    pub fn groups_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Group> {
+        let from = GroupKey::new(namespace, "");
+        let groups = self.groups.range(from..).take_while(move |(key, _)| &*key.namespace == namespace);
+        groups.flat_map(|(_, groups)| groups).map(Arc::as_ref)
+    }
+
+    /// A workload.
+    pub fn workload(&self, key: &WorkloadKey) -> Known<&Workload> {
+        self.or_absent(self.workloads.get(key).map(Arc::as_ref), || Need::Workload(key.clone()))
+    }
+
+    /// A ClusterTopology.
+    pub fn topology(&self, name: &str) -> Known<&Layers> {
+        self.or_absent(self.topologies.get(name).map(Arc::as_ref), || Need::ClusterTopology(name.to_owned()))
+    }
+
+    /// The PodDisruptionBudgets of a namespace that are known.
+    pub fn budgets_in(&self, namespace: &str) -> impl Iterator<Item = &PodDisruptionBudget> {
+        self.budgets.get(namespace).into_iter().flatten().map(Arc::as_ref)
+    }
+
+    /// The CoordinatedPolicy that RBG binds to the group of this name.
+    pub fn policy(&self, key: &GroupKey) -> Known<&CoordinatedPolicy> {
+        self.or_absent(self.policies.get(key).map(Arc::as_ref), || Need::CoordinatedPolicy(key.clone()))
+    }
+
+    /// A KAI PodGroup.
+    pub fn pod_group(&self, key: &GroupKey) -> Known<&GangTree> {
+        self.or_absent(self.pod_groups.get(key).map(Arc::as_ref), || Need::PodGroup(key.clone()))
+    }
+
+    /// The levels of a topology: a ClusterTopology, else one of KAI.
+    pub fn levels(&self, topology: &str) -> Known<Levels> {
+        let layers = || self.topologies.get(topology).map(|layers| Levels::from_layers(layers));
+        let found = layers().or_else(|| self.levels.get(topology).map(|levels| (**levels).clone()));
+        self.or_absent(found, || Need::KaiTopology(topology.to_owned()))
+    }
+
+    /// Whether a role has pods.
+    pub fn has_pods(&self, group: &GroupKey, role: &str) -> Known<()> {
+        let there = self.roles_with_pods.contains(&(group.clone(), role.to_owned()));
+        self.or_absent(there.then_some(()), || Need::Pods { group: group.clone(), role: role.to_owned() })
+    }
+
+    /// Whether the author may create PodGroups of an API group.
+    pub fn may_create_pod_groups(&self, namespace: &str, api_group: &'static str) -> Known<()> {
+        self.known(&Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group })
+    }
+
+    /// What is known of a need, without the object.
+    pub fn known(&self, need: &Need) -> Known<()> {
+        let there = match need {
+            Need::RoleBasedGroup(key) => self.role_based_group(key).present().is_some(),
+            Need::Workload(key) => self.workloads.contains_key(key),
+            Need::ClusterTopology(name) => self.topologies.contains_key(name),
+            Need::CoordinatedPolicy(key) => self.policies.contains_key(key),
+            Need::PodGroup(key) => self.pod_groups.contains_key(key),
+            Need::KaiTopology(name) => self.levels.contains_key(name),
+            Need::Pods { group, role } => self.roles_with_pods.contains(&(group.clone(), role.clone())),
+            Need::Groups { .. } | Need::TopologyReferrers(_) | Need::DisruptionBudgets { .. } => self.manifests,
+            Need::MayCreatePodGroups { .. } => false,
+        };
+        if there { Known::Present(()) } else { self.answered(need) }
+    }
+
+    fn or_absent<T>(&self, found: Option<T>, need: impl FnOnce() -> Need) -> Known<T> {
+        match found {
+            Some(found) => Known::Present(found),
+            None if self.answered(&need()) == Known::Absent => Known::Absent,
+            None => Known::Unknown,
+        }
+    }
+
+    fn answered(&self, need: &Need) -> Known<()> {
+        let complete = matches!(
+            need,
+            Need::RoleBasedGroup(_)
+                | Need::ClusterTopology(_)
+                | Need::CoordinatedPolicy(_)
+                | Need::PodGroup(_)
+                | Need::KaiTopology(_)
+        );
+        match self.answers.get(need) {
+            Some(true) => Known::Present(()),
+            Some(false) => Known::Absent,
+            None if self.manifests && complete => Known::Absent,
+            None => Known::Unknown,
+        }
+    }
+}
+
+impl Sources for World {
+    fn role_based_group(&self, key: &GroupKey) -> Option<&Group> {
+        self.role_based_group(key).present()
+    }
+
+    fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
+        self.workload(key).present()
+    }
+}
+
+fn is_rbg(group: &Group) -> bool {
+    group.carrier.kind.kind == ROLE_BASED_GROUP.kind
 }

@@ -1,10 +1,11 @@
 //! Reads and runs golden cases.
+#![allow(clippy::expect_used, clippy::panic, reason = "a case that cannot be read fails the test")]
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rolegate::rules::{Judged, Operation, Options, Violation, World, judge_json};
+use rolegate::rules::{Judged, Need, Operation, Options, Violation, World, judge_json, needs};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,6 +13,9 @@ use serde_json::Value;
 pub const ROOT: &str = "tests/cases";
 /// Folders there whose cases are of another shape: `tests/mutations.rs`, `tests/identity.rs` and `tests/mutate_cli.rs` run them.
 const ELSEWHERE: &[&str] = &["discovery", "identity", "pod", "subgroup"];
+
+/// API groups of the PodGroups that may be made.
+const POD_GROUPS: [&str; 3] = ["scheduling.x-k8s.io", "scheduling.volcano.sh", "scheduling.run.ai"];
 
 /// One file: the cases of one rule.
 pub struct CaseFile {
@@ -39,6 +43,12 @@ pub struct Case {
     /// How to judge.
     #[serde(default)]
     options: Options,
+    /// Judge as the webhook does, with all that is not in `with` known to be absent; else as `check` does.
+    #[serde(default)]
+    live: bool,
+    /// Whether the author may create PodGroups; not known by default.
+    #[serde(rename = "mayCreatePodGroups")]
+    may_create_pod_groups: Option<bool>,
     /// What must come out.
     pub expect: Expect,
 }
@@ -53,6 +63,8 @@ pub struct Expect {
     /// What is shown.
     #[serde(default)]
     warnings: Vec<Finding>,
+    /// What is not judged; not compared when absent.
+    notes: Option<Vec<Finding>>,
 }
 
 impl Expect {
@@ -97,51 +109,65 @@ impl Case {
         let same = |expected: &[Finding], found: &[Violation]| {
             expected.len() == found.len() && expected.iter().zip(found).all(|(expected, found)| expected.matches(found))
         };
-        if same(&self.expect.errors, &judged.errors) && same(&self.expect.warnings, &judged.warnings) {
+        let notes = self.expect.notes.as_deref();
+        if same(&self.expect.errors, &judged.errors)
+            && same(&self.expect.warnings, &judged.warnings)
+            && notes.is_none_or(|notes| same(notes, &judged.notes))
+        {
             return Ok(());
         }
         let mut text = String::new();
-        for (title, expected, found) in
-            [("errors", &self.expect.errors, &judged.errors), ("warnings", &self.expect.warnings, &judged.warnings)]
-        {
-            let _ = writeln!(text, "  {title}, expected:");
-            for finding in expected {
-                let _ = writeln!(
-                    text,
-                    "    [{}] {}: {} {}",
-                    finding.rule,
-                    finding.path,
-                    finding.reason.as_deref().unwrap_or("*"),
-                    finding.message.as_deref().unwrap_or("*")
-                );
-            }
-            let _ = writeln!(text, "  {title}, found:");
-            for violation in found {
-                let (rule, cause) = (violation.rule, violation.cause.as_str());
-                let _ = writeln!(text, "    [{rule}] {}: {cause} {}", violation.path, violation.message());
-            }
-        }
+        show(&mut text, "errors", &self.expect.errors, &judged.errors);
+        show(&mut text, "warnings", &self.expect.warnings, &judged.warnings);
+        show(&mut text, "notes", notes.unwrap_or_default(), &judged.notes);
         Err(text)
     }
 
     fn judge(&self) -> Result<Judged, String> {
-        let mut world = World { options: self.options, ..World::default() };
+        let mut world = World::of_manifests(self.options);
         for object in &self.with {
             let (api_version, kind) = type_of(object);
-            world.add_json(api_version, kind, &object.to_string());
+            world.add_json(api_version, kind, &object.to_string()).map_err(|error| format!("  with: {error}"))?;
+        }
+        let namespace = self.object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+        for api_group in self.may_create_pod_groups.iter().flat_map(|_| POD_GROUPS) {
+            let need = Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group };
+            world.answer(need, self.may_create_pod_groups == Some(true));
         }
         let operation = match (&self.operation, &self.old) {
-            (Some(word), _) => Operation::parse(word).ok_or_else(|| format!("  no operation {word}"))?,
+            (Some(name), _) => Operation::parse(name).ok_or_else(|| format!("  no operation {name}"))?,
             (None, Some(_)) => Operation::Update,
             (None, None) => Operation::Create,
         };
         let old = self.old.as_ref().map(Value::to_string);
         let (api_version, kind) = type_of(&self.object);
-        match judge_json(api_version, kind, operation, &self.object.to_string(), old.as_deref(), &world) {
+        let object = self.object.to_string();
+        if self.live {
+            world.manifests = false;
+            let needs = |world: &World| needs(api_version, kind, operation, &object, old.as_deref(), world);
+            for need in needs(&world).map_err(|error| format!("  needs: {error}"))? {
+                world.answer(need, false);
+            }
+        }
+        match judge_json(api_version, kind, operation, &object, old.as_deref(), &world) {
             None => Ok(Judged::default()),
             Some(Ok(judged)) => Ok(judged),
             Some(Err(error)) => Err(format!("  does not have the shape of its kind: {error}")),
         }
+    }
+}
+
+fn show(text: &mut String, title: &str, expected: &[Finding], found: &[Violation]) {
+    let _ = writeln!(text, "  {title}, expected:");
+    for finding in expected {
+        let (rule, path) = (&finding.rule, &finding.path);
+        let reason = finding.reason.as_deref().unwrap_or("*");
+        let _ = writeln!(text, "    [{rule}] {path}: {reason} {}", finding.message.as_deref().unwrap_or("*"));
+    }
+    let _ = writeln!(text, "  {title}, found:");
+    for violation in found {
+        let (rule, cause) = (violation.rule, violation.cause.as_str());
+        let _ = writeln!(text, "    [{rule}] {}: {cause} {}", violation.path, violation.message());
     }
 }
 

@@ -1,16 +1,79 @@
-//! Rules of groups: RoleBasedGroup and RoleCoordination (SPEC §2.1).
+//! Rules of groups: RoleBasedGroup and RoleCoordination (SPEC: validation of groups).
 
+mod advice;
+mod change;
+mod claims;
 mod conflicts;
+mod deadlocks;
+mod form;
+mod needs;
+mod placement;
+mod rollout;
+mod shape;
 mod values;
 
-use super::Rule;
-use crate::model::Group;
+use super::rule::{ChangeRule, Rule};
+use crate::model::{Coordination, FieldPath, Group};
+
+pub(super) use needs::needs;
 
 /// One row for each rule.
 pub(super) const RULES: &[Rule<Group>] = &[
+    Rule::error(
+        "group-shape",
+        "roles are well-formed, and fields that exclude each other are not both set",
+        shape::shape,
+    ),
+    Rule::warning("group-reference", "the group that is referred to exists", shape::reference),
+    Rule::error("group-claimed-twice", "a role belongs to one coordinating object", claims::claimed_once),
+    Rule::error(
+        "coordination-name",
+        "names are unique DNS labels, there where something is named after them",
+        form::name,
+    ),
+    Rule::error("coordination-type", "type matches the strategy", form::kind),
     Rule::error("coordination-role-unknown", "every role named in a coordination exists", values::roles_exist),
+    Rule::error("coordination-roles-mismatch", "roles are those of the size map, two or more", form::roles),
+    Rule::error("coordination-strategy", "one strategy that makes batches, with its required fields", form::strategy),
     Rule::error("segment-size", "sizes, ratios and steps are at least 1", values::sizes_are_positive),
     Rule::error("progression", "progression and batchMode are known words", values::progression_is_known),
+    Rule::error("constraint-mode", "constraintMode is hard or soft", values::constraint_mode),
+    Rule::error("affinity-strategy", "topologyAffinity.strategy is a known word", values::affinity_strategy),
+    Rule::error("label-key", "topology keys are label keys", values::label_keys),
+    Rule::error("pod-group-policy", "podGroupPolicy names one known scheduler", values::pod_group_policy),
+    Rule::error("when-no-fit", "whenNoFit is a known word", values::when_no_fit),
     Rule::error("segment-size-conflict", "coordinations agree on the batch size of a role", conflicts::sizes_agree),
     Rule::error("progression-conflict", "coordinations agree on the progression", conflicts::progressions_agree),
+    Rule::error("topology-conflict", "a role is in at most one coordination with topology", conflicts::one_topology),
+    Rule::error("rolling-update-format", "bounds are percentages or numbers of replicas", rollout::format),
+    Rule::error("role-update-strategy", "a coordinated role has no update strategy of its own", rollout::own_strategy),
+    Rule::error("lws-surge", "a coordinated LeaderWorkerSet has maxSurge 0", rollout::surge),
+    Rule::warning("partition-in-manifest", "a coordinated workload's manifest sets no partition", rollout::partition),
+    Rule::either("topology-reference", "the ClusterTopology exists, is valid and has the layer", placement::reference),
+    Rule::error("pod-group-rights", "the author may create the PodGroups that are made", placement::rights),
+    Rule::error("dependency-deadlock", "roles of one batch do not depend on each other", deadlocks::dependencies),
+    Rule::either("whole-group-gang", "no gang over the whole group next to batches", deadlocks::gang),
+    Rule::either("incremental-creation", "the pods of a batch are made together", deadlocks::one_by_one),
+    Rule::warning("segment-remainder", "replicas are a multiple of the batch size", advice::remainder),
+    Rule::warning("segment-ratio", "roles run out at the same batch", advice::ratio),
+    Rule::warning("disruption-budget", "no disruption budget counts held pods", advice::budgets),
+    Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];
+
+/// Rules over updates.
+pub(super) const CHANGE_RULES: &[ChangeRule<Group>] = &[ChangeRule {
+    id: "batch-change",
+    summary: "batches with topology do not change while they have pods",
+    check: change::batches,
+}];
+
+/// Where a coordination names a role: in `roles`, else in its size map.
+fn role_path(coordination: &Coordination, role: &str) -> FieldPath {
+    let listed = coordination.roles.iter().flatten().position(|name| name == role);
+    let sized = coordination.batchings.iter().find(|batching| batching.sizes.contains_key(role));
+    match (listed, sized) {
+        (Some(index), _) => coordination.at.child("roles").index(index),
+        (None, Some(batching)) => batching.sizes_at.key(role),
+        (None, None) => coordination.at.clone(),
+    }
+}

@@ -1,12 +1,27 @@
-//! Rules that look at one coordination by itself.
+//! Rules that look at one value by itself.
 
-use crate::model::batching::{BATCH_MODES, BatchKind, Choice, SEGMENT_PROGRESSIONS};
-use crate::model::{FieldPath, Group};
+use crate::model::batching::{BATCH_MODES, Choice, SEGMENT_PROGRESSIONS};
+use crate::model::topology::{AFFINITY_STRATEGIES, CONSTRAINT_MODES, POD_GROUP_POLICIES};
+use crate::model::{BatchKind, Batching, Coordination, Domain, FieldPath, Group, PodGroupPolicy, Strength};
+use crate::rules::names::{hint, label_key_fault};
 use crate::rules::violation::{quoted, supported};
 use crate::rules::{Cause, Report, World};
 
+fn batchings(group: &Group) -> impl Iterator<Item = (&Coordination, &Batching)> {
+    group.coordinations.iter().flat_map(|coordination| coordination.batchings.iter().map(move |b| (coordination, b)))
+}
+
 /// Every role named anywhere in a coordination exists in the group.
 pub(super) fn roles_exist(group: &Group, _: &World, report: &mut Report) {
+    // The roles stand in another object, which is not there (yet).
+    if group.reference.as_ref().is_some_and(|reference| !reference.found) {
+        return;
+    }
+    let names: Vec<_> = group.roles.iter().map(|role| role.name.as_str()).collect();
+    let owner = match &group.reference {
+        Some(reference) => format!("must name a role of RoleBasedGroup {:?}", reference.name),
+        None => "must name an entry of `spec.roles`".to_owned(),
+    };
     for coordination in &group.coordinations {
         let roles_at = coordination.at.child("roles");
         let listed = coordination.roles.iter().flatten().enumerate().map(|(index, role)| (role, roles_at.index(index)));
@@ -15,43 +30,87 @@ pub(super) fn roles_exist(group: &Group, _: &World, report: &mut Report) {
             .iter()
             .flat_map(|batching| batching.sizes.keys().map(|role| (role, batching.sizes_at.key(role.as_str()))));
         for (role, path) in listed.chain(sized).filter(|(role, _)| group.role(role).is_none()) {
-            let names: Vec<_> = group.roles.iter().map(|role| role.name.as_str()).collect();
-            report.error(role, path, Cause::NotFound, quoted(role), must_name_a_role(role, &names));
+            let detail = format!("{owner}{}", hint(role, names.iter().copied()));
+            report.error(role, path, Cause::NotFound, quoted(role), detail);
         }
     }
 }
 
-fn must_name_a_role(role: &str, names: &[&str]) -> String {
-    match closest(role, names) {
-        Some(name) => format!("must name an entry of `spec.roles`; did you mean {name:?}?"),
-        None => "must name an entry of `spec.roles`".to_owned(),
-    }
-}
-
-/// The name a typing mistake away, if there is one.
-fn closest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
-    let near = names.iter().map(|name| (strsim::damerau_levenshtein(word, name), *name));
-    near.filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).min().map(|(_, name)| name)
-}
-
-/// Sizes, ratios and steps are at least 1.
+/// Sizes, ratios and steps are at least 1, and replicas can be counted in them.
 pub(super) fn sizes_are_positive(group: &Group, _: &World, report: &mut Report) {
-    for batching in group.coordinations.iter().flat_map(|coordination| &coordination.batchings) {
-        for (role, size) in batching.sizes.iter().filter(|(_, size)| **size < 1) {
+    for (_, batching) in batchings(group) {
+        for (role, size) in &batching.sizes {
+            let detail = match *size {
+                ..1 => "must be greater than or equal to 1",
+                1..=2_147_483_647 => continue,
+                _ => "must be less than or equal to 2147483647",
+            };
             let path = batching.sizes_at.key(role.as_str());
-            report.error(role, path, Cause::Invalid, Some(size.to_string()), "must be greater than or equal to 1");
+            report.error(role, path, Cause::Invalid, Some(size.to_string()), detail);
         }
     }
 }
 
 /// The progression, or batch mode, is a known word.
 pub(super) fn progression_is_known(group: &Group, _: &World, report: &mut Report) {
+    for (coordination, batching) in batchings(group) {
+        let Choice::Unknown(word) = &batching.progression else { continue };
+        let words = if batching.kind == BatchKind::AffinityScheduling { BATCH_MODES } else { SEGMENT_PROGRESSIONS };
+        let detail = supported(words.iter().map(|(word, _)| *word));
+        let path: FieldPath = batching.progression_at.clone();
+        report.error(&coordination.display_name(), path, Cause::NotSupported, quoted(word), detail);
+    }
+}
+
+/// `constraintMode` is a known word (KEP-75).
+pub(super) fn constraint_mode(group: &Group, _: &World, report: &mut Report) {
+    strength_is_known(group, BatchKind::RollingDeploy, CONSTRAINT_MODES, report);
+}
+
+/// `topologyAffinity.strategy` is a known word (KEP-32, future enhancements).
+pub(super) fn affinity_strategy(group: &Group, _: &World, report: &mut Report) {
+    strength_is_known(group, BatchKind::SegmentPlacement, AFFINITY_STRATEGIES, report);
+}
+
+fn strength_is_known(group: &Group, kind: BatchKind, words: &[(&str, Strength)], report: &mut Report) {
+    for (coordination, batching) in batchings(group).filter(|(_, batching)| batching.kind == kind) {
+        let unknown = batching.topology.as_ref().and_then(|topology| topology.unknown_strength.as_ref());
+        let Some((word, path)) = unknown else { continue };
+        let detail = supported(words.iter().map(|(word, _)| *word));
+        report.error(&coordination.display_name(), path.clone(), Cause::NotSupported, quoted(word), detail);
+    }
+}
+
+/// Topology keys are label keys.
+pub(super) fn label_keys(group: &Group, _: &World, report: &mut Report) {
+    for (coordination, batching) in batchings(group) {
+        let Some(topology) = &batching.topology else { continue };
+        let Domain::Key(key) = &topology.domain else { continue };
+        if let Some(fault) = label_key_fault(key) {
+            let path = topology.domain_at.clone();
+            report.error(&coordination.display_name(), path, Cause::Invalid, quoted(key), fault);
+        }
+    }
+}
+
+/// `podGroupPolicy` names one known scheduler (KEP-75).
+pub(super) fn pod_group_policy(group: &Group, _: &World, report: &mut Report) {
+    for (coordination, batching) in batchings(group) {
+        let Some((PodGroupPolicy::Unknown, path)) = &batching.pod_group else { continue };
+        let detail = format!("must set exactly one of {}", POD_GROUP_POLICIES.join(", "));
+        report.error(&coordination.display_name(), path.clone(), Cause::Invalid, None, detail);
+    }
+}
+
+/// Words of `whenNoFit`; the first is the default.
+const WHEN_NO_FIT: &[&str] = &["hold", "preempt", "release"];
+
+/// `whenNoFit` is a known word.
+pub(super) fn when_no_fit(group: &Group, _: &World, report: &mut Report) {
     for coordination in &group.coordinations {
-        for batching in &coordination.batchings {
-            let Choice::Unknown(word) = &batching.progression else { continue };
-            let words = if batching.kind == BatchKind::AffinityScheduling { BATCH_MODES } else { SEGMENT_PROGRESSIONS };
-            let detail = supported(words.iter().map(|(word, _)| *word));
-            let path: FieldPath = batching.progression_at.clone();
+        let word = coordination.when_no_fit.as_deref().filter(|word| !word.is_empty() && !WHEN_NO_FIT.contains(word));
+        if let Some(word) = word {
+            let (path, detail) = (coordination.at.child("whenNoFit"), supported(WHEN_NO_FIT.iter().copied()));
             report.error(&coordination.display_name(), path, Cause::NotSupported, quoted(word), detail);
         }
     }

@@ -1,7 +1,7 @@
 //! Names that Grove makes: `<set>-<replica>[-<scaling group>-<replica>]-<clique>-<index>` is a pod's hostname, and with it
 //! the first part of every address.
 
-use crate::model::clique_set::{Clique, ScalingGroup, clique_name};
+use crate::model::clique_set::{Clique, clique_name};
 use crate::model::{CliqueSet, FieldPath};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
@@ -55,27 +55,17 @@ impl Scale {
 /// The hostname of the clique's last pod, if it does not fit.
 fn too_long(set: &CliqueSet, clique: &Clique, scale: Scale) -> Option<String> {
     let index = scale.last(clique.replicas, clique.max_replicas);
-    scopes(set, clique)
-        .map(|group| {
-            let group = group.map(|group| (&*group.name, scale.last(group.replicas, group.max_replicas)));
-            format!("{}-{index}", clique_name(&set.key.name, set.replicas.saturating_sub(1), group, &clique.name))
-        })
-        .find(|hostname| hostname.len() > HOSTNAME_MAX)
-}
-
-/// The scaling groups of a clique, or none of them once.
-fn scopes<'a>(set: &'a CliqueSet, clique: &'a Clique) -> impl Iterator<Item = Option<&'a ScalingGroup>> {
-    let standalone = clique.is_standalone().then_some(None);
-    clique.groups.iter().map(|index| set.scaling_groups.get(*index)).chain(standalone)
+    let group = set.group_of(clique).map(|group| (&*group.name, scale.last(group.replicas, group.max_replicas)));
+    let name = clique_name(&set.key.name, set.replicas.saturating_sub(1), group, &clique.name);
+    Some(format!("{name}-{index}")).filter(|hostname| hostname.len() > HOSTNAME_MAX)
 }
 
 /// The names fit the limit of Grove's own webhook, which looks at no replicas.
 pub(super) fn name_sum(set: &CliqueSet, _: &World, report: &mut Report) {
     for clique in &set.cliques {
-        let length = |group: Option<&ScalingGroup>| {
-            set.key.name.len() + clique.name.len() + group.map_or(0, |group| group.name.len())
-        };
-        if let Some(sum) = scopes(set, clique).map(length).find(|sum| *sum > NAME_SUM_MAX) {
+        let group = set.group_of(clique).map_or(0, |group| group.name.len());
+        let sum = set.key.name.len() + group + clique.name.len();
+        if sum > NAME_SUM_MAX {
             let detail =
                 format!("the names of set, scaling group and clique have {sum} bytes; Grove allows {NAME_SUM_MAX}");
             report.warn(&clique.name, clique.at.child("name"), Cause::TooLong, None, detail);

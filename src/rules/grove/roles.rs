@@ -1,6 +1,7 @@
 //! Roles: what variables they make, and who sees these.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::clique_set::{Clique, ROLE_NAME_MAX, env_name, is_role_name};
 use crate::model::{CliqueSet, FieldPath};
@@ -38,35 +39,56 @@ pub(super) fn names(set: &CliqueSet, _: &World, report: &mut Report) {
     }
 }
 
+/// Cliques that came earlier in the list and have one environment name: the first of each scope.
+#[derive(Default)]
+struct Earlier<'a> {
+    standalone: Option<&'a Clique>,
+    member: Option<&'a Clique>,
+    by_group: BTreeMap<usize, &'a Clique>,
+}
+
 /// Roles of cliques that find each other make different variables.
 pub(super) fn duplicates(set: &CliqueSet, world: &World, report: &mut Report) {
-    let mut by_env: BTreeMap<String, Vec<(&Clique, &str)>> = BTreeMap::new();
+    let mut by_env: BTreeMap<String, Earlier<'_>> = BTreeMap::new();
     for (clique, role) in with_roles(set) {
-        let earlier = by_env.entry(env_name(role)).or_default();
-        let clash = earlier.iter().find_map(|(other, _)| Some((other, clash(set, clique, other, world)?)));
-        if let Some((other, within)) = clash {
-            let variable = format!("{}_ADDR", env_name(role));
-            let detail = format!("must be unique {within}: clique {:?} has variable {variable} too", other.name);
+        let env = env_name(role);
+        let earlier = by_env.entry(env.clone()).or_default();
+        if let Some((other, within)) = clash(set, clique, earlier, world.options.strict_roles) {
+            let detail = format!("must be unique {within}: clique {:?} has variable {env}_ADDR too", other.name);
             report.error(&clique.name, path(clique), Cause::Duplicate, quoted(role), detail);
-        } else if let Some((other, spelled)) = earlier.iter().find(|(_, spelled)| *spelled != role) {
+        } else if let Some(other) = earlier.member.filter(|other| other.role.as_deref() != Some(role)) {
+            let spelled = other.role.as_deref().unwrap_or_default();
             let detail = format!("is spelled {spelled:?} in clique {:?} of another scaling group", other.name);
             report.warn(&clique.name, path(clique), Cause::Invalid, quoted(role), detail);
         }
-        earlier.push((clique, role));
+        let first = if clique.group.is_some() { &mut earlier.member } else { &mut earlier.standalone };
+        first.get_or_insert(clique);
+        if let Some(group) = clique.group {
+            earlier.by_group.entry(group).or_insert(clique);
+        }
     }
 }
 
-/// Where two cliques may not have one role; `None` when they may: two scaling groups do not see each other.
-fn clash(set: &CliqueSet, one: &Clique, other: &Clique, world: &World) -> Option<String> {
-    let shared = one.groups.iter().find(|group| other.groups.contains(group));
-    if let Some(group) = shared.and_then(|group| set.scaling_groups.get(*group)) {
-        return Some(format!("in scaling group {:?}", group.name));
-    }
-    match (one.is_standalone(), other.is_standalone()) {
-        (true, true) => Some("among the cliques without a scaling group".to_owned()),
-        (true, false) | (false, true) => Some("between scaling groups and the cliques without one".to_owned()),
-        (false, false) => world.options.strict_roles.then(|| "in the set".to_owned()),
-    }
+/// The earlier clique whose role this one may not have, and where not: two scaling groups do not see each other.
+fn clash<'a>(
+    set: &CliqueSet,
+    clique: &Clique,
+    earlier: &Earlier<'a>,
+    strict: bool,
+) -> Option<(&'a Clique, Cow<'static, str>)> {
+    const BETWEEN: &str = "between scaling groups and the cliques without one";
+    let Some(group) = clique.group else {
+        let among = earlier.standalone.zip(Some(Cow::Borrowed("among the cliques without a scaling group")));
+        return among.or_else(|| earlier.member.zip(Some(Cow::Borrowed(BETWEEN))));
+    };
+    let in_group = || {
+        let group = set.scaling_groups.get(group)?;
+        Some(Cow::Owned(format!("in scaling group {:?}", group.name)))
+    };
+    let siblings = earlier.by_group.get(&group).copied().zip(in_group());
+    let standalone = || earlier.standalone.zip(Some(Cow::Borrowed(BETWEEN)));
+    let strictly = || earlier.member.filter(|_| strict).zip(Some(Cow::Borrowed("in the set")));
+    siblings.or_else(standalone).or_else(strictly)
 }
 
 /// The address of a role is in a variable that nobody else sets. (Beside this, variables of two roles are the same only
@@ -98,12 +120,11 @@ fn is_of_service(variable: &str) -> bool {
 
 /// In a scaling group all cliques have a role, or none has.
 pub(super) fn missing(set: &CliqueSet, _: &World, report: &mut Report) {
-    for clique in set.cliques.iter().filter(|clique| clique.role.is_none()) {
-        let has_roles = |group: &&usize| set.cliques.iter().any(|c| c.role.is_some() && c.groups.contains(group));
-        let group = clique.groups.iter().find(has_roles).and_then(|group| set.scaling_groups.get(*group));
-        if let Some(group) = group {
-            let detail = format!("other cliques of scaling group {:?} have one and will not find its pods", group.name);
-            report.warn(&clique.name, path(clique), Cause::Required, None, detail);
-        }
+    let with_roles: BTreeSet<_> = with_roles(set).filter_map(|(clique, _)| clique.group).collect();
+    let without = set.cliques.iter().filter(|clique| clique.role.is_none());
+    for clique in without.filter(|clique| clique.group.is_some_and(|group| with_roles.contains(&group))) {
+        let group = set.group_of(clique).map(|group| group.name.as_str()).unwrap_or_default();
+        let detail = format!("other cliques of scaling group {group:?} have one and will not find its pods");
+        report.warn(&clique.name, path(clique), Cause::Required, None, detail);
     }
 }

@@ -3,14 +3,17 @@
 mod constraints;
 mod counts;
 mod leaf;
+mod sets;
 mod tree;
+
+use std::collections::BTreeSet;
 
 use super::judge::{DecodeError, Judged, Operation, Question, decode};
 use super::rule::{Rule, run};
-use super::{KaiDialect, World};
-use crate::api::pod_group::{self, PodGroupSpec};
-use crate::api::{self, ObjectKind};
-use crate::model::{Dialect, GangTree, Levels};
+use super::{KaiDialect, Need, World};
+use crate::api;
+use crate::api::pod_group::PodGroupSpec;
+use crate::model::{Dialect, GangTree};
 
 /// A PodGroup as it is judged.
 pub struct Subject {
@@ -26,7 +29,7 @@ pub(super) const RULES: &[Rule<Subject>] = &[
     Rule::error("podgroup-cycle", "no subgroup is above itself", tree::cycles),
     Rule::either("podgroup-min-member", "no gang asks for more members than it can have", counts::minimums),
     Rule::either("podgroup-constraint", "a constraint names a level, and a part of the PodGroup", constraints::levels),
-    Rule::error("podgroup-set", "sets of subgroups are apart", constraints::sets),
+    Rule::error("podgroup-set", "sets of subgroups are apart", sets::apart),
     Rule::warning("podgroup-backoff", "schedulingBackoff is -1 or 1", counts::backoff),
 ];
 
@@ -75,23 +78,20 @@ pub(super) fn judge_pod(question: Question<'_>, world: &World) -> Result<Judged,
     Ok(Judged::of(run(POD_RULES, &decode::<api::Pod>(question.object)?, world)))
 }
 
-/// Takes in what these rules look at: PodGroups, topologies, and the CRD that tells the dialect.
-pub(super) fn add_json(world: &mut World, api_version: &str, kind: &str, object: &str) {
-    let is = |known: ObjectKind| known.kind == kind && known.api_version() == api_version;
-    if is(pod_group::POD_GROUP) {
-        if let Ok(group) = decode::<api::PodGroup>(object) {
-            let dialect = world.options.kai_dialect.resolve(world.kai_crd, &group.spec);
-            world.pod_groups.push(GangTree::from_pod_group(&group, dialect));
-        }
-    } else if is(pod_group::TOPOLOGY) {
-        if let Ok(topology) = decode::<pod_group::Topology>(object) {
-            let name = topology.metadata.display_name().to_owned();
-            world.topology_levels.insert(name, Levels::from_topology(&topology));
-        }
-    } else if kind == "CustomResourceDefinition"
-        && let Ok(crd) = decode::<serde_json::Value>(object)
-        && crd.pointer("/metadata/name").and_then(serde_json::Value::as_str) == Some(&pod_group::POD_GROUP.crd_name())
-    {
-        world.kai_crd = Dialect::of_crd(&crd);
+/// What the rules of a PodGroup look up: the order of the levels that its constraints name.
+pub(super) fn needs(question: Question<'_>, world: &World) -> Result<Vec<Need>, DecodeError> {
+    let group = decode::<api::PodGroup>(question.object)?;
+    let tree = GangTree::from_pod_group(&group, world.options.kai_dialect.resolve(world.kai_crd, &group.spec));
+    let names: BTreeSet<_> =
+        constraints::all(&tree).filter_map(|(_, constraint)| constraint.topology.clone()).collect();
+    Ok(names.into_iter().flat_map(|name| [Need::ClusterTopology(name.clone()), Need::KaiTopology(name)]).collect())
+}
+
+/// What the rules of a pod look up: its PodGroup.
+pub(super) fn needs_of_pod(question: Question<'_>, _: &World) -> Result<Vec<Need>, DecodeError> {
+    if question.operation != Operation::Create {
+        return Ok(Vec::new());
     }
+    let pod = decode::<api::Pod>(question.object)?;
+    Ok(leaf::pod_group(&pod).into_iter().map(Need::PodGroup).collect())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Subject;
 use crate::model::names::{KAI_SUBGROUP, LABEL_VALUE_MAX};
-use crate::rules::hint::{listed, with_hint};
+use crate::rules::names::listed;
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
@@ -44,7 +44,7 @@ pub(super) fn parents(subject: &Subject, _: &World, report: &mut Report) {
     for gang in tree.gangs.iter().filter(|gang| gang.above.is_none()) {
         let Some(parent) = gang.parent.as_deref() else { continue };
         let names = tree.gangs.iter().map(|other| other.name.as_str()).filter(|name| *name != gang.name);
-        let detail = with_hint("must name another entry of `spec.subGroups`", parent, names);
+        let detail = report.with_hint("must name another entry of `spec.subGroups`", parent, names);
         report.error(&gang.name, gang.at.child("parent"), Cause::NotFound, quoted(parent), detail);
     }
 }

@@ -1,0 +1,137 @@
+//! What is legal and will surprise.
+
+use std::collections::BTreeMap;
+
+use super::role_path;
+use crate::api::disruption_budget::LabelSelector;
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::model::names::{self, LABEL_SCHEMES};
+use crate::model::{BatchKind, Batching, Group, Role};
+use crate::rules::{Cause, Known, Need, Report, World};
+
+const fn batch_word(kind: BatchKind) -> &'static str {
+    match kind {
+        BatchKind::SegmentPlacement => "segment",
+        BatchKind::RollingDeploy => "step",
+        BatchKind::AffinityScheduling => "batch",
+    }
+}
+
+/// Roles that have batches, with desired replicas and size.
+fn counted<'a>(group: &'a Group, batching: &'a Batching) -> impl Iterator<Item = (&'a Role, u32, u32)> {
+    let roles = batching.sizes.keys().filter_map(|name| group.role(name));
+    roles
+        .filter(|role| !role.workload.desired_is_unknown && role.desired > 0)
+        .filter_map(|role| Some((role, role.desired, batching.size(&role.name)?)))
+}
+
+/// Replicas are a multiple of the batch size.
+pub(super) fn remainder(group: &Group, _: &World, report: &mut Report) {
+    for (_, batching) in group.batched() {
+        let word = batch_word(batching.kind);
+        for (role, desired, size) in counted(group, batching) {
+            let rest = desired.checked_rem(size).unwrap_or(0);
+            if rest > 0 {
+                let detail = format!("{desired} replicas are not a multiple of it: the last {word} has {rest}");
+                let path = batching.sizes_at.key(&role.name);
+                report.warn(&role.name, path, Cause::Invalid, Some(size.to_string()), detail);
+            }
+        }
+    }
+}
+
+/// Roles run out at the same batch.
+pub(super) fn ratio(group: &Group, _: &World, report: &mut Report) {
+    for (coordination, batching) in group.batched() {
+        let word = batch_word(batching.kind);
+        let batches: Vec<_> = counted(group, batching)
+            .map(|(role, desired, size)| (desired.div_ceil(size), role.name.as_str()))
+            .collect();
+        let (Some((first, role)), Some((last, _))) = (batches.iter().min(), batches.iter().max()) else { continue };
+        if first < last {
+            let detail = format!(
+                "role {role:?} ends after {first} of {last} {word}s; the later ones are made of the other roles"
+            );
+            report.warn(&coordination.display_name(), batching.sizes_at.clone(), Cause::Invalid, None, detail);
+        }
+    }
+}
+
+/// No disruption budget counts held pods: they are never healthy, and drains are refused on their account.
+pub(super) fn budgets(group: &Group, world: &World, report: &mut Report) {
+    let namespace = &group.key.namespace;
+    let need = Need::DisruptionBudgets { namespace: namespace.to_string() };
+    for (index, (coordination, batching)) in group.batched().enumerate() {
+        if index == 0 && !world.is_answered(&need) {
+            report.not_judged("", coordination.at.clone(), &need);
+        }
+        let first_time = |role: &&Role| {
+            let mut earlier = group.batched().take(index);
+            !earlier.any(|(_, batching)| batching.sizes.contains_key(&role.name))
+        };
+        for role in batching.sizes.keys().filter_map(|name| group.role(name)).filter(first_time) {
+            let labels = pod_labels(group, role);
+            let selects =
+                |selector: &Option<LabelSelector>| selector.as_ref().is_some_and(|selector| selector.matches(&labels));
+            for budget in world.budgets_in(namespace).filter(|budget| selects(&budget.spec.selector)) {
+                let detail = format!(
+                    "PodDisruptionBudget {:?} counts held pods of role {:?} as unavailable and blocks drains",
+                    budget.metadata.display_name(),
+                    role.name
+                );
+                report.warn(&role.name, role_path(coordination, &role.name), Cause::Forbidden, None, detail);
+            }
+        }
+    }
+}
+
+/// Labels that the pods of a role carry, as far as they are known.
+fn pod_labels(group: &Group, role: &Role) -> BTreeMap<String, String> {
+    let ours = group.carrier.kind.group == ROLE_COORDINATION.group && group.reference.is_none();
+    let schemes = LABEL_SCHEMES.iter().filter(|(key, _)| (*key == names::GROUP) == ours);
+    let tied = schemes.flat_map(|(group_key, role_key)| {
+        [((*group_key).to_owned(), group.key.name.to_string()), ((*role_key).to_owned(), role.name.clone())]
+    });
+    tied.chain(role.workload.labels.clone()).collect()
+}
+
+/// Pods say which group and role they are of, and a group says which RoleCoordination holds them: nothing else tells
+/// admission to hold the pods of what is not known yet.
+pub(super) fn labelled(group: &Group, world: &World, report: &mut Report) {
+    if let Some(reference) = group.reference.as_ref().filter(|reference| reference.found && !reference.annotated) {
+        let detail = format!(
+            "RoleBasedGroup {:?} lacks annotation {}: {:?}; pods that are made before both are known are not held",
+            reference.name,
+            names::GROUP,
+            group.carrier.name
+        );
+        report.warn("", reference.at.clone(), Cause::Forbidden, None, detail);
+    }
+    for role in &group.roles {
+        let (Some((reference, at)), Some(key)) = (&role.workload.reference, &role.workload.key) else { continue };
+        match world.workload(key) {
+            Known::Present(workload) => {
+                let says_so = |labels: &BTreeMap<String, String>| {
+                    LABEL_SCHEMES.iter().any(|(group_key, role_key)| {
+                        labels.get(*group_key).is_some_and(|name| **name == *group.key.name)
+                            && labels.get(*role_key) == Some(&role.name)
+                    })
+                };
+                if !workload.template_labels.iter().all(says_so) {
+                    let detail = format!(
+                        "the pod template of {} {:?} lacks labels {}: {:?} and {}: {:?}; its pods are not held",
+                        reference.kind,
+                        reference.name,
+                        names::GROUP,
+                        &*group.key.name,
+                        names::ROLE,
+                        role.name
+                    );
+                    report.warn(&role.name, at.clone(), Cause::Forbidden, None, detail);
+                }
+            }
+            Known::Absent => {}
+            Known::Unknown => report.not_judged(&role.name, at.clone(), &Need::Workload(key.clone())),
+        }
+    }
+}

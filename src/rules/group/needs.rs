@@ -1,0 +1,48 @@
+//! What has to be known of other objects to judge a group.
+
+use crate::model::Group;
+use crate::rules::Need;
+
+/// What rules look up for this group. Needs of workloads that a referred group has show once that group is known.
+pub(in crate::rules) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
+    let namespace = group.key.namespace.to_string();
+    let mut needs = Vec::new();
+    if group.reference.is_some() {
+        needs.push(Need::RoleBasedGroup(group.key.clone()));
+    }
+    if !group.coordinations.is_empty() {
+        needs.push(Need::Groups { namespace: namespace.clone() });
+    }
+    if group.batched().next().is_some() {
+        needs.push(Need::DisruptionBudgets { namespace: namespace.clone() });
+        needs.push(Need::CoordinatedPolicy(group.key.clone()));
+    }
+    for name in group.coordinations.iter().flat_map(|coordination| coordination.role_names()) {
+        let key = group.role(name).and_then(|role| role.workload.key.clone());
+        needs.extend(key.map(Need::Workload));
+    }
+    needs.extend(
+        group
+            .roles
+            .iter()
+            .filter_map(|role| role.workload.reference.as_ref().and(role.workload.key.clone()))
+            .map(Need::Workload),
+    );
+    for batching in group.coordinations.iter().flat_map(|coordination| &coordination.batchings) {
+        needs.extend(batching.layer().map(|(topology, _)| Need::ClusterTopology(topology.to_owned())));
+        let resource = batching.pod_group.as_ref().and_then(|(policy, _)| policy.resource());
+        needs.extend(
+            resource.map(|(api_group, _)| Need::MayCreatePodGroups { namespace: namespace.clone(), api_group }),
+        );
+    }
+    if let Some(old) = old {
+        let coordinations = || group.coordinations.iter().chain(&old.coordinations);
+        if coordinations().flat_map(|c| &c.batchings).any(|batching| batching.topology.is_some()) {
+            let roles = coordinations().flat_map(|coordination| coordination.role_names());
+            needs.extend(roles.map(|role| Need::Pods { group: group.key.clone(), role: role.to_owned() }));
+        }
+    }
+    needs.sort();
+    needs.dedup();
+    needs
+}

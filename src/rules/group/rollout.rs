@@ -1,0 +1,107 @@
+//! Rules of coordinated rollouts (KEP-30).
+
+use std::collections::BTreeSet;
+
+use super::role_path;
+use crate::model::{Coordination, FieldPath, Group, Role, Workload, WorkloadKey, WorkloadKind};
+use crate::rules::percent::rolling_update_faults;
+use crate::rules::{Cause, Known, Need, Report, World};
+
+/// Bounds are percentages without decimals, or numbers of replicas.
+pub(super) fn format(group: &Group, _: &World, report: &mut Report) {
+    for coordination in &group.coordinations {
+        let Some((update, at)) = &coordination.rolling_update else { continue };
+        for (path, cause, value, detail) in rolling_update_faults(update, at) {
+            report.error(&coordination.display_name(), path, cause, value, detail);
+        }
+    }
+}
+
+/// Roles that are updated together, each once, with the first coordination that names it.
+fn updated_roles(group: &Group) -> impl Iterator<Item = (&Coordination, &Role)> {
+    let mut seen = BTreeSet::new();
+    let coordinations = group.coordinations.iter().filter(|coordination| coordination.rolling_update.is_some());
+    coordinations
+        .flat_map(|coordination| coordination.role_names().into_iter().map(move |name| (coordination, name)))
+        .filter_map(|(coordination, name)| Some((coordination, group.role(name)?)))
+        .filter(move |(_, role)| seen.insert(role.name.as_str()))
+}
+
+/// A coordinated role has no update strategy of its own (KEP-30, Risks). The partition of a workload that a role refers to
+/// is not one, since the loop moves it; OnDelete is, since nothing would follow the partition.
+pub(super) fn own_strategy(group: &Group, _: &World, report: &mut Report) {
+    for (coordination, role) in updated_roles(group) {
+        let Some(path) = &role.workload.update_strategy else { continue };
+        let (name, owner) = (&role.name, coordination.display_name());
+        let detail = match &role.workload.reference {
+            Some((reference, _)) => format!(
+                "{} {:?} must not have update strategy OnDelete: coordination {owner:?} updates role {name:?}",
+                reference.kind, reference.name
+            ),
+            None => {
+                format!("role {name:?} may not have an update strategy of its own: coordination {owner:?} updates it")
+            }
+        };
+        report.error(name, path.clone(), Cause::Forbidden, None, detail);
+    }
+}
+
+/// The workload of a role, with the path that names it. Says so when it is not known.
+fn workload<'w>(
+    coordination: &Coordination,
+    role: &Role,
+    wanted: impl Fn(&WorkloadKey) -> bool,
+    world: &'w World,
+    report: &mut Report,
+) -> Option<(&'w Workload, FieldPath)> {
+    let key = role.workload.key.as_ref().filter(|key| wanted(key))?;
+    let path = match &role.workload.reference {
+        Some((_, at)) => at.clone(),
+        None => role_path(coordination, &role.name),
+    };
+    match world.workload(key) {
+        Known::Present(workload) => Some((workload, path)),
+        Known::Absent => None,
+        Known::Unknown => {
+            report.not_judged(&role.name, path, &Need::Workload(key.clone()));
+            None
+        }
+    }
+}
+
+/// A coordinated LeaderWorkerSet has maxSurge 0: with a surge it makes new replicas as soon as its template changes.
+pub(super) fn surge(group: &Group, world: &World, report: &mut Report) {
+    let is_lws = |key: &WorkloadKey| key.kind == WorkloadKind::LeaderWorkerSet;
+    for (coordination, role) in updated_roles(group) {
+        let Some((workload, path)) = workload(coordination, role, is_lws, world, report) else { continue };
+        if workload.surges() {
+            let detail = format!(
+                "LeaderWorkerSet {:?} must have `maxSurge` 0: with a surge it starts an update before it is coordinated",
+                workload.key.name
+            );
+            report.error(&role.name, path, Cause::Forbidden, None, detail);
+        }
+    }
+}
+
+/// What a frozen workload's partition is: not a value that anybody wrote.
+const FROZEN: i64 = i32::MAX as i64;
+
+/// A coordinated workload's manifest sets no partition: server-side apply will conflict, and plain apply is overruled.
+/// On a live object 0 says nothing, since the API server fills it in.
+pub(super) fn partition(group: &Group, world: &World, report: &mut Report) {
+    let has_partition = |key: &WorkloadKey| key.kind != WorkloadKind::Deployment;
+    for (coordination, role) in updated_roles(group).filter(|(_, role)| role.workload.reference.is_some()) {
+        let Some((workload, path)) = workload(coordination, role, has_partition, world, report) else { continue };
+        let written =
+            workload.partition.filter(|partition| world.manifests || (*partition != 0 && *partition != FROZEN));
+        if let Some(partition) = written {
+            let detail = format!(
+                "{} {:?} sets partition {partition}: applying it will conflict with the coordinated rollout",
+                workload.key.kind.as_str(),
+                workload.key.name
+            );
+            report.warn(&role.name, path, Cause::Forbidden, None, detail);
+        }
+    }
+}

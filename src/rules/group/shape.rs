@@ -1,0 +1,113 @@
+//! What a carrier is made of: choices between fields, names and numbers of roles.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{FieldPath, Group, Role, WorkloadKind};
+use crate::rules::names::dns_label_fault;
+use crate::rules::violation::{quoted, supported};
+use crate::rules::{Cause, Known, Report, World};
+
+/// Fields that exclude each other are not both set; roles have unique names, replicas and workloads of their own.
+pub(super) fn shape(group: &Group, _: &World, report: &mut Report) {
+    if let Some(path) = &group.spelled_twice {
+        let detail = "may not be set together with `coordination`";
+        report.error("", path.clone(), Cause::Forbidden, None, detail);
+    }
+    let roles_at = FieldPath::new("spec").child("roles");
+    if let Some(reference) = &group.reference {
+        if group.has_own_roles {
+            report.error("", roles_at, Cause::Forbidden, None, "may not be set together with `groupRef`");
+        }
+        if reference.name.is_empty() {
+            report.error("", reference.at.child("name"), Cause::Required, None, "must name a RoleBasedGroup");
+        }
+        return;
+    }
+    if !group.has_own_roles {
+        report.error("", roles_at, Cause::Required, None, "must be set, unless `groupRef` is");
+    }
+    let is_rbg =
+        group.roles.iter().all(|role| role.workload.reference.is_none()) && group.carrier.kind.group != "rolegate.dev";
+    let mut names = BTreeSet::new();
+    for role in &group.roles {
+        name(role, &mut names, report);
+        if let Some(replicas) = role.replicas.filter(|replicas| *replicas < 0) {
+            let detail = "must be greater than or equal to 0";
+            report.error(&role.name, role.at.child("replicas"), Cause::Invalid, Some(replicas.to_string()), detail);
+        }
+        if !is_rbg {
+            source(role, report);
+        }
+    }
+    shared_workloads(group, report);
+}
+
+fn name<'a>(role: &'a Role, names: &mut BTreeSet<&'a str>, report: &mut Report) {
+    let (name, at) = (role.name.as_str(), role.at.child("name"));
+    if name.is_empty() {
+        report.error(name, at, Cause::Required, None, "must name the role");
+    } else if !names.insert(name) {
+        report.error(name, at, Cause::Duplicate, quoted(name), "");
+    } else if let Some(fault) = dns_label_fault(name) {
+        report.error(name, at, Cause::Invalid, quoted(name), fault);
+    }
+}
+
+/// Where a role of a RoleCoordination has its desired replicas from.
+fn source(role: &Role, report: &mut Report) {
+    let replicas_at = role.at.child("replicas");
+    let Some((reference, at)) = &role.workload.reference else {
+        if role.replicas.is_none() {
+            report.error(&role.name, replicas_at, Cause::Required, None, "must be set, unless `workloadRef` is");
+        }
+        return;
+    };
+    if role.replicas.is_some() {
+        report.error(&role.name, replicas_at, Cause::Forbidden, None, "may not be set together with `workloadRef`");
+    }
+    if reference.name.is_empty() {
+        report.error(&role.name, at.child("name"), Cause::Required, None, "must name a workload");
+    }
+    let kinds = supported(WorkloadKind::ALL.iter().map(|kind| kind.as_str()));
+    let kind = WorkloadKind::parse(&reference.kind);
+    match (reference.kind.as_str(), kind) {
+        ("", _) => report.error(&role.name, at.child("kind"), Cause::Required, None, kinds),
+        (word, None) => report.error(&role.name, at.child("kind"), Cause::NotSupported, quoted(word), kinds),
+        (_, Some(kind)) => {
+            let expected = kind.object_kind().api_version();
+            if let Some(written) = reference.api_version.as_deref().filter(|written| **written != *expected) {
+                let (path, detail) = (at.child("apiVersion"), supported([expected.as_str()]));
+                report.error(&role.name, path, Cause::NotSupported, quoted(written), detail);
+            }
+        }
+    }
+}
+
+fn shared_workloads(group: &Group, report: &mut Report) {
+    let mut taken = BTreeMap::new();
+    for role in &group.roles {
+        let Some((reference, at)) = &role.workload.reference else { continue };
+        let workload = (reference.kind.as_str(), reference.name.as_str());
+        if let Some(other) = taken.insert(workload, role.name.as_str()) {
+            let detail = format!("role {other:?} has the same workload");
+            let value = format!("{}/{}", workload.0, workload.1);
+            report.error(&role.name, at.clone(), Cause::Duplicate, quoted(&value), detail);
+        }
+    }
+}
+
+/// The group that is referred to exists. Manifests come in any order, so that this only warns.
+pub(super) fn reference(group: &Group, world: &World, report: &mut Report) {
+    let Some(reference) = group.reference.as_ref().filter(|reference| !reference.name.is_empty()) else { return };
+    let path = reference.at.child("name");
+    match world.role_based_group(&group.key) {
+        Known::Present(_) => {}
+        Known::Absent => {
+            let detail = "no RoleBasedGroup has this name: what it will coordinate is held until there is one";
+            report.warn(&reference.name, path, Cause::NotFound, quoted(&reference.name), detail);
+        }
+        Known::Unknown => {
+            report.not_judged(&reference.name, path, &crate::rules::Need::RoleBasedGroup(group.key.clone()));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Names and keys, judged as Kubernetes judges its own.
+
+use super::Report;
+
+/// What a DNS-1123 label must be, in Kubernetes' words; `None` when the name is one.
+pub(super) fn dns_label_fault(name: &str) -> Option<&'static str> {
+    if name.len() > 63 {
+        return Some("must be no more than 63 characters");
+    }
+    let inner = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
+    let ends = |letter: Option<&u8>| letter.is_some_and(|letter| *letter != b'-');
+    let bytes = name.as_bytes();
+    let fits = bytes.iter().copied().all(inner) && ends(bytes.first()) && ends(bytes.last());
+    (!fits).then_some(
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end \
+         with an alphanumeric character",
+    )
+}
+
+/// What a label key must be; `None` when the text is one.
+pub(super) fn label_key_fault(key: &str) -> Option<&'static str> {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    if let Some(prefix) = prefix
+        && (prefix.len() > 253 || prefix.split('.').any(|part| dns_label_fault(part).is_some()))
+    {
+        return Some("the prefix of a label key must be a lowercase RFC 1123 subdomain");
+    }
+    let edge = |letter: Option<&u8>| letter.is_some_and(u8::is_ascii_alphanumeric);
+    let inner = |letter: &u8| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_' | b'.');
+    let bytes = name.as_bytes();
+    let fits = bytes.len() <= 63 && bytes.iter().all(inner) && edge(bytes.first()) && edge(bytes.last());
+    (!fits).then_some(
+        "a label key must consist of at most 63 alphanumeric characters, '-', '_' or '.', must start and end with an \
+         alphanumeric character, and may have a prefix and '/'",
+    )
+}
+
+/// `; did you mean "prefill"?` for a word that is a typing mistake away from a name, else nothing.
+pub(super) fn hint<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    match closest(word, names) {
+        Some(name) => format!("; did you mean {name:?}?"),
+        None => String::new(),
+    }
+}
+
+impl Report {
+    /// A requirement on a name that leads nowhere, with a hint for as many as a message shows: comparing names is slow.
+    pub(super) fn with_hint<'a>(&self, must: &str, word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+        const SHOWN: usize = 10;
+        if self.len() < SHOWN { format!("{must}{}", hint(word, names)) } else { must.to_owned() }
+    }
+}
+
+/// The name a typing mistake away, if there is one.
+fn closest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Distances take time in the product of the lengths: no name is longer than this, and no one reads through more.
+    const LONGEST: usize = 253;
+    const COMPARED: usize = 256;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let near = names.into_iter().take(COMPARED).map(|name| (strsim::damerau_levenshtein(word, name), name));
+    near.filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).min().map(|(_, name)| name)
+}
+
+/// Names in a message: the first ten, then how many more.
+pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 10;
+    let names: Vec<_> = names.into_iter().collect();
+    let shown: Vec<_> = names.iter().take(SHOWN).copied().collect();
+    match names.len().checked_sub(SHOWN) {
+        Some(more) if more > 0 => format!("{} and {more} more", shown.join(", ")),
+        _ => shown.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_keys_are_judged_as_kubernetes_does() {
+        for key in ["kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack", "a/B_c.d"] {
+            assert_eq!(label_key_fault(key), None, "{key}");
+        }
+        for key in ["", "/", "a/", "/b", "a b", "A.b/c", "a/b/c", "-a", "a/-b", &"x".repeat(64)] {
+            assert!(label_key_fault(key).is_some(), "{key}");
+        }
+    }
+
+    #[test]
+    fn at_most_ten_names_are_listed() {
+        let names: Vec<_> = (0..12).map(|index| format!("r{index}")).collect();
+        assert!(listed(names.iter().map(String::as_str)).ends_with("r9 and 2 more"));
+        assert_eq!(listed(["a", "b"]), "a, b");
+    }
+
+    #[test]
+    fn a_typing_mistake_gets_a_hint() {
+        assert_eq!(hint("prefil", ["prefill", "decode"]), "; did you mean \"prefill\"?");
+        assert_eq!(hint("router", ["prefill", "decode"]), "");
+    }
+}

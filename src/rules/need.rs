@@ -1,0 +1,90 @@
+//! What has to be known of other objects before one can be judged.
+
+use std::fmt;
+
+use crate::model::{GroupKey, WorkloadKey};
+
+/// Something that a rule looks up outside the object it judges. Whoever judges reads these first: from caches, with a
+/// live read of what the cache lacks, or from the files at hand.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Need {
+    /// The RoleBasedGroup of this name, of any served version.
+    RoleBasedGroup(GroupKey),
+    /// All RoleBasedGroups and RoleCoordinations of the namespace: who else claims the roles.
+    Groups {
+        /// The namespace.
+        namespace: String,
+    },
+    /// A workload.
+    Workload(WorkloadKey),
+    /// A ClusterTopology of either API group.
+    ClusterTopology(String),
+    /// All RoleBasedGroups and RoleCoordinations that refer to this ClusterTopology.
+    TopologyReferrers(String),
+    /// Whether a role of a group has pods.
+    Pods {
+        /// The group.
+        group: GroupKey,
+        /// The role.
+        role: String,
+    },
+    /// All PodDisruptionBudgets of the namespace.
+    DisruptionBudgets {
+        /// The namespace.
+        namespace: String,
+    },
+    /// The CoordinatedPolicy of this name: RBG binds it to the group of the same name.
+    CoordinatedPolicy(GroupKey),
+    /// The KAI PodGroup of this name.
+    PodGroup(GroupKey),
+    /// KAI's Topology of this name.
+    KaiTopology(String),
+    /// Whether the author may create PodGroups of this API group (SubjectAccessReview).
+    MayCreatePodGroups {
+        /// The namespace.
+        namespace: String,
+        /// API group of the PodGroup.
+        api_group: &'static str,
+    },
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RoleBasedGroup(key) => write!(f, "RoleBasedGroup {key}"),
+            Self::Groups { namespace } => write!(f, "the groups of namespace {namespace:?}"),
+            Self::Workload(key) => key.fmt(f),
+            Self::ClusterTopology(name) => write!(f, "ClusterTopology {name}"),
+            Self::TopologyReferrers(name) => write!(f, "the groups that refer to ClusterTopology {name}"),
+            Self::Pods { group, role } => write!(f, "the pods of role {role:?} of group {group}"),
+            Self::DisruptionBudgets { namespace } => write!(f, "the disruption budgets of namespace {namespace:?}"),
+            Self::CoordinatedPolicy(key) => write!(f, "CoordinatedPolicy {key}"),
+            Self::PodGroup(key) => write!(f, "PodGroup {key}"),
+            Self::KaiTopology(name) => write!(f, "Topology {name}"),
+            Self::MayCreatePodGroups { api_group, .. } => {
+                write!(f, "the author's right to create podgroups.{api_group}")
+            }
+        }
+    }
+}
+
+/// What is known of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known<T> {
+    /// It is there, or it is so.
+    Present(T),
+    /// A live read says that it is not.
+    Absent,
+    /// It was not read: what depends on it is not judged.
+    Unknown,
+}
+
+impl<T> Known<T> {
+    /// What is there.
+    pub fn present(self) -> Option<T> {
+        match self {
+            Self::Present(value) => Some(value),
+            Self::Absent | Self::Unknown => None,
+        }
+    }
+}

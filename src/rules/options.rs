@@ -1,0 +1,26 @@
+//! How to judge, where designs differ.
+
+use serde::Deserialize;
+
+/// How to judge, where designs differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Options {
+    /// Which KAI release PodGroups are written for.
+    pub kai_dialect: KaiDialect,
+    /// Role names of a Grove set must be unique in the whole set, as upstream has it.
+    pub strict_roles: bool,
+}
+
+/// Which KAI release PodGroups are written for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum KaiDialect {
+    /// By the fields that are set.
+    #[default]
+    Auto,
+    /// The design that the project started from.
+    Seed,
+    /// KAI v0.15 and later.
+    Upstream,
+}

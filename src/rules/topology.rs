@@ -1,0 +1,119 @@
+//! Rules of ClusterTopology (KEP-75, Cluster Topology Definition).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::names::{hint, label_key_fault};
+use super::rule::{Change, ChangeRule, Rule};
+use super::violation::quoted;
+use super::{Cause, Need, Report, World};
+use crate::model::{FieldPath, Group, Layers};
+
+/// One row for each rule.
+pub(super) const RULES: &[Rule<Layers>] = &[
+    Rule::error("topology-layers", "there is at least one layer, with a name and key of its own", layers),
+    Rule::error("topology-key", "keys are label keys", keys),
+    Rule::error("topology-scope", "topologyScope orders every layer, without ties", scope),
+];
+
+/// Rules over updates.
+pub(super) const CHANGE_RULES: &[ChangeRule<Layers>] =
+    &[ChangeRule { id: "topology-immutable", summary: "the spec does not change", check: immutable }];
+
+/// Rules over deletes.
+pub(super) const DELETE_RULES: &[Rule<Layers>] =
+    &[Rule::error("topology-in-use", "a topology that is referred to is not deleted", not_in_use)];
+
+/// True when no rule is broken: only such a topology may be referred to.
+pub(super) fn is_valid(layers: &Layers) -> bool {
+    super::rule::run(RULES, layers, &World::default()).is_empty()
+}
+
+fn layers(layers: &Layers, _: &World, report: &mut Report) {
+    if layers.spec.layers.is_some() && layers.spec.layers_kep75.is_some() {
+        let path = FieldPath::new("spec").child("Layers");
+        report.error("", path, Cause::Forbidden, None, "may not be set together with `layers`");
+    }
+    if layers.spec.layers().is_empty() {
+        report.error("", layers.at.clone(), Cause::Required, None, "must have at least one layer");
+    }
+    let (mut names, mut keys) = (BTreeSet::new(), BTreeSet::new());
+    for (index, layer) in layers.spec.layers().iter().enumerate() {
+        let at = layers.at.index(index);
+        let name = layer.name.as_str();
+        if name.is_empty() {
+            report.error(name, at.child("name"), Cause::Required, None, "must name the layer");
+        } else if !names.insert(name) {
+            report.error(name, at.child("name"), Cause::Duplicate, quoted(name), "");
+        }
+        if layer.key.is_empty() {
+            report.error(name, at.child("key"), Cause::Required, None, "must name a node label");
+        } else if !keys.insert(layer.key.as_str()) {
+            report.error(name, at.child("key"), Cause::Duplicate, quoted(&layer.key), "");
+        }
+    }
+}
+
+fn keys(layers: &Layers, _: &World, report: &mut Report) {
+    for (index, layer) in layers.spec.layers().iter().enumerate().filter(|(_, layer)| !layer.key.is_empty()) {
+        if let Some(fault) = label_key_fault(&layer.key) {
+            report.error(&layer.name, layers.at.index(index).child("key"), Cause::Invalid, quoted(&layer.key), fault);
+        }
+    }
+}
+
+fn scope(layers: &Layers, _: &World, report: &mut Report) {
+    let Some(scope) = layers.spec.topology_scope.as_ref().filter(|scope| !scope.is_empty()) else { return };
+    let at = FieldPath::new("spec").child("topologyScope");
+    let names: BTreeSet<_> = layers.spec.layers().iter().map(|layer| layer.name.as_str()).collect();
+    let mut taken = BTreeMap::new();
+    for (name, width) in scope {
+        let path = at.key(name.as_str());
+        if !names.contains(name.as_str()) {
+            let detail = format!("must name an entry of `{}`{}", layers.at, hint(name, names.iter().copied()));
+            report.error(name, path, Cause::NotFound, quoted(name), detail);
+        } else if let Some(other) = taken.insert(width, name) {
+            let detail = format!("must differ from that of layer {other:?}");
+            report.error(name, path, Cause::Invalid, Some(width.to_string()), detail);
+        }
+    }
+    for name in names.into_iter().filter(|name| !name.is_empty() && !scope.contains_key(*name)) {
+        let detail = "must be set, since `topologyScope` orders all layers or none";
+        report.error(name, at.key(name), Cause::Required, None, detail);
+    }
+}
+
+fn immutable(change: &Change<'_, Layers>, _: &World, report: &mut Report) {
+    if change.old.spec != change.new.spec {
+        let detail = "may not change; make another ClusterTopology and refer to that";
+        report.error("", FieldPath::new("spec"), Cause::Forbidden, None, detail);
+    }
+}
+
+/// Referrers that a message names; the others are counted.
+const NAMED: usize = 5;
+
+fn not_in_use(layers: &Layers, world: &World, report: &mut Report) {
+    let need = Need::TopologyReferrers(layers.name.clone());
+    let path = FieldPath::new("metadata").child("name");
+    let referrers: Vec<_> = world.groups().filter(|group| refers_to(group, &layers.name)).collect();
+    if referrers.is_empty() {
+        if !world.is_answered(&need) {
+            report.not_judged(&layers.name, path, &need);
+        }
+        return;
+    }
+    let first = referrers.iter().take(NAMED);
+    let mut names: Vec<_> = first
+        .map(|group| format!("{} {}/{}", group.carrier.kind.kind, group.key.namespace, group.carrier.name))
+        .collect();
+    if referrers.len() > NAMED {
+        names.push(format!("{} more", referrers.len() - NAMED));
+    }
+    let detail = format!("may not be deleted while it is referred to by {}", names.join(", "));
+    report.error(&layers.name, path, Cause::Forbidden, None, detail);
+}
+
+fn refers_to(group: &Group, topology: &str) -> bool {
+    let mut layers = group.coordinations.iter().flat_map(|c| &c.batchings).filter_map(|batching| batching.layer());
+    !group.deleting && layers.any(|(name, _)| name == topology)
+}
