@@ -87,11 +87,14 @@ pub const KUBE_POD_GROUP: &str = "scheduling.x-k8s.io/pod-group";
 /// Volcano: PodGroup of a pod (annotation).
 pub const VOLCANO_POD_GROUP: &str = "scheduling.k8s.io/group-name";
 
+/// StatefulSet, DaemonSet and RBG: revision that a pod was made at.
+pub const CONTROLLER_REVISION: &str = "controller-revision-hash";
+
 /// Labels that name the revision a pod was made at, the more special first: the StatefulSets behind a LeaderWorkerSet have
 /// revisions of their own, which differ from group to group.
 pub const REVISION_LABELS: &[&str] = &[
     "leaderworkerset.sigs.k8s.io/template-revision-hash",
-    "controller-revision-hash",
+    CONTROLLER_REVISION,
     "grove.io/pod-template-hash",
     "pod-template-hash",
 ];

@@ -4,6 +4,7 @@ mod additions;
 pub mod affinity;
 pub mod discovery;
 pub mod env;
+pub mod expand;
 pub mod labels;
 pub mod membership;
 pub mod patch;
