@@ -1,7 +1,10 @@
 //! One file for each command.
 
 pub mod crds;
+mod documents;
 mod duration;
+pub mod mutate;
+mod node;
 pub mod serve;
 
 use std::process::ExitCode;
@@ -20,6 +23,8 @@ pub struct Cli {
 enum Command {
     /// Run the webhook and the loop.
     Serve(Box<serve::ServeArgs>),
+    /// Show what objects in files would become, without a cluster.
+    Mutate(mutate::MutateArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
     Crds(crds::CrdsArgs),
 }
@@ -28,6 +33,7 @@ enum Command {
 pub fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(*args),
+        Command::Mutate(args) => mutate::run(&args),
         Command::Crds(args) => crds::run(&args),
     }
 }
