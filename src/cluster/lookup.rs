@@ -175,8 +175,14 @@ impl Lookup {
     ///
     /// When the API server fails, or an object does not have the expected shape.
     pub async fn read_live(&self, key: &GroupKey) -> Result<(), LookupError> {
+        let index = self.index.clone();
+        self.read_carriers(key, |kind| index.read().is_served(kind) != Some(false)).await
+    }
+
+    /// Reads the kinds that are worth asking for: one that is not served has no objects.
+    async fn read_carriers(&self, key: &GroupKey, ask_for: impl Fn(ObjectKind) -> bool) -> Result<(), LookupError> {
         let mut coordinations = vec![key.name.to_string()];
-        for kind in ROLE_BASED_GROUPS.iter().copied() {
+        for kind in ROLE_BASED_GROUPS.iter().copied().filter(|kind| ask_for(*kind)) {
             let Some(found) = self.get::<Guarded<RoleBasedGroup>>(kind, key, &key.name).await? else { continue };
             let carrier = read_rbg(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
             if let CarrierObject::Rbg(group) = &carrier {
@@ -184,7 +190,7 @@ impl Lookup {
             }
             self.index.write(|index| index.apply_carrier(None, carrier));
         }
-        for name in coordinations {
+        for name in coordinations.into_iter().filter(|_| ask_for(ROLE_COORDINATION)) {
             let found = self.get::<Guarded<RoleCoordination>>(ROLE_COORDINATION, key, &name).await?;
             if let Some(found) = found {
                 let shape = || LookupError::Shape { kind: ROLE_COORDINATION.kind, key: key.clone() };
@@ -195,14 +201,11 @@ impl Lookup {
         Ok(())
     }
 
-    /// One live read; a kind that is not served has no objects.
+    /// One live read.
     async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Result<Option<T>, LookupError>
     where
         T: Object + Clone + std::fmt::Debug + DeserializeOwned,
     {
-        if self.index.read().is_served(kind) == Some(false) {
-            return Ok(None);
-        }
         let read = api::<T>(&self.client, kind, Some(&key.namespace)).get_opt(name).await;
         let fault = |source| LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) };
         Ok(read.map_err(fault)?.map(|found| found.object))
@@ -243,7 +246,8 @@ impl Lookup {
         if !established {
             return Ok(false);
         }
-        self.read_live(key).await?;
+        // Not what the watches know: they notice only after a while that a kind is served again.
+        self.read_carriers(key, |_| true).await?;
         Ok(self.index.read().group(key).is_none())
     }
 
