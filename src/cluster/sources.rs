@@ -202,9 +202,10 @@ pub fn read_clique_set(kind: ObjectKind, object: &Guarded<PodCliqueSet>) -> Opti
 
 /// A KAI PodGroup as a watch reports it. Which leaf a pod belongs to does not depend on how its counts are meant.
 pub fn read_pod_group(object: &Guarded<PodGroup>) -> Option<LookedUp> {
-    let tree = GangTree::from_pod_group(readable(POD_GROUP, object)?, None);
+    let mut tree = GangTree::from_pod_group(readable(POD_GROUP, object)?, None);
     // Nobody would lift the gate of a placed pod: the loop places batches of groups only.
-    Some(LookedUp::PodGroup(GangTree { place: false, ..tree }))
+    tree.place = false;
+    Some(LookedUp::PodGroup(tree))
 }
 
 /// A StatefulSet as a watch reports it.
