@@ -44,13 +44,20 @@ pub(super) fn hint<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> 
     }
 }
 
+/// Names that a word is compared with: a person has no more to choose from.
+const MOST_COMPARED: usize = 50;
+
 /// The name a typing mistake away, if there is one.
 fn closest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Distances take time in the product of the lengths: no name is longer than this.
-    if word.len() > 253 {
+    // Distances take time in the product of the lengths, and somebody waits for the answer.
+    if word.len() > 63 {
         return None;
     }
-    let near = names.into_iter().map(|name| (strsim::damerau_levenshtein(word, name), name));
+    let near = names
+        .into_iter()
+        .filter(|name| name.len() <= 63)
+        .take(MOST_COMPARED)
+        .map(|name| (strsim::damerau_levenshtein(word, name), name));
     near.filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).min().map(|(_, name)| name)
 }
 
