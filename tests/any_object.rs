@@ -149,7 +149,7 @@ fn spec() -> BoxedStrategy<Value> {
         ("template", template.clone()),
     ]);
     let layer = object(vec![("name", w()), ("key", w())]);
-    let rule = object(vec![
+    let policy = object(vec![
         ("name", w()),
         ("roles", list(w())),
         ("strategy", object(vec![("rollingUpdate", odd().boxed()), ("scaling", object(vec![("maxSkew", w())]))])),
@@ -163,7 +163,7 @@ fn spec() -> BoxedStrategy<Value> {
         ("layers", list(layer.clone())),
         ("Layers", list(layer)),
         ("topologyScope", sizes().boxed()),
-        ("policies", list(rule)),
+        ("policies", list(policy)),
         ("replicas", n()),
         ("template", template.clone()),
         ("leaderWorkerTemplate", object(vec![("size", n()), ("workerTemplate", template)])),

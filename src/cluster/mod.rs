@@ -10,6 +10,8 @@ pub mod lookup;
 pub mod metrics;
 pub mod run;
 pub mod sources;
+pub mod surroundings;
+pub mod topologies;
 pub mod watch;
 pub mod watched;
 pub mod webhooks;
