@@ -206,9 +206,13 @@ impl Lookup {
     where
         T: Object + Clone + std::fmt::Debug + DeserializeOwned,
     {
-        let read = api::<T>(&self.client, kind, Some(&key.namespace)).get_opt(name).await;
-        let fault = |source| LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) };
-        Ok(read.map_err(fault)?.map(|found| found.object))
+        let read = api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await;
+        match read {
+            Ok(found) => Ok(Some(found.object)),
+            // Also for a kind that is not served, where the answer is a text and no Status.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(source) => Err(LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) }),
+        }
     }
 
     /// Makes sure that a StatefulSet's `spec.ordinals.start` is known before its pods are numbered. A set that cannot be
