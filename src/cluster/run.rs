@@ -16,7 +16,7 @@ use super::metrics::{LoopMetrics, Outcome, Reason};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, GroupKey, HoldReason};
-use crate::mutate::pod::batch_labels;
+use crate::mutate::batch_labels;
 use crate::plan::{Action, Agenda, Ended, Moment, PodRef, Unlabelled};
 
 pub use crate::plan::{LoopOptions, MissingGroup};
