@@ -10,7 +10,7 @@ mod workloads;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-pub use carriers::{CarrierObject, Claims};
+pub use carriers::CarrierObject;
 pub use shared::SharedIndex;
 pub use workloads::SeenWorkload;
 
@@ -19,7 +19,7 @@ use crate::api::{Meta, Object, ObjectKind, Pod};
 use crate::model::{
     CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind,
 };
-use crate::plan::PodFacts;
+use crate::plan::Snapshot;
 
 /// Names one watch: what one has listed, another must not remove.
 pub type SourceId = usize;
@@ -42,17 +42,6 @@ pub struct Index {
     served: HashMap<ObjectKind, bool>,
     awaited: HashSet<SourceId>,
     dirty: HashSet<GroupKey>,
-}
-
-/// What planning needs of one group.
-#[derive(Debug)]
-pub struct Snapshot {
-    /// Who carries it, if anybody does.
-    pub claims: Option<Claims>,
-    /// Its pods.
-    pub pods: Vec<PodFacts>,
-    /// The namespace has opted out.
-    pub ignored: bool,
 }
 
 impl Index {
