@@ -29,9 +29,9 @@ pub(super) struct Known {
 /// An object as the API server would hand it over: in a namespace.
 pub(super) fn in_namespace(json: &str) -> Value {
     let mut object: Value = serde_json::from_str(json).unwrap_or_default();
-    let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
-    if namespace.is_empty() && object.get("metadata").is_some_and(Value::is_object) {
-        object["metadata"]["namespace"] = json!(DEFAULT_NAMESPACE);
+    let is_absent = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default().is_empty();
+    if let (true, Some(Value::Object(metadata))) = (is_absent, object.get_mut("metadata")) {
+        metadata.insert("namespace".to_owned(), json!(DEFAULT_NAMESPACE));
     }
     object
 }
@@ -90,11 +90,6 @@ impl Known {
     /// The group of this name.
     pub fn group(&self, key: &GroupKey) -> Option<&Group> {
         self.groups.get(key)
-    }
-
-    /// All groups.
-    pub fn groups(&self) -> impl Iterator<Item = &Group> {
-        self.groups.values()
     }
 
     /// Mutates with what the pod names.

@@ -233,15 +233,9 @@ impl Index {
         }
         // Each kind has a watch of its own, so a list is of one store only.
         match kind.kind {
-            "ClusterTopology" => {
-                self.topologies.take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::topology))))
-            }
-            "PodGroup" => {
-                self.pod_groups.take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::pod_group))))
-            }
-            _ => self
-                .clique_sets
-                .take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::clique_set)))),
+            "ClusterTopology" => self.topologies.take(source, narrow(change, LookedUp::topology)),
+            "PodGroup" => self.pod_groups.take(source, narrow(change, LookedUp::pod_group)),
+            _ => self.clique_sets.take(source, narrow(change, LookedUp::clique_set)),
         }
     }
 
@@ -280,6 +274,10 @@ pub enum LookedUp {
     CliqueSet(CliqueSet),
     /// A KAI PodGroup.
     PodGroup(GangTree),
+}
+
+fn narrow<T>(change: Change<(Name, Option<LookedUp>)>, to: fn(LookedUp) -> Option<T>) -> Change<(Name, Option<T>)> {
+    change.map(|(name, object)| (name, object.and_then(to)))
 }
 
 impl LookedUp {
