@@ -141,14 +141,17 @@ impl Lookup {
         Ok(())
     }
 
-    /// One live read.
+    /// One live read; a kind that is not served has no objects.
     async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Result<Option<T>, LookupError>
     where
         T: Object + Clone + std::fmt::Debug + DeserializeOwned,
     {
-        let read = api::<T>(&self.client, kind, Some(&key.namespace)).get_opt(name).await;
-        let fault = |source| LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) };
-        Ok(read.map_err(fault)?.map(|found| found.object))
+        match api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await {
+            Ok(found) => Ok(Some(found.object)),
+            // Also the plain text with which a path is answered that leads nowhere.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(source) => Err(LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) }),
+        }
     }
 
     /// Makes sure that a StatefulSet's `spec.ordinals.start` is known before its pods are numbered. A set that cannot be
