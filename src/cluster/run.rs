@@ -15,6 +15,7 @@ use super::group_run::GroupRun;
 use super::index::{SharedIndex, Snapshot};
 use super::lookup::Lookup;
 use super::metrics::{LoopMetrics, Outcome, Reason};
+use super::sources::CARRIERS;
 use crate::model::{Group, GroupKey, HoldReason};
 use crate::mutate::pod::batch_labels;
 use crate::plan::conditions;
@@ -318,7 +319,13 @@ impl GateLoop {
             (None, MissingGroup::ReleaseAfter(time)) => time,
             (None, MissingGroup::Hold) => return,
         };
-        let since = *run.missing_since.get_or_insert(now);
+        // While a kind is away nobody can bring the group back: the time counts from when it returns.
+        let returned = match &run.carrier {
+            Some(kind) => self.index.read().returned(std::slice::from_ref(kind)),
+            None => self.index.read().returned(CARRIERS),
+        };
+        let missing = *run.missing_since.get_or_insert(now);
+        let since = returned.map_or(missing, |returned| missing.max(returned));
         if since + grace > now {
             return self.schedule(key.clone(), since + grace);
         }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 pub use carriers::{CarrierObject, Claims};
 pub use shared::SharedIndex;
+use tokio::time::Instant;
 pub use workloads::SeenWorkload;
 
 use super::watch::Change;
@@ -33,6 +34,8 @@ pub struct Index {
     ignored: HashSet<Arc<str>>,
     /// Kinds that the API server serves, or does not.
     served: HashMap<ObjectKind, bool>,
+    /// When a kind was served again that had not been.
+    returned: HashMap<ObjectKind, Instant>,
     awaited: HashSet<SourceId>,
     dirty: HashSet<GroupKey>,
 }
@@ -84,6 +87,17 @@ impl Index {
         self.served.get(&kind).copied()
     }
 
+    /// When the last of these kinds was served again that had not been: nobody can have seen its objects before.
+    pub fn returned(&self, kinds: &[ObjectKind]) -> Option<Instant> {
+        kinds.iter().filter_map(|kind| self.returned.get(kind)).max().copied()
+    }
+
+    fn note_served(&mut self, kind: ObjectKind, served: bool) {
+        if self.served.insert(kind, served) == Some(false) && served {
+            self.returned.insert(kind, Instant::now());
+        }
+    }
+
     /// True when the workload was seen.
     pub fn knows_workload(&self, key: &WorkloadKey) -> bool {
         self.workloads.get(key).is_some()
@@ -130,7 +144,7 @@ impl Index {
     pub fn carrier_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Option<CarrierObject>>) {
         match change {
             Change::Listed(objects) => {
-                self.served.insert(kind, true);
+                self.note_served(kind, true);
                 let objects: Vec<_> = objects.into_iter().flatten().collect();
                 let gone = self.carriers.keep_only(source, &objects);
                 self.rebuild(gone);
@@ -143,7 +157,7 @@ impl Index {
                 self.rebuild(gone);
             }
             Change::NotServed => {
-                self.served.insert(kind, false);
+                self.note_served(kind, false);
                 let gone = self.carriers.keep_only(source, &[]);
                 self.rebuild(gone);
                 self.awaited.remove(&source);
