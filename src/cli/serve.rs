@@ -21,11 +21,11 @@ use crate::cluster::certificates::{Certificates, Policy};
 use crate::cluster::events::Events;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::lease::{Election, LeaseOptions};
+use crate::cluster::live_world::LiveWorld;
 use crate::cluster::lookup::Lookup;
 use crate::cluster::metrics::LoopMetrics;
 use crate::cluster::run::{GateLoop, LoopOptions, MissingGroup};
 use crate::cluster::sources::Sources;
-use crate::cluster::surroundings::Surroundings;
 use crate::cluster::topologies::TopologyKeeper;
 use crate::cluster::webhooks::{Keep, Webhooks};
 use crate::rules::{KaiDialect, Options};
@@ -101,6 +101,12 @@ pub struct ServeArgs {
     /// Role names of a Grove set must be unique in the whole set.
     #[arg(long)]
     strict_roles: bool,
+    /// Environment variables by which pods of Grove sets find each other by role.
+    #[arg(long, value_enum, default_value = "on")]
+    discovery: Switch,
+    /// End of every DNS name in the cluster.
+    #[arg(long, default_value = "cluster.local")]
+    cluster_domain: String,
     /// Refuse objects that do not have the expected shape, instead of letting them pass.
     #[arg(long)]
     strict: bool,
@@ -140,6 +146,14 @@ impl From<KaiDialectArg> for KaiDialect {
             KaiDialectArg::Upstream => Self::Upstream,
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -223,7 +237,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let client = client(&args).await?;
     let (webhook, admin) = (bind(args.listen).await?, bind(args.admin_listen).await?);
     let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
-    let (mut registry, readiness, mut parts) = (Registry::default(), Readiness::default(), Parts::default());
+    let (mut registry, readiness, mut parts) =
+        (Registry::with_prefix("rolegate"), Readiness::default(), Parts::default());
     let server_metrics = metrics::register(&mut registry);
     let admission_metrics = AdmissionMetrics::register(&mut registry);
     let loop_metrics = LoopMetrics::register(&mut registry);
@@ -249,7 +264,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
 
     let lookup = Lookup::new(client.clone(), index);
     let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
-    let surroundings = Surroundings::new(client.clone(), options);
+    let live_world = LiveWorld::new(client.clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
     let events = Events::new(client.clone(), &identity);
     let lease = LeaseOptions {
@@ -260,7 +275,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     };
     let (election, leader) = Election::new(&client, lease);
     parts.add("election", election.run(draining.clone()));
-    let topologies = TopologyKeeper::new(client.clone(), surroundings.clone(), leader.clone());
+    let topologies = TopologyKeeper::new(client.clone(), live_world.clone(), leader.clone());
     parts.add("topologies", topologies.run(draining.clone()));
     let options = LoopOptions {
         missing_group: args.missing_group,
@@ -271,7 +286,15 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     parts.add("loop", gates.run(draining.clone()));
 
     let limits = Limits::default();
-    let admission = Admission { lookup, surroundings, strict: args.strict, limits, metrics: admission_metrics };
+    let admission = Admission {
+        lookup,
+        live_world,
+        strict: args.strict,
+        discovery: args.discovery == Switch::On,
+        cluster_domain: args.cluster_domain,
+        limits,
+        metrics: admission_metrics,
+    };
     let drain = Drain { grace: args.drain_grace, ..Drain::default() };
     let listener =
         |socket, tls, app, drain| Listener { socket, tls, app, limits, metrics: server_metrics.clone(), drain };

@@ -8,13 +8,18 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::index::{CarrierObject, SharedIndex};
-use super::sources::{CARRIERS, ROLE_BASED_GROUPS, read_coordination, read_rbg, seen_stateful_set};
+use super::index::{CarrierObject, Index, LookedUp, SharedIndex};
+use super::sources::{
+    CARRIERS, CLIQUE_SETS, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group, read_rbg,
+    read_topology, seen_stateful_set,
+};
 use super::watched::{Guarded, api};
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
+use crate::api::pod_group::POD_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
-use crate::model::{Group, GroupKey, WorkloadKey, WorkloadKind};
+use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind};
 
 /// Longest time for live reads of one request: well below the webhook's timeout of 3 s.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -106,6 +111,61 @@ impl Lookup {
                 || slot.try_lock().is_ok_and(|since| since.is_some_and(|since| since.elapsed() < ABSENT_FOR))
         });
         absent.entry(key.clone()).or_default().clone()
+    }
+
+    /// A ClusterTopology, or `None` when a live read says that there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub async fn topology(&self, name: &str) -> Result<Option<Arc<Layers>>, LookupError> {
+        let key = GroupKey::new("", name);
+        let kinds = [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
+        self.named(&key, &kinds, |index| index.topology(name), read_topology).await
+    }
+
+    /// A Grove set, or `None` when a live read says that there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub async fn clique_set(&self, key: &GroupKey) -> Result<Option<Arc<CliqueSet>>, LookupError> {
+        self.named(key, CLIQUE_SETS, |index| index.clique_set(key), read_clique_set).await
+    }
+
+    /// A KAI PodGroup, or `None` when a live read says that there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub async fn pod_group(&self, key: &GroupKey) -> Result<Option<Arc<GangTree>>, LookupError> {
+        self.named(key, &[POD_GROUP], |index| index.pod_group(key), |_, object| read_pod_group(object)).await
+    }
+
+    /// An object of the first of these kinds that has it: from the index, else by one live read.
+    async fn named<T, A>(
+        &self,
+        key: &GroupKey,
+        kinds: &[ObjectKind],
+        known: impl Fn(&Index) -> Option<Arc<T>>,
+        read: impl Fn(ObjectKind, &Guarded<A>) -> Option<LookedUp>,
+    ) -> Result<Option<Arc<T>>, LookupError>
+    where
+        A: Object + Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        if let Some(found) = known(&self.index.read()) {
+            return Ok(Some(found));
+        }
+        let live = async {
+            for kind in kinds.iter().copied() {
+                let Some(found) = self.get::<Guarded<A>>(kind, key, &key.name).await? else { continue };
+                let object = read(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
+                self.index.write_quietly(|index| index.read_outside((&key.namespace, &key.name), object));
+                break;
+            }
+            Ok(known(&self.index.read()))
+        };
+        tokio::time::timeout(DEADLINE, live).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
     }
 
     /// Reads what may carry a group: RoleBasedGroups of its name, the RoleCoordination that one of them names, and the

@@ -17,7 +17,7 @@ use super::lookup::Lookup;
 use super::metrics::{LoopMetrics, Outcome, Reason};
 use super::sources::CARRIERS;
 use crate::model::{Group, GroupKey, HoldReason};
-use crate::mutate::pod::batch_labels;
+use crate::mutate::{Entry, batch_labels};
 use crate::plan::conditions;
 use crate::plan::{Circumstances, Decision, GroupView, PodRef, decide, stamp};
 use crate::rules::{World, judge_group};
@@ -347,7 +347,7 @@ impl GateLoop {
         }
     }
 
-    fn release(&mut self, key: &GroupKey, pod: &PodRef, labels: Vec<(&'static str, String)>, now: Instant) {
+    fn release(&mut self, key: &GroupKey, pod: &PodRef, labels: Vec<Entry>, now: Instant) {
         let Some(run) = self.groups.get_mut(key) else { return };
         if let Some(at) = run.retry_due(&pod.uid).filter(|at| *at > now) {
             return self.schedule(key.clone(), at);

@@ -2,6 +2,7 @@
 //! offline commands run the same tables.
 
 pub mod catalogue;
+mod claim;
 pub mod decode;
 pub mod facts;
 mod group;

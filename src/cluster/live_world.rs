@@ -31,7 +31,7 @@ const DIALECT_FOR: Duration = Duration::from_secs(30);
 
 /// Something could not be read; the request must not be answered from ignorance.
 #[derive(Debug, thiserror::Error)]
-pub enum SurroundingsError {
+pub enum LiveWorldError {
     /// The API server failed.
     #[error("reading {what}: {source}")]
     Read {
@@ -47,7 +47,7 @@ pub enum SurroundingsError {
 
 /// An object that is judged.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct Judging<'a> {
     /// Kind of the object.
     pub kind: ObjectKind,
     /// What is done with it.
@@ -62,7 +62,7 @@ pub struct Subject<'a> {
 
 /// Reads what rules look up.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct LiveWorld {
     client: Client,
     options: Options,
     /// The installed definition of PodGroups, and when it was read.
@@ -75,7 +75,7 @@ struct Listed<'a> {
     items: Vec<&'a RawValue>,
 }
 
-impl Surroundings {
+impl LiveWorld {
     /// Reads with this client.
     pub fn new(client: Client, options: Options) -> Self {
         Self { client, options, definition: Arc::default() }
@@ -86,25 +86,19 @@ impl Surroundings {
     /// # Errors
     ///
     /// When the API server fails. What we may not read stays unknown, and is not judged.
-    pub async fn of(&self, subject: Subject<'_>) -> Result<Result<World, DecodeError>, SurroundingsError> {
+    pub async fn of(&self, judging: Judging<'_>) -> Result<Result<World, DecodeError>, LiveWorldError> {
         let mut world = World::default();
         world.options = self.options;
-        let read = self.read(subject, &mut world);
+        let read = self.read(judging, &mut world);
         let done = tokio::time::timeout(DEADLINE, read).await;
-        match done
-            .unwrap_or_else(|_| Err(SurroundingsError::Timeout(format!("what {} depends on", subject.kind.kind))))?
-        {
+        match done.unwrap_or_else(|_| Err(LiveWorldError::Timeout(format!("what {} depends on", judging.kind.kind))))? {
             Ok(()) => Ok(Ok(world)),
             Err(error) => Ok(Err(error)),
         }
     }
 
-    async fn read(
-        &self,
-        subject: Subject<'_>,
-        world: &mut World,
-    ) -> Result<Result<(), DecodeError>, SurroundingsError> {
-        let Subject { kind, operation, object, old, author } = subject;
+    async fn read(&self, judging: Judging<'_>, world: &mut World) -> Result<Result<(), DecodeError>, LiveWorldError> {
+        let Judging { kind, operation, object, old, author } = judging;
         if kind == POD_GROUP {
             self.read_definition(world).await?;
         }
@@ -133,7 +127,7 @@ impl Surroundings {
         need: &Need,
         author: &UserInfo<'_>,
         world: &mut World,
-    ) -> Result<Option<bool>, SurroundingsError> {
+    ) -> Result<Option<bool>, LiveWorldError> {
         match need {
             Need::RoleBasedGroup(key) => {
                 self.get_first(ROLE_BASED_GROUPS, Some(&key.namespace), &key.name, world).await
@@ -171,7 +165,7 @@ impl Surroundings {
         namespace: Option<&str>,
         name: &str,
         world: &mut World,
-    ) -> Result<Option<bool>, SurroundingsError> {
+    ) -> Result<Option<bool>, LiveWorldError> {
         for kind in kinds {
             let request = Request::new(path(*kind, namespace)).get(name, &kube::api::GetParams::default());
             match self.text(request, *kind).await? {
@@ -193,7 +187,7 @@ impl Surroundings {
         namespace: Option<&str>,
         selector: Option<&str>,
         world: &mut World,
-    ) -> Result<Option<bool>, SurroundingsError> {
+    ) -> Result<Option<bool>, LiveWorldError> {
         let mut params = ListParams::default();
         if let Some(selector) = selector {
             params = params.labels(selector).limit(1);
@@ -216,12 +210,7 @@ impl Surroundings {
     }
 
     /// Whether a role has pods, under any label scheme.
-    async fn has_pods(
-        &self,
-        group: &GroupKey,
-        role: &str,
-        world: &mut World,
-    ) -> Result<Option<bool>, SurroundingsError> {
+    async fn has_pods(&self, group: &GroupKey, role: &str, world: &mut World) -> Result<Option<bool>, LiveWorldError> {
         for (group_label, role_label) in names::LABEL_SCHEMES {
             let selector = format!("{group_label}={},{role_label}={role}", group.name);
             match self.list_all(&[POD], Some(&group.namespace), Some(&selector), world).await? {
@@ -233,7 +222,7 @@ impl Surroundings {
     }
 
     /// The definition of PodGroups tells which KAI release is installed.
-    async fn read_definition(&self, world: &mut World) -> Result<(), SurroundingsError> {
+    async fn read_definition(&self, world: &mut World) -> Result<(), LiveWorldError> {
         let known = self.definition.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let definition = match known {
             Some((at, definition)) if at.elapsed() < DIALECT_FOR => definition,
@@ -260,7 +249,7 @@ impl Surroundings {
         namespace: &str,
         api_group: &str,
         author: &UserInfo<'_>,
-    ) -> Result<bool, SurroundingsError> {
+    ) -> Result<bool, LiveWorldError> {
         let extra = author
             .extra
             .iter()
@@ -284,8 +273,7 @@ impl Surroundings {
         };
         let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
         let answer = reviews.create(&PostParams::default(), &review).await;
-        let fault =
-            |source| SurroundingsError::Read { what: "the author's rights".to_owned(), source: Box::new(source) };
+        let fault = |source| LiveWorldError::Read { what: "the author's rights".to_owned(), source: Box::new(source) };
         Ok(answer.map_err(fault)?.status.is_some_and(|status| status.allowed))
     }
 
@@ -293,9 +281,9 @@ impl Surroundings {
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
         kind: ObjectKind,
-    ) -> Result<Answer, SurroundingsError> {
+    ) -> Result<Answer, LiveWorldError> {
         let what = || kind.kind.to_owned();
-        let request = request.map_err(|error| SurroundingsError::Read {
+        let request = request.map_err(|error| LiveWorldError::Read {
             what: what(),
             source: Box::new(kube::Error::BuildRequest(error)),
         })?;
@@ -306,7 +294,7 @@ impl Surroundings {
                 tracing::warn!(kind = kind.kind, message = %status.message, "may not be read: rules that look at it do not judge");
                 Ok(Answer::Forbidden)
             }
-            Err(source) => Err(SurroundingsError::Read { what: what(), source: Box::new(source) }),
+            Err(source) => Err(LiveWorldError::Read { what: what(), source: Box::new(source) }),
         }
     }
 }
