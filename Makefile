@@ -26,8 +26,8 @@ test: rig addons fmt lint deny unit ## Everything that CI runs.
 build: ## The release binary, target/release/rolegate.
 	cargo build --locked --release --bin rolegate
 
-crds: ## Write deploy/crds from the Rust types.
-	cargo run --locked --quiet --bin rolegate -- crds > deploy/crds/rolebasedgroups.yaml
+crds: ## Write the CustomResourceDefinitions from the Rust types.
+	cargo run --locked --quiet --bin rolegate -- crds --optional --output deploy/optional
 
 rig: ## Build the control plane for tests: etcd, API server, scheduler, controllers, kubectl, kwok.
 	tests/controlplane/build.sh rig $(CONTROLPLANE)

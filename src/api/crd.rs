@@ -105,8 +105,11 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// All definitions as a YAML stream.
-pub fn all_as_yaml() -> String {
-    let documents = role_based_groups().into_iter().map(|crd| serde_saphyr::to_string(&crd).unwrap_or_default());
-    documents.map(|document| format!("---\n{document}\n")).collect()
+/// Definitions with the names of their files.
+pub fn optional() -> Vec<(String, String)> {
+    let named = |crd: Value| {
+        let name = crd.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        (format!("{name}.yaml"), serde_saphyr::to_string(&crd).unwrap_or_default())
+    };
+    role_based_groups().into_iter().map(named).collect()
 }

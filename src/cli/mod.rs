@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub mod crds;
 mod duration;
 pub mod serve;
 
@@ -19,17 +20,14 @@ pub struct Cli {
 enum Command {
     /// Run the webhook and the loop.
     Serve(Box<serve::ServeArgs>),
-    /// Print the CustomResourceDefinitions.
-    Crds,
+    /// Print CustomResourceDefinitions, or write each to a file of its own.
+    Crds(crds::CrdsArgs),
 }
 
 /// Runs the command that the arguments ask for.
 pub fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(*args),
-        Command::Crds => {
-            print!("{}", crate::api::crd::all_as_yaml());
-            ExitCode::SUCCESS
-        }
+        Command::Crds(args) => crds::run(&args),
     }
 }

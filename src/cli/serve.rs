@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::duration;
 use crate::cluster::apply::Writer;
 use crate::cluster::certificates::{Certificates, Policy};
+use crate::cluster::events::Events;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::lease::{Election, LeaseOptions};
 use crate::cluster::lookup::Lookup;
@@ -219,6 +220,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
 
     let lookup = Lookup::new(client.clone(), index);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
+    let events = Events::new(client.clone(), &identity);
     let lease = LeaseOptions {
         namespace: args.namespace.clone(),
         name: args.name.clone(),
@@ -232,7 +234,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         vanished_grace: args.vanished_grace,
         progress_deadline: args.progress_deadline,
     };
-    let gates = GateLoop::new(lookup.clone(), Writer::new(client), options, loop_metrics, leader);
+    let gates = GateLoop::new(lookup.clone(), Writer::new(client), options, events, loop_metrics, leader);
     parts.add("loop", gates.run(draining.clone()));
 
     let limits = Limits::default();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::events::Said;
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason};
 use crate::plan::{Decision, GroupView, RoleView};
@@ -34,6 +35,7 @@ pub(super) struct GroupRun {
     progress: Vec<u32>,
     moved: Instant,
     pub(super) held: Vec<(HoldReason, u32)>,
+    pub(super) said: Said,
 }
 
 impl GroupRun {
@@ -53,6 +55,7 @@ impl GroupRun {
             progress: Vec::new(),
             moved: now,
             held: Vec::new(),
+            said: Said::default(),
         }
     }
 

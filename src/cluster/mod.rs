@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod certificates;
+pub mod events;
 mod group_run;
 pub mod index;
 pub mod lease;

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::apply::{Released, Writer};
+use super::events::Events;
 use super::group_run::GroupRun;
 use super::index::{SharedIndex, Snapshot};
 use super::lookup::Lookup;
@@ -52,6 +53,7 @@ pub struct GateLoop {
     lookup: Lookup,
     writer: Writer,
     options: LoopOptions,
+    events: Events,
     metrics: LoopMetrics,
     leader: watch::Receiver<bool>,
     groups: HashMap<GroupKey, GroupRun>,
@@ -76,6 +78,7 @@ impl GateLoop {
         lookup: Lookup,
         writer: Writer,
         options: LoopOptions,
+        events: Events,
         metrics: LoopMetrics,
         leader: watch::Receiver<bool>,
     ) -> Self {
@@ -85,6 +88,7 @@ impl GateLoop {
             lookup,
             writer,
             options,
+            events,
             metrics,
             leader,
             groups: HashMap::new(),
@@ -197,6 +201,8 @@ impl GateLoop {
         self.metrics.plan_seconds.observe(started.elapsed().as_secs_f64());
         run.note_progress(&view, &decision, now);
         run.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
+        let news = run.said.news(group, &decision);
+        self.events.publish(group, news);
         let again = run.progress_due(deadline).filter(|_| !decision.held.is_empty());
         if let Some(at) = again.filter(|at| *at > now) {
             self.schedule(key.clone(), at);

@@ -1,0 +1,83 @@
+//! `make demo`: KEP-32's Story 1 on a real control plane. Ends by itself; the exit code says whether all was observed.
+
+mod scene;
+mod screen;
+mod stage;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use scene::Scene;
+use stage::{Stage, StageError};
+
+/// The demo gives up after this long.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What KEP-32 promises for a conflict, word for word.
+const CONFLICT: &str =
+    r#"segment size conflict for role "prefill": coordination has segment size 10, but another coordination has 5"#;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let started = Instant::now();
+    let outcome = tokio::select! {
+        outcome = tokio::time::timeout(PATIENCE, play()) => {
+            outcome.unwrap_or_else(|_| Err(StageError::NotObserved(format!("the demo did not end within {PATIENCE:?}"))))
+        }
+        _ = tokio::signal::ctrl_c() => Err(StageError::NotObserved("interrupted".to_owned())),
+    };
+    match outcome {
+        Ok(()) => {
+            println!(
+                "\nAll of it was observed, in {:.1} s. Everything is stopped and removed.",
+                started.elapsed().as_secs_f64()
+            );
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("\ndemo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn play() -> Result<(), StageError> {
+    screen::title("A control plane: etcd, API server, scheduler, controllers, and fake nodes with room for 140 pods");
+    let mut stage = Stage::build().await?;
+    stage.nodes(0..14).await?;
+
+    screen::title("100 prefills and 50 decodes, in segments of 10 + 5 (examples/story-1.yaml)");
+    println!("{}", stage.kubectl(&["apply", "-f", "examples/story-1.yaml"])?);
+    let mut scene = Scene::watch(&stage.client, 10, 5);
+    scene
+        .until("nine segments serve", |scene| {
+            scene.condition("Ready") == Some(("False", "PartialDeployment", "140/150 pods ready"))
+                && scene.condition("MinimumSegmentsAvailable")
+                    == Some(("True", "MinimumSegmentReady", "9/10 segments ready (135/150 pods)"))
+        })
+        .await?;
+    scene.only_last_segment_is_pending()?;
+    println!(
+        "\n   Nine segments serve with 135 pods; of the tenth, five run and ten wait for room. Nobody else is affected."
+    );
+    println!("{}", stage.kubectl(&["get", "rolebasedgroup", "llm-service"])?);
+
+    screen::title("A node is added: room for ten more");
+    stage.nodes(14..15).await?;
+    scene
+        .until("all segments are ready", |scene| {
+            scene.condition("Ready") == Some(("True", "AllReplicasReady", "150/150 pods ready"))
+                && scene.condition("MinimumSegmentsAvailable")
+                    == Some(("True", "AllSegmentsReady", "10/10 segments ready (150/150 pods)"))
+        })
+        .await?;
+    println!("\n{}", stage.kubectl(&["get", "rolebasedgroup", "llm-service"])?);
+
+    screen::title("Two coordinations that disagree about prefill (examples/conflict.yaml)");
+    let refused = stage.refused(&["apply", "-f", "examples/conflict.yaml"])?;
+    println!("{refused}");
+    if !refused.contains(CONFLICT) {
+        return Err(StageError::NotObserved(format!("the refusal does not say: {CONFLICT}")));
+    }
+    stage.strike()
+}

@@ -1,0 +1,203 @@
+//! Control plane and rolegate as child processes, in a folder that is removed at the end.
+
+use std::io::{BufRead, BufReader};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::api::PostParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client};
+use serde_json::json;
+
+/// The control plane, from the project's root.
+const RIG: &str = "target/controlplane/bin/rig";
+
+/// Why the demo failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// A program could not be started or failed.
+    #[error("{program}: {why}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// What it said.
+        why: String,
+    },
+    /// The API server could not be spoken to.
+    #[error("API server: {0}")]
+    Kube(#[from] kube::Error),
+    /// A watch failed.
+    #[error("watch: {0}")]
+    Watch(String),
+    /// Something that should be seen was not.
+    #[error("not observed: {0}")]
+    NotObserved(String),
+}
+
+fn failed(program: &str, why: impl ToString) -> StageError {
+    StageError::Program { program: program.to_owned(), why: why.to_string() }
+}
+
+/// How a child is told to end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// By the end of its standard input.
+    Input,
+    /// By SIGTERM.
+    Signal,
+}
+
+/// A child that prints one line when it is ready, and does not outlive the demo.
+struct Process {
+    child: Child,
+    end: End,
+}
+
+impl Process {
+    /// Starts it; returns the line that begins with `ready`.
+    fn start(command: &mut Command, ready: &str, end: End) -> Result<(Self, String), StageError> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|error| failed(&program, error))?;
+        let mut process = Self { child, end };
+        let mut lines =
+            process.child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines().map_while(Result::ok));
+        let line = lines.find(|line| line.starts_with(ready));
+        Ok((process, line.ok_or_else(|| failed(&program, "ended before it was ready"))?))
+    }
+
+    /// Asks it to end, and waits; true when it ended well.
+    fn stop(&mut self) -> bool {
+        drop(self.child.stdin.take());
+        if self.end == End::Signal {
+            _ = Command::new("kill").arg(self.child.id().to_string()).stderr(Stdio::null()).status();
+        }
+        self.child.wait().is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            self.stop();
+        }
+    }
+}
+
+/// Everything that runs. Fields are dropped in order: rolegate first, the folder last.
+pub struct Stage {
+    /// Talks to the API server.
+    pub client: Client,
+    rolegate: Process,
+    control_plane: Process,
+    kubeconfig: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    /// Starts all.
+    pub async fn build() -> Result<Self, StageError> {
+        let folder = tempfile::tempdir().map_err(|error| failed("temporary folder", error))?;
+        let data = folder.path().join("cluster");
+        let mut rig = Command::new(RIG);
+        rig.args(["up", "--until-stdin-closes", "--with", "kwok", "--dir"]).arg(&data);
+        let (control_plane, _) = Process::start(&mut rig, "ready", End::Input)?;
+        let kubeconfig = data.join("kubeconfig");
+        let client = client(&kubeconfig).await?;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let own = json!({"metadata": {"name": "rolegate-system"}});
+        let own = serde_json::from_value(own).map_err(|error| failed("namespace", error))?;
+        namespaces.create(&PostParams::default(), &own).await?;
+        run_kubectl(
+            &kubeconfig,
+            &["apply", "--server-side", "-f", "deploy/optional/rolebasedgroups.workloads.x-k8s.io.yaml"],
+        )?;
+        let rolegate = start_rolegate(&kubeconfig, &folder.path().join("rolegate.log"))?;
+        let stage = Self { client, rolegate, control_plane, kubeconfig, folder };
+        // Held pods are the point: nothing may be made before the webhook is in place.
+        stage.until_registered()?;
+        Ok(stage)
+    }
+
+    /// The API server calls the webhook as soon as its configuration is there.
+    fn until_registered(&self) -> Result<(), StageError> {
+        for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
+            let arguments = ["wait", "--for=create", "--timeout=30s", kind, "rolegate"];
+            let (success, said) = run_kubectl(&self.kubeconfig, &arguments)?;
+            if !success {
+                return Err(failed("rolegate serve", said));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds fake nodes with room for ten pods each.
+    pub async fn nodes(&mut self, numbers: Range<usize>) -> Result<(), StageError> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        for number in numbers {
+            let room = json!({"cpu": "64", "memory": "256Gi", "pods": "10"});
+            let node = json!({
+                "metadata": {"name": format!("node-{number}"), "annotations": {"kwok.x-k8s.io/node": "fake"}},
+                "status": {"allocatable": room, "capacity": room},
+            });
+            let node = serde_json::from_value(node).map_err(|error| failed("node", error))?;
+            nodes.create(&PostParams::default(), &node).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs kubectl; what it prints.
+    pub fn kubectl(&self, arguments: &[&str]) -> Result<String, StageError> {
+        let (success, said) = self.shown_kubectl(arguments)?;
+        if success { Ok(said) } else { Err(failed("kubectl", said)) }
+    }
+
+    /// Runs kubectl, which must fail; what it says.
+    pub fn refused(&self, arguments: &[&str]) -> Result<String, StageError> {
+        let (success, said) = self.shown_kubectl(arguments)?;
+        if success { Err(StageError::NotObserved("kubectl should have been refused".to_owned())) } else { Ok(said) }
+    }
+
+    fn shown_kubectl(&self, arguments: &[&str]) -> Result<(bool, String), StageError> {
+        println!("   $ kubectl {}", arguments.join(" "));
+        run_kubectl(&self.kubeconfig, arguments)
+    }
+
+    /// Stops all; an orderly end is part of what is shown.
+    pub fn strike(mut self) -> Result<(), StageError> {
+        for (name, process) in [("rolegate serve", &mut self.rolegate), (RIG, &mut self.control_plane)] {
+            if !process.stop() {
+                return Err(failed(name, "did not end well"));
+            }
+        }
+        self.folder.close().map_err(|error| failed("temporary folder", error))
+    }
+}
+
+fn start_rolegate(kubeconfig: &Path, log: &Path) -> Result<Process, StageError> {
+    let own = std::env::current_exe().map_err(|error| failed("demo", error))?;
+    // target/release/examples/demo → target/release/rolegate
+    let binary = own.parent().and_then(Path::parent).map(|folder| folder.join("rolegate")).unwrap_or_default();
+    let log = std::fs::File::create(log).map_err(|error| failed("log", error))?;
+    let mut rolegate = Command::new(binary);
+    rolegate.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--reach", "loopback"]);
+    rolegate.args(["--webhooks", "all", "--drain-grace", "100ms", "--kubeconfig"]).arg(kubeconfig).stderr(log);
+    Ok(Process::start(&mut rolegate, "serving", End::Signal)?.0)
+}
+
+fn run_kubectl(kubeconfig: &Path, arguments: &[&str]) -> Result<(bool, String), StageError> {
+    let mut command = Command::new(RIG);
+    command.args(["kubectl", "--kubeconfig"]).arg(kubeconfig).args(arguments);
+    let output = command.output().map_err(|error| failed("kubectl", error))?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).trim_end().lines().map(|line| format!("   {line}\n")).collect();
+    Ok((output.status.success(), said))
+}
+
+async fn client(kubeconfig: &Path) -> Result<Client, StageError> {
+    let file = Kubeconfig::read_from(kubeconfig).map_err(|error| failed("kubeconfig", error))?;
+    let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+    Ok(Client::try_from(config.map_err(|error| failed("kubeconfig", error))?)?)
+}

@@ -1,0 +1,34 @@
+//! `rolegate crds`: the CustomResourceDefinitions, generated from the types.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::api::crd;
+
+/// Options of `crds`.
+#[derive(Debug, Args)]
+pub struct CrdsArgs {
+    /// Those that other projects own, for clusters without them: RoleBasedGroup in the shape of the KEPs.
+    #[arg(long)]
+    optional: bool,
+    /// Write each to a file of its own in this folder.
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// Prints or writes them.
+pub fn run(args: &CrdsArgs) -> ExitCode {
+    for (name, yaml) in if args.optional { crd::optional() } else { Vec::new() } {
+        let Some(folder) = &args.output else {
+            print!("---\n{yaml}");
+            continue;
+        };
+        if let Err(error) = std::fs::write(folder.join(&name), yaml) {
+            eprintln!("rolegate: {}: {error}", folder.join(&name).display());
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
