@@ -9,6 +9,15 @@ use super::ObjectKind;
 use super::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, RoleBasedGroupSpec};
 use super::status::GroupStatus;
 
+/// `apiextensions.k8s.io/v1 CustomResourceDefinition`.
+pub const CUSTOM_RESOURCE_DEFINITION: ObjectKind = ObjectKind {
+    group: "apiextensions.k8s.io",
+    version: "v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions",
+    namespaced: false,
+};
+
 /// A print column: name, type, JSON path.
 type Column = (&'static str, &'static str, &'static str);
 

@@ -1,17 +1,19 @@
 //! Pods.
 
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Meta, Object, ObjectKind, null_default};
 
 /// `v1 Pod`.
 pub const POD: ObjectKind = ObjectKind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true };
 
-/// A pod: what identity, hold and readiness need, and no more.
+/// A pod: what identity, hold, discovery and readiness need, and no more.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pod {
     /// Metadata.
+    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
     /// Spec.
     #[serde(deserialize_with = "null_default")]
@@ -29,6 +31,50 @@ pub struct PodSpec {
     pub node_name: Option<String>,
     /// Gates, in order; `None` when the field is absent, which a patch has to know.
     pub scheduling_gates: Option<Vec<SchedulingGate>>,
+    /// Containers, in order.
+    #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<Container>,
+    /// Init containers, in order.
+    #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+    pub init_containers: Vec<Container>,
+    /// First part of the pod's DNS name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    /// Governing Service: second part of the pod's DNS name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subdomain: Option<String>,
+}
+
+/// A container, as far as its environment goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Container {
+    /// Name.
+    #[serde(deserialize_with = "null_default")]
+    pub name: String,
+    /// Environment, in order; `None` when the field is absent, which a patch has to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<Vec<EnvVar>>,
+}
+
+/// A variable of a container's environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EnvVar {
+    /// Name.
+    #[serde(deserialize_with = "null_default")]
+    pub name: String,
+    /// Value; the API server leaves out an empty one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// True when the value comes from elsewhere. From where does not matter and is not kept.
+    #[serde(rename = "valueFrom", deserialize_with = "is_present", skip_serializing)]
+    pub has_source: bool,
+}
+
+/// Reads anything but `null` as true.
+fn is_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<IgnoredAny>::deserialize(deserializer)?.is_some())
 }
 
 /// An entry of `spec.schedulingGates`.

@@ -9,6 +9,8 @@ pub const GROUP: &str = "rolegate.dev/group";
 pub const ROLE: &str = "rolegate.dev/role";
 /// Namespace label that takes a namespace out, whatever its value.
 pub const IGNORE: &str = "rolegate.dev/ignore";
+/// Annotation that switches discovery, `enabled` or `disabled`: on for Grove sets, off for groups.
+pub const DISCOVERY: &str = "rolegate.dev/discovery";
 /// Annotation on held pods, `<group>/<coordination>`: where to look for the reason.
 pub const HELD_BY: &str = "rolegate.dev/held-by";
 
@@ -43,6 +45,24 @@ pub const LWS_SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
 
 /// StatefulSet: index of the pod, counted from `spec.ordinals.start`.
 pub const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
+
+/// Name of the application that an object is a part of: with Grove, the set.
+pub const PART_OF: &str = "app.kubernetes.io/part-of";
+/// Grove: PodClique of a pod, `<set>-<replica>[-<scaling group>-<replica>]-<clique>`.
+pub const GROVE_CLIQUE: &str = "grove.io/podclique";
+/// Grove: copy of the set that a pod is in; the second spelling is from before the kind was renamed.
+pub const GROVE_SET_REPLICA: &[&str] = &["grove.io/podcliqueset-replica-index", "grove.io/podgangset-replica-index"];
+/// Grove: scaling group of a pod, `<set>-<replica>-<scaling group>`; absent in standalone cliques.
+pub const GROVE_SCALING_GROUP: &str = "grove.io/podcliquescalinggroup";
+/// Grove: copy of the scaling group that a pod is in.
+pub const GROVE_SCALING_GROUP_REPLICA: &str = "grove.io/podcliquescalinggroup-replica-index";
+/// Grove: index of a pod in its clique; releases before v0.1.0-alpha.8 have it in the hostname only.
+pub const GROVE_POD_INDEX: &str = "grove.io/podclique-pod-index";
+
+/// KAI: PodGroup of a pod, in its own namespace (annotation, without a prefix).
+pub const KAI_POD_GROUP: &str = "pod-group-name";
+/// KAI: leaf of its PodGroup that a pod is in.
+pub const KAI_SUBGROUP: &str = "kai.scheduler/subgroup-name";
 
 /// Label schemes that tie a pod to a group, in order of precedence: (group key, role key).
 pub const LABEL_SCHEMES: &[(&str, &str)] = &[(GROUP, ROLE), (RBG_GROUP, RBG_ROLE), (KEP75_GROUP, KEP75_ROLE)];

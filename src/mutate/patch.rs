@@ -6,16 +6,17 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A JSON Patch (RFC 6902) of `add` operations.
+/// A JSON Patch (RFC 6902) of `add`, `replace` and `remove` operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct Patch(Vec<Add>);
+pub struct Patch(Vec<Operation>);
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Add {
+struct Operation {
     op: &'static str,
     path: String,
-    value: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
 }
 
 impl Patch {
@@ -24,9 +25,24 @@ impl Patch {
         self.0.is_empty()
     }
 
-    /// Sets the value at a path; `-` at the end of a list's path appends.
+    /// Sets the value at a path; an index inserts, `-` at the end of a list's path appends.
     pub fn add(&mut self, path: impl Into<String>, value: impl Into<Value>) {
-        self.0.push(Add { op: "add", path: path.into(), value: value.into() });
+        self.0.push(Operation { op: "add", path: path.into(), value: Some(value.into()) });
+    }
+
+    /// Puts a value in the place of another.
+    pub fn replace(&mut self, path: impl Into<String>, value: impl Into<Value>) {
+        self.0.push(Operation { op: "replace", path: path.into(), value: Some(value.into()) });
+    }
+
+    /// Removes what is at a path. What follows it in a list moves up: remove from the end.
+    pub fn remove(&mut self, path: impl Into<String>) {
+        self.0.push(Operation { op: "remove", path: path.into(), value: None });
+    }
+
+    /// Does what another patch of the same object does, afterwards. The two must not touch one place.
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
     }
 
     /// Sets entries of a map of strings. Entries that have the value already are left out; a map that is absent, `null`

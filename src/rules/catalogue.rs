@@ -1,7 +1,7 @@
 //! The list of all rules, for tests, for SARIF and for the reference page.
 
 use super::rule::{ChangeRule, Level, Rule};
-use super::{group, policy, topology};
+use super::{group, grove, podgroup, policy, topology};
 
 /// What is known of a rule without running it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,9 @@ pub fn catalogue() -> Vec<RuleInfo> {
         changes("cluster-topology", topology::CHANGE_RULES),
         rows("cluster-topology", topology::DELETE_RULES),
         rows("coordinated-policy", policy::RULES),
+        rows("podgroup", podgroup::RULES),
+        rows("podgroup", podgroup::POD_RULES),
+        rows("grove", grove::RULES),
     ];
     tables.into_iter().flatten().collect()
 }

@@ -1,14 +1,19 @@
 //! Objects as JSON, taken into the world.
 
+use serde_json::Value;
+
 use super::World;
 use super::decode::{DecodeError, decode};
+use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use crate::api::disruption_budget::{POD_DISRUPTION_BUDGET, PodDisruptionBudget};
 use crate::api::pod::POD;
+use crate::api::pod_group::{self, Topology};
 use crate::api::workload::{DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET};
 use crate::api::{
-    ClusterTopology, CoordinatedPolicy, ObjectKind, Pod, cluster_topology, coordinated_policy, rbg, role_coordination,
+    ClusterTopology, CoordinatedPolicy, ObjectKind, Pod, PodGroup, cluster_topology, coordinated_policy, rbg,
+    role_coordination,
 };
-use crate::model::{Group, Layers, Workload, identify};
+use crate::model::{Dialect, GangTree, Group, Layers, Levels, Workload, identify};
 
 /// Reads objects of one kind into the world.
 pub type AddJson = fn(ObjectKind, &str, &mut World) -> Result<(), DecodeError>;
@@ -27,6 +32,9 @@ pub const FACTS: &[(ObjectKind, AddJson)] = &[
     (DEPLOYMENT, add_deployment),
     (POD_DISRUPTION_BUDGET, add_budget),
     (POD, add_pod),
+    (pod_group::POD_GROUP, add_pod_group),
+    (pod_group::TOPOLOGY, add_levels),
+    (CUSTOM_RESOURCE_DEFINITION, add_definition),
 ];
 
 impl World {
@@ -88,6 +96,29 @@ fn add_pod(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeE
         && let Some(role) = identity.role
     {
         world.add_pod(identity.group, role);
+    }
+    Ok(())
+}
+
+fn add_pod_group(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
+    let group: PodGroup = decode(object)?;
+    let dialect = world.options.kai_dialect.resolve(world.kai_crd, &group.spec);
+    world.add_pod_group(GangTree::from_pod_group(&group, dialect));
+    Ok(())
+}
+
+fn add_levels(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
+    let topology: Topology = decode(object)?;
+    world.add_levels(topology.metadata.display_name(), Levels::from_topology(&topology));
+    Ok(())
+}
+
+/// A definition tells which fields its objects keep: with PodGroups, their dialect.
+fn add_definition(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
+    let definition: Value = decode(object)?;
+    let name = definition.pointer("/metadata/name").and_then(Value::as_str);
+    if name == Some(&pod_group::POD_GROUP.crd_name()) {
+        world.kai_crd = Dialect::of_crd(&definition);
     }
     Ok(())
 }

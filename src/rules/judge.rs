@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 pub use super::decode::{DecodeError, decode};
 use super::rule::{Change, run, run_changes};
-use super::{Severity, Violation, World, group, policy, topology};
+use super::{Severity, Violation, World, group, grove, podgroup, policy, topology};
 use crate::api::{
-    ClusterTopology, CoordinatedPolicy, ObjectKind, RoleBasedGroup, RoleCoordination, cluster_topology,
-    coordinated_policy, rbg, role_coordination,
+    self, ClusterTopology, CoordinatedPolicy, ObjectKind, RoleBasedGroup, RoleCoordination, cluster_topology,
+    coordinated_policy, pod, pod_group, rbg, role_coordination,
 };
 use crate::model::{Group, Layers};
 
@@ -97,7 +97,8 @@ impl Judged {
     /// An update that keeps an old fault (same rule, same role or coordination) is warned about, not refused: whoever
     /// changes something else must not be stopped by it.
     pub(super) fn forgive(mut self, old: &[Violation]) -> Self {
-        let known: HashSet<_> = old.iter().map(|violation| (violation.rule, violation.subject.as_str())).collect();
+        let old = old.iter().filter(|violation| violation.severity == Severity::Error);
+        let known: HashSet<_> = old.map(|violation| (violation.rule, violation.subject.as_str())).collect();
         let (kept, new) = self.errors.into_iter().partition(|v| known.contains(&(v.rule, v.subject.as_str())));
         self.errors = new;
         self.warnings.extend(Vec::from_iter(kept as Vec<Violation>));
@@ -135,6 +136,10 @@ pub const JUDGED: &[(ObjectKind, JudgeJson)] = &[
     (cluster_topology::CLUSTER_TOPOLOGY, judge_topology),
     (cluster_topology::CLUSTER_TOPOLOGY_KEP75, judge_topology),
     (coordinated_policy::COORDINATED_POLICY, judge_policy),
+    (pod_group::POD_GROUP, podgroup::judge),
+    (pod::POD, podgroup::judge_pod),
+    (api::grove::POD_CLIQUE_SET, grove::judge),
+    (api::grove::POD_GANG_SET, grove::judge),
 ];
 
 /// Judges an object of a kind in `JUDGED`; `None` for other kinds, which are admitted.

@@ -2,10 +2,10 @@
 
 use super::decode::{DecodeError, decode};
 use super::judge::{Operation, Question};
-use super::{Need, World, group};
+use super::{Need, World, group, podgroup};
 use crate::api::{
-    CoordinatedPolicy, ObjectKind, RoleBasedGroup, RoleCoordination, cluster_topology, coordinated_policy, rbg,
-    role_coordination,
+    CoordinatedPolicy, ObjectKind, RoleBasedGroup, RoleCoordination, cluster_topology, coordinated_policy, pod,
+    pod_group, rbg, role_coordination,
 };
 use crate::model::{Group, GroupKey};
 
@@ -20,6 +20,8 @@ const NEEDS: &[(ObjectKind, NeedsOf)] = &[
     (cluster_topology::CLUSTER_TOPOLOGY, needs_of_topology),
     (cluster_topology::CLUSTER_TOPOLOGY_KEP75, needs_of_topology),
     (coordinated_policy::COORDINATED_POLICY, needs_of_policy),
+    (pod_group::POD_GROUP, podgroup::needs),
+    (pod::POD, podgroup::needs_of_pod),
 ];
 
 /// What has to be read to judge an object, without what the world knows already. Reading it may show further needs (the

@@ -1,5 +1,7 @@
 //! Names and keys, judged as Kubernetes judges its own.
 
+use super::Report;
+
 /// What a DNS-1123 label must be, in Kubernetes' words; `None` when the name is one.
 pub(super) fn dns_label_fault(name: &str) -> Option<&'static str> {
     if name.len() > 63 {
@@ -44,14 +46,35 @@ pub(super) fn hint<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> 
     }
 }
 
+impl Report {
+    /// A requirement on a name that leads nowhere, with a hint for as many as a message shows: comparing names is slow.
+    pub(super) fn with_hint<'a>(&self, must: &str, word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+        const SHOWN: usize = 10;
+        if self.len() < SHOWN { format!("{must}{}", hint(word, names)) } else { must.to_owned() }
+    }
+}
+
 /// The name a typing mistake away, if there is one.
 fn closest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Distances take time in the product of the lengths: no name is longer than this.
-    if word.len() > 253 {
+    // Distances take time in the product of the lengths: no name is longer than this, and no one reads through more.
+    const LONGEST: usize = 253;
+    const COMPARED: usize = 256;
+    if word.len() > LONGEST {
         return None;
     }
-    let near = names.into_iter().map(|name| (strsim::damerau_levenshtein(word, name), name));
+    let near = names.into_iter().take(COMPARED).map(|name| (strsim::damerau_levenshtein(word, name), name));
     near.filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).min().map(|(_, name)| name)
+}
+
+/// Names in a message: the first ten, then how many more.
+pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 10;
+    let names: Vec<_> = names.into_iter().collect();
+    let shown: Vec<_> = names.iter().take(SHOWN).copied().collect();
+    match names.len().checked_sub(SHOWN) {
+        Some(more) if more > 0 => format!("{} and {more} more", shown.join(", ")),
+        _ => shown.join(", "),
+    }
 }
 
 #[cfg(test)]
@@ -66,6 +89,13 @@ mod tests {
         for key in ["", "/", "a/", "/b", "a b", "A.b/c", "a/b/c", "-a", "a/-b", &"x".repeat(64)] {
             assert!(label_key_fault(key).is_some(), "{key}");
         }
+    }
+
+    #[test]
+    fn at_most_ten_names_are_listed() {
+        let names: Vec<_> = (0..12).map(|index| format!("r{index}")).collect();
+        assert!(listed(names.iter().map(String::as_str)).ends_with("r9 and 2 more"));
+        assert_eq!(listed(["a", "b"]), "a, b");
     }
 
     #[test]

@@ -35,6 +35,10 @@ pub enum Need {
     },
     /// The CoordinatedPolicy of this name: RBG binds it to the group of the same name.
     CoordinatedPolicy(GroupKey),
+    /// The KAI PodGroup of this name.
+    PodGroup(GroupKey),
+    /// KAI's Topology of this name.
+    KaiTopology(String),
     /// Whether the author may create PodGroups of this API group (SubjectAccessReview).
     MayCreatePodGroups {
         /// The namespace.
@@ -55,6 +59,8 @@ impl fmt::Display for Need {
             Self::Pods { group, role } => write!(f, "the pods of role {role:?} of group {group}"),
             Self::DisruptionBudgets { namespace } => write!(f, "the disruption budgets of namespace {namespace:?}"),
             Self::CoordinatedPolicy(key) => write!(f, "CoordinatedPolicy {key}"),
+            Self::PodGroup(key) => write!(f, "PodGroup {key}"),
+            Self::KaiTopology(name) => write!(f, "Topology {name}"),
             Self::MayCreatePodGroups { api_group, .. } => {
                 write!(f, "the author's right to create podgroups.{api_group}")
             }

@@ -119,6 +119,11 @@ impl Report {
         self.found
     }
 
+    /// How much was reported.
+    pub(super) fn len(&self) -> usize {
+        self.found.len()
+    }
+
     /// Reports a fault that refuses the object.
     pub fn error(
         &mut self,

@@ -8,7 +8,7 @@ use super::need::{Known, Need};
 use crate::api::CoordinatedPolicy;
 use crate::api::disruption_budget::PodDisruptionBudget;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::model::{Group, GroupKey, Layers, Sources, Workload, WorkloadKey};
+use crate::model::{Dialect, GangTree, Group, GroupKey, Layers, Levels, Sources, Workload, WorkloadKey};
 
 /// Other objects, as far as they are known, and how to judge. Nothing here is trusted to be valid.
 ///
@@ -21,11 +21,15 @@ pub struct World {
     /// The objects are manifests: a group or topology that is not among them is reported as absent, and lists are taken
     /// for complete, since both lead to warnings at most; a workload that is not among them is unknown.
     pub manifests: bool,
+    /// Dialect of the installed PodGroup CRD.
+    pub kai_crd: Option<Dialect>,
     pub(super) groups: BTreeMap<GroupKey, Vec<Arc<Group>>>,
     workloads: BTreeMap<WorkloadKey, Arc<Workload>>,
     topologies: BTreeMap<String, Arc<Layers>>,
     budgets: BTreeMap<String, Vec<Arc<PodDisruptionBudget>>>,
     policies: BTreeMap<GroupKey, Arc<CoordinatedPolicy>>,
+    pod_groups: BTreeMap<GroupKey, Arc<GangTree>>,
+    levels: BTreeMap<String, Arc<Levels>>,
     roles_with_pods: BTreeSet<(GroupKey, String)>,
     answers: BTreeMap<Need, bool>,
 }
@@ -77,6 +81,17 @@ impl World {
         self.policies.insert(key, policy);
     }
 
+    /// Takes in a KAI PodGroup.
+    pub fn add_pod_group(&mut self, tree: impl Into<Arc<GangTree>>) {
+        let tree = tree.into();
+        self.pod_groups.insert(tree.key.clone(), tree);
+    }
+
+    /// Takes in the levels of KAI's Topology of this name.
+    pub fn add_levels(&mut self, topology: impl Into<String>, levels: impl Into<Arc<Levels>>) {
+        self.levels.insert(topology.into(), levels.into());
+    }
+
     /// Takes in a pod: its role has pods.
     pub fn add_pod(&mut self, group: GroupKey, role: impl Into<String>) {
         self.roles_with_pods.insert((group, role.into()));
@@ -120,6 +135,18 @@ impl World {
         self.or_absent(self.policies.get(key).map(Arc::as_ref), || Need::CoordinatedPolicy(key.clone()))
     }
 
+    /// A KAI PodGroup.
+    pub fn pod_group(&self, key: &GroupKey) -> Known<&GangTree> {
+        self.or_absent(self.pod_groups.get(key).map(Arc::as_ref), || Need::PodGroup(key.clone()))
+    }
+
+    /// The levels of a topology: a ClusterTopology, else one of KAI.
+    pub fn levels(&self, topology: &str) -> Known<Levels> {
+        let layers = || self.topologies.get(topology).map(|layers| Levels::from_layers(layers));
+        let found = layers().or_else(|| self.levels.get(topology).map(|levels| (**levels).clone()));
+        self.or_absent(found, || Need::KaiTopology(topology.to_owned()))
+    }
+
     /// Whether a role has pods.
     pub fn has_pods(&self, group: &GroupKey, role: &str) -> Known<()> {
         let there = self.roles_with_pods.contains(&(group.clone(), role.to_owned()));
@@ -138,6 +165,8 @@ impl World {
             Need::Workload(key) => self.workloads.contains_key(key),
             Need::ClusterTopology(name) => self.topologies.contains_key(name),
             Need::CoordinatedPolicy(key) => self.policies.contains_key(key),
+            Need::PodGroup(key) => self.pod_groups.contains_key(key),
+            Need::KaiTopology(name) => self.levels.contains_key(name),
             Need::Pods { group, role } => self.roles_with_pods.contains(&(group.clone(), role.clone())),
             Need::Groups { .. } | Need::TopologyReferrers(_) | Need::DisruptionBudgets { .. } => self.manifests,
             Need::MayCreatePodGroups { .. } => false,
@@ -154,7 +183,14 @@ impl World {
     }
 
     fn answered(&self, need: &Need) -> Known<()> {
-        let complete = matches!(need, Need::RoleBasedGroup(_) | Need::ClusterTopology(_) | Need::CoordinatedPolicy(_));
+        let complete = matches!(
+            need,
+            Need::RoleBasedGroup(_)
+                | Need::ClusterTopology(_)
+                | Need::CoordinatedPolicy(_)
+                | Need::PodGroup(_)
+                | Need::KaiTopology(_)
+        );
         match self.answers.get(need) {
             Some(true) => Known::Present(()),
             Some(false) => Known::Absent,

@@ -1,0 +1,116 @@
+//! From a Grove pod to its place in the set. Only labels and the known prefix of a name are read: the name of a clique may
+//! be the end of another one's, and may itself contain numbers.
+
+use super::names;
+use crate::api::{Meta, Pod};
+
+/// Place of a pod in its Grove set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CliquePod {
+    /// Name of the set, in the pod's namespace.
+    pub set: String,
+    /// Which copy of the set, from 0.
+    pub set_replica: u32,
+    /// Name of its scaling group in the set, and which copy of it, from 0; `None` for a standalone clique.
+    pub scaling_group: Option<(String, u32)>,
+    /// Name of its clique in the set.
+    pub clique: String,
+    /// Its index in the clique, from 0; `None` when neither label nor hostname tells.
+    pub index: Option<u32>,
+}
+
+/// The place of a pod in its Grove set; `None` for pods that are not Grove's, or whose labels contradict each other.
+pub fn identify_clique_pod(pod: &Pod) -> Option<CliquePod> {
+    let meta = &pod.metadata;
+    let (set, full_name) = (label(meta, names::PART_OF)?, label(meta, names::GROVE_CLIQUE)?);
+    let replica_label = names::GROVE_SET_REPLICA.iter().find_map(|key| label(meta, key)).and_then(number);
+    let (set_replica, in_set) = split(full_name, set, replica_label)?;
+    let (scaling_group, clique) = match label(meta, names::GROVE_SCALING_GROUP) {
+        None => (None, in_set),
+        Some(group_full_name) => {
+            let replica_label = label(meta, names::GROVE_SCALING_GROUP_REPLICA).and_then(number);
+            let (_, group) = split(group_full_name, set, Some(set_replica))?;
+            let (replica, clique) = split(full_name, group_full_name, replica_label)?;
+            (Some((group.to_owned(), replica)), clique)
+        }
+    };
+    let in_hostname = || pod.spec.hostname.as_deref()?.strip_prefix(full_name)?.strip_prefix('-').and_then(number);
+    Some(CliquePod {
+        set: set.to_owned(),
+        set_replica,
+        scaling_group,
+        clique: clique.to_owned(),
+        index: label(meta, names::GROVE_POD_INDEX).and_then(number).or_else(in_hostname),
+    })
+}
+
+/// Splits `<prefix>-<replica>-<rest>` into replica and rest. A replica that a label tells must be the one in the name.
+fn split<'a>(name: &'a str, prefix: &str, told: Option<u32>) -> Option<(u32, &'a str)> {
+    let (replica, rest) = name.strip_prefix(prefix)?.strip_prefix('-')?.split_once('-')?;
+    let replica = number(replica).filter(|replica| told.is_none_or(|told| told == *replica))?;
+    (!rest.is_empty()).then_some((replica, rest))
+}
+
+fn label<'a>(meta: &'a Meta, key: &str) -> Option<&'a str> {
+    meta.label(key).filter(|value| !value.is_empty())
+}
+
+/// Digits only: the standard library also takes a sign.
+fn number(text: &str) -> Option<u32> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(labels: &[(&str, &str)], hostname: Option<&str>) -> Pod {
+        let labels: std::collections::BTreeMap<_, _> = labels.iter().copied().collect();
+        serde_json::from_value(json!({"metadata": {"labels": labels}, "spec": {"hostname": hostname}})).unwrap()
+    }
+
+    const STANDALONE: &[(&str, &str)] = &[
+        ("app.kubernetes.io/part-of", "inf"),
+        ("grove.io/podclique", "inf-1-gateway"),
+        ("grove.io/podcliqueset-replica-index", "1"),
+        ("grove.io/podclique-pod-index", "2"),
+    ];
+    const MEMBER: &[(&str, &str)] = &[
+        ("app.kubernetes.io/part-of", "inf-0"),
+        ("grove.io/podclique", "inf-0-1-decode-3-dleader"),
+        ("grove.io/podgangset-replica-index", "1"),
+        ("grove.io/podcliquescalinggroup", "inf-0-1-decode"),
+        ("grove.io/podcliquescalinggroup-replica-index", "3"),
+    ];
+
+    #[test]
+    fn labels_and_prefixes_tell_the_place() {
+        let place = identify_clique_pod(&pod(STANDALONE, None)).unwrap();
+        assert_eq!((place.set.as_str(), place.set_replica, place.clique.as_str()), ("inf", 1, "gateway"));
+        assert_eq!((place.scaling_group, place.index), (None, Some(2)));
+        let place = identify_clique_pod(&pod(MEMBER, Some("inf-0-1-decode-3-dleader-7"))).unwrap();
+        assert_eq!((place.set_replica, place.clique.as_str(), place.index), (1, "dleader", Some(7)));
+        assert_eq!(place.scaling_group, Some(("decode".to_owned(), 3)));
+    }
+
+    #[test]
+    fn an_index_that_nothing_tells_is_none() {
+        assert_eq!(identify_clique_pod(&pod(MEMBER, None)).unwrap().index, None);
+        assert_eq!(identify_clique_pod(&pod(MEMBER, Some("inf-0-1-decode-3-dleader"))).unwrap().index, None);
+        assert_eq!(identify_clique_pod(&pod(MEMBER, Some("other-7"))).unwrap().index, None);
+    }
+
+    #[test]
+    fn foreign_and_contradictory_pods_have_no_place() {
+        assert_eq!(identify_clique_pod(&pod(&[], None)), None);
+        assert_eq!(identify_clique_pod(&pod(&STANDALONE[1..], None)), None);
+        let mut wrong = STANDALONE.to_vec();
+        wrong[2].1 = "0";
+        assert_eq!(identify_clique_pod(&pod(&wrong, None)), None);
+        let mut wrong = MEMBER.to_vec();
+        wrong[3].1 = "inf-0-1-prefill";
+        assert_eq!(identify_clique_pod(&pod(&wrong, None)), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! A Grove set as discovery sees it: cliques with roles, the scopes in which they find each other, and the names that
+//! Grove gives to their pods.
+
+use std::collections::BTreeMap;
+
+use super::{FieldPath, GroupKey, names};
+use crate::api::{self, ObjectKind};
+
+/// A PodCliqueSet or PodGangSet.
+#[derive(Clone, Debug)]
+pub struct CliqueSet {
+    /// Its name. Its pods are in the same namespace.
+    pub key: GroupKey,
+    /// `PodCliqueSet` or `PodGangSet`.
+    pub kind: &'static str,
+    /// Copies of the whole, at least 1: a set scaled to 0 will be scaled up again.
+    pub replicas: u32,
+    /// Cliques, as written.
+    pub cliques: Vec<Clique>,
+    /// Scaling groups, as written.
+    pub scaling_groups: Vec<ScalingGroup>,
+    /// False when the set opted out of discovery.
+    pub discovery: bool,
+    /// True while the set is being deleted.
+    pub deleting: bool,
+}
+
+/// Pods of one specification.
+#[derive(Clone, Debug)]
+pub struct Clique {
+    /// Name as written.
+    pub name: String,
+    /// Path of the entry.
+    pub at: FieldPath,
+    /// Role as written; `""` reads as none, and no role ever defaults to the clique's name.
+    pub role: Option<String>,
+    /// Pods, at least 1.
+    pub replicas: u32,
+    /// Most pods, where they are scaled by themselves.
+    pub max_replicas: Option<u32>,
+    /// Position of the scaling group that lists it; of two, which no valid set has, the first.
+    pub group: Option<usize>,
+}
+
+/// Cliques that scale together.
+#[derive(Clone, Debug)]
+pub struct ScalingGroup {
+    /// Name as written.
+    pub name: String,
+    /// Path of the entry.
+    pub at: FieldPath,
+    /// Names of its cliques as written.
+    pub members: Vec<String>,
+    /// Copies, at least 1.
+    pub replicas: u32,
+    /// Most copies, where they are scaled.
+    pub max_replicas: Option<u32>,
+}
+
+/// Longest name of a role.
+pub const ROLE_NAME_MAX: usize = 63;
+
+/// True for `^[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?$` of at most 63 letters: what makes a variable's name.
+pub fn is_role_name(role: &str) -> bool {
+    let inner = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    role.len() <= ROLE_NAME_MAX
+        && role.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && role.ends_with(|letter: char| letter.is_ascii_alphanumeric())
+        && role.chars().all(inner)
+}
+
+/// A role as variables spell it: `prefill-leader` is `PREFILL_LEADER`. Two roles with one environment name are one role.
+pub fn env_name(role: &str) -> String {
+    role.to_ascii_uppercase().replace('-', "_")
+}
+
+/// Name of a PodClique: `<set>-<set replica>[-<scaling group>-<its replica>]-<clique>`. A pod's hostname is this name,
+/// `-` and its index.
+pub fn clique_name(set: &str, set_replica: u32, group: Option<(&str, u32)>, clique: &str) -> String {
+    match group {
+        Some((group, replica)) => format!("{set}-{set_replica}-{group}-{replica}-{clique}"),
+        None => format!("{set}-{set_replica}-{clique}"),
+    }
+}
+
+impl CliqueSet {
+    /// Reads a set of one of the two kinds.
+    pub fn from_set(kind: ObjectKind, set: &api::PodCliqueSet) -> Self {
+        let template_at = FieldPath::new("spec").child("template");
+        let (cliques_at, groups_at) = (template_at.child("cliques"), template_at.child("podCliqueScalingGroups"));
+        let template = &set.spec.template;
+        let scaling_groups = template.pod_clique_scaling_groups.iter().enumerate().map(|(index, group)| ScalingGroup {
+            name: group.name.clone(),
+            at: groups_at.index(index),
+            members: group.clique_names.clone(),
+            replicas: at_least_one(group.replicas),
+            max_replicas: group.scale_config.as_ref().and_then(|config| config.max_replicas).map(at_least_one_of),
+        });
+        let scaling_groups: Vec<_> = scaling_groups.collect();
+        let mut listed: BTreeMap<&str, usize> = BTreeMap::new();
+        for (index, group) in scaling_groups.iter().enumerate() {
+            for member in &group.members {
+                listed.entry(member).or_insert(index);
+            }
+        }
+        let cliques = template.cliques.iter().enumerate().map(|(index, clique)| Clique {
+            name: clique.name.clone(),
+            at: cliques_at.index(index),
+            role: clique.spec.role_name.clone().filter(|role| !role.is_empty()),
+            replicas: at_least_one(clique.spec.replicas),
+            max_replicas: clique
+                .spec
+                .auto_scaling_config
+                .as_ref()
+                .and_then(|config| config.max_replicas)
+                .map(at_least_one_of),
+            group: listed.get(clique.name.as_str()).copied(),
+        });
+        Self {
+            key: GroupKey::new(set.metadata.namespace(), set.metadata.display_name()),
+            kind: kind.kind,
+            replicas: at_least_one(set.spec.replicas),
+            cliques: cliques.collect(),
+            scaling_groups,
+            discovery: set.metadata.annotation(names::DISCOVERY) != Some("disabled"),
+            deleting: set.metadata.is_deleting(),
+        }
+    }
+
+    /// The scaling group that lists a clique.
+    pub fn group_of(&self, clique: &Clique) -> Option<&ScalingGroup> {
+        self.scaling_groups.get(clique.group?)
+    }
+
+    /// True when any clique has a role.
+    pub fn has_roles(&self) -> bool {
+        self.cliques.iter().any(|clique| clique.role.is_some())
+    }
+
+    /// Cliques whose pods find each other: the members of a scaling group (within one replica of it), or with `None` all
+    /// that are in no scaling group (within one replica of the set). `None` when there is no such scaling group.
+    pub fn scope(&self, scaling_group: Option<&str>) -> Option<Vec<&Clique>> {
+        let group = match scaling_group {
+            Some(name) => Some(self.scaling_groups.iter().position(|group| group.name == name)?),
+            None => None,
+        };
+        Some(self.cliques.iter().filter(|clique| clique.group == group).collect())
+    }
+}
+
+/// Grove's own webhook turns 0 into 1.
+fn at_least_one(replicas: Option<i64>) -> u32 {
+    at_least_one_of(replicas.unwrap_or(1))
+}
+
+fn at_least_one_of(replicas: i64) -> u32 {
+    u32::try_from(replicas.max(1)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn role_names_are_what_a_variable_can_be_made_of() {
+        for role in ["LEADER", "prefill-leader", "a", "A1", "a--b", "a_b"] {
+            assert!(is_role_name(role), "{role}");
+        }
+        for role in ["", "1a", "-a", "_a", "a-", "a_", "a b", "a.b", "ä", &"a".repeat(64)] {
+            assert!(!is_role_name(role), "{role}");
+        }
+        assert_eq!(env_name("prefill-leader"), env_name("PREFILL_LEADER"));
+    }
+}

@@ -1,0 +1,87 @@
+//! Two dialects of KAI's PodGroup: the hierarchical PodGroup design and what KAI ≥ v0.15 serves. They share a version and
+//! differ in what `minMember` counts.
+
+use serde_json::Value;
+
+use crate::api::pod_group::PodGroupSpec;
+
+/// What the counts of a PodGroup mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// The design: `minMember` counts child subgroups, in a leaf pods; constraints stand in `topologyConstraints`.
+    Seed,
+    /// KAI ≥ v0.15: `minMember` counts pods, `minSubGroup` child subgroups; each level has a `topologyConstraint`.
+    Upstream,
+}
+
+impl Dialect {
+    /// The dialect that a CustomResourceDefinition of PodGroups serves; `None` when its fields fit both or neither.
+    pub fn of_crd(crd: &Value) -> Option<Self> {
+        let versions = crd.pointer("/spec/versions")?.as_array()?;
+        let served = versions.iter().find(|version| version.get("name").and_then(Value::as_str) == Some("v2alpha2"))?;
+        let fields = served.pointer("/schema/openAPIV3Schema/properties/spec/properties")?;
+        match (fields.get("topologyConstraints").is_some(), fields.get("minSubGroup").is_some()) {
+            (true, false) => Some(Self::Seed),
+            (false, true) => Some(Self::Upstream),
+            _ => None,
+        }
+    }
+
+    /// The dialect that a PodGroup is written in, by the fields that only one of the two has.
+    pub fn of_object(spec: &PodGroupSpec) -> Option<Self> {
+        let upstream = spec.min_sub_group.is_some()
+            || spec.topology_constraint.is_some()
+            || spec.preemptibility.is_some()
+            || spec.sub_groups.iter().any(|group| group.min_sub_group.is_some() || group.topology_constraint.is_some());
+        if upstream {
+            return Some(Self::Upstream);
+        }
+        let is_parent = |name: &str| spec.sub_groups.iter().any(|child| child.parent.as_deref() == Some(name));
+        let counts_children = |group: &crate::api::pod_group::SubGroup| {
+            group.min_member.is_some() && !group.name.is_empty() && is_parent(&group.name)
+        };
+        let seed = spec.topology_constraints.is_some() || spec.sub_groups.iter().any(counts_children);
+        seed.then_some(Self::Seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(value: Value) -> PodGroupSpec {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_podgroup_tells_its_dialect_by_the_fields_that_only_one_has() {
+        let cases = [
+            (json!({"minMember": 2, "subGroups": [{"name": "a", "minMember": 1}]}), None),
+            (json!({"minSubGroup": 1}), Some(Dialect::Upstream)),
+            (json!({"topologyConstraint": {}}), Some(Dialect::Upstream)),
+            (json!({"preemptibility": "preemptible", "topologyConstraints": {}}), Some(Dialect::Upstream)),
+            (json!({"topologyConstraints": {}}), Some(Dialect::Seed)),
+            (json!({"subGroups": [{"name": "a", "minMember": 1}, {"name": "b", "parent": "a"}]}), Some(Dialect::Seed)),
+            (json!({"subGroups": [{"name": "a"}, {"name": "b", "parent": "a", "minMember": 1}]}), None),
+        ];
+        for (value, want) in cases {
+            assert_eq!(Dialect::of_object(&spec(value.clone())), want, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_crd_tells_its_dialect_by_its_fields() {
+        let crd = |fields: Value| {
+            json!({"spec": {"versions": [
+                {"name": "v2alpha2", "schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": fields}}}}}
+            ]}})
+        };
+        let seed = Dialect::of_crd(&crd(json!({"minMember": {}, "topologyConstraints": {}})));
+        let upstream = Dialect::of_crd(&crd(json!({"minSubGroup": {}, "topologyConstraint": {}})));
+        assert_eq!((seed, upstream), (Some(Dialect::Seed), Some(Dialect::Upstream)));
+        assert_eq!(Dialect::of_crd(&crd(json!({"topologyConstraint": {}}))), None);
+        assert_eq!(Dialect::of_crd(&json!({})), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! The levels of a topology in order, with every spelling of each: what says whether one constraint is wider than another.
+
+use super::Layers;
+use crate::api::pod_group::Topology;
+
+/// Levels from wide to narrow; each is the list of its spellings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Levels(Vec<Vec<String>>);
+
+/// Words that need no topology to be put in order, from wide to narrow. Sites differ on whether a zone holds datacenters
+/// or the other way round, so the two are one level here.
+const USUAL: &[&[&str]] = &[
+    &["region", "topology.kubernetes.io/region"],
+    &["zone", "topology.kubernetes.io/zone", "datacenter"],
+    &["block"],
+    &["rack"],
+    &["host", "hostname", "node", "kubernetes.io/hostname"],
+];
+
+impl Levels {
+    /// Levels from wide to narrow, each with its spellings: layer name, alias, label key.
+    pub fn new<I, S>(levels: I) -> Self
+    where
+        I: IntoIterator<Item = S>,
+        S: IntoIterator<Item = String>,
+    {
+        Self(levels.into_iter().map(|spellings| spellings.into_iter().collect()).collect())
+    }
+
+    /// The levels of KAI's Topology.
+    pub fn from_topology(topology: &Topology) -> Self {
+        let spellings = topology.spec.levels.iter().map(|level| level.alias.iter().chain([&level.node_label]).cloned());
+        Self::new(spellings)
+    }
+
+    /// The layers of a ClusterTopology.
+    pub fn from_layers(layers: &Layers) -> Self {
+        Self::new(layers.narrow_to_wide().into_iter().rev().map(|layer| [layer.name, layer.key]))
+    }
+
+    /// The order of the usual words, for constraints whose topology is not known.
+    pub fn usual() -> Self {
+        Self::new(USUAL.iter().map(|level| level.iter().map(|word| (*word).to_owned())))
+    }
+
+    /// True when both are known and the first is the wider one.
+    pub fn wider(&self, one: &str, other: &str) -> bool {
+        self.rank(one).zip(self.rank(other)).is_some_and(|(one, other)| one < other)
+    }
+
+    fn rank(&self, word: &str) -> Option<usize> {
+        self.0.iter().position(|spellings| spellings.iter().any(|spelling| spelling == word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_compared_by_any_spelling_and_unknown_words_not_at_all() {
+        let topology: Topology = serde_json::from_value(serde_json::json!({"spec": {"levels": [
+            {"nodeLabel": "example.com/block", "alias": "block"}, {"nodeLabel": "example.com/rack", "alias": null}
+        ]}}))
+        .unwrap();
+        let levels = Levels::from_topology(&topology);
+        assert!(levels.wider("block", "example.com/rack"));
+        assert!(!levels.wider("example.com/rack", "example.com/block"));
+        assert!(!levels.wider("block", "rack"), "the topology does not know this word");
+        assert!(Levels::usual().wider("zone", "rack"));
+        assert!(!Levels::usual().wider("zone", "datacenter"));
+    }
+}

@@ -1,0 +1,117 @@
+//! Discovery by environment (Grove, pod discovery, proposal 2): each pod of a scope learns its own role and index, and for
+//! every role of the scope where pod 0 is and how many there are.
+//!
+//! A scope is one replica of a scaling group, or all cliques without one in one replica of the set. Nothing crosses scopes,
+//! and no pod is looked up: all is known from the set and the pod's labels.
+
+use std::collections::BTreeSet;
+
+use super::Patch;
+use super::env::{Variable, prepend};
+use crate::api::Pod;
+use crate::model::clique_set::{Clique, clique_name, env_name, is_role_name};
+use crate::model::{CliquePod, CliqueSet};
+
+/// What discovery does to a pod.
+#[derive(Debug, Default)]
+pub struct Discovery {
+    /// The changes; empty when the pod is as it should be.
+    pub patch: Patch,
+    /// Shown to whoever creates the pod.
+    pub warnings: Vec<String>,
+}
+
+/// A role that pods of a scope can find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The role as written.
+    pub role: String,
+    /// DNS name of its pod 0.
+    pub address: String,
+    /// How many pods have the role.
+    pub replicas: u32,
+}
+
+/// The role of the pod that discovers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Own<'a> {
+    /// The role as written.
+    pub role: &'a str,
+    /// Index of the pod in its role, from 0, where it is known.
+    pub index: Option<u32>,
+}
+
+/// The discovery variables of a Grove pod. `set` is `None` when a live read says that there is none; `namespace` is the
+/// request's, since a pod may leave its own out; `cluster_domain` is the end of every DNS name, `cluster.local`.
+pub fn discover(
+    pod: &Pod,
+    namespace: &str,
+    place: &CliquePod,
+    set: Option<&CliqueSet>,
+    cluster_domain: &str,
+) -> Discovery {
+    let mut discovery = Discovery::default();
+    let Some(set) = set else {
+        let warning = format!("Grove set {:?} is not there: the pod gets no discovery variables", place.set);
+        discovery.warnings.push(warning);
+        return discovery;
+    };
+    let scaling_group = place.scaling_group.as_ref().map(|(group, _)| group.as_str());
+    let Some(scope) = set.scope(scaling_group).filter(|_| set.discovery) else { return discovery };
+    let own = scope.iter().find(|clique| clique.name == place.clique).and_then(|clique| role(clique));
+    let own = own.map(|role| Own { role, index: place.index });
+    let variables = variables(own, &peers(&scope, pod, namespace, place, cluster_domain));
+    discovery.warnings = prepend(&mut discovery.patch, pod, &variables);
+    discovery
+}
+
+/// The role of a clique. A stored one that breaks the rules makes no variables.
+fn role(clique: &Clique) -> Option<&str> {
+    clique.role.as_deref().filter(|role| is_role_name(role))
+}
+
+/// The roles of a scope; of two that make one variable, the first.
+fn peers(scope: &[&Clique], pod: &Pod, namespace: &str, place: &CliquePod, cluster_domain: &str) -> Vec<Peer> {
+    let group = place.scaling_group.as_ref().map(|(group, replica)| (group.as_str(), *replica));
+    let subdomain = pod.spec.subdomain.clone().filter(|subdomain| !subdomain.is_empty());
+    let subdomain = subdomain.unwrap_or_else(|| format!("{}-{}", place.set, place.set_replica));
+    let mut seen = BTreeSet::new();
+    let with_roles = scope.iter().filter_map(|clique| Some((clique, role(clique)?)));
+    with_roles
+        .filter(|(_, role)| seen.insert(env_name(role)))
+        .map(|(clique, role)| {
+            let full_name = clique_name(&place.set, place.set_replica, group, &clique.name);
+            Peer {
+                role: role.to_owned(),
+                address: format!("{full_name}-0.{subdomain}.{namespace}.svc.{cluster_domain}"),
+                replicas: clique.replicas,
+            }
+        })
+        .collect()
+}
+
+/// The variables of a pod, in the order in which they stand. None without any role in scope.
+pub fn variables(own: Option<Own<'_>>, peers: &[Peer]) -> Vec<Variable> {
+    let own_env = own.map(|own| env_name(own.role));
+    let mut variables = Vec::new();
+    let mut set = |name: String, value: String| variables.push((name, value));
+    if let Some(own) = own {
+        set("ROLE_NAME".to_owned(), own.role.to_owned());
+        if let Some(index) = own.index {
+            set("ROLE_INDEX".to_owned(), index.to_string());
+        }
+    }
+    for peer in peers {
+        set(format!("{}_ADDR", env_name(&peer.role)), peer.address.clone());
+    }
+    if let (Some(own), Some(env)) = (own, &own_env) {
+        set("GROVE_ROLE".to_owned(), own.role.to_owned());
+        set("GROVE_IS_LEADER".to_owned(), (env == "LEADER" || env.ends_with("_LEADER")).to_string());
+    }
+    for (peer, env) in peers.iter().map(|peer| (peer, env_name(&peer.role))) {
+        if own_env.as_ref() != Some(&env) {
+            set(format!("GROVE_ROLE_{env}_COUNT"), peer.replicas.to_string());
+        }
+    }
+    variables
+}

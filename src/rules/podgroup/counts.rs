@@ -1,0 +1,125 @@
+//! How many members a gang asks for, and how many it can have. The two dialects count differently.
+
+use super::Subject;
+use crate::model::gang::Gang;
+use crate::model::{Dialect, FieldPath, GangTree};
+use crate::rules::{Cause, Report, World};
+
+/// One gang, the whole included, as the rules on counts see it.
+struct Asked<'a> {
+    /// Name of the subgroup, `""` for the whole.
+    name: &'a str,
+    at: FieldPath,
+    min_member: Option<i64>,
+    min_sub_group: Option<i64>,
+    /// Its direct children; `None` when a cycle makes that unclear.
+    children: Option<usize>,
+    /// What these children are called.
+    noun: String,
+}
+
+impl Asked<'_> {
+    fn field(&self, name: &'static str) -> FieldPath {
+        self.at.child(name)
+    }
+
+    fn is_leaf(&self) -> bool {
+        !self.name.is_empty() && self.children == Some(0)
+    }
+}
+
+/// No gang asks for more members than it can have.
+pub(super) fn minimums(subject: &Subject, _: &World, report: &mut Report) {
+    for asked in all(&subject.tree) {
+        for (field, value) in [("minMember", asked.min_member), ("minSubGroup", asked.min_sub_group)] {
+            if let Some(value) = value.filter(|value| *value < 0) {
+                let detail = "must be greater than or equal to 0";
+                report.error(asked.name, asked.field(field), Cause::Invalid, Some(value.to_string()), detail);
+            }
+        }
+        match subject.tree.dialect {
+            Some(Dialect::Seed) => children_are_enough(&asked, report),
+            Some(Dialect::Upstream) => upstream(&asked, subject.update, report),
+            None => {}
+        }
+    }
+}
+
+fn all(tree: &GangTree) -> Vec<Asked<'_>> {
+    let acyclic = tree.cycles().is_empty();
+    let whole = Asked {
+        name: "",
+        at: FieldPath::new("spec"),
+        min_member: tree.min_member,
+        min_sub_group: tree.min_sub_group,
+        children: acyclic.then(|| tree.top_level().count()),
+        noun: "top-level subgroups".to_owned(),
+    };
+    let part =
+        |gang: &'_ Gang| (gang.at.clone(), gang.children.len(), format!("subgroups with parent {:?}", gang.name));
+    let parts = tree.gangs.iter().map(|gang| {
+        let (at, children, noun) = part(gang);
+        Asked {
+            name: &gang.name,
+            at,
+            min_member: gang.min_member,
+            min_sub_group: gang.min_sub_group,
+            children: Some(children),
+            noun,
+        }
+    });
+    std::iter::once(whole).chain(parts).collect()
+}
+
+/// The design: what has children counts them.
+fn children_are_enough(asked: &Asked<'_>, report: &mut Report) {
+    let Some((min, children)) = asked.min_member.zip(asked.children) else { return };
+    if !asked.is_leaf() && exceeds(min, children) {
+        let detail = format!("must be less than or equal to {children}, the number of {}", asked.noun);
+        report.error(asked.name, asked.field("minMember"), Cause::Invalid, Some(min.to_string()), detail);
+    }
+}
+
+/// KAI ≥ v0.15: leaves count pods, what has children counts these, and nothing counts both.
+fn upstream(asked: &Asked<'_>, update: bool, report: &mut Report) {
+    let (name, min_sub_group) = (asked.name, asked.field("minSubGroup"));
+    let has_parts = !name.is_empty() && !asked.is_leaf();
+    match (asked.min_member, asked.min_sub_group) {
+        (Some(_), Some(_)) => {
+            report.error(name, min_sub_group, Cause::Forbidden, None, "may not be set together with `minMember`");
+            return;
+        }
+        (None, Some(_)) if asked.is_leaf() => {
+            let detail = "may not be set on a subgroup without children; set `minMember`";
+            report.error(name, min_sub_group, Cause::Forbidden, None, detail);
+            return;
+        }
+        (None, None) if asked.is_leaf() => {
+            let detail = format!("must be set because subgroup {name:?} has no children");
+            report.error(name, asked.field("minMember"), Cause::Required, None, detail);
+        }
+        (Some(_), None) if has_parts => {
+            // KAI's own webhook lets updates pass: PodGroups from before v0.15 must stay editable.
+            let say = if update { Report::warn } else { Report::error };
+            let detail = "may not be set on a subgroup with children; set `minSubGroup`";
+            say(report, name, asked.field("minMember"), Cause::Forbidden, None, detail);
+        }
+        _ => {}
+    }
+    if let Some((min, children)) = asked.min_sub_group.zip(asked.children).filter(|(min, all)| exceeds(*min, *all)) {
+        let detail = format!("is greater than {children}, the number of {}: the gang waits for more", asked.noun);
+        report.warn(name, min_sub_group, Cause::Invalid, Some(min.to_string()), detail);
+    }
+}
+
+fn exceeds(min: i64, children: usize) -> bool {
+    usize::try_from(min).is_ok_and(|min| min > children)
+}
+
+/// Only −1 (for ever) and 1 mean something to KAI.
+pub(super) fn backoff(subject: &Subject, _: &World, report: &mut Report) {
+    if let Some(value) = subject.tree.scheduling_backoff.filter(|value| !matches!(value, -1 | 1)) {
+        let path = FieldPath::new("spec").child("schedulingBackoff");
+        report.warn("", path, Cause::NotSupported, Some(value.to_string()), "supported values: -1, 1");
+    }
+}
