@@ -22,6 +22,8 @@ pub enum Cause {
     Forbidden,
     /// A text is longer than its use allows.
     TooLong,
+    /// Nothing is wrong with the value: a warning or note about what follows from it.
+    Notice,
 }
 
 impl Cause {
@@ -35,6 +37,7 @@ impl Cause {
             Self::NotFound => "FieldValueNotFound",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
+            Self::Notice => "Notice",
         }
     }
 
@@ -47,6 +50,7 @@ impl Cause {
             Self::NotFound => "Not found",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
+            Self::Notice => "",
         }
     }
 }
@@ -84,14 +88,10 @@ pub struct Violation {
 impl Violation {
     /// The text without the path.
     pub fn message(&self) -> String {
-        let words = self.cause.words();
         let value = self.value.as_deref().filter(|_| !matches!(self.cause, Cause::Required | Cause::Forbidden));
-        match (value, self.detail.as_str()) {
-            (Some(value), "") => format!("{words}: {value}"),
-            (Some(value), detail) => format!("{words}: {value}: {detail}"),
-            (None, "") => words.to_owned(),
-            (None, detail) => format!("{words}: {detail}"),
-        }
+        let parts = [self.cause.words(), value.unwrap_or_default(), &self.detail];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(": ")
     }
 }
 
@@ -150,7 +150,7 @@ impl Report {
 
     /// Says that the rule was not applied, since something is not known.
     pub fn not_judged(&mut self, subject: &str, path: FieldPath, need: &Need) {
-        self.push(Severity::Note, subject, path, Cause::Invalid, None, format!("{need} is not known"));
+        self.push(Severity::Note, subject, path, Cause::Notice, None, format!("not judged without {need}"));
     }
 
     fn push(

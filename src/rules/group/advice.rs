@@ -34,7 +34,7 @@ pub(super) fn remainder(group: &Group, _: &World, report: &mut Report) {
             if rest > 0 {
                 let detail = format!("{desired} replicas are not a multiple of it: the last {word} has {rest}");
                 let path = batching.sizes_at.key(&role.name);
-                report.warn(&role.name, path, Cause::Invalid, Some(size.to_string()), detail);
+                report.warn(&role.name, path, Cause::Notice, Some(size.to_string()), detail);
             }
         }
     }
@@ -52,7 +52,7 @@ pub(super) fn ratio(group: &Group, _: &World, report: &mut Report) {
             let detail = format!(
                 "role {role:?} ends after {first} of {last} {word}s; the later ones are made of the other roles"
             );
-            report.warn(&coordination.display_name(), batching.sizes_at.clone(), Cause::Invalid, None, detail);
+            report.warn(&coordination.display_name(), batching.sizes_at.clone(), Cause::Notice, None, detail);
         }
     }
 }
@@ -79,7 +79,7 @@ pub(super) fn budgets(group: &Group, world: &World, report: &mut Report) {
                     budget.metadata.display_name(),
                     role.name
                 );
-                report.warn(&role.name, role_path(coordination, &role.name), Cause::Forbidden, None, detail);
+                report.warn(&role.name, role_path(coordination, &role.name), Cause::Notice, None, detail);
             }
         }
     }
@@ -105,7 +105,7 @@ pub(super) fn labelled(group: &Group, world: &World, report: &mut Report) {
             names::GROUP,
             group.carrier.name
         );
-        report.warn("", reference.at.clone(), Cause::Forbidden, None, detail);
+        report.warn("", reference.at.clone(), Cause::Notice, None, detail);
     }
     for role in &group.roles {
         let (Some((reference, at)), Some(key)) = (&role.workload.reference, &role.workload.key) else { continue };
@@ -127,7 +127,7 @@ pub(super) fn labelled(group: &Group, world: &World, report: &mut Report) {
                         names::ROLE,
                         role.name
                     );
-                    report.warn(&role.name, at.clone(), Cause::Forbidden, None, detail);
+                    report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
                 }
             }
             Known::Absent => {}

@@ -40,7 +40,7 @@ fn disagreements<T: PartialEq + Copy>(
     mut report: impl FnMut(&str, &Batching, T, T),
 ) {
     let mut firsts: BTreeMap<&str, T> = BTreeMap::new();
-    for batching in group.coordinations.iter().flat_map(|coordination| &coordination.batchings) {
+    for (_, batching) in group.batched() {
         for role in batching.sizes.keys() {
             let Some(said) = says(batching, role) else { continue };
             let first = *firsts.entry(role.as_str()).or_insert(said);
@@ -54,18 +54,15 @@ fn disagreements<T: PartialEq + Copy>(
 /// A role is in at most one coordination with topology: a pod cannot follow two.
 pub(super) fn one_topology(group: &Group, _: &World, report: &mut Report) {
     let mut firsts: BTreeMap<&str, String> = BTreeMap::new();
-    for coordination in &group.coordinations {
-        let name = coordination.display_name();
-        for batching in coordination.batchings.iter().filter(|batching| batching.topology.is_some()) {
-            for role in batching.sizes.keys() {
-                if let Some(first) = firsts.get(role.as_str()) {
-                    let detail = format!(
-                        "role {role:?} is in coordination {first:?} with topology already; a role may follow one topology"
-                    );
-                    report.error(role, batching.sizes_at.key(role), Cause::Forbidden, None, detail);
-                } else {
-                    firsts.insert(role, name.clone());
-                }
+    for (coordination, batching) in group.batched().filter(|(_, batching)| batching.topology.is_some()) {
+        for role in batching.sizes.keys() {
+            if let Some(first) = firsts.get(role.as_str()) {
+                let detail = format!(
+                    "role {role:?} is in coordination {first:?} with topology already; a role may follow one topology"
+                );
+                report.error(role, batching.sizes_at.key(role), Cause::Forbidden, None, detail);
+            } else {
+                firsts.insert(role, coordination.display_name());
             }
         }
     }

@@ -69,7 +69,7 @@ pub(super) fn gang(group: &Group, _: &World, report: &mut Report) {
         report.error(&name, path.clone(), Cause::Forbidden, None, detail);
     } else {
         let detail = format!("the gang over the whole group counts pods that coordination {name:?} holds");
-        report.warn(&name, path.clone(), Cause::Forbidden, None, detail);
+        report.warn(&name, path.clone(), Cause::Notice, None, detail);
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) fn one_by_one(group: &Group, world: &World, report: &mut Report) {
                     report.error(&role.name, path, Cause::Forbidden, None, detail);
                 } else {
                     let detail = format!("{why}: a batch of coordination {owner:?} fills up one pod at a time");
-                    report.warn(&role.name, path, Cause::Forbidden, None, detail);
+                    report.warn(&role.name, path, Cause::Notice, None, detail);
                 }
             }
         }

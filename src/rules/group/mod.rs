@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule<Group>] = &[
         form::name,
     ),
     Rule::error("coordination-type", "type matches the strategy", form::kind),
-    Rule::error("coordination-role-unknown", "every role named in a coordination exists", values::roles_exist),
+    Rule::either("coordination-role-unknown", "every role named in a coordination exists", values::roles_exist),
     Rule::error("coordination-roles-mismatch", "roles are those of the size map, two or more", form::roles),
     Rule::error("coordination-strategy", "one strategy that makes batches, with its required fields", form::strategy),
     Rule::error("segment-size", "sizes, ratios and steps are at least 1", values::sizes_are_positive),

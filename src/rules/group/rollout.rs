@@ -101,7 +101,7 @@ pub(super) fn partition(group: &Group, world: &World, report: &mut Report) {
                 workload.key.kind.as_str(),
                 workload.key.name
             );
-            report.warn(&role.name, path, Cause::Forbidden, None, detail);
+            report.warn(&role.name, path, Cause::Notice, None, detail);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Rules that look at one value by itself.
 
+use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::batching::{BATCH_MODES, Choice, SEGMENT_PROGRESSIONS};
 use crate::model::topology::{AFFINITY_STRATEGIES, CONSTRAINT_MODES, POD_GROUP_POLICIES};
 use crate::model::{BatchKind, Batching, Coordination, Domain, FieldPath, Group, PodGroupPolicy, Strength};
@@ -15,6 +16,13 @@ fn batchings(group: &Group) -> impl Iterator<Item = (&Coordination, &Batching)> 
 pub(super) fn roles_exist(group: &Group, _: &World, report: &mut Report) {
     // The roles stand in another object, which is not there (yet).
     if group.reference.as_ref().is_some_and(|reference| !reference.found) {
+        return;
+    }
+    let is_empty_rbg = group.roles.is_empty() && group.carrier.kind.kind == ROLE_BASED_GROUP.kind;
+    if is_empty_rbg && group.coordinations.iter().any(|coordination| !coordination.role_names().is_empty()) {
+        // An excerpt, as KEP-30's first example is: it makes no pods that could be held for ever.
+        let path = FieldPath::new("spec").child("roles");
+        report.warn("", path, Cause::Notice, None, "the group has no roles, so that nothing is coordinated");
         return;
     }
     let names: Vec<_> = group.roles.iter().map(|role| role.name.as_str()).collect();
