@@ -99,7 +99,7 @@ impl Events {
             api_version: Some(carrier.kind.api_version()),
             kind: Some(carrier.kind.kind.to_owned()),
             namespace: Some(group.key.namespace.to_string()),
-            name: Some(group.key.name.to_string()),
+            name: Some(carrier.name.clone()),
             uid: Some(carrier.uid.clone()),
             ..ObjectReference::default()
         };

@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::index::SharedIndex;
-use super::sources::{CARRIERS, read_rbg};
+use super::index::{CarrierObject, SharedIndex};
+use super::sources::{CARRIERS, ROLE_BASED_GROUPS, read_coordination, read_rbg, seen_stateful_set};
 use super::watched::{Guarded, api};
+use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
-use crate::api::{ObjectKind, RoleBasedGroup};
-use crate::model::{Group, GroupKey};
+use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
+use crate::model::{Group, GroupKey, WorkloadKey, WorkloadKind};
 
 /// Longest time for live reads of one request: well below the webhook's timeout of 3 s.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -85,18 +87,12 @@ impl Lookup {
             if absent_since.is_some_and(|since| since.elapsed() < ABSENT_FOR) {
                 return Ok(None);
             }
-            let group = self.read_live(key).await?;
-            match group {
-                Some(group) => {
-                    self.index.write(|index| index.apply_group(None, group.clone()));
-                    // The index may know a newer one by now.
-                    Ok(Some(self.index.read().group(key).unwrap_or_else(|| Arc::new(group))))
-                }
-                None => {
-                    *absent_since = Some(Instant::now());
-                    Ok(None)
-                }
+            self.read_live(key).await?;
+            let group = self.index.read().group(key);
+            if group.is_none() {
+                *absent_since = Some(Instant::now());
             }
+            Ok(group)
         };
         tokio::time::timeout(DEADLINE, read).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
     }
@@ -112,42 +108,60 @@ impl Lookup {
         absent.entry(key.clone()).or_default().clone()
     }
 
-    /// Reads the group from each kind that may carry it.
+    /// Reads what may carry a group: RoleBasedGroups of its name, the RoleCoordination that one of them names, and the
+    /// RoleCoordination of its name. What is there goes into the index.
     ///
     /// # Errors
     ///
-    /// When the API server fails, or the object does not have the expected shape.
-    pub async fn read_live(&self, key: &GroupKey) -> Result<Option<Group>, LookupError> {
-        for kind in CARRIERS.iter().copied() {
-            if self.index.read().is_served(kind) == Some(false) {
-                continue;
+    /// When the API server fails, or an object does not have the expected shape.
+    pub async fn read_live(&self, key: &GroupKey) -> Result<(), LookupError> {
+        let mut coordinations = vec![key.name.to_string()];
+        for kind in ROLE_BASED_GROUPS.iter().copied() {
+            let Some(found) = self.get::<Guarded<RoleBasedGroup>>(kind, key, &key.name).await? else { continue };
+            let carrier = read_rbg(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
+            if let CarrierObject::Rbg(group) = &carrier {
+                coordinations.extend(group.coordinated_by.clone());
             }
-            let api = api::<Guarded<RoleBasedGroup>>(&self.client, kind, Some(&key.namespace));
-            let read = api.get_opt(&key.name).await.map_err(|source| LookupError::Read {
-                kind: kind.kind,
-                key: key.clone(),
-                source: Box::new(source),
-            })?;
-            if let Some(found) = read {
-                let group = read_rbg(kind, &found.object);
-                return group.map(Some).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() });
+            self.index.write(|index| index.apply_carrier(None, carrier));
+        }
+        for name in coordinations {
+            let found = self.get::<Guarded<RoleCoordination>>(ROLE_COORDINATION, key, &name).await?;
+            if let Some(found) = found {
+                let shape = || LookupError::Shape { kind: ROLE_COORDINATION.kind, key: key.clone() };
+                let carrier = read_coordination(&found).ok_or_else(shape)?;
+                self.index.write(|index| index.apply_carrier(None, carrier));
             }
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// One live read; a kind that is not served has no objects.
+    async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Result<Option<T>, LookupError>
+    where
+        T: Object + Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        if self.index.read().is_served(kind) == Some(false) {
+            return Ok(None);
+        }
+        let read = api::<T>(&self.client, kind, Some(&key.namespace)).get_opt(name).await;
+        let fault = |source| LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) };
+        Ok(read.map_err(fault)?.map(|found| found.object))
     }
 
     /// Makes sure that a StatefulSet's `spec.ordinals.start` is known before its pods are numbered. A set that cannot be
     /// read numbers from 0: its pods are held all the same.
     pub async fn stateful_set(&self, namespace: &str, name: &str) {
-        if self.index.read().knows_stateful_set(namespace, name) {
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        let key = WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name };
+        if self.index.read().knows_workload(&key) {
             return;
         }
-        let api = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(namespace));
-        match tokio::time::timeout(DEADLINE, api.get_opt(name)).await {
-            Ok(Ok(Some(set))) => self.index.write(|index| index.stateful_set_read(&set.object)),
+        let api = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(&key.namespace));
+        match tokio::time::timeout(DEADLINE, api.get_opt(&key.name)).await {
+            Ok(Ok(Some(set))) => self.index.write(|index| index.apply_workload(None, seen_stateful_set(&set.object))),
             Ok(Ok(None)) => {}
-            Ok(Err(error)) => tracing::warn!(namespace, name, %error, "StatefulSet cannot be read"),
-            Err(_) => tracing::warn!(namespace, name, "StatefulSet cannot be read in time"),
+            Ok(Err(error)) => tracing::warn!(%key, %error, "StatefulSet cannot be read"),
+            Err(_) => tracing::warn!(%key, "StatefulSet cannot be read in time"),
         }
     }
 
@@ -169,13 +183,8 @@ impl Lookup {
         if !established {
             return Ok(false);
         }
-        match self.read_live(key).await? {
-            Some(group) => {
-                self.index.write(|index| index.apply_group(None, group));
-                Ok(false)
-            }
-            None => Ok(true),
-        }
+        self.read_live(key).await?;
+        Ok(self.index.read().group(key).is_none())
     }
 
     /// True when the API server defines the kind, and is not about to remove it.

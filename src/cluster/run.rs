@@ -17,6 +17,7 @@ use super::lookup::Lookup;
 use super::metrics::{LoopMetrics, Outcome, Reason};
 use crate::model::{Group, GroupKey, HoldReason};
 use crate::mutate::pod::batch_labels;
+use crate::plan::conditions;
 use crate::plan::{Circumstances, Decision, GroupView, PodRef, decide, stamp};
 use crate::rules::{World, judge_group};
 
@@ -67,9 +68,20 @@ pub struct GateLoop {
 /// A write or a read that has ended.
 #[derive(Debug)]
 enum Done {
-    Released { key: GroupKey, pod: PodRef, result: Result<(), kube::Error> },
-    Written { key: GroupKey, failed: bool },
-    Verified { key: GroupKey, gone: bool },
+    /// One try of a write on one object: a release, or the status of an object that controls nothing.
+    Tried {
+        key: GroupKey,
+        object: PodRef,
+        result: Result<(), kube::Error>,
+    },
+    Written {
+        key: GroupKey,
+        failed: bool,
+    },
+    Verified {
+        key: GroupKey,
+        gone: bool,
+    },
 }
 
 impl GateLoop {
@@ -170,10 +182,10 @@ impl GateLoop {
             let Some(mut run) = self.groups.remove(&key) else { continue };
             run.next_pass = None;
             run.last_pass = Some(now);
-            if snapshot.group.is_none() && snapshot.pods.is_empty() && run.is_idle() {
+            if snapshot.claims.is_none() && snapshot.pods.is_empty() && run.is_idle() {
                 continue;
             }
-            run.note_presence(snapshot.group.as_deref(), now);
+            run.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
             self.groups.insert(key.clone(), run);
             if self.leads() && self.synced {
                 self.pass(&key, &snapshot, now);
@@ -183,9 +195,14 @@ impl GateLoop {
     }
 
     fn pass(&mut self, key: &GroupKey, snapshot: &Snapshot, now: Instant) {
-        match &snapshot.group {
+        match &snapshot.claims {
             _ if snapshot.ignored => self.release_all(key, snapshot, now),
-            Some(group) => self.pass_group(key, group, snapshot, now),
+            Some(claims) => {
+                self.pass_group(key, &claims.group, snapshot, now);
+                for other in &claims.others {
+                    self.say_conflicted(key, other, &claims.group);
+                }
+            }
             None => self.pass_missing(key, snapshot, now),
         }
     }
@@ -215,10 +232,28 @@ impl GateLoop {
         self.write_status(key, group, &decision, now);
     }
 
+    /// Tells an object that another one controls its group.
+    fn say_conflicted(&mut self, key: &GroupKey, other: &Arc<Group>, controls: &Group) {
+        let status = stamp::stamp(conditions::conflicted(other, controls), &other.status, &now_text());
+        let Some(run) = self.groups.get_mut(key) else { return };
+        let uid: Arc<str> = other.carrier.uid.as_str().into();
+        if status == other.status || !run.in_flight.insert(uid.clone()) {
+            return;
+        }
+        let (writer, index, done, other, key) =
+            (self.writer.clone(), self.index.clone(), self.done.clone(), other.clone(), key.clone());
+        tokio::spawn(async move {
+            let result = writer.write_status(&other, &status).await.map(|written| {
+                written.into_iter().for_each(|written| index.write(|index| index.apply_carrier(None, written)));
+            });
+            let object = PodRef { name: other.carrier.name.as_str().into(), uid };
+            _ = done.send(Done::Tried { key, object, result });
+        });
+    }
+
     /// Commits released counts at once, and shows counts at most once a second.
     fn write_status(&mut self, key: &GroupKey, group: &Arc<Group>, decision: &Decision, now: Instant) {
-        let text = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let status = stamp::stamp(decision.status.clone(), &group.status, &text);
+        let status = stamp::stamp(decision.status.clone(), &group.status, &now_text());
         if status == group.status || group.deleting {
             return;
         }
@@ -244,13 +279,13 @@ impl GateLoop {
         tokio::spawn(async move {
             let (outcome, failed) = match writer.write_status(&group, &status).await {
                 Ok(Some(written)) => {
-                    lookup.index().write(|index| index.apply_group(None, written));
+                    lookup.index().write(|index| index.apply_carrier(None, written));
                     ("written", false)
                 }
                 Ok(None) => {
                     // Somebody was faster, or the object is gone: plan again from what is there now.
-                    if let Ok(Some(current)) = lookup.read_live(&key).await {
-                        lookup.index().write(|index| index.apply_group(None, current));
+                    if let Err(error) = lookup.read_live(&key).await {
+                        tracing::warn!(group = %key, %error, "group cannot be read after a conflict");
                     }
                     ("conflict", false)
                 }
@@ -334,21 +369,21 @@ impl GateLoop {
                 Err(error) => ("failed", Err(error)),
             };
             metrics.releases.get_or_create(&Outcome { outcome }).inc();
-            _ = done.send(Done::Released { key, pod, result });
+            _ = done.send(Done::Tried { key, object: pod, result });
         });
     }
 
     fn finish(&mut self, done: Done) {
         let now = Instant::now();
         match done {
-            Done::Released { key, pod, result } => {
+            Done::Tried { key, object, result } => {
                 let Some(run) = self.groups.get_mut(&key) else { return };
-                run.in_flight.remove(&pod.uid);
+                run.in_flight.remove(&object.uid);
                 match result {
-                    Ok(()) => run.succeeded(&pod.uid),
+                    Ok(()) => run.succeeded(&object.uid),
                     Err(error) => {
-                        let at = run.failed(&pod.uid, now);
-                        tracing::warn!(group = %key, pod = %pod.name, %error, "pod cannot be released, will retry");
+                        let at = run.failed(&object.uid, now);
+                        tracing::warn!(group = %key, name = %object.name, %error, "write failed, will retry");
                         self.schedule(key, at);
                     }
                 }
@@ -381,4 +416,9 @@ impl GateLoop {
             self.metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
         }
     }
+}
+
+/// The time as Kubernetes writes it.
+fn now_text() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -9,17 +9,22 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::index::{Index, SharedIndex, SourceId};
+use super::index::{CarrierObject, Index, SeenWorkload, SharedIndex, SourceId};
 use super::watch::{Change, watch};
 use super::watched::{Guarded, api};
 use crate::api::pod::POD;
-use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI};
-use crate::api::workload::{STATEFUL_SET, StatefulSet};
-use crate::api::{Meta, Object, ObjectKind, Pod, RoleBasedGroup};
-use crate::model::{Group, names};
+use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
+use crate::api::{Meta, Object, ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
+use crate::model::{Workload, WorkloadKind, names};
+
+/// Kinds of RoleBasedGroup: those that can carry coordinations, and the one that has only roles.
+pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
 
 /// Kinds that carry groups.
-pub const CARRIERS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI];
+pub const CARRIERS: &[ObjectKind] =
+    &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2, ROLE_COORDINATION];
 
 const NAMESPACE: ObjectKind =
     ObjectKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
@@ -71,12 +76,23 @@ impl Sources {
             for selector in pod_selectors() {
                 sources.add::<Pod>(POD, scope, Some(selector), Index::pod_change);
             }
-            sources.add::<StatefulSet>(STATEFUL_SET, scope, None, Index::stateful_set_change);
-            for kind in CARRIERS.iter().copied() {
+            sources.add_workloads::<StatefulSet>(scope, WorkloadKind::StatefulSet, seen_stateful_set);
+            sources.add_workloads::<LeaderWorkerSet>(scope, WorkloadKind::LeaderWorkerSet, |set| SeenWorkload {
+                workload: Workload::from_leader_worker_set(set),
+                start: 0,
+            });
+            sources.add_workloads::<Deployment>(scope, WorkloadKind::Deployment, |deployment| SeenWorkload {
+                workload: Workload::from_deployment(deployment),
+                start: 0,
+            });
+            for kind in ROLE_BASED_GROUPS.iter().copied() {
                 sources.add::<Guarded<RoleBasedGroup>>(kind, scope, None, move |index, source, change| {
-                    index.group_change(source, kind, change.map(|rbg| read_rbg(kind, &rbg)));
+                    index.carrier_change(source, kind, change.map(|rbg| read_rbg(kind, &rbg)));
                 });
             }
+            sources.add::<Guarded<RoleCoordination>>(ROLE_COORDINATION, scope, None, |index, source, change| {
+                index.carrier_change(source, ROLE_COORDINATION, change.map(|object| read_coordination(&object)));
+            });
         }
         sources.add::<Named>(NAMESPACE, None, Some(names::IGNORE.to_owned()), Index::ignored_change);
         sources.add_crds();
@@ -98,6 +114,15 @@ impl Sources {
         let (api, index, recheck) = (api::<T>(&self.client, kind, scope), self.index.clone(), self.recheck.clone());
         self.tasks.spawn(async move {
             watch(api, selector.as_deref(), &recheck, |change| index.write(|index| take(index, source, change))).await;
+        });
+    }
+
+    fn add_workloads<T>(&mut self, scope: Option<&str>, kind: WorkloadKind, read: fn(&T) -> SeenWorkload)
+    where
+        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    {
+        self.add::<T>(kind.object_kind(), scope, None, move |index, source, change| {
+            index.workload_change(source, kind, change.map(|workload| read(&workload)));
         });
     }
 
@@ -126,16 +151,30 @@ fn pod_selectors() -> impl Iterator<Item = String> {
     })
 }
 
-/// A group as a watch reports it; one that cannot be read is left as it was known.
-pub fn read_rbg(kind: ObjectKind, rbg: &Guarded<RoleBasedGroup>) -> Option<Group> {
-    match &rbg.read {
-        Ok(rbg) => Some(Group::from_rbg(kind, rbg)),
-        Err(error) => {
-            let (namespace, name) = (rbg.meta().namespace(), rbg.meta().display_name());
+/// A StatefulSet as a watch reports it.
+pub fn seen_stateful_set(set: &StatefulSet) -> SeenWorkload {
+    SeenWorkload { workload: Workload::from_stateful_set(set), start: set.spec.ordinals.start }
+}
+
+/// A RoleBasedGroup as a watch reports it; one that cannot be read is left as it was known.
+pub fn read_rbg(kind: ObjectKind, rbg: &Guarded<RoleBasedGroup>) -> Option<CarrierObject> {
+    readable(kind, rbg).map(|rbg| CarrierObject::rbg(kind, rbg))
+}
+
+/// A RoleCoordination as a watch reports it; one that cannot be read is left as it was known.
+pub fn read_coordination(object: &Guarded<RoleCoordination>) -> Option<CarrierObject> {
+    readable(ROLE_COORDINATION, object).cloned().map(CarrierObject::coordination)
+}
+
+fn readable<T>(kind: ObjectKind, object: &Guarded<T>) -> Option<&T> {
+    object
+        .read
+        .as_ref()
+        .inspect_err(|error| {
+            let (namespace, name) = (object.meta().namespace(), object.meta().display_name());
             tracing::warn!(namespace, name, kind = kind.kind, %error, "object does not have the expected shape");
-            None
-        }
-    }
+        })
+        .ok()
 }
 
 #[cfg(test)]
