@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -61,8 +60,11 @@ pub fn pod_group_definition(spec_fields: &Value) -> Value {
 
 /// Defines all kinds that are judged: those of `rolegate crds`, and in place of the others' definitions loose ones.
 pub fn define_kinds(plane: &ControlPlane) {
-    let printed = Command::new(rolegate_binary()).arg("crds").output().unwrap();
-    let printed = String::from_utf8(printed.stdout).unwrap();
+    let print = |arguments: &[&str]| {
+        let output = Command::new(rolegate_binary()).arg("crds").args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let printed = format!("{}\n---\n{}", print(&[]), print(&["--optional"]));
     let documents: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
     let ours: BTreeSet<_> = documents.iter().map(|document| document["metadata"]["name"].clone().to_string()).collect();
     plane.must(&["apply", "--server-side", "-f", "-"], &printed);
@@ -146,9 +148,6 @@ pub async fn in_force(client: &Client, resource: &ApiResource, namespace: Option
     })
     .await;
 }
-
-/// How long the API server may take to see that a definition changed.
-pub const SOON: Duration = Duration::from_secs(30);
 
 /// A control plane of its own, with the kinds defined.
 pub fn plane() -> Arc<ControlPlane> {
