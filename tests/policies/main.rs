@@ -16,5 +16,6 @@ mod common;
 mod golden;
 
 mod cluster;
+mod mutants;
 mod readme;
 mod twins;

@@ -12,7 +12,7 @@ use rolegate::api::ObjectKind;
 use rolegate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use rolegate::model::Dialect;
 use rolegate::rules::judge::JUDGED;
-use rolegate::rules::{KaiDialect, Operation, Violation};
+use rolegate::rules::{Judged, KaiDialect, Operation, Violation};
 use serde_json::{Value, json};
 
 use crate::cluster::{
@@ -21,6 +21,7 @@ use crate::cluster::{
 use crate::common::ControlPlane;
 use crate::common::stage::typed;
 use crate::golden::{self, Case};
+use crate::mutants;
 use crate::readme::{Coverage, coverage, disagreements};
 
 /// Whoever writes objects in the cases; the second may create PodGroups as well.
@@ -30,10 +31,10 @@ const AUTHORS: [&str; 2] = ["author", "author-with-gangs"];
 const AT_ONCE: usize = 8;
 
 /// A case on the control plane, in a namespace of its own.
-struct Trial {
+pub struct Trial {
     /// `<folder>/<file>: <name>`.
-    name: String,
-    case: Case,
+    pub name: String,
+    pub case: Case,
     /// What is stored before the policies are there; or why it could not be.
     stored: Option<Result<DynamicObject, Answer>>,
     api: Api<DynamicObject>,
@@ -61,7 +62,8 @@ async fn twins_agree_with_the_rules() {
         let verdicts = futures::stream::iter(of_dialect.map(|trial| async move { (trial, trial.ask().await) }));
         let verdicts: Vec<_> = verdicts.buffer_unordered(AT_ONCE).collect().await;
         for (trial, answer) in verdicts {
-            if let Some(disagreement) = compare(trial, &answer, &coverage) {
+            let judged = trial.case.judge().unwrap_or_else(|error| panic!("{}: {error}", trial.name));
+            if let Some(disagreement) = disagreement(&judged, &answer, &coverage) {
                 found.insert(trial.name.clone(), disagreement);
             }
         }
@@ -76,6 +78,11 @@ async fn twins_agree_with_the_rules() {
         panic!("not in the README: {}\n{}\n\nno longer so: {stale:#?}", unlisted.len(), unlisted.join("\n"));
     }
     println!("{} cases, {} listed disagreements", trials.len(), found.len());
+
+    serve_dialect(&plane, &client, KaiDialect::Auto).await;
+    let number = |name: &str, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let found = mutants::disagreements(&client, &trials, &coverage, usize::try_from(number("MUTANTS", 500)).unwrap(), number("SEED", 75)).await;
+    assert!(found.is_empty(), "{} mutants\n{}", found.len(), found.join("\n\n"));
 }
 
 /// Clients of the authors, by name.
@@ -202,15 +209,15 @@ impl Trial {
 }
 
 /// What twin and rule do not agree about, with details; `None` when they do.
-fn compare(
-    trial: &Trial,
+pub fn disagreement(
+    judged: &Judged,
     answer: &Answer,
     coverage: &BTreeMap<String, Coverage>,
 ) -> Option<(&'static str, String)> {
-    let judged = trial.case.judge().unwrap_or_else(|error| panic!("{}: {error}", trial.name));
     let has_twin = |violation: &&Violation| coverage.get(violation.rule).is_some_and(|c| *c != Coverage::None);
     let mut faults: Vec<_> = judged.errors.iter().filter(has_twin).map(fault).collect();
-    faults.sort_by_key(|fault| std::cmp::Reverse(fault.len()));
+    // A longer one may hold a shorter one.
+    faults.sort_by_key(|fault| (std::cmp::Reverse(fault.len()), fault.clone()));
     faults.dedup();
     let expected = || faults.iter().map(|fault| format!("    rule: {fault}\n")).collect::<String>();
     match answer {
@@ -218,7 +225,7 @@ fn compare(
         Answer::Admitted => Some(("admits", expected())),
         // The schema of the definition says it already; then no policy is asked.
         Answer::Invalid(_) if !judged.errors.is_empty() => None,
-        Answer::Invalid(text) => Some(("the schema refuses", format!("    schema: {text}"))),
+        Answer::Invalid(text) => Some(("the schema refuses", format!("    schema: {text}\n"))),
         Answer::Refused(text) => {
             let details = || format!("{}    twin: {text}\n", expected());
             if text.contains("resulted in error") {
@@ -228,6 +235,10 @@ fn compare(
                 return Some(("refuses", details()));
             }
             let mut rest = text.clone();
+            if faults.len() > SHOWN {
+                // Which ten are shown is up to the twin.
+                return (!rest.contains(&format!("and {} more", faults.len() - SHOWN))).then(|| ("other words", details()));
+            }
             for fault in &faults {
                 let Some(at) = rest.find(fault.as_str()) else { return Some(("other words", details())) };
                 rest.replace_range(at..at + fault.len(), "");
@@ -236,6 +247,9 @@ fn compare(
         }
     }
 }
+
+/// Faults that a twin's message shows.
+const SHOWN: usize = 10;
 
 /// A violation as a twin says it: without the name that was probably meant.
 fn fault(violation: &Violation) -> String {
@@ -323,7 +337,7 @@ impl Case {
     }
 
     /// What is stored before the request.
-    fn before(&self) -> Option<Value> {
+    pub fn before(&self) -> Option<Value> {
         let mut before = match &self.old {
             Some(old) => old.clone(),
             None if self.is_being_deleted() || self.operation() == Operation::Delete => self.object.clone(),
