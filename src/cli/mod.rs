@@ -1,7 +1,11 @@
 //! One file for each command.
 
+pub mod check;
 pub mod crds;
+mod documents;
 mod duration;
+pub mod mutate;
+mod node;
 pub mod serve;
 
 use std::process::ExitCode;
@@ -20,6 +24,10 @@ pub struct Cli {
 enum Command {
     /// Run the webhook and the loop.
     Serve(Box<serve::ServeArgs>),
+    /// Show what objects in files would become, without a cluster.
+    Mutate(mutate::MutateArgs),
+    /// Judge objects in files by the webhook's rules, without a cluster.
+    Check(check::CheckArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
     Crds(crds::CrdsArgs),
 }
@@ -28,6 +36,8 @@ enum Command {
 pub fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(*args),
+        Command::Mutate(args) => mutate::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Crds(args) => crds::run(&args),
     }
 }

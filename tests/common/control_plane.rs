@@ -79,10 +79,11 @@ impl ControlPlane {
         plane
     }
 
-    /// Installs the definitions that `rolegate crds` prints.
+    /// Installs the definitions that `rolegate crds` prints, those of groups included.
     pub fn define_groups(&self) {
-        let crds = Command::new(rolegate_binary()).arg("crds").output().unwrap();
-        self.must(&["apply", "--server-side", "-f", "-"], &String::from_utf8(crds.stdout).unwrap());
+        let print = |arguments: &[&str]| Command::new(rolegate_binary()).args(arguments).output().unwrap().stdout;
+        let crds = [print(&["crds"]), print(&["crds", "--optional"])].concat();
+        self.must(&["apply", "--server-side", "-f", "-"], &String::from_utf8(crds).unwrap());
         self.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
     }
 

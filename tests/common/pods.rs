@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use kube::api::Object;
@@ -68,6 +68,8 @@ pub enum Step {
 pub struct Event {
     pub step: Step,
     pub pod: Pod,
+    /// When it was seen.
+    pub at: Instant,
 }
 
 /// The pods that are there.
@@ -241,14 +243,14 @@ impl Log {
             (Step::Unready, !pod.ready && was.is_some_and(|was| was.ready)),
         ];
         for (step, _) in steps.into_iter().filter(|(_, happened)| *happened) {
-            self.push(Event { step, pod: pod.clone() });
+            self.push(Event { step, pod: pod.clone(), at: Instant::now() });
         }
         self.now.pods.insert(pod.uid.clone(), pod);
     }
 
     fn gone(&mut self, uid: &str) {
         if let Some(pod) = self.now.pods.get(uid).cloned() {
-            self.push(Event { step: Step::Gone, pod });
+            self.push(Event { step: Step::Gone, pod, at: Instant::now() });
         }
     }
 

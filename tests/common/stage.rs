@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http_body_util::BodyExt;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod as ApiPod, ServiceAccount};
@@ -113,6 +114,18 @@ impl Stage {
         StatusLog::start(self.groups(), &group.name)
     }
 
+    /// Creates an object at a path below the namespace's, as `pods`: the answer's status, its warnings and its object.
+    pub async fn post(&self, api: &str, kind: &str, object: &Value) -> Answer {
+        let path = format!("{api}/namespaces/{}/{kind}", self.namespace);
+        request(&self.client, "POST", &path, "application/json", object).await
+    }
+
+    /// Merges a patch into the group; for the answer's warnings.
+    pub async fn try_patch_group(&self, group: &Group, patch: &Value) -> Answer {
+        let path = format!("{GROUPS}/namespaces/{}/rolebasedgroups/{}", self.namespace, group.name);
+        request(&self.client, "PATCH", &path, "application/merge-patch+json", patch).await
+    }
+
     /// Lets pods become ready which were held back.
     pub async fn let_ready(&self, which: impl Fn(&Pod) -> bool) {
         let key = "kwok.rolegate.dev/not-ready";
@@ -126,6 +139,33 @@ impl Stage {
             patched.unwrap();
         }
     }
+}
+
+/// Path of pods.
+pub const CORE: &str = "/api/v1";
+/// Path of groups.
+pub const GROUPS: &str = "/apis/workloads.x-k8s.io/v1alpha1";
+
+/// What the API server answers, with what a typed client does not show.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub warnings: Vec<String>,
+    pub body: Value,
+}
+
+async fn request(client: &Client, method: &str, path: &str, content_type: &str, body: &Value) -> Answer {
+    let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
+    let response = client.send(request.body(body.to_string().into_bytes().into()).unwrap()).await.unwrap();
+    // As in `299 - "text"`, where quotes and backslashes in the text are escaped.
+    let text = |value: &http::HeaderValue| {
+        let text = value.to_str().unwrap().trim_start_matches("299 - ");
+        text.trim_matches('"').replace("\\\"", "\"").replace("\\\\", "\\")
+    };
+    let warnings = response.headers().get_all("warning").iter().map(text).collect();
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    Answer { code, warnings, body: serde_json::from_slice(&body).unwrap() }
 }
 
 /// A typed object from JSON.

@@ -98,6 +98,13 @@ impl StatusLog {
         self.all.lock().unwrap().clone()
     }
 
+    /// The different released counts of a role, in order.
+    pub fn released_counts(&self, role: &str) -> Vec<u64> {
+        let mut counts: Vec<_> = self.all().iter().map(|status| status.released(role)).collect();
+        counts.dedup();
+        counts
+    }
+
     /// The last version; `null` before the first.
     pub fn now(&self) -> Status {
         self.all.lock().unwrap().last().cloned().unwrap_or(Status(Value::Null))

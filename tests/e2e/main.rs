@@ -11,4 +11,15 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod api_server;
+mod arrival;
+mod kinds_of_pods;
+mod outage;
+mod progressions;
+mod recovery;
+mod refusals;
+mod removal;
+mod replicas;
+mod reviews;
+mod scaling;
 mod story;

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 /// Where the cases lie, as seen from the crate's root.
 pub const ROOT: &str = "tests/cases";
-/// Folders there that hold mutations; `tests/mutations.rs` runs them.
-const MUTATIONS: &[&str] = &["discovery", "subgroup"];
+/// Folders there whose cases are of another shape: `tests/mutations.rs`, `tests/identity.rs` and `tests/mutate_cli.rs` run them.
+const ELSEWHERE: &[&str] = &["discovery", "identity", "pod", "subgroup"];
 
 /// API groups of the PodGroups that may be made.
 const POD_GROUPS: [&str; 3] = ["scheduling.x-k8s.io", "scheduling.volcano.sh", "scheduling.run.ai"];
@@ -199,7 +199,7 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the folder of cases is there") {
         let path = entry.expect("its entries are readable").path();
         if path.is_dir() {
-            if !MUTATIONS.iter().any(|folder| path.ends_with(folder)) {
+            if !ELSEWHERE.iter().any(|folder| path.ends_with(folder)) {
                 collect(&path, paths);
             }
         } else if path.extension().is_some_and(|extension| extension == "yaml") {

@@ -2,6 +2,7 @@
 //! from it; nothing here talks to anybody.
 
 mod carriers;
+mod named;
 mod pods;
 mod shared;
 mod workloads;
@@ -9,20 +10,22 @@ mod workloads;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-pub use carriers::{CarrierObject, Claims};
+pub use carriers::CarrierObject;
 pub use shared::SharedIndex;
 pub use workloads::SeenWorkload;
 
 use super::watch::Change;
 use crate::api::{Meta, Object, ObjectKind, Pod};
-use crate::model::{Group, GroupKey, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind};
-use crate::plan::PodFacts;
+use crate::model::{
+    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind,
+};
+use crate::plan::Snapshot;
 
 /// Names one watch: what one has listed, another must not remove.
 pub type SourceId = usize;
 
 /// Namespace and name.
-type Name = (Arc<str>, Arc<str>);
+pub type Name = (Arc<str>, Arc<str>);
 
 /// The cluster as it was last seen.
 #[derive(Debug, Default)]
@@ -30,22 +33,15 @@ pub struct Index {
     carriers: carriers::Carriers,
     pods: pods::Pods,
     workloads: workloads::Workloads,
+    /// Objects that the webhook looks up beside groups.
+    topologies: named::Named<Layers>,
+    clique_sets: named::Named<CliqueSet>,
+    pod_groups: named::Named<GangTree>,
     ignored: HashSet<Arc<str>>,
     /// Kinds that the API server serves, or does not.
     served: HashMap<ObjectKind, bool>,
     awaited: HashSet<SourceId>,
     dirty: HashSet<GroupKey>,
-}
-
-/// What planning needs of one group.
-#[derive(Debug)]
-pub struct Snapshot {
-    /// Who carries it, if anybody does.
-    pub claims: Option<Claims>,
-    /// Its pods.
-    pub pods: Vec<PodFacts>,
-    /// The namespace has opted out.
-    pub ignored: bool,
 }
 
 impl Index {
@@ -204,6 +200,45 @@ impl Index {
         }
     }
 
+    /// A ClusterTopology of either API group.
+    pub fn topology(&self, name: &str) -> Option<Arc<Layers>> {
+        self.topologies.get("", name)
+    }
+
+    /// A Grove set.
+    pub fn clique_set(&self, key: &GroupKey) -> Option<Arc<CliqueSet>> {
+        self.clique_sets.get(&key.namespace, &key.name)
+    }
+
+    /// A KAI PodGroup.
+    pub fn pod_group(&self, key: &GroupKey) -> Option<Arc<GangTree>> {
+        self.pod_groups.get(&key.namespace, &key.name)
+    }
+
+    /// Takes in an object that was read outside a watch.
+    pub fn read_outside(&mut self, name: (&str, &str), object: LookedUp) {
+        let name = (name.0.into(), name.1.into());
+        match object {
+            LookedUp::Topology(topology) => self.topologies.read(name, topology),
+            LookedUp::CliqueSet(set) => self.clique_sets.read(name, set),
+            LookedUp::PodGroup(tree) => self.pod_groups.read(name, tree),
+        }
+    }
+
+    /// Takes in what a watch of such objects reports, each with its namespace and name.
+    pub fn looked_up_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<(Name, Option<LookedUp>)>) {
+        if matches!(change, Change::Listed(_) | Change::NotServed) {
+            self.served.insert(kind, !matches!(change, Change::NotServed));
+            self.awaited.remove(&source);
+        }
+        // Each kind has a watch of its own, so a list is of one store only.
+        match kind.kind {
+            "ClusterTopology" => self.topologies.take(source, narrow(change, LookedUp::topology)),
+            "PodGroup" => self.pod_groups.take(source, narrow(change, LookedUp::pod_group)),
+            _ => self.clique_sets.take(source, narrow(change, LookedUp::clique_set)),
+        }
+    }
+
     /// Takes in what a watch of namespaces that opted out reports.
     pub fn ignored_change<T: Object>(&mut self, source: SourceId, change: Change<T>) {
         let name = |object: &T| Arc::<str>::from(object.meta().display_name());
@@ -227,6 +262,35 @@ impl Index {
         }
         let keys: Vec<_> = self.keys().into_iter().filter(|key| touched.contains(&key.namespace)).collect();
         self.dirty.extend(keys);
+    }
+}
+
+/// An object that the webhook looks up by name.
+#[derive(Debug)]
+pub enum LookedUp {
+    /// A ClusterTopology.
+    Topology(Layers),
+    /// A Grove set.
+    CliqueSet(CliqueSet),
+    /// A KAI PodGroup.
+    PodGroup(GangTree),
+}
+
+fn narrow<T>(change: Change<(Name, Option<LookedUp>)>, to: fn(LookedUp) -> Option<T>) -> Change<(Name, Option<T>)> {
+    change.map(|(name, object)| (name, object.and_then(to)))
+}
+
+impl LookedUp {
+    fn topology(self) -> Option<Layers> {
+        if let Self::Topology(topology) = self { Some(topology) } else { None }
+    }
+
+    fn clique_set(self) -> Option<CliqueSet> {
+        if let Self::CliqueSet(set) = self { Some(set) } else { None }
+    }
+
+    fn pod_group(self) -> Option<GangTree> {
+        if let Self::PodGroup(tree) = self { Some(tree) } else { None }
     }
 }
 

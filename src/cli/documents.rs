@@ -1,0 +1,259 @@
+//! Reads objects from files, directories and standard input: YAML and JSON, with several documents, lists expanded.
+
+use std::cell::OnceCell;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use serde_saphyr::{DuplicateKeyPolicy, Options};
+
+use super::node::{Kind, Node, Position};
+
+/// Largest file that is read, in bytes. An API server takes 3 MiB for one object.
+const LARGEST: u64 = 64 << 20;
+
+/// A file and its text, for messages.
+#[derive(Debug)]
+pub struct Source {
+    /// As it was named, `-` for standard input.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// Where its lines begin, once somebody asked.
+    lines: OnceCell<Vec<usize>>,
+}
+
+impl Source {
+    /// A line, counted from 1.
+    pub fn line(&self, number: u64) -> Option<&str> {
+        let starts = self.lines.get_or_init(|| {
+            let breaks = self.text.match_indices('\n').map(|(at, _)| at + 1);
+            std::iter::once(0).chain(breaks).collect()
+        });
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        self.text.get(*starts.get(index)?..)?.lines().next()
+    }
+}
+
+/// An object and where it stands.
+#[derive(Debug)]
+pub struct Document {
+    /// The file.
+    pub source: Rc<Source>,
+    /// The object.
+    pub node: Node,
+    /// `apiVersion`, `""` when absent.
+    pub api_version: String,
+    /// `kind`, `""` when absent.
+    pub kind: String,
+    /// `metadata.namespace`, `""` when absent.
+    pub namespace: String,
+    /// `metadata.name`, or `metadata.generateName`, or `""`.
+    pub name: String,
+    /// The object as JSON.
+    pub json: String,
+}
+
+/// Something that cannot be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The file.
+    pub file: String,
+    /// Where in it, if that is known.
+    pub at: Option<Position>,
+    /// Why.
+    pub message: String,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub struct Documents {
+    /// Objects, in order.
+    pub documents: Vec<Document>,
+    /// What cannot be read.
+    pub unreadable: Vec<Unreadable>,
+}
+
+impl Documents {
+    /// Reads files, directories (`*.yaml`, `*.yml` and `*.json` in them, sorted) and `-`.
+    pub fn read<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Self {
+        let mut read = Self::default();
+        for path in paths {
+            if path.as_os_str() == "-" {
+                read.add("-", read_text(io::stdin().lock()));
+            } else if path.is_dir() {
+                read.add_directory(path);
+            } else {
+                read.add_file(path);
+            }
+        }
+        read
+    }
+
+    fn add_directory(&mut self, directory: &Path) {
+        let entries = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut paths: Vec<_> = match entries {
+            Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
+            Err(error) => return self.refuse(&directory.display().to_string(), None, error.to_string()),
+        };
+        paths.sort();
+        for path in paths {
+            // Links to directories are left out: they may lead in a circle.
+            if path.is_dir() && !path.is_symlink() {
+                self.add_directory(&path);
+            } else if path.is_file() && path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json") {
+                self.add_file(&path);
+            }
+        }
+    }
+
+    fn add_file(&mut self, path: &Path) {
+        let text = File::open(path).and_then(read_text);
+        self.add(&path.display().to_string(), text);
+    }
+
+    fn add(&mut self, name: &str, text: io::Result<String>) {
+        let text = match text {
+            Ok(text) => text,
+            Err(error) => return self.refuse(name, None, error.to_string()),
+        };
+        let source = Rc::new(Source { name: name.to_owned(), text, lines: OnceCell::new() });
+        let parsed = if source.text.trim_start().starts_with(['{', '[']) {
+            json_parts(&source.text)
+                .map_or_else(|| parse(&source.text), |parts| parts.into_iter().flat_map(part).collect())
+        } else {
+            parse(&source.text)
+        };
+        for node in parsed {
+            match node {
+                Ok(node) => self.expand(&source, node, None),
+                Err((at, message)) => self.refuse(name, at, message),
+            }
+        }
+    }
+
+    /// Adds an object, or the items of a list. The items of a typed list have the list's version, and its kind without `List`.
+    fn expand(&mut self, source: &Rc<Source>, mut node: Node, of: Option<(&str, &str)>) {
+        let text = |node: &Node, path: &[&str]| {
+            let node = path.iter().try_fold(node, |node, key| node.get(key));
+            node.and_then(Node::as_str).unwrap_or_default().to_owned()
+        };
+        if !matches!(node.kind, Kind::Map(_)) {
+            return self.refuse(&source.name, Some(node.at), "must be an object with apiVersion and kind".to_owned());
+        }
+        let (mut api_version, mut kind) = (text(&node, &["apiVersion"]), text(&node, &["kind"]));
+        if let Some((list_version, item_kind)) = of
+            && kind.is_empty()
+        {
+            list_version.clone_into(&mut api_version);
+            item_kind.clone_into(&mut kind);
+        }
+        if let Some(item_kind) = kind.strip_suffix("List")
+            && let Kind::Map(entries) = &mut node.kind
+            && let Some((_, _, items)) = entries.iter_mut().find(|(_, key, _)| key == "items")
+            && let Kind::List(items) = &mut items.kind
+        {
+            for item in std::mem::take(items) {
+                self.expand(source, item, Some((&api_version, item_kind)));
+            }
+            return;
+        }
+        let name = text(&node, &["metadata", "name"]);
+        let name = if name.is_empty() { text(&node, &["metadata", "generateName"]) } else { name };
+        self.documents.push(Document {
+            source: Rc::clone(source),
+            namespace: text(&node, &["metadata", "namespace"]),
+            name,
+            json: node.to_json().to_string(),
+            api_version,
+            kind,
+            node,
+        });
+    }
+
+    fn refuse(&mut self, file: &str, at: Option<Position>, message: String) {
+        self.unreadable.push(Unreadable { file: file.to_owned(), at, message });
+    }
+}
+
+fn read_text(reader: impl Read) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    reader.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {} MiB", LARGEST >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8 text"))
+}
+
+type Parsed = Result<Node, (Option<Position>, String)>;
+
+/// The documents of a YAML stream. What follows a fault is read as far as the parser finds its way back.
+fn parse(text: &str) -> Vec<Parsed> {
+    let mut reader = text.as_bytes();
+    let nodes = serde_saphyr::read_with_options::<_, Node>(&mut reader, options());
+    nodes
+        .map(|node| {
+            node.map_err(|error| {
+                let at = error.location().map(Position::from).filter(|at| at.line > 0);
+                (at, plain(&error))
+            })
+        })
+        .collect()
+}
+
+/// The first line of an error, without the position, which is shown in front of it.
+fn plain(error: &serde_saphyr::Error) -> String {
+    let text = error.without_snippet().to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.split(" at line ").next().unwrap_or_default();
+    // What follows is for who calls the parser, not for who wrote the file.
+    let line = line.split(", set DuplicateKeyPolicy").next().unwrap_or_default();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        with_snippet: false,
+        emit_comments: false,
+        budget: serde_saphyr::budget! {
+            max_documents: 1_000_000,
+            max_depth: 100,
+            max_nodes: 500_000,
+            max_events: 2_000_000,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 200_000,
+        },
+    }
+}
+
+/// The JSON values of a text, with the place each begins at; `None` when it is not JSON.
+fn json_parts(text: &str) -> Option<Vec<(Position, &str)>> {
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    let (mut parts, mut start, mut at) = (Vec::new(), 0, Position { line: 1, column: 1 });
+    while let Some(value) = stream.next() {
+        value.ok()?;
+        let end = stream.byte_offset();
+        let part = text.get(start..end)?;
+        parts.push((at, part));
+        let last_line = part.rsplit('\n').next().unwrap_or_default().chars().count() as u64;
+        let lines = part.matches('\n').count() as u64;
+        at = Position { line: lines + 1, column: last_line + 1 }.after(at);
+        start = end;
+    }
+    Some(parts)
+}
+
+/// JSON is YAML, so that the same parser finds positions and repeated keys.
+fn part((start, text): (Position, &str)) -> Vec<Parsed> {
+    let mut nodes = parse(text);
+    for node in &mut nodes {
+        match node {
+            Ok(node) => node.shift(start),
+            Err((at, _)) => *at = at.map(|at| at.after(start)),
+        }
+    }
+    nodes
+}
