@@ -27,6 +27,7 @@ build: ## The release binary, target/release/rolegate.
 	cargo build --locked --release --bin rolegate
 
 crds: ## Write the CustomResourceDefinitions from the Rust types.
+	cargo run --locked --quiet --bin rolegate -- crds --output deploy/crds
 	cargo run --locked --quiet --bin rolegate -- crds --optional --output deploy/optional
 
 rig: ## Build the control plane for tests: etcd, API server, scheduler, controllers, kubectl, kwok.

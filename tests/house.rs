@@ -56,9 +56,11 @@ fn imports_point_one_way() {
 
 #[test]
 fn the_definitions_in_deploy_are_those_of_the_types() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/optional");
-    for (name, yaml) in rolegate::api::crd::optional() {
-        let stored = fs::read_to_string(folder.join(&name)).unwrap();
-        assert!(stored == yaml, "deploy/optional/{name} is not what the types say: run `make crds`");
+    for (folder, optional) in [("deploy/crds", false), ("deploy/optional", true)] {
+        for (name, yaml) in rolegate::api::crd::files(optional) {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(&name);
+            let stored = fs::read_to_string(path).unwrap_or_default();
+            assert!(stored == yaml, "{folder}/{name} is not what the types say: run `make crds`");
+        }
     }
 }

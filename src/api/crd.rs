@@ -6,7 +6,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use super::ObjectKind;
+use super::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75, ClusterTopologySpec, ClusterTopologyStatus};
 use super::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, RoleBasedGroupSpec};
+use super::role_coordination::{ROLE_COORDINATION, RoleCoordinationSpec};
 use super::status::GroupStatus;
 
 /// `apiextensions.k8s.io/v1 CustomResourceDefinition`.
@@ -30,11 +32,69 @@ const GROUP_COLUMNS: &[Column] = &[
     ("Age", "date", ".metadata.creationTimestamp"),
 ];
 
-/// RoleBasedGroup in the shape of the designs. Optional: never applied over a definition that is there.
-pub fn role_based_groups() -> [Value; 2] {
+/// Columns of ClusterTopologies.
+const TOPOLOGY_COLUMNS: &[Column] = &[
+    ("CurrentTopologyLevel", "string", ".status.currentTopologyLevel"),
+    ("Valid", "boolean", ".status.validate"),
+    ("Age", "date", ".metadata.creationTimestamp"),
+];
+
+/// RoleBasedGroup and ClusterTopology in the shape and under the API groups of the designs. Optional: never applied over a
+/// definition that is there.
+fn of_others() -> Vec<Value> {
     // One short name cannot stand for two kinds: the API server would warn at every use.
-    [(ROLE_BASED_GROUP, ["rbg"].as_slice()), (ROLE_BASED_GROUP_INSTAI, &[])]
-        .map(|(kind, short)| crd::<RoleBasedGroupSpec, GroupStatus>(kind, "rolebasedgroup", short, GROUP_COLUMNS))
+    let groups = [(ROLE_BASED_GROUP, ["rbg"].as_slice()), (ROLE_BASED_GROUP_INSTAI, &[])]
+        .map(|(kind, short)| crd::<RoleBasedGroupSpec, GroupStatus>(kind, "rolebasedgroup", short, GROUP_COLUMNS));
+    groups.into_iter().chain([topology(CLUSTER_TOPOLOGY_KEP75)]).collect()
+}
+
+/// Our own: RoleCoordination and ClusterTopology.
+fn own() -> Vec<Value> {
+    let mut coordination =
+        crd::<RoleCoordinationSpec, GroupStatus>(ROLE_COORDINATION, "rolecoordination", &["rcoord"], GROUP_COLUMNS);
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    // A key of a list may not be optional.
+    let entry = format!("{spec}/properties/coordination/items");
+    set(&mut coordination, &entry, "required", json!(["name"]));
+    remove(&mut coordination, &format!("{entry}/properties/name"), "nullable");
+    let one_of = json!([{
+        "rule": "has(self.groupRef) != has(self.roles)",
+        "message": "exactly one of `groupRef` and `roles` must be set",
+    }]);
+    set(&mut coordination, spec, "x-kubernetes-validations", one_of);
+    let one_source = json!([{
+        "rule": "has(self.workloadRef) != has(self.replicas)",
+        "message": "exactly one of `workloadRef` and `replicas` must be set",
+    }]);
+    set(&mut coordination, &format!("{spec}/properties/roles/items"), "x-kubernetes-validations", one_source);
+    vec![coordination, topology(CLUSTER_TOPOLOGY)]
+}
+
+fn topology(kind: ObjectKind) -> Value {
+    let mut topology =
+        crd::<ClusterTopologySpec, ClusterTopologyStatus>(kind, "clustertopology", &[], TOPOLOGY_COLUMNS);
+    let immutable = json!([{ "rule": "self == oldSelf", "message": "the spec may not change" }]);
+    set(
+        &mut topology,
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
+        "x-kubernetes-validations",
+        immutable,
+    );
+    topology
+}
+
+/// Sets a field of the object at a path.
+fn set(definition: &mut Value, path: &str, field: &str, value: Value) {
+    if let Some(Value::Object(object)) = definition.pointer_mut(path) {
+        object.insert(field.to_owned(), value);
+    }
+}
+
+/// Removes a field of the object at a path.
+fn remove(definition: &mut Value, path: &str, field: &str) {
+    if let Some(Value::Object(object)) = definition.pointer_mut(path) {
+        object.remove(field);
+    }
 }
 
 fn crd<Spec: JsonSchema, Status: JsonSchema>(
@@ -114,11 +174,11 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Definitions with the names of their files.
-pub fn optional() -> Vec<(String, String)> {
+/// Our own definitions, or those of others, with the names of their files.
+pub fn files(optional: bool) -> Vec<(String, String)> {
     let named = |crd: Value| {
         let name = crd.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
         (format!("{name}.yaml"), serde_saphyr::to_string(&crd).unwrap_or_default())
     };
-    role_based_groups().into_iter().map(named).collect()
+    if optional { of_others() } else { own() }.into_iter().map(named).collect()
 }

@@ -3,6 +3,7 @@
 //! kube-core's own type writes a patch as a list of numbers and loses the uid of a refused request, hence these.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -47,9 +48,9 @@ pub struct Request<'a> {
     /// CREATE, UPDATE, DELETE, CONNECT.
     #[serde(borrow)]
     pub operation: Cow<'a, str>,
-    /// Who asks.
+    /// Who asks; read only by the few rules that look at it.
     #[serde(borrow, default)]
-    pub user_info: UserInfo<'a>,
+    pub user_info: Option<&'a RawValue>,
     /// The object; absent or `null` on DELETE.
     #[serde(borrow, default)]
     pub object: Option<&'a RawValue>,
@@ -91,6 +92,13 @@ pub struct Resource<'a> {
     pub resource: Cow<'a, str>,
 }
 
+impl Request<'_> {
+    /// Who asks; nobody when that cannot be read.
+    pub fn author(&self) -> UserInfo<'_> {
+        self.user_info.and_then(|user| serde_json::from_str(user.get()).ok()).unwrap_or_default()
+    }
+}
+
 /// Who asks.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -98,6 +106,15 @@ pub struct UserInfo<'a> {
     /// User name, `system:serviceaccount:<namespace>:<name>` for service accounts.
     #[serde(borrow)]
     pub username: Cow<'a, str>,
+    /// Unique id of the user.
+    #[serde(borrow)]
+    pub uid: Cow<'a, str>,
+    /// Groups of the user.
+    #[serde(borrow)]
+    pub groups: Vec<Cow<'a, str>>,
+    /// What an authenticator adds.
+    #[serde(borrow)]
+    pub extra: BTreeMap<Cow<'a, str>, Vec<Cow<'a, str>>>,
 }
 
 /// The answer.

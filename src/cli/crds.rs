@@ -20,7 +20,7 @@ pub struct CrdsArgs {
 
 /// Prints or writes them.
 pub fn run(args: &CrdsArgs) -> ExitCode {
-    for (name, yaml) in if args.optional { crd::optional() } else { Vec::new() } {
+    for (name, yaml) in crd::files(args.optional) {
         let Some(folder) = &args.output else {
             print!("---\n{yaml}");
             continue;

@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub mod check;
 pub mod crds;
 mod documents;
 mod duration;
@@ -25,6 +26,8 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Show what objects in files would become, without a cluster.
     Mutate(mutate::MutateArgs),
+    /// Judge objects in files by the webhook's rules, without a cluster.
+    Check(check::CheckArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
     Crds(crds::CrdsArgs),
 }
@@ -34,6 +37,7 @@ pub fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(*args),
         Command::Mutate(args) => mutate::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Crds(args) => crds::run(&args),
     }
 }

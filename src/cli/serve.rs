@@ -21,11 +21,14 @@ use crate::cluster::certificates::{Certificates, Policy};
 use crate::cluster::events::Events;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::lease::{Election, LeaseOptions};
+use crate::cluster::live_world::LiveWorld;
 use crate::cluster::lookup::Lookup;
 use crate::cluster::metrics::LoopMetrics;
 use crate::cluster::run::{GateLoop, LoopOptions, MissingGroup};
 use crate::cluster::sources::Sources;
+use crate::cluster::topologies::TopologyKeeper;
 use crate::cluster::webhooks::{Keep, Webhooks};
+use crate::rules::{KaiDialect, Options};
 use crate::server::accept::{Drain, Listener};
 use crate::server::admin::{self, Readiness};
 use crate::server::admission::Admission;
@@ -92,6 +95,18 @@ pub struct ServeArgs {
     /// How long to go on serving after a signal, so that callers can go elsewhere.
     #[arg(long, default_value = "3s", value_parser = duration::parse)]
     drain_grace: Duration,
+    /// Which KAI release PodGroups are written for; by the installed definition when not given.
+    #[arg(long, value_enum, default_value = "auto")]
+    kai_dialect: KaiDialectArg,
+    /// Role names of a Grove set must be unique in the whole set.
+    #[arg(long)]
+    strict_roles: bool,
+    /// Environment variables by which pods of Grove sets find each other by role.
+    #[arg(long, value_enum, default_value = "on")]
+    discovery: Switch,
+    /// End of every DNS name in the cluster.
+    #[arg(long, default_value = "cluster.local")]
+    cluster_domain: String,
     /// Refuse objects that do not have the expected shape, instead of letting them pass.
     #[arg(long)]
     strict: bool,
@@ -110,6 +125,34 @@ enum WebhooksArg {
     /// Fill in their caBundle.
     CaBundle,
     /// Leave them alone: cert-manager or somebody else keeps them.
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum KaiDialectArg {
+    /// By the installed definition, else by the fields that are set.
+    Auto,
+    /// The design that the project started from.
+    Seed,
+    /// KAI v0.15 and later.
+    Upstream,
+}
+
+impl From<KaiDialectArg> for KaiDialect {
+    fn from(dialect: KaiDialectArg) -> Self {
+        match dialect {
+            KaiDialectArg::Auto => Self::Auto,
+            KaiDialectArg::Seed => Self::Seed,
+            KaiDialectArg::Upstream => Self::Upstream,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    /// On.
+    On,
+    /// Off.
     Off,
 }
 
@@ -194,7 +237,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let client = client(&args).await?;
     let (webhook, admin) = (bind(args.listen).await?, bind(args.admin_listen).await?);
     let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
-    let (mut registry, readiness, mut parts) = (Registry::default(), Readiness::default(), Parts::default());
+    let (mut registry, readiness, mut parts) =
+        (Registry::with_prefix("rolegate"), Readiness::default(), Parts::default());
     let server_metrics = metrics::register(&mut registry);
     let admission_metrics = AdmissionMetrics::register(&mut registry);
     let loop_metrics = LoopMetrics::register(&mut registry);
@@ -219,6 +263,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     });
 
     let lookup = Lookup::new(client.clone(), index);
+    let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
+    let live_world = LiveWorld::new(client.clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
     let events = Events::new(client.clone(), &identity);
     let lease = LeaseOptions {
@@ -229,6 +275,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     };
     let (election, leader) = Election::new(&client, lease);
     parts.add("election", election.run(draining.clone()));
+    let topologies = TopologyKeeper::new(client.clone(), live_world.clone(), leader.clone());
+    parts.add("topologies", topologies.run(draining.clone()));
     let options = LoopOptions {
         missing_group: args.missing_group,
         vanished_grace: args.vanished_grace,
@@ -238,7 +286,15 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     parts.add("loop", gates.run(draining.clone()));
 
     let limits = Limits::default();
-    let admission = Admission { lookup, strict: args.strict, limits, metrics: admission_metrics };
+    let admission = Admission {
+        lookup,
+        live_world,
+        strict: args.strict,
+        discovery: args.discovery == Switch::On,
+        cluster_domain: args.cluster_domain,
+        limits,
+        metrics: admission_metrics,
+    };
     let drain = Drain { grace: args.drain_grace, ..Drain::default() };
     let listener =
         |socket, tls, app, drain| Listener { socket, tls, app, limits, metrics: server_metrics.clone(), drain };

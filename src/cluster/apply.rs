@@ -5,11 +5,13 @@ use kube::{Api, Client};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::sources::read_rbg;
+use super::index::CarrierObject;
+use super::sources::{read_coordination, read_rbg};
 use super::watched::{Guarded, Watched, api};
 use crate::api::pod::POD;
+use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
-use crate::api::{Pod, RoleBasedGroup};
+use crate::api::{Pod, RoleBasedGroup, RoleCoordination};
 use crate::model::{Group, names};
 use crate::mutate::Entry;
 use crate::plan::PodRef;
@@ -65,15 +67,26 @@ impl Writer {
     /// # Errors
     ///
     /// When the API server refuses or fails.
-    pub async fn write_status(&self, group: &Group, status: &GroupStatus) -> Result<Option<Group>, kube::Error> {
+    pub async fn write_status(
+        &self,
+        group: &Group,
+        status: &GroupStatus,
+    ) -> Result<Option<CarrierObject>, kube::Error> {
         let carrier = &group.carrier;
-        let patch = json!({
+        let patch = Patch::Merge(json!({
             "metadata": { "resourceVersion": carrier.resource_version, "uid": carrier.uid },
             "status": merge_patch(&to_value(&group.status), &to_value(status)),
-        });
-        let groups: Api<Watched<Guarded<RoleBasedGroup>>> = api(&self.client, carrier.kind, Some(&group.key.namespace));
-        match groups.patch_status(&group.key.name, &params(), &Patch::Merge(patch)).await {
-            Ok(written) => Ok(read_rbg(carrier.kind, &written.object)),
+        }));
+        let (kind, namespace, name) = (carrier.kind, Some(&*group.key.namespace), &carrier.name);
+        let written = if kind == ROLE_COORDINATION {
+            let objects: Api<Watched<Guarded<RoleCoordination>>> = api(&self.client, kind, namespace);
+            objects.patch_status(name, &params(), &patch).await.map(|written| read_coordination(&written.object))
+        } else {
+            let objects: Api<Watched<Guarded<RoleBasedGroup>>> = api(&self.client, kind, namespace);
+            objects.patch_status(name, &params(), &patch).await.map(|written| read_rbg(kind, &written.object))
+        };
+        match written {
+            Ok(written) => Ok(written),
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(None),
             Err(error) => Err(error),
         }

@@ -5,14 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::index::SharedIndex;
-use super::sources::{CARRIERS, read_rbg};
+use super::index::{CarrierObject, Index, LookedUp, SharedIndex};
+use super::sources::{
+    CARRIERS, CLIQUE_SETS, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group, read_rbg,
+    read_topology, seen_stateful_set,
+};
 use super::watched::{Guarded, api};
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
+use crate::api::pod_group::POD_GROUP;
+use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
-use crate::api::{ObjectKind, RoleBasedGroup};
-use crate::model::{Group, GroupKey};
+use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
+use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind};
 
 /// Longest time for live reads of one request: well below the webhook's timeout of 3 s.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -85,18 +92,12 @@ impl Lookup {
             if absent_since.is_some_and(|since| since.elapsed() < ABSENT_FOR) {
                 return Ok(None);
             }
-            let group = self.read_live(key).await?;
-            match group {
-                Some(group) => {
-                    self.index.write(|index| index.apply_group(None, group.clone()));
-                    // The index may know a newer one by now.
-                    Ok(Some(self.index.read().group(key).unwrap_or_else(|| Arc::new(group))))
-                }
-                None => {
-                    *absent_since = Some(Instant::now());
-                    Ok(None)
-                }
+            self.read_live(key).await?;
+            let group = self.index.read().group(key);
+            if group.is_none() {
+                *absent_since = Some(Instant::now());
             }
+            Ok(group)
         };
         tokio::time::timeout(DEADLINE, read).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
     }
@@ -112,42 +113,122 @@ impl Lookup {
         absent.entry(key.clone()).or_default().clone()
     }
 
-    /// Reads the group from each kind that may carry it.
+    /// A ClusterTopology, or `None` when a live read says that there is none.
     ///
     /// # Errors
     ///
-    /// When the API server fails, or the object does not have the expected shape.
-    pub async fn read_live(&self, key: &GroupKey) -> Result<Option<Group>, LookupError> {
-        for kind in CARRIERS.iter().copied() {
-            if self.index.read().is_served(kind) == Some(false) {
-                continue;
+    /// When it cannot be read.
+    pub async fn topology(&self, name: &str) -> Result<Option<Arc<Layers>>, LookupError> {
+        let key = GroupKey::new("", name);
+        let kinds = [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
+        self.named(&key, &kinds, |index| index.topology(name), read_topology).await
+    }
+
+    /// A Grove set, or `None` when a live read says that there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub async fn clique_set(&self, key: &GroupKey) -> Result<Option<Arc<CliqueSet>>, LookupError> {
+        self.named(key, CLIQUE_SETS, |index| index.clique_set(key), read_clique_set).await
+    }
+
+    /// A KAI PodGroup, or `None` when a live read says that there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub async fn pod_group(&self, key: &GroupKey) -> Result<Option<Arc<GangTree>>, LookupError> {
+        self.named(key, &[POD_GROUP], |index| index.pod_group(key), |_, object| read_pod_group(object)).await
+    }
+
+    /// An object of the first of these kinds that has it: from the index, else by one live read.
+    async fn named<T, A>(
+        &self,
+        key: &GroupKey,
+        kinds: &[ObjectKind],
+        known: impl Fn(&Index) -> Option<Arc<T>>,
+        read: impl Fn(ObjectKind, &Guarded<A>) -> Option<LookedUp>,
+    ) -> Result<Option<Arc<T>>, LookupError>
+    where
+        A: Object + Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        if let Some(found) = known(&self.index.read()) {
+            return Ok(Some(found));
+        }
+        let live = async {
+            for kind in kinds.iter().copied() {
+                let Some(found) = self.get::<Guarded<A>>(kind, key, &key.name).await? else { continue };
+                let object = read(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
+                self.index.write_quietly(|index| index.read_outside((&key.namespace, &key.name), object));
+                break;
             }
-            let api = api::<Guarded<RoleBasedGroup>>(&self.client, kind, Some(&key.namespace));
-            let read = api.get_opt(&key.name).await.map_err(|source| LookupError::Read {
-                kind: kind.kind,
-                key: key.clone(),
-                source: Box::new(source),
-            })?;
-            if let Some(found) = read {
-                let group = read_rbg(kind, &found.object);
-                return group.map(Some).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() });
+            Ok(known(&self.index.read()))
+        };
+        tokio::time::timeout(DEADLINE, live).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
+    }
+
+    /// Reads what may carry a group: RoleBasedGroups of its name, the RoleCoordination that one of them names, and the
+    /// RoleCoordination of its name. What is there goes into the index.
+    ///
+    /// # Errors
+    ///
+    /// When the API server fails, or an object does not have the expected shape.
+    pub async fn read_live(&self, key: &GroupKey) -> Result<(), LookupError> {
+        let index = self.index.clone();
+        self.read_carriers(key, |kind| index.read().is_served(kind) != Some(false)).await
+    }
+
+    /// Reads the kinds that are worth asking for: one that is not served has no objects.
+    async fn read_carriers(&self, key: &GroupKey, ask_for: impl Fn(ObjectKind) -> bool) -> Result<(), LookupError> {
+        let mut coordinations = vec![key.name.to_string()];
+        for kind in ROLE_BASED_GROUPS.iter().copied().filter(|kind| ask_for(*kind)) {
+            let Some(found) = self.get::<Guarded<RoleBasedGroup>>(kind, key, &key.name).await? else { continue };
+            let carrier = read_rbg(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
+            if let CarrierObject::Rbg(group) = &carrier {
+                coordinations.extend(group.coordinated_by.clone());
+            }
+            self.index.write(|index| index.apply_carrier(None, carrier));
+        }
+        for name in coordinations.into_iter().filter(|_| ask_for(ROLE_COORDINATION)) {
+            let found = self.get::<Guarded<RoleCoordination>>(ROLE_COORDINATION, key, &name).await?;
+            if let Some(found) = found {
+                let shape = || LookupError::Shape { kind: ROLE_COORDINATION.kind, key: key.clone() };
+                let carrier = read_coordination(&found).ok_or_else(shape)?;
+                self.index.write(|index| index.apply_carrier(None, carrier));
             }
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// One live read.
+    async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Result<Option<T>, LookupError>
+    where
+        T: Object + Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        let read = api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await;
+        match read {
+            Ok(found) => Ok(Some(found.object)),
+            // Also for a kind that is not served, where the answer is a text and no Status.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(source) => Err(LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) }),
+        }
     }
 
     /// Makes sure that a StatefulSet's `spec.ordinals.start` is known before its pods are numbered. A set that cannot be
     /// read numbers from 0: its pods are held all the same.
     pub async fn stateful_set(&self, namespace: &str, name: &str) {
-        if self.index.read().knows_stateful_set(namespace, name) {
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        let key = WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name };
+        if self.index.read().knows_workload(&key) {
             return;
         }
-        let api = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(namespace));
-        match tokio::time::timeout(DEADLINE, api.get_opt(name)).await {
-            Ok(Ok(Some(set))) => self.index.write(|index| index.stateful_set_read(&set.object)),
+        let api = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(&key.namespace));
+        match tokio::time::timeout(DEADLINE, api.get_opt(&key.name)).await {
+            Ok(Ok(Some(set))) => self.index.write(|index| index.apply_workload(None, seen_stateful_set(&set.object))),
             Ok(Ok(None)) => {}
-            Ok(Err(error)) => tracing::warn!(namespace, name, %error, "StatefulSet cannot be read"),
-            Err(_) => tracing::warn!(namespace, name, "StatefulSet cannot be read in time"),
+            Ok(Err(error)) => tracing::warn!(%key, %error, "StatefulSet cannot be read"),
+            Err(_) => tracing::warn!(%key, "StatefulSet cannot be read in time"),
         }
     }
 
@@ -169,13 +250,9 @@ impl Lookup {
         if !established {
             return Ok(false);
         }
-        match self.read_live(key).await? {
-            Some(group) => {
-                self.index.write(|index| index.apply_group(None, group));
-                Ok(false)
-            }
-            None => Ok(true),
-        }
+        // Not what the watches know: they notice only after a while that a kind is served again.
+        self.read_carriers(key, |_| true).await?;
+        Ok(self.index.read().group(key).is_none())
     }
 
     /// True when the API server defines the kind, and is not about to remove it.

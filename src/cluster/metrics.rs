@@ -46,11 +46,11 @@ impl LoopMetrics {
             plan_seconds: Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
             leader: Gauge::default(),
         };
-        registry.register("rolegate_releases", "Pods released, by outcome", metrics.releases.clone());
-        registry.register("rolegate_status_writes", "Status writes, by outcome", metrics.status_writes.clone());
-        registry.register("rolegate_held_pods", "Pods that are held now, by reason", metrics.held.clone());
-        registry.register("rolegate_plan_seconds", "Time of one decision for one group", metrics.plan_seconds.clone());
-        registry.register("rolegate_leader", "1 on the replica that releases", metrics.leader.clone());
+        registry.register("releases", "Pods released, by outcome", metrics.releases.clone());
+        registry.register("status_writes", "Status writes, by outcome", metrics.status_writes.clone());
+        registry.register("held_pods", "Pods that are held now, by reason", metrics.held.clone());
+        registry.register("plan_seconds", "Time of one decision for one group", metrics.plan_seconds.clone());
+        registry.register("leader", "1 on the replica that releases", metrics.leader.clone());
         metrics
     }
 }

@@ -3,13 +3,14 @@
 pub mod apply;
 pub mod certificates;
 pub mod events;
-mod group_run;
 pub mod index;
 pub mod lease;
+pub mod live_world;
 pub mod lookup;
 pub mod metrics;
 pub mod run;
 pub mod sources;
+pub mod topologies;
 pub mod watch;
 pub mod watched;
 pub mod webhooks;

@@ -9,17 +9,30 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::index::{Index, SharedIndex, SourceId};
+use super::index::{CarrierObject, Index, LookedUp, Name, SeenWorkload, SharedIndex, SourceId};
 use super::watch::{Change, watch};
 use super::watched::{Guarded, api};
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
+use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::pod::POD;
-use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI};
-use crate::api::workload::{STATEFUL_SET, StatefulSet};
-use crate::api::{Meta, Object, ObjectKind, Pod, RoleBasedGroup};
-use crate::model::{Group, names};
+use crate::api::pod_group::POD_GROUP;
+use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
+use crate::api::{
+    ClusterTopology, Meta, Object, ObjectKind, Pod, PodCliqueSet, PodGroup, RoleBasedGroup, RoleCoordination,
+};
+use crate::model::{CliqueSet, GangTree, Layers, Workload, WorkloadKind, names};
+
+/// Kinds of RoleBasedGroup: those that can carry coordinations, and the one that has only roles.
+pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
 
 /// Kinds that carry groups.
-pub const CARRIERS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI];
+pub const CARRIERS: &[ObjectKind] =
+    &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2, ROLE_COORDINATION];
+
+/// Kinds of Grove sets: the kind was renamed.
+pub const CLIQUE_SETS: &[ObjectKind] = &[POD_CLIQUE_SET, POD_GANG_SET];
 
 const NAMESPACE: ObjectKind =
     ObjectKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
@@ -71,13 +84,25 @@ impl Sources {
             for selector in pod_selectors() {
                 sources.add::<Pod>(POD, scope, Some(selector), Index::pod_change);
             }
-            sources.add::<StatefulSet>(STATEFUL_SET, scope, None, Index::stateful_set_change);
-            for kind in CARRIERS.iter().copied() {
+            sources.add_workloads::<StatefulSet>(scope, WorkloadKind::StatefulSet, seen_stateful_set);
+            sources.add_workloads::<LeaderWorkerSet>(scope, WorkloadKind::LeaderWorkerSet, |set| SeenWorkload {
+                workload: Workload::from_leader_worker_set(set),
+                start: 0,
+            });
+            sources.add_workloads::<Deployment>(scope, WorkloadKind::Deployment, |deployment| SeenWorkload {
+                workload: Workload::from_deployment(deployment),
+                start: 0,
+            });
+            for kind in ROLE_BASED_GROUPS.iter().copied() {
                 sources.add::<Guarded<RoleBasedGroup>>(kind, scope, None, move |index, source, change| {
-                    index.group_change(source, kind, change.map(|rbg| read_rbg(kind, &rbg)));
+                    index.carrier_change(source, kind, change.map(|rbg| read_rbg(kind, &rbg)));
                 });
             }
+            sources.add::<Guarded<RoleCoordination>>(ROLE_COORDINATION, scope, None, |index, source, change| {
+                index.carrier_change(source, ROLE_COORDINATION, change.map(|object| read_coordination(&object)));
+            });
         }
+        sources.add_looked_up();
         sources.add::<Named>(NAMESPACE, None, Some(names::IGNORE.to_owned()), Index::ignored_change);
         sources.add_crds();
         sources
@@ -101,15 +126,50 @@ impl Sources {
         });
     }
 
+    fn add_workloads<T>(&mut self, scope: Option<&str>, kind: WorkloadKind, read: fn(&T) -> SeenWorkload)
+    where
+        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    {
+        self.add::<T>(kind.object_kind(), scope, None, move |index, source, change| {
+            index.workload_change(source, kind, change.map(|workload| read(&workload)));
+        });
+    }
+
+    /// What the webhook looks up beside groups.
+    fn add_looked_up(&mut self) {
+        for kind in [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75] {
+            self.add::<Guarded<ClusterTopology>>(kind, None, None, move |index, source, change| {
+                index.looked_up_change(
+                    source,
+                    kind,
+                    change.map(|object| (name_of(&object), read_topology(kind, &object))),
+                );
+            });
+        }
+        for kind in CLIQUE_SETS.iter().copied() {
+            self.add::<Guarded<PodCliqueSet>>(kind, None, None, move |index, source, change| {
+                index.looked_up_change(
+                    source,
+                    kind,
+                    change.map(|object| (name_of(&object), read_clique_set(kind, &object))),
+                );
+            });
+        }
+        self.add::<Guarded<PodGroup>>(POD_GROUP, None, None, |index, source, change| {
+            index.looked_up_change(source, POD_GROUP, change.map(|object| (name_of(&object), read_pod_group(&object))));
+        });
+    }
+
     /// A new CustomResourceDefinition wakes the watches that wait for their kind.
     fn add_crds(&mut self) {
-        let carriers: HashSet<_> = CARRIERS.iter().map(ObjectKind::crd_name).collect();
+        let others = [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75, POD_CLIQUE_SET, POD_GANG_SET, POD_GROUP];
+        let awaited: HashSet<_> = CARRIERS.iter().chain(&others).map(ObjectKind::crd_name).collect();
         let (api, recheck) = (api::<Named>(&self.client, CRD, None), self.recheck.clone());
         self.tasks.spawn(async move {
             let never = Notify::new();
             let wake = |change| {
                 let Change::Applied(crd): Change<Named> = change else { return };
-                if carriers.contains(crd.metadata.display_name()) {
+                if awaited.contains(crd.metadata.display_name()) {
                     recheck.notify_waiters();
                 }
             };
@@ -126,16 +186,52 @@ fn pod_selectors() -> impl Iterator<Item = String> {
     })
 }
 
-/// A group as a watch reports it; one that cannot be read is left as it was known.
-pub fn read_rbg(kind: ObjectKind, rbg: &Guarded<RoleBasedGroup>) -> Option<Group> {
-    match &rbg.read {
-        Ok(rbg) => Some(Group::from_rbg(kind, rbg)),
-        Err(error) => {
-            let (namespace, name) = (rbg.meta().namespace(), rbg.meta().display_name());
+fn name_of<T>(object: &Guarded<T>) -> Name {
+    (object.meta().namespace().into(), object.meta().display_name().into())
+}
+
+/// A ClusterTopology as a watch reports it.
+pub fn read_topology(kind: ObjectKind, object: &Guarded<ClusterTopology>) -> Option<LookedUp> {
+    readable(kind, object).map(|topology| LookedUp::Topology(Layers::parse(kind, topology)))
+}
+
+/// A Grove set as a watch reports it.
+pub fn read_clique_set(kind: ObjectKind, object: &Guarded<PodCliqueSet>) -> Option<LookedUp> {
+    readable(kind, object).map(|set| LookedUp::CliqueSet(CliqueSet::from_set(kind, set)))
+}
+
+/// A KAI PodGroup as a watch reports it. Which leaf a pod belongs to does not depend on how its counts are meant.
+pub fn read_pod_group(object: &Guarded<PodGroup>) -> Option<LookedUp> {
+    let mut tree = GangTree::from_pod_group(readable(POD_GROUP, object)?, None);
+    // Nobody would lift the gate of a placed pod: the loop places batches of groups only.
+    tree.place = false;
+    Some(LookedUp::PodGroup(tree))
+}
+
+/// A StatefulSet as a watch reports it.
+pub fn seen_stateful_set(set: &StatefulSet) -> SeenWorkload {
+    SeenWorkload { workload: Workload::from_stateful_set(set), start: set.spec.ordinals.start }
+}
+
+/// A RoleBasedGroup as a watch reports it; one that cannot be read is left as it was known.
+pub fn read_rbg(kind: ObjectKind, rbg: &Guarded<RoleBasedGroup>) -> Option<CarrierObject> {
+    readable(kind, rbg).map(|rbg| CarrierObject::rbg(kind, rbg))
+}
+
+/// A RoleCoordination as a watch reports it; one that cannot be read is left as it was known.
+pub fn read_coordination(object: &Guarded<RoleCoordination>) -> Option<CarrierObject> {
+    readable(ROLE_COORDINATION, object).cloned().map(CarrierObject::coordination)
+}
+
+fn readable<T>(kind: ObjectKind, object: &Guarded<T>) -> Option<&T> {
+    object
+        .read
+        .as_ref()
+        .inspect_err(|error| {
+            let (namespace, name) = (object.meta().namespace(), object.meta().display_name());
             tracing::warn!(namespace, name, kind = kind.kind, %error, "object does not have the expected shape");
-            None
-        }
-    }
+        })
+        .ok()
 }
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ pub const DISCOVERY: &str = "rolegate.dev/discovery";
 /// Annotation on held pods, `<group>/<coordination>`: where to look for the reason.
 pub const HELD_BY: &str = "rolegate.dev/held-by";
 
+/// Finalizer of ClusterTopologies: they go when nothing refers to them any more.
+pub const TOPOLOGY_FINALIZER: &str = "rolegate.dev/topology-protection";
+
 /// RBG ≥ v0.7: group of a pod.
 pub const RBG_GROUP: &str = "rbg.workloads.x-k8s.io/group-name";
 /// RBG ≥ v0.7: role of a pod.

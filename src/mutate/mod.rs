@@ -12,6 +12,7 @@ pub mod pod;
 mod scene;
 mod selector;
 pub mod subgroup;
+pub mod topology;
 
 pub use additions::Entry;
 pub use discovery::{Discovery, discover};
@@ -21,3 +22,4 @@ pub use patch::Patch;
 pub use pod::{PodMutation, mutate_pod};
 pub use scene::{GroupLookup, Subject, Surroundings, TopologyLookup};
 pub use subgroup::fill_in_subgroup;
+pub use topology::protect_topology;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::segments::Segments;
 use super::view::RoleView;
 use crate::api::status::{Condition, GroupStatus};
+use crate::model::Group;
 
 /// `Ready`: every desired replica of every role is ready.
 pub const READY: &str = "Ready";
@@ -12,6 +13,22 @@ pub const READY: &str = "Ready";
 pub const MINIMUM: &str = "MinimumSegmentsAvailable";
 /// `Progressing`: the group moves, or has no need to.
 pub const PROGRESSING: &str = "Progressing";
+
+/// `Conflicted`: another object coordinates the same group, and was first.
+pub const CONFLICTED: &str = "Conflicted";
+/// Conditions that are ours to write, and to take away.
+pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, CONFLICTED];
+
+/// The status of an object that claims a group which another object controls.
+pub fn conflicted(group: &Group, controls: &Group) -> GroupStatus {
+    let carrier = &controls.carrier;
+    let message = format!("{} {:?} coordinates this group already", carrier.kind.kind, carrier.name);
+    GroupStatus {
+        observed_generation: group.carrier.generation,
+        conditions: vec![condition(CONFLICTED, true, "ClaimedByAnother", message)],
+        ..group.status.clone()
+    }
+}
 
 /// What became of the group's progress, for the `Progressing` condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +58,7 @@ pub fn conditions(
 
 /// True when every desired pod of every role is ready.
 pub fn is_ready(roles: &BTreeMap<String, RoleView>) -> bool {
-    roles.values().all(|view| view.all_in(0, view.desired, super::view::Replica::is_ready))
+    roles.values().all(|view| !view.unknown && view.all_in(0, view.desired, super::view::Replica::is_ready))
 }
 
 fn ready(status: &GroupStatus, roles: &BTreeMap<String, RoleView>, segments: Option<Segments>) -> Condition {

@@ -14,8 +14,10 @@ pub fn explain(
     held: &[HeldPod],
     faults: &[Violation],
 ) -> Vec<Held> {
-    let beyond = |pod: &&HeldPod| view.roles.get(&pod.role).is_none_or(|role| pod.ordinal >= role.desired);
-    let (surplus, waiting): (Vec<_>, Vec<_>) = held.iter().partition(beyond);
+    let role = |pod: &HeldPod| view.roles.get(&pod.role);
+    let (unknown, known): (Vec<_>, Vec<_>) = held.iter().partition(|pod| role(pod).is_none_or(|role| role.unknown));
+    let (surplus, waiting): (Vec<_>, Vec<_>) =
+        known.into_iter().partition(|pod| role(pod).is_none_or(|role| pod.ordinal >= role.desired));
     let mut all: Vec<_> = group
         .batched()
         .filter_map(|(coordination, batching)| {
@@ -29,6 +31,7 @@ pub fn explain(
         })
         .collect();
     all.extend(surplus_of(view, &surplus));
+    all.extend(unknown_of(group, &unknown));
     all
 }
 
@@ -94,6 +97,27 @@ fn counts(group: &Group, view: &GroupView, batching: &Batching, held_batch: u32)
         (to > from).then(|| format!("{passing}/{} {name}", to - from))
     });
     format!("{} {word}", roles.collect::<Vec<_>>().join(" and "))
+}
+
+/// Pods of roles whose desired replicas stand in an object that is not there.
+fn unknown_of(group: &Group, unknown: &[&HeldPod]) -> Option<Held> {
+    let first = unknown.first()?;
+    let missing = match (group.role(&first.role), &group.reference) {
+        (Some(role), _) => role.workload.key.as_ref().map(ToString::to_string),
+        (None, Some(reference)) if !reference.found => Some(format!("RoleBasedGroup {:?}", reference.name)),
+        (None, _) => None,
+    };
+    let message = match missing {
+        Some(missing) => format!("role {:?} is held: {missing} is not there", first.role),
+        None => format!("role {:?} is held: the group does not have it", first.role),
+    };
+    Some(Held {
+        coordination: None,
+        batch: None,
+        reason: HoldReason::GroupMissing,
+        message,
+        pods: u32::try_from(unknown.len()).unwrap_or(u32::MAX),
+    })
 }
 
 fn surplus_of(view: &GroupView, surplus: &[&HeldPod]) -> Option<Held> {

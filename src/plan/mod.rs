@@ -1,8 +1,12 @@
 //! From what is observed to what is decided. Pure: no client, no clock.
 
+pub mod agenda;
 pub mod conditions;
 pub mod decide;
 mod holds;
+mod memory;
+pub mod news;
+pub mod pass;
 pub mod progression;
 pub mod segments;
 pub mod stamp;
@@ -10,6 +14,8 @@ pub mod stamp;
 mod test_support;
 pub mod view;
 
+pub use agenda::{Agenda, Ended};
 pub use decide::{Circumstances, Decision, Held, Release, decide};
+pub use pass::{Action, Claims, LoopOptions, MissingGroup, Moment, Snapshot, Unlabelled};
 pub use progression::{CoordinationTarget, State, Targets, targets};
 pub use view::{GroupView, PodFacts, PodRef, RoleView};

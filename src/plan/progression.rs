@@ -106,6 +106,9 @@ fn target_of(
         blocked_by: None,
     };
     let desired = || sized.iter().map(|(name, view, _)| ((*name).to_owned(), view.desired)).collect();
+    if sized.iter().any(|(_, view, _)| view.unknown) {
+        return done(current, 0, State::Waiting);
+    }
     let Some(full) = unfinished().map(|(_, view, size)| view.current() / size).min() else {
         let full = sized.iter().map(|(_, view, size)| view.desired.div_ceil(*size)).max().unwrap_or(0);
         return done(desired(), full, State::Complete);

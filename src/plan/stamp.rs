@@ -1,5 +1,6 @@
 //! Times of a status: set where something changed, kept where nothing did.
 
+use super::conditions::OURS;
 use crate::api::status::{Condition, GroupStatus};
 
 /// Gives a decided status its times. Conditions of others are kept. `now` is RFC 3339.
@@ -12,8 +13,7 @@ pub fn stamp(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupS
         condition.last_transition_time = Some(since.unwrap_or_else(|| now.to_owned()));
         condition.observed_generation = generation;
     }
-    let ours: Vec<_> = status.conditions.iter().map(|condition| condition.r#type.clone()).collect();
-    let foreign = before.conditions.iter().filter(|condition| !ours.contains(&condition.r#type)).cloned();
+    let foreign = before.conditions.iter().filter(|condition| !OURS.contains(&condition.r#type.as_str())).cloned();
     status.conditions.extend(foreign.collect::<Vec<_>>());
     for state in &mut status.coordination_state {
         let old = before.coordination_state.iter().find(|old| old.name == state.name);

@@ -33,6 +33,7 @@ pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
     };
     RoleView {
         desired,
+        unknown: false,
         committed: Some(released),
         replicas: (0..desired).map(|ordinal| (ordinal, replica(ordinal))).collect(),
     }

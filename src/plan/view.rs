@@ -88,8 +88,10 @@ impl Replica {
 /// What is observed of one role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleView {
-    /// Desired replicas.
+    /// Desired replicas; of an unknown role, what is released: it stays.
     pub desired: u32,
+    /// True while the workload or group that says how many are desired is not there.
+    pub unknown: bool,
     /// Committed released count, as the status keeps it; `None` when it says nothing.
     pub committed: Option<u32>,
     /// Replicas by ordinal.
@@ -165,17 +167,16 @@ pub struct HeldPod {
 impl GroupView {
     /// Counts the pods of a group.
     pub fn build<'a>(group: &Group, pods: impl IntoIterator<Item = &'a PodFacts>) -> Self {
-        let roles = group.roles.iter().map(|role| {
-            let view =
-                RoleView { desired: role.desired, committed: committed(group, &role.name), ..RoleView::default() };
-            (role.name.clone(), view)
-        });
-        let mut view = Self { roles: roles.collect(), held: Vec::new() };
+        let mut view = Self { roles: named_roles(group), held: Vec::new() };
         let (numbered, unnumbered): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod.identity.ordinal.is_some());
         for pod in numbered {
             view.count(pod, pod.identity.ordinal.unwrap_or_default());
         }
         view.assign(unnumbered);
+        for role in view.roles.values_mut().filter(|role| role.unknown) {
+            let released = role.replicas.values().filter(|replica| replica.is_released()).count();
+            role.desired = role.committed.unwrap_or(0).max(count(released));
+        }
         view.held.sort_by(|a, b| (a.ordinal, &a.role, &a.pod).cmp(&(b.ordinal, &b.role, &b.pod)));
         view
     }
@@ -205,6 +206,22 @@ impl GroupView {
             self.count(pod, free);
         }
     }
+}
+
+/// The roles of a group, and those that a coordination names although nobody knows them (yet): their pods are held.
+fn named_roles(group: &Group) -> BTreeMap<String, RoleView> {
+    let view = |name: &str, desired, unknown| RoleView {
+        desired,
+        unknown,
+        committed: committed(group, name),
+        ..RoleView::default()
+    };
+    let batched = group.batched().flat_map(|(_, batching)| batching.sizes.keys());
+    let mut roles: BTreeMap<_, _> = batched.map(|name| (name.clone(), view(name, 0, true))).collect();
+    for role in &group.roles {
+        roles.insert(role.name.clone(), view(&role.name, role.desired, role.workload.desired_is_unknown));
+    }
+    roles
 }
 
 /// The committed released count of a role: the highest that any coordination keeps.

@@ -2,6 +2,7 @@
 //! offline commands run the same tables.
 
 pub mod catalogue;
+mod claim;
 pub mod decode;
 pub mod facts;
 mod group;
@@ -26,5 +27,6 @@ pub use lookup::needs;
 pub use need::{Known, Need};
 pub use options::{KaiDialect, Options};
 pub use rule::{Change, ChangeRule, Level, Rule};
+pub use topology::is_valid as topology_is_valid;
 pub use violation::{Cause, Report, Severity, Violation};
 pub use world::World;

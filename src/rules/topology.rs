@@ -24,7 +24,7 @@ pub(super) const DELETE_RULES: &[Rule<Layers>] =
     &[Rule::error("topology-in-use", "a topology that is referred to is not deleted", not_in_use)];
 
 /// True when no rule is broken: only such a topology may be referred to.
-pub(super) fn is_valid(layers: &Layers) -> bool {
+pub fn is_valid(layers: &Layers) -> bool {
     super::rule::run(RULES, layers, &World::default()).is_empty()
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Options;
+use super::claim::{Claim, claims};
 use super::need::{Known, Need};
 use crate::api::CoordinatedPolicy;
 use crate::api::disruption_budget::PodDisruptionBudget;
@@ -23,7 +24,8 @@ pub struct World {
     pub manifests: bool,
     /// Dialect of the installed PodGroup CRD.
     pub kai_crd: Option<Dialect>,
-    pub(super) groups: BTreeMap<GroupKey, Vec<Arc<Group>>>,
+    groups: BTreeMap<GroupKey, Vec<Arc<Group>>>,
+    claims: BTreeMap<Claim, Vec<Arc<Group>>>,
     workloads: BTreeMap<WorkloadKey, Arc<Workload>>,
     topologies: BTreeMap<String, Arc<Layers>>,
     budgets: BTreeMap<String, Vec<Arc<PodDisruptionBudget>>>,
@@ -53,6 +55,9 @@ impl World {
     /// Takes in a group, whichever object carries it. Several may claim the same key.
     pub fn add_group(&mut self, group: impl Into<Arc<Group>>) {
         let group = group.into();
+        for claim in claims(&group).into_keys() {
+            self.claims.entry(claim).or_default().push(Arc::clone(&group));
+        }
         self.groups.entry(group.key.clone()).or_default().push(group);
     }
 
@@ -108,11 +113,9 @@ impl World {
         self.groups.values().flatten().map(Arc::as_ref)
     }
 
-    /// All groups of a namespace that are known.
-    pub fn groups_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Group> {
-        let from = GroupKey::new(namespace, "");
-        let groups = self.groups.range(from..).take_while(move |(key, _)| &*key.namespace == namespace);
-        groups.flat_map(|(_, groups)| groups).map(Arc::as_ref)
+    /// The groups that claim the same role or workload.
+    pub(super) fn claimants(&self, claim: &Claim) -> impl Iterator<Item = &Group> {
+        self.claims.get(claim).into_iter().flatten().map(Arc::as_ref)
     }
 
     /// A workload.

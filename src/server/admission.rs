@@ -17,21 +17,28 @@ use super::admission_metrics::AdmissionMetrics;
 use super::answer::Verdict;
 use super::decode::decode;
 use super::limits::{Limits, read_body};
-use super::table::{self, Action, Endpoint, Row};
-use crate::api::Pod;
+use super::table::{self, Action, Endpoint};
 use crate::api::review::{Request, ReviewAnswer};
+use crate::api::{ClusterTopology, ObjectKind, Pod};
+use crate::cluster::live_world::{Judging, LiveWorld, LiveWorldError};
 use crate::cluster::lookup::{Lookup, LookupError};
-use crate::mutate::{GroupLookup, Subject, Surroundings, mutate_pod};
+use crate::mutate::{GroupLookup, Subject, Surroundings, TopologyLookup, mutate_pod, protect_topology};
 use crate::rules::judge::{DecodeError, Operation, decode as decode_object};
-use crate::rules::{World, judge_json};
+use crate::rules::judge_json;
 
 /// What the request path needs.
 #[derive(Clone)]
 pub struct Admission {
     /// Finds groups.
     pub lookup: Lookup,
+    /// Reads what rules look up.
+    pub live_world: LiveWorld,
     /// Objects that do not have the expected shape are refused instead of passed.
     pub strict: bool,
+    /// False switches discovery off.
+    pub discovery: bool,
+    /// End of every DNS name in the cluster.
+    pub cluster_domain: String,
     /// Limits of bodies.
     pub limits: Limits,
     /// What is counted.
@@ -43,6 +50,8 @@ pub struct Admission {
 enum Fault {
     #[error(transparent)]
     Lookup(#[from] LookupError),
+    #[error(transparent)]
+    LiveWorld(#[from] LiveWorldError),
 }
 
 impl Admission {
@@ -106,13 +115,16 @@ impl Admission {
             self.metrics.unknown.inc();
             return Ok(Verdict::pass());
         };
-        let Some(object) = request.object else { return Ok(Verdict::pass()) };
+        // A DELETE carries only what the object was.
+        let Some(object) = request.object.or(request.old_object) else { return Ok(Verdict::pass()) };
         let judged = match row.action {
             Action::HoldPod => match decode_object::<Pod>(object.get()) {
                 Ok(pod) => Ok(self.hold_pod(&pod, request).await?),
                 Err(error) => Err(error),
             },
-            Action::Judge => judge_object(row, request, object),
+            Action::ProtectTopology => decode_object::<ClusterTopology>(object.get())
+                .map(|topology| Verdict::Allow { patch: protect_topology(&topology), warnings: Vec::new() }),
+            Action::Judge => self.judge_object(row.kind, request, object).await?,
         };
         Ok(judged.unwrap_or_else(|error| self.unexpected_shape(row.kind.kind, &error)))
     }
@@ -122,39 +134,70 @@ impl Admission {
         self.metrics.schema_skew.inc();
         tracing::warn!(kind, %error, "object does not have the expected shape");
         if self.strict {
-            return Verdict::Deny { violations: vec![error.violation()], warnings: Vec::new() };
+            return Verdict::Deny { violations: vec![error.violation()], warnings: Vec::new(), forbidden: false };
         }
         Verdict::warn(format!("rolegate cannot read this {kind} and lets it pass: {error}"))
     }
 
+    /// Judges an object by the rules of its kind, with what they look up read live.
+    async fn judge_object(
+        &self,
+        kind: ObjectKind,
+        request: &Request<'_>,
+        object: &RawValue,
+    ) -> Result<Result<Verdict, DecodeError>, Fault> {
+        let Some(operation) = Operation::parse(&request.operation) else { return Ok(Ok(Verdict::pass())) };
+        let old = request.old_object.map(RawValue::get).filter(|_| operation == Operation::Update);
+        let author = request.author();
+        let judging = Judging { kind, operation, object: object.get(), old, author: &author };
+        let world = match self.live_world.of(judging).await? {
+            Ok(world) => world,
+            Err(error) => return Ok(Err(error)),
+        };
+        let Some(judged) = judge_json(&kind.api_version(), kind.kind, operation, object.get(), old, &world) else {
+            return Ok(Ok(Verdict::pass()));
+        };
+        Ok(judged.map(Verdict::of))
+    }
+
+    /// Gives a pod what it must be born with. Everything it names is known from caches, or else read live once.
     async fn hold_pod(&self, pod: &Pod, request: &Request<'_>) -> Result<Verdict, Fault> {
         let namespace = request.namespace.as_deref().unwrap_or_else(|| pod.metadata.namespace());
-        let Some(key) = Subject::of(pod, namespace, &()).group().cloned() else { return Ok(Verdict::pass()) };
-        let group = self.lookup.group(&key).await?;
+        let first = Subject::of(pod, namespace, &());
+        if first.is_foreign() {
+            return Ok(Verdict::pass());
+        }
+        let group = match first.group() {
+            Some(key) => self.lookup.group(key).await?,
+            None => None,
+        };
         if let Some(owner) = pod.metadata.controller().filter(|owner| owner.kind == "StatefulSet") {
             self.lookup.stateful_set(namespace, &owner.name).await;
         }
         let subject = Subject::of(pod, namespace, &*self.lookup.index().read());
-        let lookup = group.as_deref().map_or(GroupLookup::Absent, GroupLookup::Found);
-        let around = Surroundings { group: lookup, discovery: false, ..Surroundings::default() };
+        let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
+            Some((topology, layer)) => self.lookup.topology(topology).await?.and_then(|layers| layers.layer(layer)),
+            None => None,
+        };
+        let clique_set = match subject.clique_set() {
+            Some(key) => self.lookup.clique_set(&key).await?,
+            None => None,
+        };
+        let pod_group = match &subject.pod_group {
+            Some(key) => self.lookup.pod_group(key).await?,
+            None => None,
+        };
+        let around = Surroundings {
+            group: group.as_deref().map_or(GroupLookup::Absent, GroupLookup::Found),
+            topology: layer.as_ref().map_or(TopologyLookup::Missing, |layer| TopologyLookup::Found(&layer.key)),
+            clique_set: clique_set.as_deref(),
+            pod_group: pod_group.as_deref(),
+            discovery: self.discovery,
+            cluster_domain: &self.cluster_domain,
+        };
         let mutation = mutate_pod(pod, &subject, &around);
         Ok(Verdict::Allow { patch: mutation.patch, warnings: mutation.warnings })
     }
-}
-
-fn judge_object(row: &Row, request: &Request<'_>, object: &RawValue) -> Result<Verdict, DecodeError> {
-    let Some(operation) = Operation::parse(&request.operation) else { return Ok(Verdict::pass()) };
-    let (api_version, old) = (row.kind.api_version(), request.old_object.map(RawValue::get));
-    let Some(judged) = judge_json(&api_version, row.kind.kind, operation, object.get(), old, &World::default()) else {
-        return Ok(Verdict::pass());
-    };
-    let judged = judged?;
-    let warnings = judged.warnings.iter().map(ToString::to_string).collect();
-    Ok(if judged.errors.is_empty() {
-        Verdict::Allow { patch: crate::mutate::Patch::default(), warnings }
-    } else {
-        Verdict::Deny { violations: judged.errors, warnings }
-    })
 }
 
 fn span_of(endpoint: Endpoint, request: &Request<'_>) -> Span {

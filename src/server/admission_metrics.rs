@@ -31,18 +31,14 @@ impl AdmissionMetrics {
     /// Registers them.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
-        registry.register("rolegate_reviews", "Reviews answered", metrics.answered.clone());
-        registry.register(
-            "rolegate_unreadable_bodies",
-            "Bodies that were no AdmissionReview",
-            metrics.unreadable.clone(),
-        );
+        registry.register("reviews", "Reviews answered", metrics.answered.clone());
+        registry.register("unreadable_bodies", "Bodies that were no AdmissionReview", metrics.unreadable.clone());
         registry.register(
             "rolegate_unknown_reviews",
             "Reviews of what no rule is for; they pass",
             metrics.unknown.clone(),
         );
-        registry.register("rolegate_schema_skew", "Objects without the expected shape", metrics.schema_skew.clone());
+        registry.register("schema_skew", "Objects without the expected shape", metrics.schema_skew.clone());
         metrics
     }
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::api::review::{Request, Response, Status, StatusCause, StatusDetails};
 use crate::mutate::Patch;
-use crate::rules::Violation;
+use crate::rules::{Judged, Violation};
 
 /// What is answered.
 #[derive(Debug)]
@@ -23,10 +23,21 @@ pub enum Verdict {
         violations: Vec<Violation>,
         /// Shown to the user.
         warnings: Vec<String>,
+        /// What refuses is the state of the cluster or the author's rights, not the object.
+        forbidden: bool,
     },
 }
 
 impl Verdict {
+    /// What was judged. Rules that could not judge are no news to the user.
+    pub fn of(judged: Judged) -> Self {
+        let warnings = judged.warnings.iter().map(ToString::to_string).collect();
+        if judged.is_allowed() {
+            return Self::Allow { patch: Patch::default(), warnings };
+        }
+        Self::Deny { forbidden: judged.is_forbidden(), violations: judged.errors, warnings }
+    }
+
     /// It passes as it is.
     pub fn pass() -> Self {
         Self::Allow { patch: Patch::default(), warnings: Vec::new() }
@@ -61,10 +72,10 @@ impl Verdict {
                     status: None,
                 }
             }
-            Self::Deny { violations, warnings } => Response {
+            Self::Deny { violations, warnings, forbidden } => Response {
                 uid,
                 allowed: false,
-                status: Some(refusal(request, &violations)),
+                status: Some(refusal(request, &violations, forbidden)),
                 warnings,
                 ..Response::default()
             },
@@ -75,7 +86,7 @@ impl Verdict {
 /// Violations in the message; all are in the causes.
 const IN_MESSAGE: usize = 10;
 
-fn refusal(request: &Request<'_>, violations: &[Violation]) -> Status {
+fn refusal(request: &Request<'_>, violations: &[Violation], forbidden: bool) -> Status {
     let mut shown: Vec<_> = violations.iter().take(IN_MESSAGE).map(ToString::to_string).collect();
     if let Some(more) = violations.len().checked_sub(IN_MESSAGE).filter(|more| *more > 0) {
         shown.push(format!("and {more} more"));
@@ -85,6 +96,7 @@ fn refusal(request: &Request<'_>, violations: &[Violation]) -> Status {
     let (kind, group) = (request.kind.kind.to_string(), request.kind.group.to_string());
     let name = request.name.as_deref().unwrap_or_default().to_owned();
     let qualified = if group.is_empty() { kind.clone() } else { format!("{kind}.{group}") };
+    let (word, reason, code) = if forbidden { ("forbidden", "Forbidden", 403) } else { ("invalid", "Invalid", 422) };
     let causes = violations.iter().map(|violation| StatusCause {
         reason: violation.cause.as_str(),
         message: violation.message(),
@@ -92,9 +104,9 @@ fn refusal(request: &Request<'_>, violations: &[Violation]) -> Status {
     });
     Status {
         status: "Failure",
-        message: format!("{qualified} {name:?} is invalid: {list}"),
-        reason: "Invalid",
-        code: 422,
+        message: format!("{qualified} {name:?} is {word}: {list}"),
+        reason,
+        code,
         details: Some(StatusDetails { name, group, kind, causes: causes.collect() }),
     }
 }

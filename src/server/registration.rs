@@ -10,6 +10,7 @@ use kube::api::ObjectMeta;
 
 use super::admission::TIMEOUT;
 use super::table::{Endpoint, Row, TABLE};
+use crate::api::pod::POD;
 use crate::model::names;
 
 /// How the API server reaches the webhook.
@@ -42,38 +43,41 @@ pub struct Registration {
 impl Registration {
     /// The configuration of the mutating webhook; without a bundle, somebody else fills it in.
     pub fn mutating(&self, ca_bundle: Option<&str>) -> MutatingWebhookConfiguration {
-        let webhook = MutatingWebhook {
-            name: "pods.rolegate.dev".to_owned(),
+        let webhook = |(name, conditions, rows): (&str, Vec<MatchCondition>, Vec<&Row>)| MutatingWebhook {
+            name: name.to_owned(),
             admission_review_versions: vec!["v1".to_owned()],
             client_config: self.client_config(Endpoint::Mutate, ca_bundle),
             failure_policy: Some("Fail".to_owned()),
-            match_conditions: Some(vec![names_a_group()]),
+            match_conditions: (!conditions.is_empty()).then_some(conditions),
             match_policy: Some("Equivalent".to_owned()),
             namespace_selector: Some(self.namespace_selector()),
             reinvocation_policy: Some("IfNeeded".to_owned()),
-            rules: Some(rules(Endpoint::Mutate)),
+            rules: Some(rows.into_iter().map(rule).collect()),
             side_effects: "None".to_owned(),
             timeout_seconds: Some(seconds()),
             ..MutatingWebhook::default()
         };
-        MutatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(vec![webhook]) }
+        let webhooks = parts(Endpoint::Mutate).into_iter().map(webhook);
+        MutatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
     }
 
     /// The configuration of the validating webhook; without a bundle, somebody else fills it in.
     pub fn validating(&self, ca_bundle: Option<&str>) -> ValidatingWebhookConfiguration {
-        let webhook = ValidatingWebhook {
-            name: "groups.rolegate.dev".to_owned(),
+        let webhook = |(name, conditions, rows): (&str, Vec<MatchCondition>, Vec<&Row>)| ValidatingWebhook {
+            name: name.to_owned(),
             admission_review_versions: vec!["v1".to_owned()],
             client_config: self.client_config(Endpoint::Validate, ca_bundle),
             failure_policy: Some("Fail".to_owned()),
+            match_conditions: (!conditions.is_empty()).then_some(conditions),
             match_policy: Some("Equivalent".to_owned()),
             namespace_selector: Some(self.namespace_selector()),
-            rules: Some(rules(Endpoint::Validate)),
+            rules: Some(rows.into_iter().map(rule).collect()),
             side_effects: "None".to_owned(),
             timeout_seconds: Some(seconds()),
             ..ValidatingWebhook::default()
         };
-        ValidatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(vec![webhook]) }
+        let webhooks = parts(Endpoint::Validate).into_iter().map(webhook);
+        ValidatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
     }
 
     fn metadata(&self) -> ObjectMeta {
@@ -109,15 +113,37 @@ fn require(key: &str, operator: &str, values: Vec<String>) -> LabelSelectorRequi
     LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values }
 }
 
-/// Pods that name a group under any label scheme. An objectSelector cannot say "or".
-fn names_a_group() -> MatchCondition {
-    let labels = names::LABEL_SCHEMES.iter().map(|(group, _)| format!("'{group}' in object.metadata.labels"));
-    let any = labels.collect::<Vec<_>>().join(" || ");
-    MatchCondition { name: "names-a-group".to_owned(), expression: format!("has(object.metadata.labels) && ({any})") }
+/// The webhooks of an endpoint: pods apart from the rest, since only they are picked by condition.
+fn parts(endpoint: Endpoint) -> Vec<(&'static str, Vec<MatchCondition>, Vec<&'static Row>)> {
+    let (pods, others): (Vec<_>, Vec<_>) =
+        TABLE.iter().filter(|row| row.endpoint == endpoint).partition(|row| row.kind == POD);
+    let condition = match endpoint {
+        Endpoint::Mutate => concerns_us(),
+        Endpoint::Validate => names_a_pod_group(),
+    };
+    vec![("pods.rolegate.dev", vec![condition], pods), ("objects.rolegate.dev", Vec::new(), others)]
 }
 
-fn rules(endpoint: Endpoint) -> Vec<RuleWithOperations> {
-    TABLE.iter().filter(|row| row.endpoint == endpoint).map(rule).collect()
+/// Pods that name a group under any label scheme, a KAI PodGroup or a Grove clique. An objectSelector cannot say "or".
+fn concerns_us() -> MatchCondition {
+    let labels = names::LABEL_SCHEMES.iter().map(|(group, _)| *group).chain([names::GROVE_CLIQUE]);
+    let any = labels.map(|label| format!("'{label}' in object.metadata.labels")).collect::<Vec<_>>().join(" || ");
+    let annotated = names_a_pod_group().expression;
+    MatchCondition {
+        name: "concerns-us".to_owned(),
+        expression: format!("(has(object.metadata.labels) && ({any})) || ({annotated})"),
+    }
+}
+
+/// Pods that name a KAI PodGroup.
+fn names_a_pod_group() -> MatchCondition {
+    MatchCondition {
+        name: "names-a-pod-group".to_owned(),
+        expression: format!(
+            "has(object.metadata.annotations) && '{}' in object.metadata.annotations",
+            names::KAI_POD_GROUP
+        ),
+    }
 }
 
 fn rule(row: &Row) -> RuleWithOperations {

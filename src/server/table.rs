@@ -2,9 +2,14 @@
 //! configurations are generated from it.
 
 use crate::api::ObjectKind;
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
+use crate::api::coordinated_policy::COORDINATED_POLICY;
+use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::pod::POD;
+use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI};
 use crate::api::review::Request;
+use crate::api::role_coordination::ROLE_COORDINATION;
 
 /// Which webhook a request came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +35,8 @@ impl Endpoint {
 pub enum Action {
     /// Pods of groups get their gate and labels.
     HoldPod,
+    /// ClusterTopologies get their finalizer.
+    ProtectTopology,
     /// The object is judged by the rules of its kind.
     Judge,
 }
@@ -49,13 +56,31 @@ pub struct Row {
 
 /// The rows.
 pub const TABLE: &[Row] = &[
-    Row { endpoint: Endpoint::Mutate, kind: POD, operations: &["CREATE"], action: Action::HoldPod },
-    judged(ROLE_BASED_GROUP),
-    judged(ROLE_BASED_GROUP_INSTAI),
+    Row { endpoint: Endpoint::Mutate, kind: POD, operations: CREATE, action: Action::HoldPod },
+    Row { endpoint: Endpoint::Mutate, kind: CLUSTER_TOPOLOGY, operations: CREATE, action: Action::ProtectTopology },
+    Row {
+        endpoint: Endpoint::Mutate,
+        kind: CLUSTER_TOPOLOGY_KEP75,
+        operations: CREATE,
+        action: Action::ProtectTopology,
+    },
+    judged(POD, CREATE),
+    judged(ROLE_BASED_GROUP, WRITE),
+    judged(ROLE_BASED_GROUP_INSTAI, WRITE),
+    judged(ROLE_COORDINATION, WRITE),
+    judged(CLUSTER_TOPOLOGY, &["CREATE", "UPDATE", "DELETE"]),
+    judged(CLUSTER_TOPOLOGY_KEP75, &["CREATE", "UPDATE", "DELETE"]),
+    judged(COORDINATED_POLICY, WRITE),
+    judged(POD_GROUP, WRITE),
+    judged(POD_CLIQUE_SET, WRITE),
+    judged(POD_GANG_SET, WRITE),
 ];
 
-const fn judged(kind: ObjectKind) -> Row {
-    Row { endpoint: Endpoint::Validate, kind, operations: &["CREATE", "UPDATE"], action: Action::Judge }
+const CREATE: &[&str] = &["CREATE"];
+const WRITE: &[&str] = &["CREATE", "UPDATE"];
+
+const fn judged(kind: ObjectKind, operations: &'static [&'static str]) -> Row {
+    Row { endpoint: Endpoint::Validate, kind, operations, action: Action::Judge }
 }
 
 /// The row for a request; `None` for what is none of our business and passes.

@@ -1,18 +1,10 @@
 //! A role's pods belong to one coordinating object: the oldest controls, and the others are refused as best effort.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use crate::model::{FieldPath, Group, GroupKey};
+use crate::model::{FieldPath, Group};
+use crate::rules::claim::claims;
 use crate::rules::{Cause, Need, Report, World};
-
-/// Something that only one object may coordinate.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Claim {
-    /// A role of a group.
-    Role(GroupKey, String),
-    /// A workload, by name: whatever its kind, its pods bear the name.
-    Workload(String, String),
-}
 
 /// No other object, unless it is younger, coordinates a role or workload of this one.
 pub(super) fn claimed_once(group: &Group, world: &World, report: &mut Report) {
@@ -25,10 +17,9 @@ pub(super) fn claimed_once(group: &Group, world: &World, report: &mut Report) {
     if !world.is_answered(&need) {
         report.not_judged("", FieldPath::new("spec"), &need);
     }
-    let mut reported = std::collections::BTreeSet::new();
-    for other in world.groups_in(namespace).filter(|other| !other.deleting && controls(other, group)) {
-        for claim in self::claims(other).into_keys() {
-            let Some((role, path)) = claims.get(&claim) else { continue };
+    let mut reported = BTreeSet::new();
+    for (claim, (role, path)) in &claims {
+        for other in world.claimants(claim).filter(|other| !other.deleting && controls(other, group)) {
             if reported.insert((*role, path.clone())) {
                 let carrier = &other.carrier;
                 let detail = format!(
@@ -50,22 +41,4 @@ fn controls(other: &Group, group: &Group) -> bool {
     }
     let identity = |group: &Group| (group.carrier.kind.group, group.carrier.kind.kind, group.carrier.name.clone());
     identity(other) != identity(group) && rank(other) <= rank(group)
-}
-
-/// What a group claims, with the role and the path for each.
-fn claims(group: &Group) -> BTreeMap<Claim, (&str, FieldPath)> {
-    let mut claims = BTreeMap::new();
-    for coordination in &group.coordinations {
-        for name in coordination.role_names() {
-            let path = match group.role(name) {
-                Some(role) => role.workload.reference.as_ref().map_or_else(|| role.at.clone(), |(_, at)| at.clone()),
-                None => super::role_path(coordination, name),
-            };
-            claims.entry(Claim::Role(group.key.clone(), name.to_owned())).or_insert((name, path.clone()));
-            if let Some(key) = group.role(name).and_then(|role| role.workload.key.as_ref()) {
-                claims.entry(Claim::Workload(key.namespace.clone(), key.name.clone())).or_insert((name, path));
-            }
-        }
-    }
-    claims
 }

@@ -12,8 +12,9 @@ mod rollout;
 mod shape;
 mod values;
 
+use super::claim::role_path;
 use super::rule::{ChangeRule, Rule};
-use crate::model::{Coordination, FieldPath, Group};
+use crate::model::Group;
 
 pub(super) use needs::needs;
 
@@ -66,14 +67,3 @@ pub(super) const CHANGE_RULES: &[ChangeRule<Group>] = &[ChangeRule {
     summary: "batches with topology do not change while they have pods",
     check: change::batches,
 }];
-
-/// Where a coordination names a role: in `roles`, else in its size map.
-fn role_path(coordination: &Coordination, role: &str) -> FieldPath {
-    let listed = coordination.roles.iter().flatten().position(|name| name == role);
-    let sized = coordination.batchings.iter().find(|batching| batching.sizes.contains_key(role));
-    match (listed, sized) {
-        (Some(index), _) => coordination.at.child("roles").index(index),
-        (None, Some(batching)) => batching.sizes_at.key(role),
-        (None, None) => coordination.at.clone(),
-    }
-}

@@ -1,0 +1,71 @@
+//! SARIF 2.1.0, for code scanning.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::{Report, Weight};
+use crate::cli::node::Position;
+use crate::rules::{Level, catalogue};
+
+/// Rules that no table has: what cannot be read, and what does not have the shape of its kind.
+const FRONT_END: &[(&str, &str)] =
+    &[("unreadable", "files are YAML or JSON"), ("schema", "fields have the type of their kind")];
+
+pub(super) fn print(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
+    let unreadable = report.unreadable.iter().map(|unreadable| {
+        result("unreadable", "error", &unreadable.message, &unreadable.file, unreadable.at.unwrap_or_default())
+    });
+    let found = report.objects.iter().flat_map(|checked| {
+        checked.findings().into_iter().map(|(weight, violation, at)| {
+            let level = match weight {
+                Weight::Error => "error",
+                Weight::Warning => "warning",
+                Weight::Note => "note",
+            };
+            result(violation.rule, level, &violation.to_string(), &checked.document.source.name, at)
+        })
+    });
+    let results: Vec<_> = unreadable.chain(found).collect();
+    let log = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {"name": "rolegate", "version": env!("CARGO_PKG_VERSION"), "rules": rules()}},
+            "results": results,
+        }],
+    });
+    serde_json::to_writer_pretty(&mut *out, &log)?;
+    writeln!(out)
+}
+
+fn rules() -> Vec<Value> {
+    let rule = |id: &str, summary: &str, level: &str| json!({"id": id, "shortDescription": {"text": summary}, "defaultConfiguration": {"level": level}});
+    let tables = catalogue();
+    let judged = tables.iter().map(|info| {
+        let level = if info.level == Level::Warning { "warning" } else { "error" };
+        rule(info.id, info.summary, level)
+    });
+    FRONT_END.iter().map(|(id, summary)| rule(id, summary, "error")).chain(judged).collect()
+}
+
+fn result(rule: &str, level: &str, message: &str, file: &str, at: Position) -> Value {
+    let mut place = json!({"artifactLocation": {"uri": uri(file)}});
+    if at.line > 0
+        && let Some(place) = place.as_object_mut()
+    {
+        place.insert("region".to_owned(), json!({"startLine": at.line, "startColumn": at.column.max(1)}));
+    }
+    json!({
+        "ruleId": rule,
+        "level": level,
+        "message": {"text": message},
+        "locations": [{"physicalLocation": place}],
+    })
+}
+
+/// A path as a relative reference (RFC 3986).
+fn uri(path: &str) -> String {
+    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    path.bytes().map(|byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}

@@ -1,0 +1,141 @@
+//! For people: each finding with the line that it speaks of, and a summary.
+
+use std::io::{self, Write};
+
+use super::{Checked, Name, Report, Weight};
+use crate::cli::node::Position;
+use crate::rules::Violation;
+
+/// Longest part of a source line that is shown, in characters.
+const WIDTH: usize = 160;
+
+/// Escape sequences, or nothing.
+struct Style {
+    error: &'static str,
+    warning: &'static str,
+    note: &'static str,
+    strong: &'static str,
+    faint: &'static str,
+    end: &'static str,
+}
+
+const PLAIN: Style = Style { error: "", warning: "", note: "", strong: "", faint: "", end: "" };
+const COLORED: Style = Style {
+    error: "\x1b[1;31m",
+    warning: "\x1b[1;33m",
+    note: "\x1b[1;36m",
+    strong: "\x1b[1m",
+    faint: "\x1b[2m",
+    end: "\x1b[0m",
+};
+
+impl Style {
+    const fn of(&self, weight: Weight) -> (&'static str, &'static str) {
+        match weight {
+            Weight::Error => (self.error, "error"),
+            Weight::Warning => (self.warning, "warning"),
+            Weight::Note => (self.note, "note"),
+        }
+    }
+}
+
+pub(super) fn print(out: &mut impl Write, report: &Report<'_>, color: bool) -> io::Result<()> {
+    let style = if color { &COLORED } else { &PLAIN };
+    for unreadable in report.unreadable {
+        write!(out, "{}", unreadable.file)?;
+        if let Some(at) = unreadable.at {
+            write!(out, ":{}:{}", at.line, at.column)?;
+        }
+        writeln!(out, ": {}unreadable{}: {}", style.error, style.end, shown(&unreadable.message))?;
+    }
+    let mut counts = Counts::default();
+    for checked in &report.objects {
+        counts.add(checked);
+        for (weight, violation, at) in checked.findings() {
+            finding(out, checked, weight, violation, at, style)?;
+        }
+    }
+    writeln!(out, "{}", counts.summary(report.unreadable.len()))
+}
+
+fn finding(
+    out: &mut impl Write,
+    checked: &Checked<'_>,
+    weight: Weight,
+    violation: &Violation,
+    at: Position,
+    style: &Style,
+) -> io::Result<()> {
+    let (paint, word) = style.of(weight);
+    let source = &checked.document.source;
+    let end = style.end;
+    writeln!(
+        out,
+        "{}:{}:{}: {paint}{word}{end}: {}{}{end} {}[{}] {}{end}",
+        source.name,
+        at.line,
+        at.column,
+        style.strong,
+        shown(&violation.to_string()),
+        style.faint,
+        violation.rule,
+        shown(&Name(checked.document).to_string()),
+    )?;
+    let Some(line) = source.line(at.line) else { return Ok(()) };
+    let before = usize::try_from(at.column).unwrap_or(usize::MAX).saturating_sub(1);
+    // A line too long to show begins where the finding is.
+    let skipped = if line.chars().count() > WIDTH { before } else { 0 };
+    let text: String = line.chars().skip(skipped).take(WIDTH).collect();
+    let indent: String =
+        line.chars().skip(skipped).take(before - skipped).map(|c| if c == '\t' { c } else { ' ' }).collect();
+    let marked =
+        line.chars().skip(before).take_while(|letter| letter.is_alphanumeric() || "-_./\"'".contains(*letter)).count();
+    let gutter = at.line.to_string();
+    writeln!(out, "  {}{gutter} |{end} {}", style.faint, shown(&text))?;
+    let caret = "^".repeat(marked.clamp(1, WIDTH));
+    writeln!(out, "  {}{} |{end} {indent}{paint}{caret}{end}", style.faint, " ".repeat(gutter.len()))
+}
+
+/// A text without control characters: a file must not drive the terminal that it is shown on.
+fn shown(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() && letter != '\t' { '\u{fffd}' } else { letter }).collect()
+}
+
+#[derive(Default)]
+struct Counts {
+    objects: usize,
+    refused: usize,
+    errors: usize,
+    warnings: usize,
+    notes: usize,
+}
+
+impl Counts {
+    fn add(&mut self, checked: &Checked<'_>) {
+        self.objects += 1;
+        self.refused += usize::from(!checked.judged.is_allowed());
+        self.errors += checked.judged.errors.len();
+        self.warnings += checked.judged.warnings.len();
+        self.notes += checked.judged.notes.len();
+    }
+
+    fn summary(&self, unreadable: usize) -> String {
+        let mut parts = vec![
+            counted(self.objects, "object"),
+            format!("{} refused", self.refused),
+            counted(self.errors, "error"),
+            counted(self.warnings, "warning"),
+        ];
+        if self.notes > 0 {
+            parts.push(format!("{} not judged", self.notes));
+        }
+        if unreadable > 0 {
+            parts.push(format!("{unreadable} unreadable"));
+        }
+        parts.join(", ")
+    }
+}
+
+fn counted(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}

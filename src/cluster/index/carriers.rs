@@ -1,0 +1,200 @@
+//! Objects that carry coordinations, and the groups that are read from them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::{SourceId, version};
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
+use crate::model::{Group, GroupKey, Sources, WorkloadKey};
+use crate::plan::Claims;
+
+/// An object that carries coordinations.
+#[derive(Clone, Debug)]
+pub enum CarrierObject {
+    /// A RoleBasedGroup of one of its kinds: with coordinations of its own, or only with the roles of a RoleCoordination.
+    Rbg(Arc<Group>),
+    /// A RoleCoordination, not yet joined with what it refers to.
+    Coordination(Arc<RoleCoordination>),
+}
+
+impl CarrierObject {
+    /// Reads a RoleBasedGroup.
+    pub fn rbg(kind: ObjectKind, rbg: &RoleBasedGroup) -> Self {
+        Self::Rbg(Arc::new(Group::from_rbg(kind, rbg)))
+    }
+
+    /// Takes a RoleCoordination.
+    pub fn coordination(coordination: RoleCoordination) -> Self {
+        Self::Coordination(Arc::new(coordination))
+    }
+
+    /// Kind, namespace and name.
+    fn id(&self) -> Id {
+        match self {
+            Self::Rbg(group) => (group.carrier.kind, group.key.namespace.clone(), group.carrier.name.as_str().into()),
+            Self::Coordination(coordination) => {
+                let meta = coordination.meta();
+                (ROLE_COORDINATION, meta.namespace().into(), meta.display_name().into())
+            }
+        }
+    }
+
+    /// The group that it speaks of.
+    fn key(&self) -> GroupKey {
+        match self {
+            Self::Rbg(group) => group.key.clone(),
+            Self::Coordination(coordination) => {
+                let own = coordination.meta().display_name();
+                let name = coordination.spec.group_ref.as_ref().map_or(own, |group| group.name.as_str());
+                GroupKey::new(coordination.meta().namespace(), name)
+            }
+        }
+    }
+
+    /// Unique id and resource version.
+    fn version(&self) -> (&str, Option<u64>) {
+        match self {
+            Self::Rbg(group) => (&group.carrier.uid, version(Some(&group.carrier.resource_version))),
+            Self::Coordination(coordination) => {
+                let meta = coordination.meta();
+                (meta.uid.as_deref().unwrap_or_default(), version(meta.resource_version.as_deref()))
+            }
+        }
+    }
+}
+
+type Id = (ObjectKind, Arc<str>, Arc<str>);
+
+/// Objects that carry coordinations.
+#[derive(Debug, Default)]
+pub(super) struct Carriers {
+    objects: HashMap<Id, (CarrierObject, SourceId)>,
+    /// Objects that speak of a group.
+    by_group: HashMap<GroupKey, HashSet<Id>>,
+    claims: HashMap<GroupKey, Claims>,
+    /// Groups whose desired replicas stand in a workload.
+    by_workload: HashMap<WorkloadKey, HashSet<GroupKey>>,
+}
+
+impl Carriers {
+    /// Who carries a group; `None` when nobody does, or when its RoleBasedGroup names a RoleCoordination that is not
+    /// there (yet).
+    pub(super) fn claims(&self, key: &GroupKey) -> Option<&Claims> {
+        self.claims.get(key)
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (&GroupKey, &Claims)> {
+        self.claims.iter()
+    }
+
+    /// The RoleBasedGroup of this name.
+    pub(super) fn role_based_group(&self, key: &GroupKey) -> Option<&Arc<Group>> {
+        let rbg = |id: &Id| match &self.objects.get(id)?.0 {
+            CarrierObject::Rbg(group) => Some(group),
+            CarrierObject::Coordination(_) => None,
+        };
+        // The same object in two versions: the one that can carry coordinations counts.
+        self.by_group.get(key)?.iter().filter_map(rbg).min_by_key(|group| group.carrier.kind)
+    }
+
+    /// Takes an object in; an older version than the known one is dropped. True when it was news.
+    pub(super) fn apply(&mut self, source: Option<SourceId>, object: CarrierObject) -> Option<GroupKey> {
+        let id = object.id();
+        let known = self.objects.get(&id);
+        if let Some((known, _)) = known {
+            let ((uid, version), (known_uid, known_version)) = (object.version(), known.version());
+            if uid == known_uid && version < known_version {
+                return None;
+            }
+        }
+        let source = source.or(known.map(|(_, source)| *source)).unwrap_or_default();
+        let old_key = known.map(|(object, _)| object.key());
+        let key = object.key();
+        if let Some(old) = old_key.filter(|old| *old != key) {
+            self.detach(&old, &id);
+        }
+        self.by_group.entry(key.clone()).or_default().insert(id.clone());
+        self.objects.insert(id, (object, source));
+        Some(key)
+    }
+
+    /// Forgets an object; returns the group that it spoke of.
+    pub(super) fn forget(&mut self, object: &CarrierObject) -> Option<GroupKey> {
+        self.forget_id(&object.id())
+    }
+
+    /// Forgets what a watch has not listed; returns the groups that these spoke of.
+    pub(super) fn keep_only(&mut self, source: SourceId, listed: &[CarrierObject]) -> Vec<GroupKey> {
+        let listed: HashSet<_> = listed.iter().map(CarrierObject::id).collect();
+        let gone = self.objects.iter().filter(|(id, (_, from))| *from == source && !listed.contains(*id));
+        let gone: Vec<_> = gone.map(|(id, _)| id.clone()).collect();
+        gone.iter().filter_map(|id| self.forget_id(id)).collect()
+    }
+
+    fn forget_id(&mut self, id: &Id) -> Option<GroupKey> {
+        let (object, _) = self.objects.remove(id)?;
+        let key = object.key();
+        self.detach(&key, id);
+        Some(key)
+    }
+
+    fn detach(&mut self, key: &GroupKey, id: &Id) {
+        if let Some(ids) = self.by_group.get_mut(key) {
+            ids.remove(id);
+            if ids.is_empty() {
+                self.by_group.remove(key);
+            }
+        }
+    }
+
+    /// Groups whose desired replicas stand in this workload.
+    pub(super) fn dependents(&self, workload: &WorkloadKey) -> Vec<GroupKey> {
+        self.by_workload.get(workload).into_iter().flatten().cloned().collect()
+    }
+
+    /// Reads a group anew from what is known.
+    pub(super) fn rebuild(&mut self, key: &GroupKey, sources: &impl Sources) {
+        if let Some(old) = self.claims.remove(key) {
+            for workload in workloads(&old.group) {
+                if let Some(groups) = self.by_workload.get_mut(&workload) {
+                    groups.remove(key);
+                }
+            }
+        }
+        if let Some(claims) = self.read(key, sources) {
+            for workload in workloads(&claims.group) {
+                self.by_workload.entry(workload).or_default().insert(key.clone());
+            }
+            self.claims.insert(key.clone(), claims);
+        }
+    }
+
+    /// The oldest claim controls, by creation and then by name; a RoleBasedGroup without coordinations claims nothing.
+    fn read(&self, key: &GroupKey, sources: &impl Sources) -> Option<Claims> {
+        let objects = self.by_group.get(key)?.iter().filter_map(|id| Some(&self.objects.get(id)?.0));
+        let mut claims = BTreeMap::new();
+        for object in objects {
+            let group = match object {
+                CarrierObject::Rbg(group) if group.coordinations.is_empty() => continue,
+                CarrierObject::Rbg(group) => group.clone(),
+                CarrierObject::Coordination(coordination) => {
+                    Arc::new(Group::from_role_coordination(ROLE_COORDINATION, coordination, sources))
+                }
+            };
+            let carrier = &group.carrier;
+            claims.insert((carrier.created.clone(), carrier.name.clone(), carrier.kind), group);
+        }
+        let mut claims = claims.into_values();
+        if let Some(group) = claims.next() {
+            return Some(Claims { group, others: claims.collect() });
+        }
+        let rbg = self.role_based_group(key)?;
+        // It says that a RoleCoordination coordinates it: until that one is seen, nobody knows what to hold.
+        rbg.coordinated_by.is_none().then(|| Claims { group: rbg.clone(), others: Vec::new() })
+    }
+}
+
+fn workloads(group: &Group) -> impl Iterator<Item = WorkloadKey> {
+    group.roles.iter().filter_map(|role| role.workload.key.clone())
+}

@@ -1,0 +1,328 @@
+//! The cluster as it was last seen: groups, their pods, and which of them changed. The webhook reads it, the loop plans
+//! from it; nothing here talks to anybody.
+
+mod carriers;
+mod named;
+mod pods;
+mod shared;
+mod workloads;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+pub use carriers::CarrierObject;
+pub use shared::SharedIndex;
+pub use workloads::SeenWorkload;
+
+use super::watch::Change;
+use crate::api::{Meta, Object, ObjectKind, Pod};
+use crate::model::{
+    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind,
+};
+use crate::plan::Snapshot;
+
+/// Names one watch: what one has listed, another must not remove.
+pub type SourceId = usize;
+
+/// Namespace and name.
+pub type Name = (Arc<str>, Arc<str>);
+
+/// The cluster as it was last seen.
+#[derive(Debug, Default)]
+pub struct Index {
+    carriers: carriers::Carriers,
+    pods: pods::Pods,
+    workloads: workloads::Workloads,
+    /// Objects that the webhook looks up beside groups.
+    topologies: named::Named<Layers>,
+    clique_sets: named::Named<CliqueSet>,
+    pod_groups: named::Named<GangTree>,
+    ignored: HashSet<Arc<str>>,
+    /// Kinds that the API server serves, or does not.
+    served: HashMap<ObjectKind, bool>,
+    awaited: HashSet<SourceId>,
+    dirty: HashSet<GroupKey>,
+}
+
+impl Index {
+    /// Registers a watch: the index is not synced before its first list.
+    pub fn expect(&mut self, source: SourceId) {
+        self.awaited.insert(source);
+    }
+
+    /// True when every watch has listed once, or found its kind not served.
+    pub fn is_synced(&self) -> bool {
+        self.awaited.is_empty()
+    }
+
+    /// The group of this key, as its controlling object carries it.
+    pub fn group(&self, key: &GroupKey) -> Option<Arc<Group>> {
+        self.carriers.claims(key).map(|claims| claims.group.clone())
+    }
+
+    /// All groups.
+    pub fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+        self.carriers.all().map(|(_, claims)| &claims.group)
+    }
+
+    /// The RoleBasedGroup of this name, whoever coordinates it.
+    pub fn rbg(&self, key: &GroupKey) -> Option<Arc<Group>> {
+        self.carriers.role_based_group(key).cloned()
+    }
+
+    /// True when a role of a group has pods.
+    pub fn has_pods(&self, key: &GroupKey, role: &str) -> bool {
+        self.pods.has_role(key, role)
+    }
+
+    /// Whether the API server serves a kind; `None` before that is known.
+    pub fn is_served(&self, kind: ObjectKind) -> Option<bool> {
+        self.served.get(&kind).copied()
+    }
+
+    /// True when the workload was seen.
+    pub fn knows_workload(&self, key: &WorkloadKey) -> bool {
+        self.workloads.get(key).is_some()
+    }
+
+    /// What planning needs of one group.
+    pub fn snapshot(&self, key: &GroupKey) -> Snapshot {
+        Snapshot {
+            claims: self.carriers.claims(key).cloned(),
+            pods: self.pods.of(key, &self.workloads),
+            ignored: self.ignored.contains(&key.namespace),
+        }
+    }
+
+    /// Groups that changed since the last call.
+    pub fn take_dirty(&mut self) -> HashSet<GroupKey> {
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// Every group that is known or named by a pod.
+    pub fn keys(&self) -> HashSet<GroupKey> {
+        self.carriers.all().map(|(key, _)| key).chain(self.pods.groups()).cloned().collect()
+    }
+
+    /// Takes in a carrier that was read or written outside a watch; an older version than the known one is dropped.
+    pub fn apply_carrier(&mut self, source: Option<SourceId>, object: CarrierObject) {
+        if let Some(key) = self.carriers.apply(source, object) {
+            self.rebuild([key]);
+        }
+    }
+
+    /// Reads groups anew; they are planned next.
+    fn rebuild(&mut self, keys: impl IntoIterator<Item = GroupKey>) {
+        for key in keys {
+            // The carriers are lent out while they are read, since a RoleCoordination is read with RoleBasedGroups.
+            let rbg = self.carriers.role_based_group(&key).cloned();
+            let sources = Joined { rbg, workloads: &self.workloads };
+            self.carriers.rebuild(&key, &sources);
+            self.dirty.insert(key);
+        }
+    }
+
+    /// Takes in what a watch of carriers reports; those that cannot be read stay as they were known.
+    pub fn carrier_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Option<CarrierObject>>) {
+        match change {
+            Change::Listed(objects) => {
+                self.served.insert(kind, true);
+                let objects: Vec<_> = objects.into_iter().flatten().collect();
+                let gone = self.carriers.keep_only(source, &objects);
+                self.rebuild(gone);
+                objects.into_iter().for_each(|object| self.apply_carrier(Some(source), object));
+                self.awaited.remove(&source);
+            }
+            Change::Applied(object) => object.into_iter().for_each(|object| self.apply_carrier(Some(source), object)),
+            Change::Deleted(object) => {
+                let gone = object.and_then(|object| self.carriers.forget(&object));
+                self.rebuild(gone);
+            }
+            Change::NotServed => {
+                self.served.insert(kind, false);
+                let gone = self.carriers.keep_only(source, &[]);
+                self.rebuild(gone);
+                self.awaited.remove(&source);
+            }
+        }
+    }
+
+    /// Takes in what a watch of pods reports.
+    pub fn pod_change(&mut self, source: SourceId, change: Change<Pod>) {
+        match change {
+            Change::Listed(pods) => {
+                self.dirty.extend(self.pods.keep_only(source, &pods));
+                pods.iter().for_each(|pod| self.dirty.extend(self.pods.apply(source, pod)));
+                self.awaited.remove(&source);
+            }
+            Change::Applied(pod) => self.dirty.extend(self.pods.apply(source, &pod)),
+            Change::Deleted(pod) => self.dirty.extend(self.pods.deleted(source, &pod)),
+            Change::NotServed => _ = self.awaited.remove(&source),
+        }
+    }
+
+    /// Takes in a pod as a write has left it, ahead of the watch.
+    pub fn pod_written(&mut self, pod: &Pod) {
+        self.dirty.extend(self.pods.written(pod));
+    }
+
+    /// Takes in what a watch of workloads of one kind reports.
+    pub fn workload_change(&mut self, source: SourceId, kind: WorkloadKind, change: Change<SeenWorkload>) {
+        match change {
+            Change::Listed(seen) => {
+                self.served.insert(kind.object_kind(), true);
+                let gone = self.workloads.keep_only(source, kind, &seen);
+                gone.iter().for_each(|key| self.rebuild(self.carriers.dependents(key)));
+                seen.into_iter().for_each(|seen| self.apply_workload(Some(source), seen));
+                self.awaited.remove(&source);
+            }
+            Change::Applied(seen) => self.apply_workload(Some(source), seen),
+            Change::Deleted(seen) => {
+                self.workloads.forget(&seen.workload.key);
+                self.rebuild(self.carriers.dependents(&seen.workload.key));
+            }
+            Change::NotServed => {
+                self.served.insert(kind.object_kind(), false);
+                self.awaited.remove(&source);
+            }
+        }
+    }
+
+    /// Takes in a workload; without a source it was read outside a watch.
+    pub fn apply_workload(&mut self, source: Option<SourceId>, seen: SeenWorkload) {
+        let key = seen.workload.key.clone();
+        let changed = self.workloads.apply(source, seen);
+        if changed.start {
+            self.dirty.extend(self.pods.numbered_by(&(key.namespace.as_str().into(), key.name.as_str().into())));
+        }
+        if changed.desired {
+            self.rebuild(self.carriers.dependents(&key));
+        }
+    }
+
+    /// A ClusterTopology of either API group.
+    pub fn topology(&self, name: &str) -> Option<Arc<Layers>> {
+        self.topologies.get("", name)
+    }
+
+    /// A Grove set.
+    pub fn clique_set(&self, key: &GroupKey) -> Option<Arc<CliqueSet>> {
+        self.clique_sets.get(&key.namespace, &key.name)
+    }
+
+    /// A KAI PodGroup.
+    pub fn pod_group(&self, key: &GroupKey) -> Option<Arc<GangTree>> {
+        self.pod_groups.get(&key.namespace, &key.name)
+    }
+
+    /// Takes in an object that was read outside a watch.
+    pub fn read_outside(&mut self, name: (&str, &str), object: LookedUp) {
+        let name = (name.0.into(), name.1.into());
+        match object {
+            LookedUp::Topology(topology) => self.topologies.read(name, topology),
+            LookedUp::CliqueSet(set) => self.clique_sets.read(name, set),
+            LookedUp::PodGroup(tree) => self.pod_groups.read(name, tree),
+        }
+    }
+
+    /// Takes in what a watch of such objects reports, each with its namespace and name.
+    pub fn looked_up_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<(Name, Option<LookedUp>)>) {
+        if matches!(change, Change::Listed(_) | Change::NotServed) {
+            self.served.insert(kind, !matches!(change, Change::NotServed));
+            self.awaited.remove(&source);
+        }
+        // Each kind has a watch of its own, so a list is of one store only.
+        match kind.kind {
+            "ClusterTopology" => {
+                self.topologies.take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::topology))))
+            }
+            "PodGroup" => {
+                self.pod_groups.take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::pod_group))))
+            }
+            _ => self
+                .clique_sets
+                .take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::clique_set)))),
+        }
+    }
+
+    /// Takes in what a watch of namespaces that opted out reports.
+    pub fn ignored_change<T: Object>(&mut self, source: SourceId, change: Change<T>) {
+        let name = |object: &T| Arc::<str>::from(object.meta().display_name());
+        let mut touched = HashSet::new();
+        match change {
+            Change::Listed(namespaces) => {
+                touched.extend(self.ignored.drain());
+                self.ignored = namespaces.iter().map(name).collect();
+                touched.extend(self.ignored.iter().cloned());
+                self.awaited.remove(&source);
+            }
+            Change::Applied(namespace) => {
+                self.ignored.insert(name(&namespace));
+                touched.insert(name(&namespace));
+            }
+            Change::Deleted(namespace) => {
+                self.ignored.remove(&name(&namespace));
+                touched.insert(name(&namespace));
+            }
+            Change::NotServed => _ = self.awaited.remove(&source),
+        }
+        let keys: Vec<_> = self.keys().into_iter().filter(|key| touched.contains(&key.namespace)).collect();
+        self.dirty.extend(keys);
+    }
+}
+
+/// An object that the webhook looks up by name.
+#[derive(Debug)]
+pub enum LookedUp {
+    /// A ClusterTopology.
+    Topology(Layers),
+    /// A Grove set.
+    CliqueSet(CliqueSet),
+    /// A KAI PodGroup.
+    PodGroup(GangTree),
+}
+
+impl LookedUp {
+    fn topology(self) -> Option<Layers> {
+        if let Self::Topology(topology) = self { Some(topology) } else { None }
+    }
+
+    fn clique_set(self) -> Option<CliqueSet> {
+        if let Self::CliqueSet(set) = self { Some(set) } else { None }
+    }
+
+    fn pod_group(self) -> Option<GangTree> {
+        if let Self::PodGroup(tree) = self { Some(tree) } else { None }
+    }
+}
+
+impl OrdinalStarts for Index {
+    fn start(&self, namespace: &str, stateful_set: &str) -> i64 {
+        self.workloads.start(namespace, stateful_set)
+    }
+}
+
+/// What a RoleCoordination is read with.
+struct Joined<'a> {
+    rbg: Option<Arc<Group>>,
+    workloads: &'a workloads::Workloads,
+}
+
+impl Sources for Joined<'_> {
+    fn role_based_group(&self, key: &GroupKey) -> Option<&Group> {
+        self.rbg.as_deref().filter(|group| group.key == *key)
+    }
+
+    fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
+        self.workloads.get(key)
+    }
+}
+
+fn name_of(meta: &Meta) -> Name {
+    (meta.namespace().into(), meta.display_name().into())
+}
+
+/// A resource version as a number; those that are none compare as equal.
+fn version(text: Option<&str>) -> Option<u64> {
+    text?.parse().ok()
+}

@@ -1,0 +1,87 @@
+//! Workloads: desired replicas of roles that refer to them, and where StatefulSets start to count.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::SourceId;
+use crate::model::{OrdinalStarts, Workload, WorkloadKey, WorkloadKind};
+
+/// A workload as a watch reports it.
+#[derive(Clone, Debug)]
+pub struct SeenWorkload {
+    /// What rules and groups look at.
+    pub workload: Workload,
+    /// `spec.ordinals.start`, 0 for kinds without it.
+    pub start: i64,
+}
+
+/// Workloads.
+#[derive(Debug, Default)]
+pub(super) struct Workloads {
+    all: HashMap<WorkloadKey, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    workload: Arc<Workload>,
+    start: i64,
+    source: SourceId,
+}
+
+/// What a workload's change concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Changed {
+    /// Desired replicas, or anything else that a group is read with.
+    pub(super) desired: bool,
+    /// Where pods are counted from.
+    pub(super) start: bool,
+}
+
+impl Workloads {
+    pub(super) fn get(&self, key: &WorkloadKey) -> Option<&Workload> {
+        self.all.get(key).map(|entry| &*entry.workload)
+    }
+
+    /// Takes a workload in. Without a source it was read outside a watch: the watch takes it over with its next event.
+    pub(super) fn apply(&mut self, source: Option<SourceId>, seen: SeenWorkload) -> Changed {
+        let key = seen.workload.key.clone();
+        let before = self.all.get(&key);
+        let changed = Changed {
+            desired: before.is_none_or(|before| {
+                before.workload.desired != seen.workload.desired
+                    || before.workload.replica_size != seen.workload.replica_size
+                    || before.workload.one_by_one != seen.workload.one_by_one
+            }),
+            start: before.map_or(0, |before| before.start) != seen.start,
+        };
+        let source = source.or(before.map(|before| before.source)).unwrap_or_default();
+        self.all.insert(key, Entry { workload: Arc::new(seen.workload), start: seen.start, source });
+        changed
+    }
+
+    pub(super) fn forget(&mut self, key: &WorkloadKey) {
+        self.all.remove(key);
+    }
+
+    /// Forgets what a watch has not listed; returns what that was.
+    pub(super) fn keep_only(
+        &mut self,
+        source: SourceId,
+        kind: WorkloadKind,
+        listed: &[SeenWorkload],
+    ) -> Vec<WorkloadKey> {
+        let listed: HashSet<_> = listed.iter().map(|seen| &seen.workload.key).collect();
+        let gone =
+            self.all.iter().filter(|(key, entry)| entry.source == source && key.kind == kind && !listed.contains(key));
+        let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
+        gone.iter().for_each(|key| self.forget(key));
+        gone
+    }
+}
+
+impl OrdinalStarts for Workloads {
+    fn start(&self, namespace: &str, stateful_set: &str) -> i64 {
+        let (namespace, name) = (namespace.to_owned(), stateful_set.to_owned());
+        self.all.get(&WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name }).map_or(0, |entry| entry.start)
+    }
+}

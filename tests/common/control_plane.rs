@@ -1,0 +1,172 @@
+//! The real control plane: etcd, API server, scheduler, controllers and fake nodes, by `tests/controlplane`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+/// Namespace of the rolegates themselves: their Secrets and Leases.
+pub const SYSTEM: &str = "rolegate-system";
+
+/// A control plane that ends with this process, however that ends: it reads a pipe that only we hold.
+pub struct ControlPlane {
+    /// Of the administrator.
+    pub kubeconfig: PathBuf,
+    /// `https://host:port`.
+    pub server: String,
+    kubectl: Vec<String>,
+    rig: Mutex<Rig>,
+}
+
+struct Rig {
+    process: Child,
+    commands: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+static SHARED: OnceLock<Arc<ControlPlane>> = OnceLock::new();
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
+impl ControlPlane {
+    /// The one that all tests share which break nothing: started by the first, with groups defined.
+    pub fn shared() -> Arc<Self> {
+        let start = || {
+            let plane = Self::start();
+            plane.define_groups();
+            Arc::new(plane)
+        };
+        SHARED.get_or_init(start).clone()
+    }
+
+    /// One of its own, without definitions of groups, for a test that stops or breaks parts of it.
+    pub fn start() -> Self {
+        let rig = rig_binary();
+        let number = STARTED.fetch_add(1, Ordering::SeqCst);
+        let dir = scratch_dir().join(format!("controlplane-{}-{number}", std::process::id()));
+        let log = dir.with_extension("log");
+        let mut process = Command::new(&rig)
+            .args(["up", "--with", "kwok", "--until-stdin-closes", "--dir"])
+            .arg(&dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}", rig.display()));
+        let commands = process.stdin.take().unwrap();
+        let mut answers = BufReader::new(process.stdout.take().unwrap());
+        let file = loop {
+            let mut line = String::new();
+            let read = answers.read_line(&mut line).unwrap();
+            assert!(read > 0, "the control plane did not start:\n{}", std::fs::read_to_string(&log).unwrap());
+            if let Some(file) = line.trim().strip_prefix("ready ") {
+                break PathBuf::from(file);
+            }
+        };
+        let cluster: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        let plane = Self {
+            kubeconfig: text(&cluster["kubeconfig"]).into(),
+            server: text(&cluster["server"]),
+            kubectl: cluster["kubectl"].as_array().unwrap().iter().map(text).collect(),
+            rig: Mutex::new(Rig { process, commands, answers }),
+        };
+        plane.must(&["create", "namespace", SYSTEM], "");
+        plane
+    }
+
+    /// Installs the definitions that `rolegate crds` prints, those of groups included.
+    pub fn define_groups(&self) {
+        let print = |arguments: &[&str]| Command::new(rolegate_binary()).args(arguments).output().unwrap().stdout;
+        let crds = [print(&["crds"]), print(&["crds", "--optional"])].concat();
+        self.must(&["apply", "--server-side", "-f", "-"], &String::from_utf8(crds).unwrap());
+        self.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+    }
+
+    /// A client of the administrator. Each runtime needs its own.
+    pub async fn client(&self) -> Client {
+        client_of(&self.kubeconfig).await
+    }
+
+    /// Runs kubectl, with something on its standard input.
+    pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> Output {
+        let (program, first) = self.kubectl.split_first().unwrap();
+        let mut process = Command::new(program)
+            .args(first)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        process.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+        process.wait_with_output().unwrap()
+    }
+
+    /// Runs kubectl, which must work, and returns what it prints.
+    pub fn must(&self, arguments: &[&str], stdin: &str) -> String {
+        let output = self.kubectl(arguments, stdin);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "kubectl {arguments:?}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// `start`, `stop`, `kill`, `restart`, `pause` or `resume` of a component; returns when it has taken effect. The
+    /// observers go on meanwhile.
+    pub async fn command(self: &Arc<Self>, verb: &str, component: &str) {
+        let (plane, line) = (self.clone(), format!("{verb} {component}"));
+        let carry_out = move || {
+            let mut rig = plane.rig.lock().unwrap();
+            writeln!(rig.commands, "{line}").unwrap();
+            let mut answer = String::new();
+            rig.answers.read_line(&mut answer).unwrap();
+            assert_eq!(answer.trim(), format!("ok {line}"));
+        };
+        tokio::task::spawn_blocking(carry_out).await.unwrap();
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        let Ok(rig) = self.rig.get_mut() else { return };
+        // It stops by itself when its input ends, but then nobody waits until it has removed its files.
+        _ = Command::new("kill").arg(rig.process.id().to_string()).status();
+        _ = rig.process.wait();
+    }
+}
+
+/// A client for a kubeconfig.
+pub async fn client_of(kubeconfig: &Path) -> Client {
+    let file = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
+}
+
+/// Where logs and the control planes' files go.
+pub fn scratch_dir() -> PathBuf {
+    option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+/// The binary under test: a suite has it built by cargo, an example finds it beside itself.
+pub fn rolegate_binary() -> PathBuf {
+    let built = option_env!("CARGO_BIN_EXE_rolegate").map(PathBuf::from);
+    built.unwrap_or_else(|| std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("rolegate"))
+}
+
+/// The control plane's binary, built first where it is missing; `ROLEGATE_RIG` names another.
+fn rig_binary() -> PathBuf {
+    if let Some(rig) = std::env::var_os("ROLEGATE_RIG") {
+        return rig.into();
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let rig = root.join("target/controlplane/bin/rig");
+    if !rig.exists() {
+        let built = Command::new(root.join("tests/controlplane/build.sh")).arg("rig").status().unwrap();
+        assert!(built.success(), "the control plane could not be built");
+    }
+    rig
+}

@@ -1,0 +1,156 @@
+//! Groups as users write them: a `RoleBasedGroup` and a `StatefulSet` for each role.
+
+use serde_json::{Value, json};
+
+/// Spellings of `segmentPlacement.progression`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progression {
+    OrderedReady,
+    Ordered,
+    Parallel,
+}
+
+/// A group that comes up in segments.
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub name: String,
+    pub roles: Vec<Role>,
+    pub progression: Progression,
+    /// Merged into the template of every role's pods.
+    template: Value,
+}
+
+#[derive(Clone, Debug)]
+pub struct Role {
+    pub name: String,
+    pub replicas: u32,
+    /// Replicas in one segment.
+    pub segment: u32,
+}
+
+impl Group {
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), roles: Vec::new(), progression: Progression::OrderedReady, template: json!({}) }
+    }
+
+    /// KEP-32's Story 1: 100 prefill and 50 decode pods in ten segments of 10 and 5.
+    pub fn story_1(name: &str) -> Self {
+        Self::new(name).role("prefill", 100, 10).role("decode", 50, 5)
+    }
+
+    /// Adds a role, or changes it.
+    pub fn role(mut self, name: &str, replicas: u32, segment: u32) -> Self {
+        self.roles.retain(|role| role.name != name);
+        self.roles.push(Role { name: name.to_owned(), replicas, segment });
+        self
+    }
+
+    pub fn progression(mut self, progression: Progression) -> Self {
+        self.progression = progression;
+        self
+    }
+
+    /// Merges a patch (RFC 7386) into the template of all pods.
+    pub fn template(mut self, patch: &Value) -> Self {
+        json_patch::merge(&mut self.template, patch);
+        self
+    }
+
+    /// Pods run and do not become ready before [`super::Stage::let_ready`].
+    pub fn held_back(self) -> Self {
+        self.template(&json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": "" } } }))
+    }
+
+    pub fn find(&self, role: &str) -> &Role {
+        self.roles.iter().find(|known| known.name == role).unwrap()
+    }
+
+    /// Pods of all roles.
+    pub fn pods(&self) -> u32 {
+        self.roles.iter().map(|role| role.replicas).sum()
+    }
+
+    /// Name of a role's `StatefulSet`.
+    pub fn set_name(&self, role: &str) -> String {
+        format!("{}-{role}", self.name)
+    }
+
+    /// The `RoleBasedGroup`.
+    pub fn object(&self) -> Value {
+        let roles = self.roles.iter().map(|role| json!({ "name": role.name, "replicas": role.replicas }));
+        let sizes = self.roles.iter().map(|role| (role.name.clone(), json!(role.segment)));
+        let segments = json!({
+            "segmentSize": sizes.collect::<serde_json::Map<_, _>>(),
+            "progression": format!("{:?}", self.progression),
+        });
+        json!({
+            "apiVersion": "workloads.x-k8s.io/v1alpha1",
+            "kind": "RoleBasedGroup",
+            "metadata": { "name": self.name },
+            "spec": {
+                "roles": roles.collect::<Vec<_>>(),
+                "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
+            },
+        })
+    }
+
+    /// The `StatefulSet` of a role; its pods go to the nodes of one stage.
+    pub fn set(&self, role: &Role, stage: &str) -> Value {
+        let labels = json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role.name });
+        let mut template = pod_template(&labels, stage);
+        json_patch::merge(&mut template, &self.template);
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": { "name": self.set_name(&role.name) },
+            "spec": {
+                "replicas": role.replicas,
+                "podManagementPolicy": "Parallel",
+                "serviceName": self.set_name(&role.name),
+                "selector": { "matchLabels": labels },
+                "template": template,
+            },
+        })
+    }
+
+    /// A pod of a role without a workload behind it.
+    pub fn pod(&self, role: &str, name: &str, stage: &str) -> Value {
+        let labels = json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role });
+        let mut pod = pod_template(&labels, stage);
+        let head = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name } });
+        json_patch::merge(&mut pod, &head);
+        pod
+    }
+}
+
+fn pod_template(labels: &Value, stage: &str) -> Value {
+    json!({
+        "metadata": { "labels": labels },
+        "spec": {
+            "nodeSelector": { STAGE: stage },
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": false,
+            "containers": [{ "name": "main", "image": "registry.invalid/x:1" }],
+        },
+    })
+}
+
+/// Label of nodes: the one stage whose pods they take.
+pub const STAGE: &str = "rolegate.dev/stage";
+
+/// A fake node with room for so many pods.
+pub fn node(name: &str, room: u32, stage: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": { "kwok.x-k8s.io/node": "fake" },
+            "labels": { STAGE: stage, "kubernetes.io/hostname": name },
+        },
+        "status": {
+            "allocatable": { "cpu": "1000", "memory": "1000Gi", "pods": room.to_string() },
+            "capacity": { "cpu": "1000", "memory": "1000Gi", "pods": room.to_string() },
+        },
+    })
+}

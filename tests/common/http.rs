@@ -1,0 +1,87 @@
+//! HTTP as callers of rolegate speak it: plain to the admin port, TLS to the webhook.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// Status and body of an answer.
+pub type Answer = (u16, Bytes);
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// One plain GET.
+pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String), Error> {
+    let mut sender = handshake(TcpStream::connect(address).await?).await?;
+    let request = Request::get(path).header("host", address.to_string()).body(Full::default())?;
+    let (status, body) = answer(&mut sender, request).await?;
+    Ok((status, String::from_utf8(body.to_vec())?))
+}
+
+/// A kept-alive connection to the webhook, trusting what its configuration carries.
+pub struct Caller {
+    sender: http1::SendRequest<Full<Bytes>>,
+    host: String,
+}
+
+impl Caller {
+    /// Connects.
+    pub async fn connect(address: SocketAddr, ca_bundle: &[u8]) -> Self {
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
+            roots.add(certificate.unwrap()).unwrap();
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(address).await.unwrap();
+        let name = ServerName::from(address.ip());
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+        Self { sender: handshake(stream).await.unwrap(), host: address.to_string() }
+    }
+
+    /// One POST of JSON.
+    pub async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> Result<Answer, Error> {
+        self.send(Method::POST, path, "application/json", body).await
+    }
+
+    /// Any request.
+    pub async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: impl Into<Bytes>,
+    ) -> Result<Answer, Error> {
+        let request = Request::builder().method(method).uri(path).header("host", &self.host);
+        let request = request.header("content-type", content_type).body(Full::new(body.into()))?;
+        answer(&mut self.sender, request).await
+    }
+}
+
+async fn handshake<S>(stream: S) -> Result<http1::SendRequest<Full<Bytes>>, Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+async fn answer(sender: &mut http1::SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> Result<Answer, Error> {
+    sender.ready().await?;
+    let response = sender.send_request(request).await?;
+    Ok((response.status().as_u16(), response.into_body().collect().await?.to_bytes()))
+}

@@ -1,0 +1,61 @@
+//! What must hold at every event, checked on what the observers wrote down (S1, S2, and that nothing slips in).
+
+use std::collections::HashSet;
+
+use super::group::{Group, Progression};
+use super::pods::{Pod, PodLog, Step, View};
+use super::status::StatusLog;
+
+/// Every pod that was seen being born was held then; returns how many were.
+pub fn all_born_held(pods: &PodLog) -> usize {
+    let births = pods.births();
+    let ungated: Vec<_> = births.iter().filter(|pod| !pod.is_held()).map(|pod| &pod.name).collect();
+    assert!(ungated.is_empty(), "{} of {} pods slipped in without the gate: {ungated:?}", ungated.len(), births.len());
+    births.len()
+}
+
+/// S1: whenever a pod was released, its progression held of all earlier segments. A pod whose replica was released
+/// before may come back at any time (S3).
+pub fn released_in_order(pods: &PodLog, group: &Group) {
+    let earlier: fn(&Pod) -> bool = match group.progression {
+        Progression::OrderedReady => Pod::is_ready,
+        Progression::Ordered => Pod::is_released,
+        Progression::Parallel => return,
+    };
+    let (mut view, mut before) = (View::default(), HashSet::new());
+    for event in pods.events() {
+        view.take(&event);
+        let Some(role) = group.roles.iter().find(|role| role.name == event.pod.role) else { continue };
+        if event.step != Step::Released || !before.insert(event.pod.name.clone()) {
+            continue;
+        }
+        let segment = event.pod.index / role.segment;
+        for other in &group.roles {
+            let bound = (segment * other.segment).min(other.replicas);
+            assert!(
+                view.all_in(&other.name, 0..bound, earlier),
+                "{} of segment {segment} was released too early, when the pods were: {view}",
+                event.pod.name,
+            );
+        }
+    }
+}
+
+/// S2: the released counts in the status never fell.
+pub fn released_counts_never_fell(statuses: &StatusLog, group: &Group) {
+    for role in &group.roles {
+        let counts: Vec<_> = statuses.all().iter().map(|status| status.released(&role.name)).collect();
+        assert!(counts.is_sorted(), "released counts of {}: {counts:?}", role.name);
+    }
+}
+
+/// S2: no pod that was there when its replica had been released was held again.
+pub fn nobody_was_held_again(pods: &PodLog) {
+    let mut released = HashSet::new();
+    for event in pods.events() {
+        if event.step == Step::Released {
+            released.insert(event.pod.uid.clone());
+        }
+        assert!(!(event.pod.is_held() && released.contains(&event.pod.uid)), "{} got its gate back", event.pod.name);
+    }
+}

@@ -1,0 +1,32 @@
+//! What the suites on the real control plane share: the control plane itself, rolegate as a process, groups and nodes to
+//! put there, and observers that write down what happens, so that invariants are checked at every event and not only at
+//! the end.
+//!
+//! A test takes a [`Stage`]: a namespace of its own on the shared control plane, with nodes that nobody else uses, and a
+//! rolegate that serves this namespace only.
+
+#![allow(dead_code, unused_imports, reason = "each suite uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic"
+)]
+
+pub mod control_plane;
+pub mod group;
+pub mod http;
+pub mod invariants;
+pub mod pods;
+pub mod proxy;
+pub mod rolegate;
+pub mod stage;
+pub mod status;
+pub mod wait;
+
+pub use control_plane::ControlPlane;
+pub use group::{Group, Progression};
+pub use pods::PodLog;
+pub use stage::Stage;
+pub use wait::{PATIENT, always, eventually};

@@ -1,0 +1,311 @@
+//! An observer of pods: a watch from before the first is made, which writes down how each was born and what became of it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use kube::api::Object;
+use kube::core::ApiResource;
+use kube::runtime::watcher::{self, Event as WatchEvent};
+use kube::runtime::{WatchStreamExt, watcher as watch_pods};
+use kube::{Api, Client};
+use serde::Deserialize;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::wait::PATIENT;
+
+pub const GATE: &str = "rolegate.dev/hold";
+
+/// A pod as the API server had it at one time.
+#[derive(Clone, Debug, Default)]
+pub struct Pod {
+    pub name: String,
+    pub uid: String,
+    pub role: String,
+    /// Of a `StatefulSet`'s pod.
+    pub index: u32,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    pub gates: Vec<String>,
+    pub node: Option<String>,
+    pub ready: bool,
+}
+
+impl Pod {
+    pub fn is_held(&self) -> bool {
+        self.gates.iter().any(|gate| gate == GATE)
+    }
+
+    pub fn is_released(&self) -> bool {
+        !self.is_held()
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    pub fn is_scheduled(&self) -> bool {
+        self.node.is_some()
+    }
+}
+
+/// What happened to a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Born,
+    Released,
+    Scheduled,
+    Ready,
+    Unready,
+    Gone,
+}
+
+/// Something happened to a pod, which then was like this.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub step: Step,
+    pub pod: Pod,
+    /// When it was seen.
+    pub at: Instant,
+}
+
+/// The pods that are there.
+#[derive(Default)]
+pub struct View {
+    pods: BTreeMap<String, Pod>,
+}
+
+impl View {
+    pub fn all(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.values()
+    }
+
+    pub fn of<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a Pod> {
+        self.all().filter(move |pod| pod.role == role)
+    }
+
+    pub fn count(&self, role: &str, test: impl Fn(&Pod) -> bool) -> usize {
+        self.of(role).filter(|pod| test(pod)).count()
+    }
+
+    /// Pods of all roles that pass a test.
+    pub fn count_all(&self, test: impl Fn(&Pod) -> bool) -> usize {
+        self.all().filter(|pod| test(pod)).count()
+    }
+
+    pub fn named(&self, name: &str) -> Option<&Pod> {
+        self.all().find(|pod| pod.name == name)
+    }
+
+    /// All pods with an index in the range are there and pass a test.
+    pub fn all_in(&self, role: &str, range: std::ops::Range<u32>, test: impl Fn(&Pod) -> bool) -> bool {
+        self.count(role, |pod| range.contains(&pod.index) && test(pod)) == range.len()
+    }
+
+    pub(super) fn take(&mut self, event: &Event) {
+        match event.step {
+            Step::Gone => _ = self.pods.remove(&event.pod.uid),
+            _ => _ = self.pods.insert(event.pod.uid.clone(), event.pod.clone()),
+        }
+    }
+}
+
+impl fmt::Display for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let roles: std::collections::BTreeSet<_> = self.all().map(|pod| pod.role.as_str()).collect();
+        for role in roles {
+            let count = |test: fn(&Pod) -> bool| self.count(role, test);
+            let held = self.of(role).filter(|pod| pod.is_held()).map(|pod| pod.index).min();
+            write!(
+                f,
+                "[{role}: {} pods, {} released, {} scheduled, {} ready, lowest held {held:?}] ",
+                count(|_| true),
+                count(Pod::is_released),
+                count(Pod::is_scheduled),
+                count(Pod::is_ready),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Log {
+    now: View,
+    events: Vec<Event>,
+    /// Pods that a list showed first, after the watch was lost: nobody saw how they were born.
+    unwitnessed: HashSet<String>,
+}
+
+/// Watches the pods of a namespace until it is dropped.
+pub struct PodLog {
+    log: Arc<Mutex<Log>>,
+    changed: watch::Receiver<()>,
+    task: JoinHandle<()>,
+}
+
+impl PodLog {
+    /// Returns when it watches: nothing that is made later is missed.
+    pub async fn start(client: &Client, namespace: &str) -> Self {
+        let log = Arc::new(Mutex::new(Log::default()));
+        let (tell, mut changed) = watch::channel(());
+        let resource = ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&());
+        let api: Api<Watched> = Api::namespaced_with(client.clone(), namespace, &resource);
+        let stream = watch_pods(api, watcher::Config::default()).default_backoff();
+        let writing = log.clone();
+        let task = tokio::spawn(async move {
+            let mut stream = std::pin::pin!(stream);
+            let mut listed = HashSet::new();
+            while let Some(event) = stream.next().await {
+                let mut log = writing.lock().unwrap();
+                match event {
+                    Ok(WatchEvent::Init) => listed.clear(),
+                    Ok(WatchEvent::InitApply(pod)) => {
+                        listed.insert(pod.metadata.uid.clone().unwrap_or_default());
+                        log.observe(pod, true);
+                    }
+                    Ok(WatchEvent::InitDone) => log.forget_unlisted(&listed),
+                    Ok(WatchEvent::Apply(pod)) => log.observe(pod, false),
+                    Ok(WatchEvent::Delete(pod)) => log.gone(&pod.metadata.uid.unwrap_or_default()),
+                    Err(_) => continue,
+                }
+                tell.send_replace(());
+            }
+        });
+        changed.changed().await.unwrap();
+        Self { log, changed, task }
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap()
+    }
+
+    /// Looks at the pods that are there.
+    pub fn now<T>(&self, look: impl FnOnce(&View) -> T) -> T {
+        look(&self.log().now)
+    }
+
+    /// Waits until the pods that are there pass a test.
+    pub async fn until(&self, what: &str, test: impl Fn(&View) -> bool) {
+        self.until_within(PATIENT, what, test).await;
+    }
+
+    /// The same with another deadline.
+    pub async fn until_within(&self, deadline: Duration, what: &str, test: impl Fn(&View) -> bool) {
+        let mut changed = self.changed.clone();
+        let waiting = async {
+            while !self.now(&test) {
+                changed.changed().await.unwrap();
+            }
+        };
+        let came = tokio::time::timeout(deadline, waiting).await.is_ok();
+        assert!(came, "not within {deadline:?}: {what}\nfound: {}", self.log().now);
+    }
+
+    /// Everything that happened so far, in order.
+    pub fn events(&self) -> Vec<Event> {
+        self.log().events.clone()
+    }
+
+    /// Pods that were seen being born, as they were then.
+    pub fn births(&self) -> Vec<Pod> {
+        let log = self.log();
+        let born = log.events.iter().filter(|event| event.step == Step::Born).map(|event| &event.pod);
+        born.filter(|pod| !log.unwitnessed.contains(&pod.uid)).cloned().collect()
+    }
+}
+
+impl Drop for PodLog {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Log {
+    fn observe(&mut self, pod: Watched, by_list: bool) {
+        if pod.metadata.deletion_timestamp.is_some() {
+            return self.gone(&pod.metadata.uid.unwrap_or_default());
+        }
+        let pod = read(pod);
+        let before = self.now.pods.get(&pod.uid).cloned();
+        if before.is_none() && by_list {
+            self.unwitnessed.insert(pod.uid.clone());
+        }
+        let was = before.as_ref();
+        let steps = [
+            (Step::Born, was.is_none()),
+            (Step::Released, pod.is_released() && was.is_none_or(Pod::is_held)),
+            (Step::Scheduled, pod.is_scheduled() && was.is_none_or(|was| !was.is_scheduled())),
+            (Step::Ready, pod.ready && was.is_none_or(|was| !was.ready)),
+            (Step::Unready, !pod.ready && was.is_some_and(|was| was.ready)),
+        ];
+        for (step, _) in steps.into_iter().filter(|(_, happened)| *happened) {
+            self.push(Event { step, pod: pod.clone(), at: Instant::now() });
+        }
+        self.now.pods.insert(pod.uid.clone(), pod);
+    }
+
+    fn gone(&mut self, uid: &str) {
+        if let Some(pod) = self.now.pods.get(uid).cloned() {
+            self.push(Event { step: Step::Gone, pod, at: Instant::now() });
+        }
+    }
+
+    fn forget_unlisted(&mut self, listed: &HashSet<String>) {
+        let gone: Vec<_> = self.now.pods.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
+        for uid in gone {
+            self.gone(&uid);
+        }
+    }
+
+    fn push(&mut self, event: Event) {
+        self.now.take(&event);
+        self.events.push(event);
+    }
+}
+
+/// The fields that are looked at, read without the types of the code under test.
+type Watched = Object<PodSpec, PodStatus>;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PodSpec {
+    node_name: Option<String>,
+    scheduling_gates: Option<Vec<Named>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct PodStatus {
+    conditions: Option<Vec<Condition>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Condition {
+    r#type: String,
+    status: String,
+}
+
+fn read(pod: Watched) -> Pod {
+    let labels = pod.metadata.labels.unwrap_or_default();
+    let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
+    let conditions = pod.status.and_then(|status| status.conditions).unwrap_or_default();
+    Pod {
+        name: pod.metadata.name.unwrap_or_default(),
+        uid: pod.metadata.uid.unwrap_or_default(),
+        role: label("rolegate.dev/role"),
+        index: label("apps.kubernetes.io/pod-index").parse().unwrap_or_default(),
+        annotations: pod.metadata.annotations.unwrap_or_default(),
+        gates: pod.spec.scheduling_gates.unwrap_or_default().into_iter().map(|gate| gate.name).collect(),
+        node: pod.spec.node_name,
+        ready: conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True"),
+        labels,
+    }
+}

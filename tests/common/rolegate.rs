@@ -1,0 +1,230 @@
+//! rolegate as a process of its own, which serves one namespace.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use super::control_plane::{ControlPlane, SYSTEM, rolegate_binary, scratch_dir};
+use super::group::Group;
+use super::http;
+use super::pods::GATE;
+use super::proxy::Proxy;
+use super::stage::typed;
+use super::wait::{PATIENT, eventually};
+
+/// How a rolegate is started, again and again if need be.
+#[derive(Clone)]
+pub struct Launch {
+    plane: Arc<ControlPlane>,
+    client: Client,
+    namespace: String,
+    flags: Vec<(String, String)>,
+}
+
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
+impl Launch {
+    /// One that serves a namespace, reached on loopback.
+    pub fn new(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
+        let kubeconfig = plane.kubeconfig.display().to_string();
+        let launch = Self { plane, client, namespace: namespace.to_owned(), flags: Vec::new() };
+        [
+            ("kubeconfig", kubeconfig.as_str()),
+            ("listen", "127.0.0.1:0"),
+            ("admin-listen", "127.0.0.1:0"),
+            ("reach", "loopback"),
+            ("webhooks", "all"),
+            ("name", namespace),
+            ("namespace", SYSTEM),
+            ("namespaces", namespace),
+            ("drain-grace", "100ms"),
+            ("lease-duration", "3s"),
+        ]
+        .into_iter()
+        .fold(launch, |launch, (name, value)| launch.flag(name, value))
+    }
+
+    /// Sets an option.
+    pub fn flag(mut self, name: &str, value: &str) -> Self {
+        self.flags.retain(|(known, _)| known != name);
+        self.flags.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// It talks to the API server through a proxy.
+    pub fn through(self, proxy: &Proxy) -> Self {
+        let direct = std::fs::read_to_string(&self.plane.kubeconfig).unwrap();
+        let path = scratch_dir().join(format!("{}-{}.kubeconfig", self.namespace, proxy.address.port()));
+        std::fs::write(&path, direct.replace(&self.plane.server, &format!("https://{}", proxy.address))).unwrap();
+        self.flag("kubeconfig", &path.display().to_string())
+    }
+
+    fn value(&self, name: &str) -> &str {
+        self.flags.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()).unwrap()
+    }
+
+    /// Starts it, and waits until it serves and the API server asks it.
+    pub async fn start(&self) -> Rolegate {
+        let rolegate = self.start_unready().await;
+        rolegate.until_ready().await;
+        if self.value("webhooks") != "off" {
+            self.until_asked(&rolegate).await;
+        }
+        rolegate
+    }
+
+    /// Starts it, and waits only until it listens.
+    pub async fn start_unready(&self) -> Rolegate {
+        let number = STARTED.fetch_add(1, Ordering::SeqCst);
+        let log = scratch_dir().join(format!("{}-{}-{number}.rolegate.log", self.namespace, std::process::id()));
+        let flags = self.flags.iter().map(|(name, value)| format!("--{name}={value}"));
+        let mut process = Command::new(rolegate_binary())
+            .arg("serve")
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&log).unwrap())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap()).lines();
+        let first = tokio::time::timeout(PATIENT, output.next_line()).await;
+        let Ok(Ok(Some(line))) = first else {
+            panic!("rolegate did not start:\n{}", std::fs::read_to_string(&log).unwrap());
+        };
+        let word = |key: &str| line.split_whitespace().find_map(|word| word.strip_prefix(key));
+        let address = |key: &str| word(key).and_then(|address| address.parse().ok()).expect("an address");
+        let (webhook, admin) = (address("webhook=https://"), address("admin=http://"));
+        Rolegate { process, _output: output, log, webhook, admin }
+    }
+
+    /// The webhook configurations as they are.
+    pub async fn client_configs(&self) -> Result<[WebhookClientConfig; 2], String> {
+        let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
+        let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
+        let name = self.value("name");
+        let (mutating, validating) = tokio::try_join!(mutating.get(name), validating.get(name))
+            .map_err(|error| format!("webhook configurations: {error}"))?;
+        let first = mutating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config).next();
+        let second = validating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config).next();
+        first.zip(second).map(|(first, second)| [first, second]).ok_or_else(|| "no webhooks".to_owned())
+    }
+
+    /// What callers must trust.
+    pub async fn ca_bundle(&self) -> Vec<u8> {
+        let [first, _] = self.client_configs().await.unwrap();
+        first.ca_bundle.unwrap().0
+    }
+
+    /// Waits until the API server sends pods and groups to it: configurations reach its caches a moment after they are
+    /// written.
+    async fn until_asked(&self, rolegate: &Rolegate) {
+        let base = match self.value("reach") {
+            "loopback" => format!("https://{}", rolegate.webhook),
+            url => url.to_owned(),
+        };
+        eventually(PATIENT, "webhook configurations that lead to us", async || {
+            let configs = self.client_configs().await?;
+            let ours = |config: &WebhookClientConfig| {
+                config.ca_bundle.is_some() && config.url.as_ref().is_some_and(|url| url.starts_with(&base))
+            };
+            if configs.iter().all(ours) { Ok(()) } else { Err(format!("{configs:?}")) }
+        })
+        .await;
+        let probe = Group::new("probe").role("main", 1, 0);
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let pod: Pod = typed(probe.pod("main", "probe", &self.namespace));
+        eventually(PATIENT, "a dry-run pod that is held", async || {
+            let pod = pods.create(&dry_run, &pod).await.map_err(|error| error.to_string())?;
+            let gates = pod.spec.unwrap_or_default().scheduling_gates.unwrap_or_default();
+            if gates.iter().any(|gate| gate.name == GATE) { Ok(()) } else { Err(format!("{gates:?}")) }
+        })
+        .await;
+        let kind = GroupVersionKind::gvk("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup");
+        let kind = ApiResource::from_gvk(&kind);
+        let groups: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &self.namespace, &kind);
+        let group: DynamicObject = typed(probe.object());
+        eventually(PATIENT, "a wrong group that is refused", async || match groups.create(&dry_run, &group).await {
+            // 404: groups are not defined here (yet).
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 422) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+    }
+}
+
+/// A running rolegate; it ends with this handle.
+pub struct Rolegate {
+    process: Child,
+    _output: Lines<BufReader<ChildStdout>>,
+    log: PathBuf,
+    pub webhook: SocketAddr,
+    pub admin: SocketAddr,
+}
+
+impl Rolegate {
+    /// Waits for `/readyz`.
+    pub async fn until_ready(&self) {
+        eventually(PATIENT, "/readyz", async || match http::get(self.admin, "/readyz").await {
+            Ok((200, _)) => Ok(()),
+            other => Err(format!("{other:?}\n{}", self.log())),
+        })
+        .await;
+    }
+
+    /// Kills it with SIGKILL.
+    pub async fn kill(mut self) {
+        self.process.kill().await.unwrap();
+    }
+
+    /// Asks it to end, and returns how it did and after what time.
+    pub async fn terminate(mut self) -> (ExitStatus, Duration) {
+        let start = Instant::now();
+        self.ask_to_end().await;
+        let status = tokio::time::timeout(PATIENT, self.process.wait()).await.expect("ends by itself").unwrap();
+        (status, start.elapsed())
+    }
+
+    /// Sends SIGTERM.
+    pub async fn ask_to_end(&self) {
+        let pid = self.process.id().expect("it runs").to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+    }
+
+    /// The value of a metric, as `rolegate_leader` or `rolegate_held_pods{reason="GroupMissing"}`; 0 before it is there.
+    pub async fn metric(&self, name: &str) -> f64 {
+        let (_, text) = http::get(self.admin, "/metrics").await.unwrap();
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.map_or(0.0, |value| value.parse().unwrap())
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+}
+
+impl Drop for Rolegate {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            let tail: Vec<_> = log.lines().rev().take(60).collect();
+            eprintln!("the end of {}:", self.log.display());
+            tail.into_iter().rev().for_each(|line| eprintln!("  {line}"));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A namespace of its own, with what a test puts there.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod as ApiPod, ServiceAccount};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client, Resource};
+use serde_json::{Value, json};
+
+use super::control_plane::ControlPlane;
+use super::group::{Group, node};
+use super::pods::{Pod, PodLog};
+use super::rolegate::Launch;
+use super::status::StatusLog;
+use super::wait::{PATIENT, eventually};
+
+/// A namespace of its own, whose pods are watched from before the first.
+pub struct Stage {
+    pub plane: Arc<ControlPlane>,
+    pub client: Client,
+    pub namespace: String,
+    pub pods: PodLog,
+}
+
+impl Stage {
+    /// On the control plane that all share.
+    pub async fn new(namespace: &str) -> Self {
+        Self::on(ControlPlane::shared(), namespace).await
+    }
+
+    /// On this control plane.
+    pub async fn on(plane: Arc<ControlPlane>, namespace: &str) -> Self {
+        let client = plane.client().await;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces.create(&PostParams::default(), &typed(json!({ "metadata": { "name": namespace } }))).await.unwrap();
+        // Until it is there, pods are refused for another reason than ours.
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+        eventually(PATIENT, "the service account of the namespace", async || accounts.get("default").await).await;
+        let pods = PodLog::start(&client, namespace).await;
+        Self { plane, client, namespace: namespace.to_owned(), pods }
+    }
+
+    /// A rolegate for this namespace, to be started.
+    pub fn launch(&self) -> Launch {
+        Launch::new(self.plane.clone(), self.client.clone(), &self.namespace)
+    }
+
+    /// The API of a namespaced kind, here.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// The API of groups, here.
+    pub fn groups(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup");
+        Api::namespaced_with(self.client.clone(), &self.namespace, &ApiResource::from_gvk(&kind))
+    }
+
+    /// Adds a fake node with room for so many pods, for pods of this stage only.
+    pub async fn add_node(&self, name: &str, room: u32) {
+        let node = node(&format!("{}-{name}", self.namespace), room, &self.namespace);
+        Api::<Node>::all(self.client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
+    }
+
+    /// Creates the group and then its workloads.
+    pub async fn deploy(&self, group: &Group) {
+        self.create_group(group).await;
+        self.create_sets(group).await;
+    }
+
+    /// Creates the group alone.
+    pub async fn create_group(&self, group: &Group) {
+        self.groups().create(&PostParams::default(), &typed(group.object())).await.unwrap();
+    }
+
+    /// Creates the workloads alone.
+    pub async fn create_sets(&self, group: &Group) {
+        for role in &group.roles {
+            let set = typed(group.set(role, &self.namespace));
+            self.api::<StatefulSet>().create(&PostParams::default(), &set).await.unwrap();
+        }
+    }
+
+    /// Brings the group's replicas, and then those of its workloads, to what `group` now says.
+    pub async fn scale(&self, group: &Group) {
+        let roles = group.object()["spec"]["roles"].clone();
+        self.patch_group(group, json!({ "spec": { "roles": roles } })).await;
+        for role in &group.roles {
+            self.scale_set(group, &role.name, role.replicas).await;
+        }
+    }
+
+    /// Scales one workload.
+    pub async fn scale_set(&self, group: &Group, role: &str, replicas: u32) {
+        let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+        let sets = self.api::<StatefulSet>();
+        sets.patch(&group.set_name(role), &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Merges a patch into the group.
+    pub async fn patch_group(&self, group: &Group, patch: Value) {
+        self.groups().patch(&group.name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// Observes a group's status.
+    pub fn statuses(&self, group: &Group) -> StatusLog {
+        StatusLog::start(self.groups(), &group.name)
+    }
+
+    /// Creates an object at a path below the namespace's, as `pods`: the answer's status, its warnings and its object.
+    pub async fn post(&self, api: &str, kind: &str, object: &Value) -> Answer {
+        let path = format!("{api}/namespaces/{}/{kind}", self.namespace);
+        request(&self.client, "POST", &path, "application/json", object).await
+    }
+
+    /// Merges a patch into the group; for the answer's warnings.
+    pub async fn try_patch_group(&self, group: &Group, patch: &Value) -> Answer {
+        let path = format!("{GROUPS}/namespaces/{}/rolebasedgroups/{}", self.namespace, group.name);
+        request(&self.client, "PATCH", &path, "application/merge-patch+json", patch).await
+    }
+
+    /// Lets pods become ready which were held back.
+    pub async fn let_ready(&self, which: impl Fn(&Pod) -> bool) {
+        let key = "kwok.rolegate.dev/not-ready";
+        let waiting = |pod: &&Pod| pod.annotations.contains_key(key) && which(pod);
+        let names: Vec<_> =
+            self.pods.now(|now| now.all().filter(waiting).map(|pod| pod.name.clone()).collect::<Vec<_>>());
+        let patch = Patch::Merge(json!({ "metadata": { "annotations": { key: null } } }));
+        let (api, params) = (self.api::<ApiPod>(), PatchParams::default());
+        let patches = names.iter().map(|name| api.patch(name, &params, &patch));
+        for patched in futures::future::join_all(patches).await {
+            patched.unwrap();
+        }
+    }
+}
+
+/// Path of pods.
+pub const CORE: &str = "/api/v1";
+/// Path of groups.
+pub const GROUPS: &str = "/apis/workloads.x-k8s.io/v1alpha1";
+
+/// What the API server answers, with what a typed client does not show.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub warnings: Vec<String>,
+    pub body: Value,
+}
+
+async fn request(client: &Client, method: &str, path: &str, content_type: &str, body: &Value) -> Answer {
+    let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
+    let response = client.send(request.body(body.to_string().into_bytes().into()).unwrap()).await.unwrap();
+    // As in `299 - "text"`, where quotes and backslashes in the text are escaped.
+    let text = |value: &http::HeaderValue| {
+        let text = value.to_str().unwrap().trim_start_matches("299 - ");
+        text.trim_matches('"').replace("\\\"", "\"").replace("\\\\", "\\")
+    };
+    let warnings = response.headers().get_all("warning").iter().map(text).collect();
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    Answer { code, warnings, body: serde_json::from_slice(&body).unwrap() }
+}
+
+/// A typed object from JSON.
+pub fn typed<T: serde::de::DeserializeOwned>(object: Value) -> T {
+    serde_json::from_value(object).unwrap()
+}

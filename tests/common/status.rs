@@ -1,0 +1,139 @@
+//! An observer of one group's status: every version that was written, in order.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::Api;
+use kube::api::DynamicObject;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::wait::PATIENT;
+
+/// A group's status as it was at one time; `null` before the first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status(pub Value);
+
+impl Status {
+    /// A condition in one line, `False PartialDeployment: 15/150 pods ready`; `""` when it is not there.
+    pub fn condition(&self, kind: &str) -> String {
+        let conditions = self.0["conditions"].as_array().into_iter().flatten();
+        let Some(found) = conditions.into_iter().find(|condition| condition["type"] == kind) else {
+            return String::new();
+        };
+        let text = |field: &str| found[field].as_str().unwrap_or_default();
+        let line = format!("{} {}: {}", text("status"), text("reason"), text("message"));
+        line.trim_end_matches(": ").to_owned()
+    }
+
+    /// `Ready`, in one line.
+    pub fn ready(&self) -> String {
+        self.condition("Ready")
+    }
+
+    /// `MinimumSegmentsAvailable`, in one line.
+    pub fn minimum(&self) -> String {
+        self.condition("MinimumSegmentsAvailable")
+    }
+
+    /// `Progressing`, in one line.
+    pub fn progressing(&self) -> String {
+        self.condition("Progressing")
+    }
+
+    /// The committed released count of a role, 0 before the first.
+    pub fn released(&self, role: &str) -> u64 {
+        self.0["coordinationState"][0]["progress"][role]["released"].as_u64().unwrap_or(0)
+    }
+
+    /// State of a role in the first coordination.
+    pub fn state(&self, role: &str) -> &str {
+        self.0["coordinationState"][0]["progress"][role]["state"].as_str().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+/// Watches one group until it is dropped.
+pub struct StatusLog {
+    all: Arc<Mutex<Vec<Status>>>,
+    changed: watch::Receiver<()>,
+    task: JoinHandle<()>,
+}
+
+impl StatusLog {
+    /// Starts to watch; the group, and its kind, may come later.
+    pub fn start(api: Api<DynamicObject>, name: &str) -> Self {
+        let all = Arc::new(Mutex::new(Vec::new()));
+        let (tell, changed) = watch::channel(());
+        let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let writing = all.clone();
+        let task = tokio::spawn(async move {
+            let mut stream = std::pin::pin!(watcher(api, config).default_backoff());
+            while let Some(event) = stream.next().await {
+                if let Ok(Event::Apply(object) | Event::InitApply(object)) = event {
+                    let status = Status(object.data["status"].clone());
+                    let mut all = writing.lock().unwrap();
+                    if all.last() != Some(&status) {
+                        all.push(status);
+                    }
+                    tell.send_replace(());
+                }
+            }
+        });
+        Self { all, changed, task }
+    }
+
+    /// Every version so far, in order.
+    pub fn all(&self) -> Vec<Status> {
+        self.all.lock().unwrap().clone()
+    }
+
+    /// The different released counts of a role, in order.
+    pub fn released_counts(&self, role: &str) -> Vec<u64> {
+        let mut counts: Vec<_> = self.all().iter().map(|status| status.released(role)).collect();
+        counts.dedup();
+        counts
+    }
+
+    /// The last version; `null` before the first.
+    pub fn now(&self) -> Status {
+        self.all.lock().unwrap().last().cloned().unwrap_or(Status(Value::Null))
+    }
+
+    /// Waits until the status passes a test, and returns it.
+    pub async fn until(&self, what: &str, test: impl Fn(&Status) -> bool) -> Status {
+        self.until_within(PATIENT, what, test).await
+    }
+
+    /// The same with another deadline.
+    pub async fn until_within(&self, deadline: Duration, what: &str, test: impl Fn(&Status) -> bool) -> Status {
+        let mut changed = self.changed.clone();
+        let waiting = async {
+            loop {
+                let now = self.now();
+                if test(&now) {
+                    return now;
+                }
+                changed.changed().await.unwrap();
+            }
+        };
+        let came = tokio::time::timeout(deadline, waiting).await.ok();
+        came.unwrap_or_else(|| panic!("not within {deadline:?}: {what}\nfound: {}", self.now()))
+    }
+}
+
+impl Drop for StatusLog {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

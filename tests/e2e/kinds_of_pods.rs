@@ -1,0 +1,148 @@
+//! Pods that are not quite like the others.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::pods::{GATE, Pod};
+use crate::common::stage::{CORE, GROUPS, typed};
+use crate::common::{Group, Stage, always, invariants};
+
+type ApiPod = k8s_openapi::api::core::v1::Pod;
+
+const INDEX: &str = "rolebasedgroup.workloads.x-k8s.io/role-instance-index";
+
+#[tokio::test]
+async fn gates_of_others_stay() {
+    let stage = Stage::new("other-gates").await;
+    stage.add_node("all", 4).await;
+    let _rolegate = stage.launch().start().await;
+    let gates = json!({ "spec": { "schedulingGates": [{ "name": "example.com/quota" }] } });
+    let group = Group::new("llm").role("main", 4, 2).template(&gates);
+    stage.deploy(&group).await;
+    let theirs = |pod: &Pod| pod.gates == ["example.com/quota"];
+    stage.pods.until("ours is off", |now| now.all_in("main", 0..2, theirs)).await;
+    for pod in stage.pods.births() {
+        assert_eq!(pod.gates, ["example.com/quota", GATE]);
+    }
+    // They take their own gate off when they like: the run goes on.
+    for first in [0, 2] {
+        stage.pods.until("ours is off", |now| now.all_in("main", first..first + 2, theirs)).await;
+        stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), first as usize, "{now}"));
+        for index in first..first + 2 {
+            let lift = json!([{ "op": "remove", "path": "/spec/schedulingGates" }]);
+            let lift = Patch::Json::<()>(serde_json::from_value(lift).unwrap());
+            let name = format!("llm-main-{index}");
+            stage.api::<ApiPod>().patch(&name, &PatchParams::default(), &lift).await.unwrap();
+        }
+        stage.pods.until("they run", |now| now.count_all(Pod::is_ready) == first as usize + 2).await;
+    }
+}
+
+#[tokio::test]
+async fn a_pod_that_has_its_node_passes_with_a_warning() {
+    let stage = Stage::new("bound").await;
+    stage.add_node("all", 4).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("main", 4, 2);
+    stage.create_group(&group).await;
+    let mut pod = group.pod("main", "bound", &stage.namespace);
+    pod["spec"]["nodeName"] = json!("bound-all");
+    let made = stage.post(CORE, "pods", &pod).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    assert_eq!(made.warnings, ["spec.nodeName is set: the pod is bound at creation and is not held"]);
+    assert_eq!(made.body["spec"]["schedulingGates"], Value::Null);
+    stage.pods.until("it runs", |now| now.named("bound").is_some_and(Pod::is_ready)).await;
+}
+
+#[tokio::test]
+async fn a_role_that_the_group_does_not_have_is_not_coordinated_and_told_so() {
+    let stage = Stage::new("other-role").await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("main", 4, 2);
+    stage.create_group(&group).await;
+    let made = stage.post(CORE, "pods", &group.pod("mian", "typo", &stage.namespace)).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    assert_eq!(made.warnings, [r#"role "mian" is not in group "llm": the pod is not coordinated"#]);
+    assert_eq!(made.body["spec"]["schedulingGates"], Value::Null);
+}
+
+#[tokio::test]
+async fn replicas_are_counted_from_where_the_workload_starts_to_count() {
+    let stage = Stage::new("start-at-5").await;
+    stage.add_node("all", 6).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("main", 6, 2).held_back();
+    let statuses = stage.statuses(&group);
+    let mut set = group.set(group.find("main"), &stage.namespace);
+    set["spec"]["ordinals"] = json!({ "start": 5 });
+    stage.create_group(&group).await;
+    stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    stage.pods.until("all pods", |now| now.count_all(|_| true) == 6).await;
+    for first in [5, 7, 9] {
+        let next = first..first + 2;
+        stage.pods.until("a segment released", |now| now.all_in("main", next.clone(), Pod::is_released)).await;
+        stage.pods.now(|now| assert!(now.all_in("main", next.end..11, Pod::is_held), "{now}"));
+        stage.let_ready(|pod| next.contains(&pod.index)).await;
+    }
+    statuses
+        .until("all ready", |status| status.minimum() == "True AllSegmentsReady: 3/3 segments ready (6/6 pods)")
+        .await;
+    for pod in stage.pods.births() {
+        assert!(pod.is_held() && pod.labels[INDEX] == (pod.index - 5).to_string(), "{pod:?}");
+    }
+}
+
+#[tokio::test]
+async fn pods_without_number_or_name_take_their_turn() {
+    let stage = Stage::new("deployment").await;
+    stage.add_node("all", 6).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("router", 6, 2).held_back();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let set = group.set(group.find("router"), &stage.namespace);
+    let spec = json!({ "replicas": 6, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
+    let deployment = json!({ "metadata": { "name": "router" }, "spec": spec });
+    stage.api::<Deployment>().create(&PostParams::default(), &typed(deployment)).await.unwrap();
+    for released in [2, 4, 6] {
+        let found = |now: &crate::common::pods::View| {
+            now.count_all(|_| true) == 6 && now.count_all(Pod::is_released) >= released
+        };
+        stage.pods.until("two more released", found).await;
+        stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));
+        stage.let_ready(Pod::is_released).await;
+    }
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
+    assert_eq!(invariants::all_born_held(&stage.pods), 6);
+}
+
+#[tokio::test]
+async fn a_dry_run_changes_nothing() {
+    let stage = Stage::new("dry-run").await;
+    stage.add_node("all", 8).await;
+    let rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("main", 4, 2).held_back();
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+    stage.pods.until("a segment released", |now| now.count_all(Pod::is_released) == 2).await;
+    let (before, events) = (statuses.now(), stage.pods.events().len());
+
+    let tried = stage.post(CORE, "pods?dryRun=All", &group.pod("main", "try", &stage.namespace)).await;
+    assert_eq!(tried.body["spec"]["schedulingGates"], json!([{ "name": GATE }]), "{tried:?}");
+    let unknown = Group::new("unknown").role("main", 4, 2);
+    let tried = stage.post(CORE, "pods?dryRun=All", &unknown.pod("main", "try", &stage.namespace)).await;
+    assert_eq!(tried.body["metadata"]["annotations"]["rolegate.dev/held-by"], "unknown", "{tried:?}");
+    let tried = stage.post(GROUPS, "rolebasedgroups?dryRun=All", &unknown.object()).await;
+    assert_eq!(tried.code, 201, "{tried:?}");
+
+    always(Duration::from_secs(2), "nothing has changed", async || {
+        let (now, found) = (statuses.now(), stage.pods.events().len());
+        if now == before && found == events { Ok(()) } else { Err(format!("{found} events, {now}")) }
+    })
+    .await;
+    assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 0.0);
+    assert_eq!(stage.groups().list(&kube::api::ListParams::default()).await.unwrap().items.len(), 1);
+}

@@ -1,0 +1,25 @@
+//! The whole program on a real control plane: groups come up segment by segment, whatever breaks meanwhile.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod api_server;
+mod arrival;
+mod kinds_of_pods;
+mod outage;
+mod progressions;
+mod recovery;
+mod refusals;
+mod removal;
+mod replicas;
+mod reviews;
+mod scaling;
+mod story;

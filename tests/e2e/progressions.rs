@@ -1,0 +1,90 @@
+//! Each progression at full size, its order judged from outside at every event.
+
+use crate::common::pods::Pod;
+use crate::common::{Group, Progression, Stage, invariants};
+
+/// What every run must fulfil.
+fn check(stage: &Stage, group: &Group) {
+    assert_eq!(invariants::all_born_held(&stage.pods), 150);
+    invariants::released_in_order(&stage.pods, group);
+    invariants::nobody_was_held_again(&stage.pods);
+}
+
+#[tokio::test]
+async fn ordered_ready_waits_for_the_last_pod_of_each_segment() {
+    let stage = Stage::new("ordered-ready").await;
+    stage.add_node("all", 150).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::story_1("llm").held_back();
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+
+    for segment in 0..10 {
+        let (prefill, decode) = (segment * 10..segment * 10 + 10, segment * 5..segment * 5 + 5);
+        let mine = |pod: &Pod| if pod.role == "prefill" { &prefill } else { &decode }.contains(&pod.index);
+        let released = format!("segment {segment} released");
+        stage.pods.until(&released, |now| now.count_all(|pod| mine(pod) && pod.is_released()) == 15).await;
+        if segment < 2 {
+            // One straggler, in either role: once the loop has counted the 14 others, the next segment is still held.
+            let straggler = if segment == 0 { ("prefill", 9) } else { ("decode", 5) };
+            let is_straggler = |pod: &Pod| (pod.role.as_str(), pod.index) == straggler;
+            stage.let_ready(|pod| mine(pod) && !is_straggler(pod)).await;
+            let counted = format!("{}/150 pods ready", segment * 15 + 14);
+            let status = statuses.until(&counted, |status| status.ready().ends_with(&counted)).await;
+            assert_eq!(status.state("prefill"), "Waiting");
+            assert_eq!(status.0["summary"]["reason"], "PreviousSegmentNotReady");
+            assert_eq!(status.0["summary"]["held"], 150 - 15 * (segment + 1));
+            stage.pods.now(|now| {
+                assert_eq!(now.count_all(Pod::is_released), 15 * (segment as usize + 1), "{now}");
+            });
+        }
+        stage.let_ready(mine).await;
+    }
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 150/150 pods ready").await;
+    check(&stage, &group);
+    assert_eq!(statuses.released_counts("prefill"), [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
+    assert_eq!(statuses.released_counts("decode"), [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50]);
+}
+
+#[tokio::test]
+async fn ordered_releases_one_segment_after_the_other_and_waits_for_no_readiness() {
+    let stage = Stage::new("ordered").await;
+    stage.add_node("all", 150).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::story_1("llm").progression(Progression::Ordered).held_back();
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+
+    stage.pods.until("all released", |now| now.count_all(Pod::is_released) == 150).await;
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 0));
+    let status = statuses.until("complete", |status| status.state("prefill") == "Complete").await;
+    assert_eq!(status.ready(), "False DeploymentInProgress: 0/150 pods ready");
+    assert_eq!(status.minimum(), "False NoSegmentsReady: 0/10 segments ready (0/150 pods)");
+    check(&stage, &group);
+    assert_eq!(statuses.released_counts("prefill"), [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
+
+    stage.let_ready(|_| true).await;
+    statuses.until("all ready", |status| status.minimum().starts_with("True AllSegmentsReady: 10/10")).await;
+}
+
+#[tokio::test]
+async fn parallel_releases_all_at_once() {
+    let stage = Stage::new("parallel").await;
+    stage.add_node("all", 150).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::story_1("llm").progression(Progression::Parallel).held_back();
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+
+    stage.pods.until("all released", |now| now.count_all(Pod::is_released) == 150).await;
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 0));
+    assert_eq!(statuses.released_counts("prefill"), [0, 100]);
+    assert_eq!(statuses.released_counts("decode"), [0, 50]);
+    check(&stage, &group);
+
+    // Segments are counted all the same: the third alone is enough to serve.
+    stage.let_ready(|pod| pod.index / (if pod.role == "prefill" { 10 } else { 5 }) == 2).await;
+    let status = statuses.until("15 ready", |status| status.ready().ends_with("15/150 pods ready")).await;
+    assert_eq!(status.ready(), "False PartialDeployment: 15/150 pods ready");
+    assert_eq!(status.minimum(), "True MinimumSegmentReady: 1/10 segments ready (15/150 pods)");
+}

@@ -1,0 +1,101 @@
+//! Several rolegates: one leads, another takes over, and two that both believe to lead do no harm.
+
+use std::time::{Duration, Instant};
+
+use crate::common::pods::Pod;
+use crate::common::proxy::Proxy;
+use crate::common::rolegate::{Launch, Rolegate};
+use crate::common::{Group, PATIENT, Stage, eventually, invariants};
+
+async fn leads(rolegate: &Rolegate) {
+    eventually(PATIENT, "it leads", async || match rolegate.metric("rolegate_leader").await {
+        1.0 => Ok(()),
+        other => Err(other),
+    })
+    .await;
+}
+
+/// A leader and a follower behind one address, as behind a Service.
+async fn pair(launch: &Launch, service: &Proxy) -> (Rolegate, Rolegate) {
+    let leader = launch.start_unready().await;
+    service.lead_to(&[leader.webhook]);
+    leads(&leader).await;
+    let follower = launch.start().await;
+    service.lead_to(&[leader.webhook, follower.webhook]);
+    assert_eq!(follower.metric("rolegate_leader").await, 0.0);
+    (leader, follower)
+}
+
+async fn service(stage: &Stage) -> (Proxy, Launch) {
+    let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
+    let launch = stage.launch().flag("reach", &format!("https://{}", service.address));
+    (service, launch)
+}
+
+#[tokio::test]
+async fn another_takes_over_when_the_leader_dies() {
+    let stage = Stage::new("leader-dies").await;
+    stage.add_node("all", 60).await;
+    let (service, launch) = service(&stage).await;
+    let (leader, follower) = pair(&launch, &service).await;
+    let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5).held_back();
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+    stage.pods.until("a segment released", |now| now.count_all(Pod::is_released) == 15).await;
+    leader.kill().await;
+    leads(&follower).await;
+    for segments in 1..=4 {
+        stage.pods.until("the next released", |now| now.count_all(Pod::is_released) == 15 * segments).await;
+        stage.let_ready(Pod::is_released).await;
+    }
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 60/60 pods ready").await;
+    invariants::all_born_held(&stage.pods);
+    invariants::released_in_order(&stage.pods, &group);
+    invariants::released_counts_never_fell(&statuses, &group);
+}
+
+#[tokio::test]
+async fn a_leader_that_is_told_to_end_hands_over_within_a_second() {
+    let stage = Stage::new("hand-over").await;
+    stage.add_node("all", 60).await;
+    let (service, launch) = service(&stage).await;
+    // With this lease, who waits for it to run out is late.
+    let (leader, follower) = pair(&launch.flag("lease-duration", "30s"), &service).await;
+    let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5);
+    let statuses = stage.statuses(&group);
+    let start = Instant::now();
+    let (ended, ()) = tokio::join!(leader.terminate(), leads(&follower));
+    let time = start.elapsed();
+    assert!(ended.0.success() && time < Duration::from_secs(4), "{ended:?}, handed over after {time:?}");
+    stage.deploy(&group).await;
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 60/60 pods ready").await;
+    invariants::released_in_order(&stage.pods, &group);
+}
+
+#[tokio::test]
+async fn two_leaders_do_no_harm() {
+    let stage = Stage::new("two-leaders").await;
+    stage.add_node("all", 150).await;
+    // Two leases: neither knows of the other. Each pod is sent to both webhooks.
+    let one = stage.launch().start().await;
+    let two = stage.launch().flag("name", "two-leaders-too").start().await;
+    leads(&one).await;
+    leads(&two).await;
+    let group = Group::story_1("llm");
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 150/150 pods ready").await;
+    assert_eq!(invariants::all_born_held(&stage.pods), 150);
+    for pod in stage.pods.births() {
+        assert_eq!(pod.gates.len(), 1, "one gate, not two: {pod:?}");
+    }
+    invariants::released_in_order(&stage.pods, &group);
+    invariants::released_counts_never_fell(&statuses, &group);
+    let mut written = 0.0;
+    for rolegate in [&one, &two] {
+        assert_eq!(rolegate.metric(r#"rolegate_releases_total{outcome="failed"}"#).await, 0.0);
+        assert_eq!(rolegate.metric(r#"rolegate_status_writes_total{outcome="failed"}"#).await, 0.0);
+        written += rolegate.metric(r#"rolegate_status_writes_total{outcome="written"}"#).await;
+    }
+    assert!(written >= 10.0, "{written}");
+}

@@ -1,0 +1,145 @@
+//! Reviews that real API servers sent for real operators, and bodies that nobody should send, over real TLS.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::common::http::Caller;
+use crate::common::{Group, Stage};
+
+fn recorded() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/reviews");
+    let folders = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "json")).collect();
+    files.sort();
+    files
+}
+
+/// The answer is one that an API server accepts; returns the object as it would be.
+fn check(name: &str, review: &Value, answer: &(u16, bytes::Bytes)) -> Value {
+    assert_eq!(answer.0, 200, "{name}: {:?}", answer.1);
+    let answer: Value = serde_json::from_slice(&answer.1).unwrap();
+    assert_eq!((&answer["apiVersion"], &answer["kind"]), (&review["apiVersion"], &json!("AdmissionReview")), "{name}");
+    let (request, response) = (&review["request"], &answer["response"]);
+    assert_eq!(response["uid"], request["uid"], "{name}");
+    assert!(response["allowed"].is_boolean(), "{name}: {response}");
+    assert_eq!(response["patch"].is_null(), response["patchType"].is_null(), "{name}: {response}");
+    assert!(response.get("warnings").is_none_or(Value::is_array), "{name}: {response}");
+    if response["allowed"] == false {
+        assert!(response["status"]["message"].is_string() && response["status"]["code"].is_u64(), "{name}: {response}");
+    }
+    let mut object = request["object"].clone();
+    if let Some(patch) = response["patch"].as_str() {
+        assert_eq!(response["patchType"], "JSONPatch", "{name}");
+        let patch = base64::engine::general_purpose::STANDARD.decode(patch).unwrap();
+        let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
+        assert!(!patch.is_empty(), "{name}: an empty patch");
+        json_patch::patch(&mut object, &patch).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    object
+}
+
+#[tokio::test]
+async fn every_recorded_review_gets_a_well_formed_answer() {
+    let stage = Stage::new("reviews").await;
+    let launch = stage.launch();
+    let rolegate = launch.start().await;
+    let mut caller = Caller::connect(rolegate.webhook, &launch.ca_bundle().await).await;
+    let files = recorded();
+    assert!(files.len() >= 32, "{} files", files.len());
+    let mut held = Vec::new();
+    for file in files {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        let body = std::fs::read(&file).unwrap();
+        let review: Value = serde_json::from_slice(&body).unwrap();
+        for path in ["/validate", "/mutate?timeout=3s"] {
+            let answer = caller.post(path, body.clone()).await.unwrap();
+            let object = check(&name, &review, &answer);
+            if object == review["request"]["object"] {
+                continue;
+            }
+            // Only pods are changed, only at CREATE, and a second look finds nothing left to do.
+            assert_eq!(
+                (&review["request"]["kind"]["kind"], &review["request"]["operation"]),
+                (&json!("Pod"), &json!("CREATE"))
+            );
+            held.push(name.clone());
+            let mut again = review.clone();
+            again["request"]["object"] = object.clone();
+            let answer = caller.post(path, again.to_string()).await.unwrap();
+            assert_eq!(check(&name, &again, &answer), object, "{name}");
+        }
+    }
+    // The pods of RBG say which group they belong to; nobody else's pods are touched.
+    let of_rbg = [
+        "pod-leaderworker-leader",
+        "pod-leaderworker-worker",
+        "pod-lws-workload-worker",
+        "pod-standalone-after-rollout",
+        "pod-standalone-prefill-0",
+        "pod-statefulset-workload",
+    ];
+    assert_eq!(held, of_rbg);
+}
+
+#[tokio::test]
+async fn bodies_that_are_no_review_are_refused_in_plain_words() {
+    let stage = Stage::new("no-reviews").await;
+    let launch = stage.launch();
+    let rolegate = launch.start().await;
+    let bundle = launch.ca_bundle().await;
+    let mut caller = Caller::connect(rolegate.webhook, &bundle).await;
+    let no_request = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#;
+    let deep = format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"object":{}1{}}}}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    let bodies = [
+        ("", "the body is not an AdmissionReview: EOF"),
+        ("{}", "the body is not an AdmissionReview: missing field `apiVersion`"),
+        ("null", "the body is not an AdmissionReview: "),
+        ("[]", "the body is not an AdmissionReview: "),
+        ("{", "the body is not an AdmissionReview: EOF"),
+        ("\u{0}\u{1}", "the body is not an AdmissionReview: "),
+        (no_request, "the AdmissionReview has no `request`"),
+        (
+            r#"{"apiVersion":"v1","kind":"Pod","request":{"uid":"1"}}"#,
+            "the body is not an AdmissionReview of admission.k8s.io/v1",
+        ),
+        (&deep, "the body is nested deeper than 512 levels"),
+    ];
+    for path in ["/mutate", "/validate"] {
+        for (body, words) in bodies {
+            let (status, text) = caller.post(path, body.to_owned()).await.unwrap();
+            let text = String::from_utf8(text.to_vec()).unwrap();
+            assert!(status == 400 && text.starts_with(words), "{status} {text:?} for {:.60}", body);
+        }
+        let (status, text) = caller.send(Method::POST, path, "text/plain", no_request).await.unwrap();
+        assert_eq!((status, &text[..]), (415, &b"Content-Type must be application/json"[..]));
+        let (status, _) = caller.send(Method::GET, path, "application/json", "").await.unwrap();
+        assert_eq!(status, 405);
+        // The rest of a body that is too long is not read, so this connection is at its end.
+        let mut own = Caller::connect(rolegate.webhook, &bundle).await;
+        let (status, text) = own.post(path, vec![b' '; (7 << 20) + 1]).await.unwrap();
+        assert_eq!((status, &text[..]), (413, &b"request body may be at most 7340032 bytes"[..]));
+    }
+    let (status, _) = caller.post("/elsewhere", "{}").await.unwrap();
+    assert_eq!(status, 404);
+    let unreadable = 2.0 * f64::from(u8::try_from(bodies.len()).unwrap());
+    assert_eq!(rolegate.metric("rolegate_unreadable_bodies_total").await, unreadable);
+
+    // After all that it works as before.
+    let pod = Group::new("llm").pod("main", "after", &stage.namespace);
+    let kind = json!({ "group": "", "version": "v1", "kind": "Pod" });
+    let resource = json!({ "group": "", "version": "v1", "resource": "pods" });
+    let review = json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "42", "kind": kind, "resource": resource, "operation": "CREATE", "namespace": stage.namespace,
+        "userInfo": {}, "object": pod,
+    }});
+    let answer = caller.post("/mutate", review.to_string()).await.unwrap();
+    assert_eq!(check("after", &review, &answer)["spec"]["schedulingGates"], json!([{ "name": "rolegate.dev/hold" }]));
+}
