@@ -3,6 +3,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::affinity::Affinity;
 use super::{Meta, Object, ObjectKind, null_default};
 
 /// `v1 Pod`.
@@ -43,6 +44,9 @@ pub struct PodSpec {
     /// Governing Service: second part of the pod's DNS name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subdomain: Option<String>,
+    /// Which other pods it wants to be near, and far from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<Affinity>,
 }
 
 /// A container, as far as its environment goes.

@@ -5,6 +5,7 @@ mod connection;
 pub mod crds;
 mod documents;
 mod duration;
+pub mod mutate;
 mod node;
 pub mod plan;
 pub mod serve;
@@ -26,6 +27,8 @@ pub struct Cli {
 enum Command {
     /// Run the webhook and the loop.
     Serve(Box<serve::ServeArgs>),
+    /// Show what objects in files would become, without a cluster.
+    Mutate(mutate::MutateArgs),
     /// Judge objects in files by the webhook's rules, without a cluster.
     Check(check::CheckArgs),
     /// Show in what order the gates of a group would be lifted, without a cluster.
@@ -38,6 +41,7 @@ enum Command {
 pub fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(*args),
+        Command::Mutate(args) => mutate::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Crds(args) => crds::run(&args),

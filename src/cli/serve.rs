@@ -21,11 +21,11 @@ use crate::cluster::certificates::{Certificates, Policy};
 use crate::cluster::events::Events;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::lease::{Election, LeaseOptions};
+use crate::cluster::live_world::LiveWorld;
 use crate::cluster::lookup::Lookup;
 use crate::cluster::metrics::LoopMetrics;
 use crate::cluster::run::{GateLoop, LoopOptions, MissingGroup};
 use crate::cluster::sources::Sources;
-use crate::cluster::surroundings::Surroundings;
 use crate::cluster::topologies::TopologyKeeper;
 use crate::cluster::webhooks::{Keep, Webhooks};
 use crate::rules::{KaiDialect, Options};
@@ -97,6 +97,12 @@ pub struct ServeArgs {
     /// Role names of a Grove set must be unique in the whole set.
     #[arg(long)]
     strict_roles: bool,
+    /// Environment variables by which pods of Grove sets find each other by role.
+    #[arg(long, value_enum, default_value = "on")]
+    discovery: Switch,
+    /// End of every DNS name in the cluster.
+    #[arg(long, default_value = "cluster.local")]
+    cluster_domain: String,
     /// Refuse objects that do not have the expected shape, instead of letting them pass.
     #[arg(long)]
     strict: bool,
@@ -136,6 +142,14 @@ impl From<KaiDialectArg> for KaiDialect {
             KaiDialectArg::Upstream => Self::Upstream,
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -194,7 +208,7 @@ enum ServeError {
 /// Runs until a signal.
 pub fn run(args: ServeArgs) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Runtime);
-    let outcome = start_log(&args).and_then(|()| runtime).and_then(|runtime| runtime.block_on(serve(args)));
+    let outcome = start_log(&args).and(runtime).and_then(|runtime| runtime.block_on(serve(args)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -246,7 +260,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
 
     let lookup = Lookup::new(client.clone(), index);
     let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
-    let surroundings = Surroundings::new(client.clone(), options);
+    let live_world = LiveWorld::new(client.clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
     let events = Events::new(client.clone(), &identity);
     let lease = LeaseOptions {
@@ -257,7 +271,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     };
     let (election, leader) = Election::new(&client, lease);
     parts.add("election", election.run(draining.clone()));
-    let topologies = TopologyKeeper::new(client.clone(), surroundings.clone(), leader.clone());
+    let topologies = TopologyKeeper::new(client.clone(), live_world.clone(), leader.clone());
     parts.add("topologies", topologies.run(draining.clone()));
     let options = LoopOptions {
         missing_group: args.missing_group,
@@ -268,7 +282,15 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     parts.add("loop", gates.run(draining.clone()));
 
     let limits = Limits::default();
-    let admission = Admission { lookup, surroundings, strict: args.strict, limits, metrics: admission_metrics };
+    let admission = Admission {
+        lookup,
+        live_world,
+        strict: args.strict,
+        discovery: args.discovery == Switch::On,
+        cluster_domain: args.cluster_domain,
+        limits,
+        metrics: admission_metrics,
+    };
     let drain = Drain { grace: args.drain_grace, ..Drain::default() };
     let listener =
         |socket, tls, app, drain| Listener { socket, tls, app, limits, metrics: server_metrics.clone(), drain };

@@ -13,6 +13,7 @@ use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
 use crate::api::{Pod, RoleBasedGroup, RoleCoordination};
 use crate::model::{Group, names};
+use crate::mutate::Entry;
 use crate::plan::PodRef;
 
 /// Field manager of our writes.
@@ -45,13 +46,8 @@ impl Writer {
     /// # Errors
     ///
     /// When the API server refuses or fails.
-    pub async fn release(
-        &self,
-        namespace: &str,
-        pod: &PodRef,
-        labels: &[(&str, String)],
-    ) -> Result<Released, kube::Error> {
-        let labels: Map<_, _> = labels.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+    pub async fn release(&self, namespace: &str, pod: &PodRef, labels: &[Entry]) -> Result<Released, kube::Error> {
+        let labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
         let mut metadata = json!({ "uid": &*pod.uid });
         if let (false, Some(metadata)) = (labels.is_empty(), metadata.as_object_mut()) {
             metadata.insert("labels".to_owned(), Value::Object(labels));

@@ -8,13 +8,18 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::index::{CarrierObject, SharedIndex};
-use super::sources::{CARRIERS, ROLE_BASED_GROUPS, read_coordination, read_rbg, seen_stateful_set};
+use super::index::{CarrierObject, Index, LookedUp, SharedIndex};
+use super::sources::{
+    CARRIERS, CLIQUE_SETS, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group, read_rbg,
+    read_topology, seen_stateful_set,
+};
 use super::watched::{Guarded, api};
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
+use crate::api::pod_group::POD_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
-use crate::model::{Group, GroupKey, WorkloadKey, WorkloadKind};
+use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind};
 
 /// Longest time for live reads of one request: well below the webhook's timeout of 3 s.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -108,6 +113,61 @@ impl Lookup {
         absent.entry(key.clone()).or_default().clone()
     }
 
+    /// A ClusterTopology, or `None` when a live read says that there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub async fn topology(&self, name: &str) -> Result<Option<Arc<Layers>>, LookupError> {
+        let key = GroupKey::new("", name);
+        let kinds = [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
+        self.named(&key, &kinds, |index| index.topology(name), read_topology).await
+    }
+
+    /// A Grove set, or `None` when a live read says that there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub async fn clique_set(&self, key: &GroupKey) -> Result<Option<Arc<CliqueSet>>, LookupError> {
+        self.named(key, CLIQUE_SETS, |index| index.clique_set(key), read_clique_set).await
+    }
+
+    /// A KAI PodGroup, or `None` when a live read says that there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub async fn pod_group(&self, key: &GroupKey) -> Result<Option<Arc<GangTree>>, LookupError> {
+        self.named(key, &[POD_GROUP], |index| index.pod_group(key), |_, object| read_pod_group(object)).await
+    }
+
+    /// An object of the first of these kinds that has it: from the index, else by one live read.
+    async fn named<T, A>(
+        &self,
+        key: &GroupKey,
+        kinds: &[ObjectKind],
+        known: impl Fn(&Index) -> Option<Arc<T>>,
+        read: impl Fn(ObjectKind, &Guarded<A>) -> Option<LookedUp>,
+    ) -> Result<Option<Arc<T>>, LookupError>
+    where
+        A: Object + Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        if let Some(found) = known(&self.index.read()) {
+            return Ok(Some(found));
+        }
+        let live = async {
+            for kind in kinds.iter().copied() {
+                let Some(found) = self.get::<Guarded<A>>(kind, key, &key.name).await? else { continue };
+                let object = read(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
+                self.index.write_quietly(|index| index.read_outside((&key.namespace, &key.name), object));
+                break;
+            }
+            Ok(known(&self.index.read()))
+        };
+        tokio::time::timeout(DEADLINE, live).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
+    }
+
     /// Reads what may carry a group: RoleBasedGroups of its name, the RoleCoordination that one of them names, and the
     /// RoleCoordination of its name. What is there goes into the index.
     ///
@@ -115,8 +175,14 @@ impl Lookup {
     ///
     /// When the API server fails, or an object does not have the expected shape.
     pub async fn read_live(&self, key: &GroupKey) -> Result<(), LookupError> {
+        let index = self.index.clone();
+        self.read_carriers(key, |kind| index.read().is_served(kind) != Some(false)).await
+    }
+
+    /// Reads the kinds that are worth asking for: one that is not served has no objects.
+    async fn read_carriers(&self, key: &GroupKey, ask_for: impl Fn(ObjectKind) -> bool) -> Result<(), LookupError> {
         let mut coordinations = vec![key.name.to_string()];
-        for kind in ROLE_BASED_GROUPS.iter().copied() {
+        for kind in ROLE_BASED_GROUPS.iter().copied().filter(|kind| ask_for(*kind)) {
             let Some(found) = self.get::<Guarded<RoleBasedGroup>>(kind, key, &key.name).await? else { continue };
             let carrier = read_rbg(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
             if let CarrierObject::Rbg(group) = &carrier {
@@ -124,7 +190,7 @@ impl Lookup {
             }
             self.index.write(|index| index.apply_carrier(None, carrier));
         }
-        for name in coordinations {
+        for name in coordinations.into_iter().filter(|_| ask_for(ROLE_COORDINATION)) {
             let found = self.get::<Guarded<RoleCoordination>>(ROLE_COORDINATION, key, &name).await?;
             if let Some(found) = found {
                 let shape = || LookupError::Shape { kind: ROLE_COORDINATION.kind, key: key.clone() };
@@ -140,12 +206,13 @@ impl Lookup {
     where
         T: Object + Clone + std::fmt::Debug + DeserializeOwned,
     {
-        if self.index.read().is_served(kind) == Some(false) {
-            return Ok(None);
+        let read = api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await;
+        match read {
+            Ok(found) => Ok(Some(found.object)),
+            // Also for a kind that is not served, where the answer is a text and no Status.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(source) => Err(LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) }),
         }
-        let read = api::<T>(&self.client, kind, Some(&key.namespace)).get_opt(name).await;
-        let fault = |source| LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) };
-        Ok(read.map_err(fault)?.map(|found| found.object))
     }
 
     /// Makes sure that a StatefulSet's `spec.ordinals.start` is known before its pods are numbered. A set that cannot be
@@ -178,16 +245,22 @@ impl Lookup {
         let candidates: Vec<_> = carrier.map_or_else(|| CARRIERS.to_vec(), |kind| vec![kind]);
         let mut established = false;
         for kind in candidates {
-            established |= self.is_established(kind).await.map_err(error)?;
+            let is_established = self.is_established(kind).await.map_err(error)?;
+            if is_established && self.index.read().is_served(kind) == Some(false) {
+                // It came back just now: the watch has not listed yet, and whoever brings the groups may need a moment.
+                return Ok(false);
+            }
+            established |= is_established;
         }
         if !established {
             return Ok(false);
         }
-        self.read_live(key).await?;
+        // Not what the watches know: they notice only after a while that a kind is served again.
+        self.read_carriers(key, |_| true).await?;
         Ok(self.index.read().group(key).is_none())
     }
 
-    /// True when the API server defines the kind, and is not about to remove it.
+    /// True when the API server defines the kind in the version that is read, and is not about to remove it.
     ///
     /// # Errors
     ///
@@ -198,6 +271,7 @@ impl Lookup {
         let Some(crd) = crds.get_opt(&kind.crd_name()).await? else { return Ok(false) };
         let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
         let established = conditions.iter().any(|c| c.type_ == "Established" && c.status == "True");
-        Ok(established && crd.metadata.deletion_timestamp.is_none())
+        let served = crd.spec.versions.iter().any(|version| version.name == kind.version && version.served);
+        Ok(established && served && crd.metadata.deletion_timestamp.is_none())
     }
 }

@@ -3,14 +3,13 @@
 pub mod apply;
 pub mod certificates;
 pub mod events;
-mod group_run;
 pub mod index;
 pub mod lease;
+pub mod live_world;
 pub mod lookup;
 pub mod metrics;
 pub mod run;
 pub mod sources;
-pub mod surroundings;
 pub mod topologies;
 pub mod watch;
 pub mod watched;

@@ -9,15 +9,20 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::index::{CarrierObject, Index, SeenWorkload, SharedIndex, SourceId};
+use super::index::{CarrierObject, Index, LookedUp, Name, SeenWorkload, SharedIndex, SourceId};
 use super::watch::{Change, watch};
 use super::watched::{Guarded, api};
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
+use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::pod::POD;
+use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
-use crate::api::{Meta, Object, ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
-use crate::model::{Workload, WorkloadKind, names};
+use crate::api::{
+    ClusterTopology, Meta, Object, ObjectKind, Pod, PodCliqueSet, PodGroup, RoleBasedGroup, RoleCoordination,
+};
+use crate::model::{CliqueSet, GangTree, Layers, Workload, WorkloadKind, names};
 
 /// Kinds of RoleBasedGroup: those that can carry coordinations, and the one that has only roles.
 pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
@@ -25,6 +30,9 @@ pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROU
 /// Kinds that carry groups.
 pub const CARRIERS: &[ObjectKind] =
     &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2, ROLE_COORDINATION];
+
+/// Kinds of Grove sets: the kind was renamed.
+pub const CLIQUE_SETS: &[ObjectKind] = &[POD_CLIQUE_SET, POD_GANG_SET];
 
 const NAMESPACE: ObjectKind =
     ObjectKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
@@ -94,6 +102,7 @@ impl Sources {
                 index.carrier_change(source, ROLE_COORDINATION, change.map(|object| read_coordination(&object)));
             });
         }
+        sources.add_looked_up();
         sources.add::<Named>(NAMESPACE, None, Some(names::IGNORE.to_owned()), Index::ignored_change);
         sources.add_crds();
         sources
@@ -126,15 +135,41 @@ impl Sources {
         });
     }
 
+    /// What the webhook looks up beside groups.
+    fn add_looked_up(&mut self) {
+        for kind in [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75] {
+            self.add::<Guarded<ClusterTopology>>(kind, None, None, move |index, source, change| {
+                index.looked_up_change(
+                    source,
+                    kind,
+                    change.map(|object| (name_of(&object), read_topology(kind, &object))),
+                );
+            });
+        }
+        for kind in CLIQUE_SETS.iter().copied() {
+            self.add::<Guarded<PodCliqueSet>>(kind, None, None, move |index, source, change| {
+                index.looked_up_change(
+                    source,
+                    kind,
+                    change.map(|object| (name_of(&object), read_clique_set(kind, &object))),
+                );
+            });
+        }
+        self.add::<Guarded<PodGroup>>(POD_GROUP, None, None, |index, source, change| {
+            index.looked_up_change(source, POD_GROUP, change.map(|object| (name_of(&object), read_pod_group(&object))));
+        });
+    }
+
     /// A new CustomResourceDefinition wakes the watches that wait for their kind.
     fn add_crds(&mut self) {
-        let carriers: HashSet<_> = CARRIERS.iter().map(ObjectKind::crd_name).collect();
+        let others = [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75, POD_CLIQUE_SET, POD_GANG_SET, POD_GROUP];
+        let awaited: HashSet<_> = CARRIERS.iter().chain(&others).map(ObjectKind::crd_name).collect();
         let (api, recheck) = (api::<Named>(&self.client, CRD, None), self.recheck.clone());
         self.tasks.spawn(async move {
             let never = Notify::new();
             let wake = |change| {
                 let Change::Applied(crd): Change<Named> = change else { return };
-                if carriers.contains(crd.metadata.display_name()) {
+                if awaited.contains(crd.metadata.display_name()) {
                     recheck.notify_waiters();
                 }
             };
@@ -149,6 +184,28 @@ fn pod_selectors() -> impl Iterator<Item = String> {
         let earlier = names::LABEL_SCHEMES.iter().take(position).map(|(group, _)| format!(",!{group}"));
         std::iter::once((*group).to_owned()).chain(earlier).collect()
     })
+}
+
+fn name_of<T>(object: &Guarded<T>) -> Name {
+    (object.meta().namespace().into(), object.meta().display_name().into())
+}
+
+/// A ClusterTopology as a watch reports it.
+pub fn read_topology(kind: ObjectKind, object: &Guarded<ClusterTopology>) -> Option<LookedUp> {
+    readable(kind, object).map(|topology| LookedUp::Topology(Layers::parse(kind, topology)))
+}
+
+/// A Grove set as a watch reports it.
+pub fn read_clique_set(kind: ObjectKind, object: &Guarded<PodCliqueSet>) -> Option<LookedUp> {
+    readable(kind, object).map(|set| LookedUp::CliqueSet(CliqueSet::from_set(kind, set)))
+}
+
+/// A KAI PodGroup as a watch reports it. Which leaf a pod belongs to does not depend on how its counts are meant.
+pub fn read_pod_group(object: &Guarded<PodGroup>) -> Option<LookedUp> {
+    let mut tree = GangTree::from_pod_group(readable(POD_GROUP, object)?, None);
+    // Nobody would lift the gate of a placed pod: the loop places batches of groups only.
+    tree.place = false;
+    Some(LookedUp::PodGroup(tree))
 }
 
 /// A StatefulSet as a watch reports it.

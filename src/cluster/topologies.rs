@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::apply::MANAGER;
-use super::surroundings::{Subject, Surroundings};
+use super::live_world::{Judging, LiveWorld};
 use super::watch::{Change, watch as watch_kind};
 use super::watched::{Guarded, Watched, api};
 use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75, ClusterTopologyStatus};
@@ -29,15 +29,15 @@ type Topologies = Api<Watched<Guarded<ClusterTopology>>>;
 /// Keeps ClusterTopologies of both API groups.
 pub struct TopologyKeeper {
     client: Client,
-    surroundings: Surroundings,
+    live_world: LiveWorld,
     leader: watch::Receiver<bool>,
     recheck: std::sync::Arc<tokio::sync::Notify>,
 }
 
 impl TopologyKeeper {
     /// Keeps them while this replica leads.
-    pub fn new(client: Client, surroundings: Surroundings, leader: watch::Receiver<bool>) -> Self {
-        Self { client, surroundings, leader, recheck: std::sync::Arc::default() }
+    pub fn new(client: Client, live_world: LiveWorld, leader: watch::Receiver<bool>) -> Self {
+        Self { client, live_world, leader, recheck: std::sync::Arc::default() }
     }
 
     /// Runs until `stop`.
@@ -118,8 +118,8 @@ impl TopologyKeeper {
         // The same rule that refuses a DELETE says whether it may go now.
         let object = serde_json::to_string(topology).unwrap_or_default();
         let author = UserInfo::default();
-        let subject = Subject { kind, operation: Operation::Delete, object: &object, old: None, author: &author };
-        let world = match self.surroundings.of(subject).await {
+        let judging = Judging { kind, operation: Operation::Delete, object: &object, old: None, author: &author };
+        let world = match self.live_world.of(judging).await {
             Ok(Ok(world)) => world,
             Ok(Err(_)) => return Ok(true),
             Err(error) => {

@@ -1,6 +1,7 @@
 //! From a Grove pod to its place in the set. Only labels and the known prefix of a name are read: the name of a clique may
 //! be the end of another one's, and may itself contain numbers.
 
+use super::identity::number;
 use super::names;
 use crate::api::{Meta, Pod};
 
@@ -53,11 +54,6 @@ fn split<'a>(name: &'a str, prefix: &str, told: Option<u32>) -> Option<(u32, &'a
 
 fn label<'a>(meta: &'a Meta, key: &str) -> Option<&'a str> {
     meta.label(key).filter(|value| !value.is_empty())
-}
-
-/// Digits only: the standard library also takes a sign.
-fn number(text: &str) -> Option<u32> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{FieldPath, GroupKey, dialect::Dialect};
+use super::{FieldPath, GroupKey, dialect::Dialect, names};
 use crate::api;
 use crate::api::pod_group::{PodGroupSpec, TopologyConstraint, TopologyConstraints};
 
@@ -31,6 +31,8 @@ pub struct GangTree {
     pub sets: Vec<GangSet>,
     /// Constraints by name of subgroup, as written: names may lead nowhere.
     pub by_name: Vec<(String, Constraint)>,
+    /// True when its pods are to be placed by us.
+    pub place: bool,
     /// True while the PodGroup is being deleted.
     pub deleting: bool,
     /// Positions by name; of two subgroups with one name, the first.
@@ -135,6 +137,7 @@ impl GangTree {
                 })
                 .collect(),
             by_name,
+            place: group.metadata.annotation(names::PLACE) == Some("enabled"),
             positions,
             deleting: group.metadata.is_deleting(),
         }

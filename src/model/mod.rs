@@ -1,5 +1,6 @@
 //! Our words: group, role, replica, ordinal, batch, coordination. Parsed from `api`, free of spelling.
 
+pub mod batch;
 pub mod batching;
 pub mod clique_pod;
 pub mod clique_set;
@@ -17,6 +18,7 @@ pub mod role;
 pub mod topology;
 pub mod workload;
 
+pub use batch::Batch;
 pub use batching::{BatchKind, Batching, Progression};
 pub use clique_pod::{CliquePod, identify_clique_pod};
 pub use clique_set::CliqueSet;

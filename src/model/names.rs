@@ -9,6 +9,10 @@ pub const GROUP: &str = "rolegate.dev/group";
 pub const ROLE: &str = "rolegate.dev/role";
 /// Namespace label that takes a namespace out, whatever its value.
 pub const IGNORE: &str = "rolegate.dev/ignore";
+/// Label of pods in a rollingUpdate coordination: the revision they were made at, whoever made them (KEP-30, Router).
+pub const REVISION: &str = "rolegate.dev/revision";
+/// Annotation of a PodGroup: its pods are placed by us.
+pub const PLACE: &str = "rolegate.dev/place";
 /// Annotation that switches discovery, `enabled` or `disabled`: on for Grove sets, off for groups.
 pub const DISCOVERY: &str = "rolegate.dev/discovery";
 /// Annotation on held pods, `<group>/<coordination>`: where to look for the reason.
@@ -26,6 +30,9 @@ pub const RBG_INSTANCE: &str = "rbg.workloads.x-k8s.io/role-instance-name";
 /// RBG ≥ v0.7: pods in one RoleInstance.
 pub const RBG_INSTANCE_SIZE: &str = "rbg.workloads.x-k8s.io/component-size";
 
+/// RBG ≥ v0.7: index of a pod in its RoleInstance; absent where an instance is one pod, or is made of custom components.
+pub const RBG_MEMBER: &str = "rbg.workloads.x-k8s.io/component-index";
+
 /// RBG ≤ v0.6 and KEP-75: group of a pod.
 pub const KEP75_GROUP: &str = "rolebasedgroup.workloads.x-k8s.io/name";
 /// RBG ≤ v0.6 and KEP-75: role of a pod.
@@ -34,6 +41,14 @@ pub const KEP75_ROLE: &str = "rolebasedgroup.workloads.x-k8s.io/role";
 pub const KEP75_SUBGROUP_SIZE: &str = "rolebasedgroup.workloads.x-k8s.io/role-subgroup-size";
 /// KEP-75: ordinal of the pod's replica.
 pub const KEP75_INSTANCE_INDEX: &str = "rolebasedgroup.workloads.x-k8s.io/role-instance-index";
+/// KEP-75: coordination that keeps the pod's batch in one domain.
+pub const KEP75_COORDINATION: &str = "rolebasedgroup.workloads.x-k8s.io/topology-coordination-name";
+/// KEP-75: the pod's batch in that coordination, `<coordination>-<batch>`.
+pub const KEP75_BATCH: &str = "rolebasedgroup.workloads.x-k8s.io/deploy-topology-coordination-name";
+/// KEP-30: start of the label that says which coordination a pod is in; the coordination's name follows.
+pub const KEP30_MEMBER_PREFIX: &str = "coordination.workloads.x-k8s.io/";
+/// KEP-30: value of that label.
+pub const KEP30_MEMBER: &str = "member";
 /// RBG ≤ v0.6: name of the Instance, which ends in the ordinal.
 pub const INSTANCE_NAME: &str = "instance.workloads.x-k8s.io/instance-name";
 
@@ -48,6 +63,9 @@ pub const LWS_SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
 
 /// StatefulSet: index of the pod, counted from `spec.ordinals.start`.
 pub const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
+
+/// StatefulSet: name of the pod, also where the pod itself has no name yet. RBG's RoleInstanceSets write it too, and wrong.
+pub const STATEFUL_SET_POD: &str = "statefulset.kubernetes.io/pod-name";
 
 /// Name of the application that an object is a part of: with Grove, the set.
 pub const PART_OF: &str = "app.kubernetes.io/part-of";
@@ -67,21 +85,50 @@ pub const KAI_POD_GROUP: &str = "pod-group-name";
 /// KAI: leaf of its PodGroup that a pod is in.
 pub const KAI_SUBGROUP: &str = "kai.scheduler/subgroup-name";
 
+/// Scheduler plugins: PodGroup of a pod (label).
+pub const KUBE_POD_GROUP: &str = "scheduling.x-k8s.io/pod-group";
+/// Volcano: PodGroup of a pod (annotation).
+pub const VOLCANO_POD_GROUP: &str = "scheduling.k8s.io/group-name";
+
+/// StatefulSet, DaemonSet and RBG: revision that a pod was made at.
+pub const CONTROLLER_REVISION: &str = "controller-revision-hash";
+
+/// Labels that name the revision a pod was made at, the more special first: the StatefulSets behind a LeaderWorkerSet have
+/// revisions of their own, which differ from group to group.
+pub const REVISION_LABELS: &[&str] = &[
+    "leaderworkerset.sigs.k8s.io/template-revision-hash",
+    CONTROLLER_REVISION,
+    "grove.io/pod-template-hash",
+    "pod-template-hash",
+];
+
 /// Label schemes that tie a pod to a group, in order of precedence: (group key, role key).
 pub const LABEL_SCHEMES: &[(&str, &str)] = &[(GROUP, ROLE), (RBG_GROUP, RBG_ROLE), (KEP75_GROUP, KEP75_ROLE)];
 
 /// Longest value of a label.
 pub const LABEL_VALUE_MAX: usize = 63;
 
-/// A text as a label value: unchanged when it fits, else cut and given a hash of the whole, so that two long names stay
-/// two values. The same text gives the same value in every release.
+/// A text as a label value: unchanged when it is one, else cut and given a hash of the whole, so that two texts stay two
+/// values. The same text gives the same value in every release.
 pub fn label_value(text: &str) -> String {
-    if text.len() <= LABEL_VALUE_MAX {
+    if text.len() <= LABEL_VALUE_MAX && is_label_value(text) {
         return text.to_owned();
     }
     let hash = format!("{:08x}", fnv1a(text.as_bytes()));
-    let head: String = text.chars().take(LABEL_VALUE_MAX - hash.len() - 1).collect();
-    format!("{}-{hash}", head.trim_end_matches(['-', '.', '_']))
+    let allowed = |letter: char| if is_inner(letter) { letter } else { '-' };
+    let head: String = text.chars().map(allowed).take(LABEL_VALUE_MAX - hash.len() - 1).collect();
+    let head = head.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
+    if head.is_empty() { hash } else { format!("{head}-{hash}") }
+}
+
+fn is_label_value(text: &str) -> bool {
+    text.chars().all(is_inner)
+        && text.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+        && text.ends_with(|letter: char| letter.is_ascii_alphanumeric())
+}
+
+fn is_inner(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.')
 }
 
 /// 32-bit FNV-1a: stable across releases and platforms, which the standard library's hasher does not promise.
@@ -104,5 +151,14 @@ mod tests {
         let (one, two) = (label_value(&format!("{}1", "a".repeat(80))), label_value(&format!("{}2", "a".repeat(80))));
         assert_eq!(one.len(), 63);
         assert_ne!(one, two);
+    }
+
+    #[test]
+    fn what_is_no_label_value_becomes_one() {
+        for text in ["My Coordination!", "-a", "a.", "ä", "", &"é".repeat(100)] {
+            let value = label_value(text);
+            assert!(value.len() <= LABEL_VALUE_MAX && is_label_value(&value), "{text:?} became {value:?}");
+        }
+        assert_ne!(label_value("a b"), label_value("a-b"));
     }
 }

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 
 use super::Patch;
+use super::additions::Additions;
 use super::env::{Variable, prepend};
+use super::scene::Scene;
 use crate::api::Pod;
 use crate::model::clique_set::{Clique, clique_name, env_name, is_role_name};
 use crate::model::{CliquePod, CliqueSet};
@@ -51,18 +53,37 @@ pub fn discover(
     cluster_domain: &str,
 ) -> Discovery {
     let mut discovery = Discovery::default();
-    let Some(set) = set else {
-        let warning = format!("Grove set {:?} is not there: the pod gets no discovery variables", place.set);
-        discovery.warnings.push(warning);
-        return discovery;
-    };
+    match set {
+        Some(set) => {
+            let variables = variables_in(set, pod, namespace, place, cluster_domain);
+            discovery.warnings = prepend(&mut discovery.patch, pod, &variables);
+        }
+        None => discovery.warnings.push(absent(place)),
+    }
+    discovery
+}
+
+/// The step of a pod's mutation.
+pub(super) fn of_clique(scene: &Scene<'_>, additions: &mut Additions) {
+    let Some(place) = scene.subject.place.as_ref().filter(|_| scene.around.discovery) else { return };
+    let (namespace, domain) = (scene.subject.namespace(), scene.around.cluster_domain);
+    match scene.around.clique_set {
+        Some(set) => additions.variables.extend(variables_in(set, scene.pod, namespace, place, domain)),
+        None => additions.warnings.push(absent(place)),
+    }
+}
+
+fn absent(place: &CliquePod) -> String {
+    format!("Grove set {:?} is not there: the pod gets no discovery variables", place.set)
+}
+
+/// The variables of a pod of this set; none when the set opted out.
+fn variables_in(set: &CliqueSet, pod: &Pod, namespace: &str, place: &CliquePod, cluster_domain: &str) -> Vec<Variable> {
     let scaling_group = place.scaling_group.as_ref().map(|(group, _)| group.as_str());
-    let Some(scope) = set.scope(scaling_group).filter(|_| set.discovery) else { return discovery };
+    let Some(scope) = set.scope(scaling_group).filter(|_| set.discovery) else { return Vec::new() };
     let own = scope.iter().find(|clique| clique.name == place.clique).and_then(|clique| role(clique));
     let own = own.map(|role| Own { role, index: place.index });
-    let variables = variables(own, &peers(&scope, pod, namespace, place, cluster_domain));
-    discovery.warnings = prepend(&mut discovery.patch, pod, &variables);
-    discovery
+    variables(own, &peers(&scope, pod, namespace, place, cluster_domain))
 }
 
 /// The role of a clique. A stored one that breaks the rules makes no variables.

@@ -1,14 +1,25 @@
 //! From an object to what is added to it at creation: patches built by hand, so that unknown fields stay as they are.
 
+mod additions;
+pub mod affinity;
 pub mod discovery;
 pub mod env;
+pub mod expand;
+pub mod labels;
+pub mod membership;
 pub mod patch;
 pub mod pod;
+mod scene;
+mod selector;
 pub mod subgroup;
 pub mod topology;
 
+pub use additions::Entry;
 pub use discovery::{Discovery, discover};
+pub use labels::batch_labels;
+pub use membership::{Membership, membership};
 pub use patch::Patch;
-pub use pod::{GroupLookup, PodMutation, mutate_pod};
+pub use pod::{PodMutation, mutate_pod};
+pub use scene::{GroupLookup, Subject, Surroundings, TopologyLookup};
 pub use subgroup::fill_in_subgroup;
 pub use topology::protect_topology;

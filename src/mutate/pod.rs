@@ -1,19 +1,9 @@
-//! A pod at creation: its gate and its labels (SPEC §3.2, §3.4).
+//! A pod at creation: everything that cannot be added later, as a table of steps (SPEC §3.1–3.5).
 
-use serde_json::json;
-
-use super::Patch;
+use super::additions::Additions;
+use super::scene::{GroupLookup, Scene, Subject, Surroundings};
+use super::{Patch, affinity, discovery, labels, membership, subgroup};
 use crate::api::Pod;
-use crate::model::{Group, PodIdentity, names};
-
-/// What is known of the group that a pod names.
-#[derive(Clone, Copy, Debug)]
-pub enum GroupLookup<'a> {
-    /// It is this one.
-    Found(&'a Group),
-    /// A live read says that there is none (yet).
-    Absent,
-}
 
 /// What becomes of a pod.
 #[derive(Debug, Default)]
@@ -26,48 +16,63 @@ pub struct PodMutation {
     pub held: bool,
 }
 
-/// The gate and labels of a pod that names a group. When in doubt it is gated: a gate can be lifted later, not added. No
-/// ordinal and no count exempts a pod; only a node that is already set does, since the API server refuses the pair.
-pub fn mutate_pod(pod: &Pod, identity: &PodIdentity, lookup: GroupLookup<'_>) -> PodMutation {
-    let Some(role) = identity.role.as_deref() else { return PodMutation::default() };
-    let name = &identity.group.name;
-    let (labels, held_by) = match lookup {
-        GroupLookup::Absent => (Vec::new(), name.to_string()),
-        GroupLookup::Found(group) if group.role(role).is_none() && !group.roles.is_empty() => {
-            let warning = format!("role {role:?} is not in group {name:?}: the pod is not coordinated");
-            return PodMutation { warnings: vec![warning], ..PodMutation::default() };
-        }
-        GroupLookup::Found(group) => {
-            let Some((coordination, _)) = group.batchings_of(role).next() else { return PodMutation::default() };
-            (batch_labels(group, role, identity.ordinal), format!("{name}/{}", coordination.display_name()))
-        }
-    };
-    let mut mutation = PodMutation::default();
-    mutation.patch.set_entries("/metadata/labels", &pod.metadata.labels, labels);
-    if pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty()) {
-        mutation.warnings.push("spec.nodeName is set: the pod is bound at creation and is not held".to_owned());
-        return mutation;
+/// One thing that is done to a pod.
+type Step = fn(&Scene<'_>, &mut Additions);
+
+/// What is done to a pod. The order is that of the warnings.
+const STEPS: &[Step] = &[
+    hold,
+    labels::of_batch,
+    labels::revision,
+    affinity::of_batch,
+    membership::of_batch,
+    subgroup::of_role,
+    discovery::of_clique,
+];
+
+/// What a pod becomes at creation. Pure: the same pod in the same surroundings gives the same patch, on a dry run as well,
+/// and a pod that has been through it gives none.
+pub fn mutate_pod(pod: &Pod, subject: &Subject, around: &Surroundings<'_>) -> PodMutation {
+    let scene = Scene::new(pod, subject, around);
+    let mut additions = Additions::default();
+    for step in STEPS {
+        step(&scene, &mut additions);
     }
-    mutation.held = true;
-    mutation.patch.set_entries("/metadata/annotations", &pod.metadata.annotations, vec![(names::HELD_BY, held_by)]);
-    if !pod.has_gate(names::GATE) {
-        let gate = json!({ "name": names::GATE });
-        match pod.spec.scheduling_gates {
-            Some(_) => mutation.patch.add("/spec/schedulingGates/-", gate),
-            None => mutation.patch.add("/spec/schedulingGates", json!([gate])),
-        }
-    }
-    mutation
+    let held = additions.held_by.is_some();
+    let (patch, warnings) = additions.into_patch(pod);
+    PodMutation { patch, warnings, held }
 }
 
-/// The labels of a batched pod (KEP-75, Pod Label Example); none without an ordinal, or where a stored size below 1 makes
-/// no batches.
-pub fn batch_labels(group: &Group, role: &str, ordinal: Option<u32>) -> Vec<(&'static str, String)> {
-    let (Some(ordinal), Some(size)) = (ordinal, group.batch_size(role)) else { return Vec::new() };
-    vec![
-        (names::KEP75_GROUP, names::label_value(&group.key.name)),
-        (names::KEP75_ROLE, names::label_value(role)),
-        (names::KEP75_SUBGROUP_SIZE, size.to_string()),
-        (names::KEP75_INSTANCE_INDEX, ordinal.to_string()),
-    ]
+/// The gate of every pod of a batched role, and of every pod of a PodGroup that is placed by us. When in doubt a pod is
+/// gated: a gate can be lifted later, not added. No ordinal and no count exempts a pod; only a node that is already set
+/// does, since the API server refuses the pair.
+fn hold(scene: &Scene<'_>, additions: &mut Additions) {
+    let Some(by) = held_by(scene, additions) else { return };
+    if scene.is_bound() {
+        additions.warnings.push("spec.nodeName is set: the pod is bound at creation and is not held".to_owned());
+    } else {
+        additions.held_by = Some(by);
+    }
+}
+
+/// What holds the pod: `<group>/<coordination>`, the group alone while it is not there, or its PodGroup.
+fn held_by(scene: &Scene<'_>, additions: &mut Additions) -> Option<String> {
+    let identity = scene.subject.identity.as_ref();
+    let placed = || scene.around.pod_group.filter(|tree| tree.place).map(|tree| tree.key.name.to_string());
+    let Some((identity, role)) = identity.and_then(|identity| Some((identity, identity.role.as_deref()?))) else {
+        return placed();
+    };
+    let name = &identity.group.name;
+    match (scene.around.group, scene.coordinated) {
+        (GroupLookup::Absent, _) => Some(name.to_string()),
+        (GroupLookup::Found(_), None) => {
+            additions.warnings.push(format!("role {role:?} is not in group {name:?}: the pod is not coordinated"));
+            placed()
+        }
+        (GroupLookup::Found(_), Some(coordinated)) => {
+            let mut batchings = coordinated.group.batchings_of(role);
+            let first = batchings.next().map(|(coordination, _)| format!("{name}/{}", coordination.display_name()));
+            first.or_else(placed)
+        }
+    }
 }

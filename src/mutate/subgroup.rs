@@ -1,18 +1,30 @@
 //! The leaf subgroup of a pod in its PodGroup (KAI, hierarchical PodGroup), where the pod's role tells it.
 
 use super::Patch;
+use super::additions::Additions;
+use super::scene::Scene;
 use crate::api::Pod;
 use crate::model::{GangTree, PodIdentity, names};
 
 /// The label that names the pod's leaf; empty when the pod has one, or when its role names no leaf.
 pub fn fill_in_subgroup(pod: &Pod, identity: &PodIdentity, pod_group: &GangTree) -> Patch {
     let mut patch = Patch::default();
+    let leaf = leaf(pod, identity, pod_group).map(|leaf| (names::KAI_SUBGROUP, leaf));
+    patch.set_entries("/metadata/labels", &pod.metadata.labels, leaf.into_iter().collect());
+    patch
+}
+
+/// The step of a pod's mutation.
+pub(super) fn of_role(scene: &Scene<'_>, additions: &mut Additions) {
+    let (Some(identity), Some(pod_group)) = (&scene.subject.identity, scene.around.pod_group) else { return };
+    let leaf = leaf(scene.pod, identity, pod_group);
+    additions.labels.extend(leaf.map(|leaf| (names::KAI_SUBGROUP.into(), leaf)));
+}
+
+fn leaf(pod: &Pod, identity: &PodIdentity, pod_group: &GangTree) -> Option<String> {
     let labelled = pod.metadata.label(names::KAI_SUBGROUP).is_some_and(|label| !label.is_empty());
     let leaf = identity.role.as_deref().and_then(|role| pod_group.leaf_for(role, identity.ordinal));
-    if let Some(leaf) = leaf.filter(|_| !labelled) {
-        patch.set_entries("/metadata/labels", &pod.metadata.labels, vec![(names::KAI_SUBGROUP, leaf.name.clone())]);
-    }
-    patch
+    leaf.filter(|_| !labelled).map(|leaf| leaf.name.clone())
 }
 
 /// The PodGroup that a pod names, in the pod's own namespace.

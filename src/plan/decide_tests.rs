@@ -25,6 +25,7 @@ impl Scene {
                 group: GroupKey::new("ns", "pd"),
                 role: Some(role.to_owned()),
                 ordinal: Some(ordinal),
+                member: Some(0),
                 replica_size: 1,
             },
             held: true,

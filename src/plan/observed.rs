@@ -82,6 +82,7 @@ impl Observed {
                     group: group.key.clone(),
                     role: Some(role.name.clone()),
                     ordinal: Some(ordinal),
+                    member: (*size > 1).then_some(member),
                     replica_size: *size,
                 },
                 held: ordinal >= released && group.batch_size(&role.name).is_some(),

@@ -56,13 +56,17 @@ impl Report {
 
 /// The name a typing mistake away, if there is one.
 fn closest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Distances take time in the product of the lengths: no name is longer than this, and no one reads through more.
-    const LONGEST: usize = 253;
-    const COMPARED: usize = 256;
+    // Distances take time in the product of the lengths: names are no longer than this, and somebody waits.
+    const LONGEST: usize = 63;
+    const COMPARED: usize = 50;
     if word.len() > LONGEST {
         return None;
     }
-    let near = names.into_iter().take(COMPARED).map(|name| (strsim::damerau_levenshtein(word, name), name));
+    let near = names
+        .into_iter()
+        .filter(|name| name.len() <= LONGEST)
+        .take(COMPARED)
+        .map(|name| (strsim::damerau_levenshtein(word, name), name));
     near.filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).min().map(|(_, name)| name)
 }
 

@@ -24,7 +24,7 @@ pub struct World {
     pub manifests: bool,
     /// Dialect of the installed PodGroup CRD.
     pub kai_crd: Option<Dialect>,
-    pub(super) groups: BTreeMap<GroupKey, Vec<Arc<Group>>>,
+    groups: BTreeMap<GroupKey, Vec<Arc<Group>>>,
     claims: BTreeMap<Claim, Vec<Arc<Group>>>,
     workloads: BTreeMap<WorkloadKey, Arc<Workload>>,
     topologies: BTreeMap<String, Arc<Layers>>,

@@ -20,10 +20,9 @@ use super::limits::{Limits, read_body};
 use super::table::{self, Action, Endpoint};
 use crate::api::review::{Request, ReviewAnswer};
 use crate::api::{ClusterTopology, ObjectKind, Pod};
+use crate::cluster::live_world::{Judging, LiveWorld, LiveWorldError};
 use crate::cluster::lookup::{Lookup, LookupError};
-use crate::cluster::surroundings::{Subject, Surroundings, SurroundingsError};
-use crate::model::identify;
-use crate::mutate::{GroupLookup, mutate_pod, protect_topology};
+use crate::mutate::{GroupLookup, Subject, Surroundings, TopologyLookup, mutate_pod, protect_topology};
 use crate::rules::judge::{DecodeError, Operation, decode as decode_object};
 use crate::rules::judge_json;
 
@@ -33,9 +32,13 @@ pub struct Admission {
     /// Finds groups.
     pub lookup: Lookup,
     /// Reads what rules look up.
-    pub surroundings: Surroundings,
+    pub live_world: LiveWorld,
     /// Objects that do not have the expected shape are refused instead of passed.
     pub strict: bool,
+    /// False switches discovery off.
+    pub discovery: bool,
+    /// End of every DNS name in the cluster.
+    pub cluster_domain: String,
     /// Limits of bodies.
     pub limits: Limits,
     /// What is counted.
@@ -48,7 +51,7 @@ enum Fault {
     #[error(transparent)]
     Lookup(#[from] LookupError),
     #[error(transparent)]
-    Surroundings(#[from] SurroundingsError),
+    LiveWorld(#[from] LiveWorldError),
 }
 
 impl Admission {
@@ -146,8 +149,8 @@ impl Admission {
         let Some(operation) = Operation::parse(&request.operation) else { return Ok(Ok(Verdict::pass())) };
         let old = request.old_object.map(RawValue::get).filter(|_| operation == Operation::Update);
         let author = request.author();
-        let subject = Subject { kind, operation, object: object.get(), old, author: &author };
-        let world = match self.surroundings.of(subject).await? {
+        let judging = Judging { kind, operation, object: object.get(), old, author: &author };
+        let world = match self.live_world.of(judging).await? {
             Ok(world) => world,
             Err(error) => return Ok(Err(error)),
         };
@@ -157,16 +160,42 @@ impl Admission {
         Ok(judged.map(Verdict::of))
     }
 
+    /// Gives a pod what it must be born with. Everything it names is known from caches, or else read live once.
     async fn hold_pod(&self, pod: &Pod, request: &Request<'_>) -> Result<Verdict, Fault> {
         let namespace = request.namespace.as_deref().unwrap_or_else(|| pod.metadata.namespace());
-        let Some(first) = identify(pod, namespace, &()) else { return Ok(Verdict::pass()) };
-        let group = self.lookup.group(&first.group).await?;
+        let first = Subject::of(pod, namespace, &());
+        if first.is_foreign() {
+            return Ok(Verdict::pass());
+        }
+        let group = match first.group() {
+            Some(key) => self.lookup.group(key).await?,
+            None => None,
+        };
         if let Some(owner) = pod.metadata.controller().filter(|owner| owner.kind == "StatefulSet") {
             self.lookup.stateful_set(namespace, &owner.name).await;
         }
-        let Some(identity) = identify(pod, namespace, &*self.lookup.index().read()) else { return Ok(Verdict::pass()) };
-        let lookup = group.as_deref().map_or(GroupLookup::Absent, GroupLookup::Found);
-        let mutation = mutate_pod(pod, &identity, lookup);
+        let subject = Subject::of(pod, namespace, &*self.lookup.index().read());
+        let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
+            Some((topology, layer)) => self.lookup.topology(topology).await?.and_then(|layers| layers.layer(layer)),
+            None => None,
+        };
+        let clique_set = match subject.clique_set() {
+            Some(key) => self.lookup.clique_set(&key).await?,
+            None => None,
+        };
+        let pod_group = match &subject.pod_group {
+            Some(key) => self.lookup.pod_group(key).await?,
+            None => None,
+        };
+        let around = Surroundings {
+            group: group.as_deref().map_or(GroupLookup::Absent, GroupLookup::Found),
+            topology: layer.as_ref().map_or(TopologyLookup::Missing, |layer| TopologyLookup::Found(&layer.key)),
+            clique_set: clique_set.as_deref(),
+            pod_group: pod_group.as_deref(),
+            discovery: self.discovery,
+            cluster_domain: &self.cluster_domain,
+        };
+        let mutation = mutate_pod(pod, &subject, &around);
         Ok(Verdict::Allow { patch: mutation.patch, warnings: mutation.warnings })
     }
 }

@@ -32,11 +32,7 @@ impl AdmissionMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("reviews", "Reviews answered", metrics.answered.clone());
-        registry.register(
-            "rolegate_unreadable_bodies",
-            "Bodies that were no AdmissionReview",
-            metrics.unreadable.clone(),
-        );
+        registry.register("unreadable_bodies", "Bodies that were no AdmissionReview", metrics.unreadable.clone());
         registry.register(
             "rolegate_unknown_reviews",
             "Reviews of what no rule is for; they pass",

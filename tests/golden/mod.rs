@@ -11,8 +11,8 @@ use serde_json::Value;
 
 /// Where the cases lie, as seen from the crate's root.
 pub const ROOT: &str = "tests/cases";
-/// Folders there that hold mutations; `tests/mutations.rs` runs them.
-const MUTATIONS: &[&str] = &["discovery", "subgroup"];
+/// Folders there whose cases are of another shape: `tests/mutations.rs`, `tests/identity.rs` and `tests/mutate_cli.rs` run them.
+const ELSEWHERE: &[&str] = &["discovery", "identity", "pod", "subgroup"];
 
 /// API groups of the PodGroups that may be made.
 const POD_GROUPS: [&str; 3] = ["scheduling.x-k8s.io", "scheduling.volcano.sh", "scheduling.run.ai"];
@@ -34,21 +34,21 @@ pub struct Case {
     /// CREATE, UPDATE or DELETE; UPDATE by default when there is an `old`, else CREATE.
     operation: Option<String>,
     /// The object before.
-    old: Option<Value>,
+    pub old: Option<Value>,
     /// The object that is judged; for a DELETE, what it was.
-    object: Value,
+    pub object: Value,
     /// Objects that are there.
     #[serde(default)]
-    with: Vec<Value>,
+    pub with: Vec<Value>,
     /// How to judge.
     #[serde(default)]
-    options: Options,
+    pub options: Options,
     /// Judge as the webhook does, with all that is not in `with` known to be absent; else as `check` does.
     #[serde(default)]
-    live: bool,
+    pub live: bool,
     /// Whether the author may create PodGroups; not known by default.
     #[serde(rename = "mayCreatePodGroups")]
-    may_create_pod_groups: Option<bool>,
+    pub may_create_pod_groups: Option<bool>,
     /// What must come out.
     pub expect: Expect,
 }
@@ -123,7 +123,17 @@ impl Case {
         Err(text)
     }
 
-    fn judge(&self) -> Result<Judged, String> {
+    /// What is done with the object.
+    pub fn operation(&self) -> Operation {
+        match (&self.operation, &self.old) {
+            (Some(name), _) => Operation::parse(name).unwrap_or_else(|| panic!("no operation {name}")),
+            (None, Some(_)) => Operation::Update,
+            (None, None) => Operation::Create,
+        }
+    }
+
+    /// Judges the object; the error says why it cannot be.
+    pub fn judge(&self) -> Result<Judged, String> {
         let mut world = World::of_manifests(self.options);
         for object in &self.with {
             let (api_version, kind) = type_of(object);
@@ -134,11 +144,7 @@ impl Case {
             let need = Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group };
             world.answer(need, self.may_create_pod_groups == Some(true));
         }
-        let operation = match (&self.operation, &self.old) {
-            (Some(name), _) => Operation::parse(name).ok_or_else(|| format!("  no operation {name}"))?,
-            (None, Some(_)) => Operation::Update,
-            (None, None) => Operation::Create,
-        };
+        let operation = self.operation();
         let old = self.old.as_ref().map(Value::to_string);
         let (api_version, kind) = type_of(&self.object);
         let object = self.object.to_string();
@@ -193,7 +199,7 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the folder of cases is there") {
         let path = entry.expect("its entries are readable").path();
         if path.is_dir() {
-            if !MUTATIONS.iter().any(|folder| path.ends_with(folder)) {
+            if !ELSEWHERE.iter().any(|folder| path.ends_with(folder)) {
                 collect(&path, paths);
             }
         } else if path.extension().is_some_and(|extension| extension == "yaml") {

@@ -2,27 +2,32 @@
 //! from it; nothing here talks to anybody.
 
 mod carriers;
+mod named;
 mod pods;
 mod shared;
 mod workloads;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-pub use carriers::{CarrierObject, Claims};
+pub use carriers::CarrierObject;
 pub use shared::SharedIndex;
+use tokio::time::Instant;
 pub use workloads::SeenWorkload;
 
 use super::watch::Change;
 use crate::api::{Meta, Object, ObjectKind, Pod};
-use crate::model::{Group, GroupKey, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind};
-use crate::plan::PodFacts;
+use crate::model::{
+    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind,
+};
+use crate::plan::Snapshot;
 
 /// Names one watch: what one has listed, another must not remove.
 pub type SourceId = usize;
 
 /// Namespace and name.
-type Name = (Arc<str>, Arc<str>);
+pub type Name = (Arc<str>, Arc<str>);
 
 /// The cluster as it was last seen.
 #[derive(Debug, Default)]
@@ -30,22 +35,17 @@ pub struct Index {
     carriers: carriers::Carriers,
     pods: pods::Pods,
     workloads: workloads::Workloads,
+    /// Objects that the webhook looks up beside groups.
+    topologies: named::Named<Layers>,
+    clique_sets: named::Named<CliqueSet>,
+    pod_groups: named::Named<GangTree>,
     ignored: HashSet<Arc<str>>,
     /// Kinds that the API server serves, or does not.
     served: HashMap<ObjectKind, bool>,
+    /// When a kind was served again that had not been.
+    returned: HashMap<ObjectKind, Instant>,
     awaited: HashSet<SourceId>,
     dirty: HashSet<GroupKey>,
-}
-
-/// What planning needs of one group.
-#[derive(Debug)]
-pub struct Snapshot {
-    /// Who carries it, if anybody does.
-    pub claims: Option<Claims>,
-    /// Its pods.
-    pub pods: Vec<PodFacts>,
-    /// The namespace has opted out.
-    pub ignored: bool,
 }
 
 impl Index {
@@ -84,6 +84,17 @@ impl Index {
         self.served.get(&kind).copied()
     }
 
+    /// How long ago kinds came back that had not been served.
+    fn returned(&self) -> Vec<(ObjectKind, Duration)> {
+        self.returned.iter().map(|(kind, at)| (*kind, at.elapsed())).collect()
+    }
+
+    fn note_served(&mut self, kind: ObjectKind, served: bool) {
+        if self.served.insert(kind, served) == Some(false) && served {
+            self.returned.insert(kind, Instant::now());
+        }
+    }
+
     /// True when the workload was seen.
     pub fn knows_workload(&self, key: &WorkloadKey) -> bool {
         self.workloads.get(key).is_some()
@@ -91,8 +102,10 @@ impl Index {
 
     /// What planning needs of one group.
     pub fn snapshot(&self, key: &GroupKey) -> Snapshot {
+        let claims = self.carriers.claims(key).cloned();
         Snapshot {
-            claims: self.carriers.claims(key).cloned(),
+            returned: if claims.is_none() { self.returned() } else { Vec::new() },
+            claims,
             pods: self.pods.of(key, &self.workloads),
             ignored: self.ignored.contains(&key.namespace),
         }
@@ -130,7 +143,7 @@ impl Index {
     pub fn carrier_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Option<CarrierObject>>) {
         match change {
             Change::Listed(objects) => {
-                self.served.insert(kind, true);
+                self.note_served(kind, true);
                 let objects: Vec<_> = objects.into_iter().flatten().collect();
                 let gone = self.carriers.keep_only(source, &objects);
                 self.rebuild(gone);
@@ -143,7 +156,7 @@ impl Index {
                 self.rebuild(gone);
             }
             Change::NotServed => {
-                self.served.insert(kind, false);
+                self.note_served(kind, false);
                 let gone = self.carriers.keep_only(source, &[]);
                 self.rebuild(gone);
                 self.awaited.remove(&source);
@@ -204,6 +217,45 @@ impl Index {
         }
     }
 
+    /// A ClusterTopology of either API group.
+    pub fn topology(&self, name: &str) -> Option<Arc<Layers>> {
+        self.topologies.get("", name)
+    }
+
+    /// A Grove set.
+    pub fn clique_set(&self, key: &GroupKey) -> Option<Arc<CliqueSet>> {
+        self.clique_sets.get(&key.namespace, &key.name)
+    }
+
+    /// A KAI PodGroup.
+    pub fn pod_group(&self, key: &GroupKey) -> Option<Arc<GangTree>> {
+        self.pod_groups.get(&key.namespace, &key.name)
+    }
+
+    /// Takes in an object that was read outside a watch.
+    pub fn read_outside(&mut self, name: (&str, &str), object: LookedUp) {
+        let name = (name.0.into(), name.1.into());
+        match object {
+            LookedUp::Topology(topology) => self.topologies.read(name, topology),
+            LookedUp::CliqueSet(set) => self.clique_sets.read(name, set),
+            LookedUp::PodGroup(tree) => self.pod_groups.read(name, tree),
+        }
+    }
+
+    /// Takes in what a watch of such objects reports, each with its namespace and name.
+    pub fn looked_up_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<(Name, Option<LookedUp>)>) {
+        if matches!(change, Change::Listed(_) | Change::NotServed) {
+            self.served.insert(kind, !matches!(change, Change::NotServed));
+            self.awaited.remove(&source);
+        }
+        // Each kind has a watch of its own, so a list is of one store only.
+        match kind.kind {
+            "ClusterTopology" => self.topologies.take(source, narrow(change, LookedUp::topology)),
+            "PodGroup" => self.pod_groups.take(source, narrow(change, LookedUp::pod_group)),
+            _ => self.clique_sets.take(source, narrow(change, LookedUp::clique_set)),
+        }
+    }
+
     /// Takes in what a watch of namespaces that opted out reports.
     pub fn ignored_change<T: Object>(&mut self, source: SourceId, change: Change<T>) {
         let name = |object: &T| Arc::<str>::from(object.meta().display_name());
@@ -227,6 +279,35 @@ impl Index {
         }
         let keys: Vec<_> = self.keys().into_iter().filter(|key| touched.contains(&key.namespace)).collect();
         self.dirty.extend(keys);
+    }
+}
+
+/// An object that the webhook looks up by name.
+#[derive(Debug)]
+pub enum LookedUp {
+    /// A ClusterTopology.
+    Topology(Layers),
+    /// A Grove set.
+    CliqueSet(CliqueSet),
+    /// A KAI PodGroup.
+    PodGroup(GangTree),
+}
+
+fn narrow<T>(change: Change<(Name, Option<LookedUp>)>, to: fn(LookedUp) -> Option<T>) -> Change<(Name, Option<T>)> {
+    change.map(|(name, object)| (name, object.and_then(to)))
+}
+
+impl LookedUp {
+    fn topology(self) -> Option<Layers> {
+        if let Self::Topology(topology) = self { Some(topology) } else { None }
+    }
+
+    fn clique_set(self) -> Option<CliqueSet> {
+        if let Self::CliqueSet(set) = self { Some(set) } else { None }
+    }
+
+    fn pod_group(self) -> Option<GangTree> {
+        if let Self::PodGroup(tree) = self { Some(tree) } else { None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is legal and will surprise.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::role_path;
 use crate::api::disruption_budget::LabelSelector;
@@ -61,15 +61,15 @@ pub(super) fn ratio(group: &Group, _: &World, report: &mut Report) {
 pub(super) fn budgets(group: &Group, world: &World, report: &mut Report) {
     let namespace = &group.key.namespace;
     let need = Need::DisruptionBudgets { namespace: namespace.to_string() };
+    let mut seen = BTreeSet::new();
     for (index, (coordination, batching)) in group.batched().enumerate() {
         if index == 0 && !world.is_answered(&need) {
             report.not_judged("", coordination.at.clone(), &need);
         }
-        let first_time = |role: &&Role| {
-            let mut earlier = group.batched().take(index);
-            !earlier.any(|(_, batching)| batching.sizes.contains_key(&role.name))
-        };
-        for role in batching.sizes.keys().filter_map(|name| group.role(name)).filter(first_time) {
+        for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
+            if !seen.insert(role.name.as_str()) {
+                continue;
+            }
             let labels = pod_labels(group, role);
             let selects =
                 |selector: &Option<LabelSelector>| selector.as_ref().is_some_and(|selector| selector.matches(&labels));

@@ -1,6 +1,6 @@
 //! Combinations that would wait for each other for ever.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::role_path;
 use crate::model::{Batching, Coordination, FieldPath, Group, OneByOne, Progression, Role};
@@ -10,12 +10,14 @@ use crate::rules::{Cause, Known, Need, Report, World};
 /// ready as a whole, and the batch waits for both.
 pub(super) fn dependencies(group: &Group, _: &World, report: &mut Report) {
     let mut reported = BTreeSet::new();
+    let edges: BTreeMap<_, _> =
+        group.roles.iter().map(|role| (role.name.as_str(), role.dependencies.as_slice())).collect();
     let waiting = group.batched().filter(|(_, batching)| batching.progression() != Progression::Parallel);
     for (coordination, batching) in waiting {
         for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
             for (index, dependency) in role.dependencies.iter().enumerate() {
                 let Some(other) =
-                    reached(group, dependency, |name| name != role.name && batching.sizes.contains_key(name))
+                    reached(&edges, dependency, |name| name != role.name && batching.sizes.contains_key(name))
                 else {
                     continue;
                 };
@@ -38,15 +40,18 @@ pub(super) fn dependencies(group: &Group, _: &World, report: &mut Report) {
 }
 
 /// The first role that dependencies lead to, from `start` on, and that is wanted.
-fn reached<'a>(group: &'a Group, start: &'a str, wanted: impl Fn(&str) -> bool) -> Option<&'a str> {
+fn reached<'a>(
+    edges: &BTreeMap<&'a str, &'a [String]>,
+    start: &'a str,
+    wanted: impl Fn(&str) -> bool,
+) -> Option<&'a str> {
     let (mut seen, mut queue) = (BTreeSet::new(), vec![start]);
     while let Some(name) = queue.pop() {
         if wanted(name) {
             return Some(name);
         }
         if seen.insert(name) {
-            let next = group.role(name).into_iter().flat_map(|role| &role.dependencies);
-            queue.extend(next.map(String::as_str));
+            queue.extend(edges.get(name).into_iter().flat_map(|next| next.iter()).map(String::as_str));
         }
     }
     None
@@ -111,10 +116,10 @@ fn hindrances(
     if let Some((why, path)) = workload(coordination, role, size, world, report) {
         found.push((format!("role {name:?} makes its pods one after another ({why})"), path));
     }
-    let own_scaling = group.coordinations.iter().filter(|other| other.role_names().contains(name.as_str()));
-    let own_scaling = own_scaling.filter_map(|other| other.scaling.clone());
+    let own_scaling = group.coordinations.iter().filter_map(|other| Some((other, other.scaling.clone()?)));
+    let own_scaling = own_scaling.filter(|(other, _)| other.role_names().contains(name.as_str()));
     let why = format!("role {name:?} grows by RBG's own `scaling`, which waits for its pods to run");
-    found.extend(own_scaling.map(|path| (why.clone(), path)));
+    found.extend(own_scaling.map(|(_, path)| (why.clone(), path)));
     if let Some(policy) = world.policy(&group.key).present()
         && policy.spec.policies.iter().any(|rule| rule.strategy.scaling.is_some() && rule.roles.contains(name))
     {

@@ -1,0 +1,123 @@
+//! The objects of the files, as the webhook would find them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::workload::{STATEFUL_SET, StatefulSet};
+use crate::api::{Object, ObjectKind, PodCliqueSet, RoleCoordination};
+use crate::cli::documents::Document;
+use crate::model::{CliqueSet, Group, GroupKey, OrdinalStarts};
+use crate::mutate::{GroupLookup, Subject, Surroundings, TopologyLookup};
+use crate::rules::{DecodeError, Options, World, decode::decode};
+
+/// Namespace of objects that name none, as the API server would have it.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// What is known.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// What rules know, from which layers and PodGroups are looked up.
+    pub world: World,
+    groups: BTreeMap<GroupKey, Group>,
+    clique_sets: BTreeMap<GroupKey, CliqueSet>,
+    starts: BTreeMap<GroupKey, i64>,
+}
+
+/// An object as the API server would hand it over: in a namespace.
+pub(super) fn in_namespace(json: &str) -> Value {
+    let mut object: Value = serde_json::from_str(json).unwrap_or_default();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        let namespace = metadata.entry("namespace").or_insert(Value::Null);
+        if namespace.as_str().is_none_or(str::is_empty) {
+            *namespace = DEFAULT_NAMESPACE.into();
+        }
+    }
+    object
+}
+
+impl Known {
+    /// Takes in all objects; those without the shape of their kind are reported.
+    pub fn of<'a>(documents: impl Iterator<Item = &'a Document>, unreadable: &mut Vec<String>) -> Self {
+        let mut known = Self { world: World::of_manifests(Options::default()), ..Self::default() };
+        let objects: Vec<_> = documents.map(|document| (document, in_namespace(&document.json).to_string())).collect();
+        for (document, json) in &objects {
+            let taken = known
+                .world
+                .add_json(&document.api_version, &document.kind, json)
+                .and_then(|()| known.add(document, json));
+            if let Err(error) = taken {
+                unreadable.push(format!("{}: {} {:?}: {error}", document.source.name, document.kind, document.name));
+            }
+        }
+        known.take_groups(&objects);
+        known
+    }
+
+    fn add(&mut self, document: &Document, json: &str) -> Result<(), DecodeError> {
+        let is = |kind: ObjectKind| document.kind == kind.kind && document.api_version == kind.api_version();
+        if let Some(kind) = [POD_CLIQUE_SET, POD_GANG_SET].into_iter().find(|kind| is(*kind)) {
+            let set = CliqueSet::from_set(kind, &decode::<PodCliqueSet>(json)?);
+            self.clique_sets.insert(set.key.clone(), set);
+        }
+        if is(STATEFUL_SET) {
+            let set: StatefulSet = decode(json)?;
+            let meta = set.meta();
+            self.starts.insert(GroupKey::new(meta.namespace(), meta.display_name()), set.spec.ordinals.start);
+        }
+        Ok(())
+    }
+
+    /// RoleCoordinations are read once all else is known: their roles may stand in other objects. Of several carriers of
+    /// one name the oldest that coordinates anything counts.
+    fn take_groups(&mut self, objects: &[(&Document, String)]) {
+        let api_version = ROLE_COORDINATION.api_version();
+        let coordinations = objects
+            .iter()
+            .filter(|(document, _)| document.kind == ROLE_COORDINATION.kind && document.api_version == api_version)
+            .filter_map(|(_, json)| decode::<RoleCoordination>(json).ok())
+            .map(|carrier| Group::from_role_coordination(ROLE_COORDINATION, &carrier, &self.world));
+        let others = self.world.groups().filter(|group| group.carrier.kind != ROLE_COORDINATION).cloned();
+        let mut all: Vec<_> = coordinations.chain(others).collect();
+        let rank =
+            |group: &Group| (group.coordinations.is_empty(), group.carrier.created.clone(), group.carrier.name.clone());
+        all.sort_by_key(rank);
+        for group in all {
+            self.groups.entry(group.key.clone()).or_insert(group);
+        }
+    }
+
+    /// The group of this name.
+    pub fn group(&self, key: &GroupKey) -> Option<&Group> {
+        self.groups.get(key)
+    }
+
+    /// Mutates with what the pod names.
+    pub fn around<R>(
+        &self,
+        subject: &Subject,
+        options: super::mutated::Options<'_>,
+        mutate: impl FnOnce(&Surroundings<'_>) -> R,
+    ) -> R {
+        let group = subject.group().and_then(|key| self.group(key));
+        let layer = group
+            .and_then(|group| subject.layer(group))
+            .and_then(|(topology, layer)| Some(self.world.topology(topology).present()?.layer(layer)?.key));
+        mutate(&Surroundings {
+            group: group.map_or(GroupLookup::Absent, GroupLookup::Found),
+            topology: layer.as_deref().map_or(TopologyLookup::Missing, TopologyLookup::Found),
+            clique_set: subject.clique_set().and_then(|key| self.clique_sets.get(&key)),
+            pod_group: subject.pod_group.as_ref().and_then(|key| self.world.pod_group(key).present()),
+            discovery: options.discovery,
+            cluster_domain: options.cluster_domain,
+        })
+    }
+}
+
+impl OrdinalStarts for Known {
+    fn start(&self, namespace: &str, stateful_set: &str) -> i64 {
+        self.starts.get(&GroupKey::new(namespace, stateful_set)).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,144 @@
+//! From objects to what becomes of them.
+
+use serde_json::Value;
+
+use super::known::{Known, in_namespace};
+use crate::api::Pod;
+use crate::api::pod::POD;
+use crate::cli::documents::Document;
+use crate::mutate::expand::expand;
+use crate::mutate::{Patch, Subject, mutate_pod};
+use crate::rules::decode::decode;
+use crate::rules::{Operation, judge_json};
+
+/// How pods are mutated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options<'a> {
+    /// Discovery is on.
+    pub discovery: bool,
+    /// End of every DNS name.
+    pub cluster_domain: &'a str,
+}
+
+/// An object and what becomes of it.
+#[derive(Debug)]
+pub(super) struct Mutated {
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace as written, `""` when absent.
+    pub namespace: String,
+    /// Its name, or the prefix of the name that it will get.
+    pub name: String,
+    /// The object before.
+    pub before: Value,
+    /// The object afterwards.
+    pub after: Value,
+    /// The changes.
+    pub patch: Patch,
+    /// What is shown to whoever creates it.
+    pub warnings: Vec<String>,
+    /// Why it is refused afterwards; empty when it is not.
+    pub refused: Vec<String>,
+}
+
+impl Mutated {
+    /// Kind and name.
+    pub fn title(&self) -> String {
+        if self.namespace.is_empty() {
+            format!("{} {}", self.kind, self.name)
+        } else {
+            format!("{} {}/{}", self.kind, self.namespace, self.name)
+        }
+    }
+}
+
+/// All objects, workloads as their pods. Objects that the webhook leaves alone are among them, unchanged.
+pub(super) fn all(
+    files: &[Document],
+    _old: &[Document],
+    known: &Known,
+    options: Options<'_>,
+    unreadable: &mut Vec<String>,
+) -> Vec<Mutated> {
+    let mut all = Vec::new();
+    for document in files {
+        let object: Value = serde_json::from_str(&document.json).unwrap_or_default();
+        if document.kind == POD.kind && document.api_version == POD.api_version() {
+            match pod(object, known, options) {
+                Ok(mutated) => all.push(mutated),
+                // The reason is reported already: every object is taken in as a neighbour of the others.
+                Err(_) if !unreadable.is_empty() => {}
+                Err(error) => unreadable.push(format!("{}: {error}", document.source.name)),
+            }
+            continue;
+        }
+        match pods_of(document, &object) {
+            None => all.push(unchanged(document, object)),
+            Some(pods) => all.extend(pods.into_iter().filter_map(|object| pod(object, known, options).ok())),
+        }
+    }
+    all
+}
+
+/// The pods of a workload. Their controllers see it in a namespace, and write that into names and variables.
+fn pods_of(document: &Document, object: &Value) -> Option<Vec<Value>> {
+    let whole = in_namespace(&document.json);
+    let mut pods = expand(&document.api_version, &document.kind, &whole)?;
+    if object.pointer("/metadata/namespace").is_none() {
+        let metadata =
+            |pod: &mut Value| _ = pod.get_mut("metadata").and_then(Value::as_object_mut).map(|m| m.remove("namespace"));
+        pods.iter_mut().for_each(metadata);
+    }
+    Some(pods)
+}
+
+fn unchanged(document: &Document, object: Value) -> Mutated {
+    Mutated {
+        kind: document.kind.clone(),
+        namespace: document.namespace.clone(),
+        name: document.name.clone(),
+        after: object.clone(),
+        before: object,
+        patch: Patch::default(),
+        warnings: Vec::new(),
+        refused: Vec::new(),
+    }
+}
+
+fn pod(before: Value, known: &Known, options: Options<'_>) -> Result<Mutated, String> {
+    let json = before.to_string();
+    let pod: Pod = decode(&json).map_err(|error| error.to_string())?;
+    let stored: Pod = serde_json::from_value(in_namespace(&json)).unwrap_or_default();
+    let subject = Subject::of(&pod, stored.metadata.namespace(), known);
+    let mutation = known.around(&subject, options, |around| mutate_pod(&pod, &subject, around));
+    let mut after = before.clone();
+    apply(&mutation.patch, &mut after)?;
+    let judged = judge_json(
+        &POD.api_version(),
+        POD.kind,
+        Operation::Create,
+        &in_namespace(&after.to_string()).to_string(),
+        None,
+        &known.world,
+    );
+    let refused = match judged {
+        Some(Ok(judged)) => judged.errors.iter().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    };
+    Ok(Mutated {
+        kind: POD.kind.to_owned(),
+        namespace: pod.metadata.namespace().to_owned(),
+        name: pod.metadata.display_name().to_owned(),
+        before,
+        after,
+        patch: mutation.patch,
+        warnings: mutation.warnings,
+        refused,
+    })
+}
+
+/// Applies a patch as the API server does.
+fn apply(patch: &Patch, object: &mut Value) -> Result<(), String> {
+    let operations: json_patch::Patch = serde_json::from_str(&patch.to_json()).map_err(|error| error.to_string())?;
+    json_patch::patch(object, &operations).map_err(|error| error.to_string())
+}

@@ -1,0 +1,50 @@
+//! Objects of one kind that the webhook looks up by name.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::{Name, SourceId};
+use crate::cluster::watch::Change;
+
+/// Objects by namespace and name; of cluster-scoped kinds the namespace is empty.
+#[derive(Debug)]
+pub(super) struct Named<T> {
+    all: HashMap<Name, (Arc<T>, SourceId)>,
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self { all: HashMap::new() }
+    }
+}
+
+impl<T> Named<T> {
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
+        self.all.get(&(namespace.into(), name.into())).map(|(object, _)| object.clone())
+    }
+
+    /// Takes in one that was read outside a watch, unless a watch knows it.
+    pub(super) fn read(&mut self, name: Name, object: T) {
+        self.all.entry(name).or_insert((Arc::new(object), SourceId::MAX));
+    }
+
+    /// Takes in what a watch reports; objects that cannot be read come as `None` and stay as they were known.
+    pub(super) fn take(&mut self, source: SourceId, change: Change<(Name, Option<T>)>) {
+        match change {
+            Change::Listed(objects) => {
+                let listed: HashSet<_> = objects.iter().map(|(name, _)| name.clone()).collect();
+                self.all.retain(|name, (_, from)| *from != source || listed.contains(name));
+                objects.into_iter().for_each(|object| self.apply(source, object));
+            }
+            Change::Applied(object) => self.apply(source, object),
+            Change::Deleted((name, _)) => _ = self.all.remove(&name),
+            Change::NotServed => self.all.retain(|_, (_, from)| *from != source),
+        }
+    }
+
+    fn apply(&mut self, source: SourceId, (name, object): (Name, Option<T>)) {
+        if let Some(object) = object {
+            self.all.insert(name, (Arc::new(object), source));
+        }
+    }
+}

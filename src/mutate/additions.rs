@@ -1,0 +1,58 @@
+//! What is to be added to a pod, gathered from every step before any of it is written: two steps may want entries of one
+//! map, whose parent may not be there yet.
+
+use std::borrow::Cow;
+
+use serde_json::json;
+
+use super::Patch;
+use super::affinity::Term;
+use super::env::{Variable, prepend};
+use crate::api::Pod;
+use crate::model::names;
+
+/// Key and value of a label or annotation.
+pub type Entry = (Cow<'static, str>, String);
+
+/// What is to be added to a pod.
+#[derive(Debug, Default)]
+pub(super) struct Additions {
+    /// Labels; those that have the value already cost nothing.
+    pub labels: Vec<Entry>,
+    /// Annotations; likewise.
+    pub annotations: Vec<Entry>,
+    /// Where to look for the reason when the pod is to be held.
+    pub held_by: Option<String>,
+    /// Affinity to other pods.
+    pub terms: Vec<Term>,
+    /// Variables that stand first in every container.
+    pub variables: Vec<Variable>,
+    /// Shown to whoever creates the pod.
+    pub warnings: Vec<String>,
+}
+
+impl Additions {
+    /// The smallest patch that adds what the pod lacks, and all warnings.
+    pub fn into_patch(self, pod: &Pod) -> (Patch, Vec<String>) {
+        let Self { labels, mut annotations, held_by, terms, variables, mut warnings } = self;
+        let mut patch = Patch::default();
+        let held = held_by.is_some();
+        annotations.extend(held_by.map(|by| (names::HELD_BY.into(), by)));
+        patch.set_entries("/metadata/labels", &pod.metadata.labels, borrowed(&labels));
+        patch.set_entries("/metadata/annotations", &pod.metadata.annotations, borrowed(&annotations));
+        if held && !pod.has_gate(names::GATE) {
+            let gate = json!({ "name": names::GATE });
+            match pod.spec.scheduling_gates {
+                Some(_) => patch.add("/spec/schedulingGates/-", gate),
+                None => patch.add("/spec/schedulingGates", json!([gate])),
+            }
+        }
+        super::affinity::merge(&mut patch, pod.spec.affinity.as_ref(), terms);
+        warnings.extend(prepend(&mut patch, pod, &variables));
+        (patch, warnings)
+    }
+}
+
+fn borrowed(entries: &[Entry]) -> Vec<(&str, String)> {
+    entries.iter().map(|(key, value)| (key.as_ref(), value.clone())).collect()
+}

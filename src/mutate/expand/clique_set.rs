@@ -1,0 +1,143 @@
+//! Grove: the pods of every clique, in every copy of the set and of its scaling groups.
+
+use serde_json::{Value, json};
+
+use super::birth::{Birth, Name, Owner};
+use super::number;
+use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
+use crate::api::{self, ObjectKind};
+use crate::model::clique_set::{Clique, ScalingGroup, clique_name};
+use crate::model::{CliqueSet, names};
+
+/// Gate that Grove lifts itself.
+const GATE: &str = "grove.io/podgang-pending-creation";
+
+/// Pods of a PodCliqueSet.
+pub(super) fn of_pod_clique_set(set: &Value) -> Vec<Value> {
+    pods(POD_CLIQUE_SET, "grove.io/podcliqueset-replica-index", set)
+}
+
+/// Pods of a PodGangSet, as the kind was called before.
+pub(super) fn of_pod_gang_set(set: &Value) -> Vec<Value> {
+    pods(POD_GANG_SET, "grove.io/podgangset-replica-index", set)
+}
+
+fn pods(kind: ObjectKind, replica_label: &'static str, object: &Value) -> Vec<Value> {
+    let Ok(read) = serde_json::from_value::<api::PodCliqueSet>(object.clone()) else { return Vec::new() };
+    let set = CliqueSet::from_set(kind, &read);
+    let whole = Whole { set: &set, object, replica_label };
+    (0..set.replicas).flat_map(|replica| whole.copy(replica)).collect()
+}
+
+/// A set and what it was read from.
+#[derive(Clone, Copy)]
+struct Whole<'a> {
+    set: &'a CliqueSet,
+    object: &'a Value,
+    replica_label: &'static str,
+}
+
+/// One copy of a scaling group.
+#[derive(Clone, Copy)]
+struct GroupCopy<'a> {
+    group: &'a ScalingGroup,
+    position: usize,
+    replica: u32,
+}
+
+impl<'a> Whole<'a> {
+    /// The pods of one copy of the set: cliques on their own, then the scaling groups.
+    fn copy(self, replica: u32) -> Vec<Value> {
+        let alone = self.set.cliques.iter().enumerate().filter(|(_, clique)| clique.group.is_none());
+        let mut pods: Vec<_> = alone.flat_map(|(index, clique)| self.clique(replica, None, index, clique)).collect();
+        for (position, group) in self.set.scaling_groups.iter().enumerate() {
+            for copy in 0..group.replicas {
+                let group = GroupCopy { group, position, replica: copy };
+                let members = self.set.cliques.iter().enumerate().filter(|(_, clique)| clique.group == Some(position));
+                pods.extend(members.flat_map(|(index, clique)| self.clique(replica, Some(group), index, clique)));
+            }
+        }
+        pods
+    }
+
+    fn clique(self, replica: u32, group: Option<GroupCopy<'a>>, index: usize, clique: &'a Clique) -> Vec<Value> {
+        let set = &*self.set.key.name;
+        let in_group = group.map(|group| (group.group.name.as_str(), group.replica));
+        let full_name = clique_name(set, replica, in_group, &clique.name);
+        let entry = self.object.pointer(&format!("/spec/template/cliques/{index}")).unwrap_or(&Value::Null);
+        let template = json!({
+            "metadata": { "labels": entry.get("labels"), "annotations": entry.get("annotations") },
+            "spec": entry.pointer("/spec/podSpec"),
+        });
+        (0..clique.replicas).map(|pod| self.pod(replica, group, &full_name, pod, &template)).collect()
+    }
+
+    fn pod(self, replica: u32, group: Option<GroupCopy<'_>>, full_name: &str, index: u32, template: &Value) -> Value {
+        let set = &*self.set.key.name;
+        let service = format!("{set}-{replica}");
+        let component = if group.is_some() { "pcsg-podclique" } else { "pcs-podclique" };
+        let mut labels: Vec<(String, String)> = [
+            ("app.kubernetes.io/name", full_name.to_owned()),
+            ("app.kubernetes.io/managed-by", "grove-operator".to_owned()),
+            (names::PART_OF, set.to_owned()),
+            ("app.kubernetes.io/component", component.to_owned()),
+            (names::GROVE_CLIQUE, full_name.to_owned()),
+            (self.replica_label, replica.to_string()),
+            (names::GROVE_POD_INDEX, index.to_string()),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into();
+        let mut env = vec![
+            variable("GROVE_PCS_NAME", set),
+            variable("GROVE_PCS_INDEX", &replica.to_string()),
+            variable("GROVE_PCLQ_NAME", full_name),
+            variable("GROVE_HEADLESS_SERVICE", &format!("{service}.{}.svc.cluster.local", self.set.key.namespace)),
+            from_label("GROVE_PCLQ_POD_INDEX", names::GROVE_POD_INDEX),
+        ];
+        let mut gang = service.clone();
+        if let Some(group) = group {
+            let group_name = format!("{service}-{}", group.group.name);
+            labels.push((names::GROVE_SCALING_GROUP.to_owned(), group_name.clone()));
+            labels.push((names::GROVE_SCALING_GROUP_REPLICA.to_owned(), group.replica.to_string()));
+            if let Some(extra) = group.replica.checked_sub(self.minimum(group)) {
+                labels.push(("grove.io/base-podgang".to_owned(), gang));
+                gang = format!("{group_name}-{extra}");
+            }
+            env.push(from_label("GROVE_PCSG_NAME", names::GROVE_SCALING_GROUP));
+            env.push(variable("GROVE_PCSG_TEMPLATE_NUM_PODS", &self.pods_in(group).to_string()));
+            env.push(from_label("GROVE_PCSG_INDEX", names::GROVE_SCALING_GROUP_REPLICA));
+        }
+        labels.push(("grove.io/podgang".to_owned(), gang));
+        let birth = Birth {
+            name: Name::Generated(format!("{full_name}-")),
+            labels,
+            annotations: Vec::new(),
+            owner: Owner { api_version: "grove.io/v1alpha1", kind: "PodClique", name: full_name.to_owned(), uid: None },
+            env,
+            hostname: Some(format!("{full_name}-{index}")),
+            subdomain: Some(service),
+            gate: Some(GATE),
+        };
+        birth.of(template, self.object)
+    }
+
+    /// Copies of a scaling group that are in the gang of the set; those beyond have gangs of their own.
+    fn minimum(self, group: GroupCopy<'_>) -> u32 {
+        let at = format!("/spec/template/podCliqueScalingGroups/{}/minAvailable", group.position);
+        number(self.object, &at, 1).max(1)
+    }
+
+    fn pods_in(self, group: GroupCopy<'_>) -> u32 {
+        let members = self.set.cliques.iter().filter(|clique| clique.group == Some(group.position));
+        members.map(|clique| clique.replicas).sum()
+    }
+}
+
+fn variable(name: &str, value: &str) -> Value {
+    json!({ "name": name, "value": value })
+}
+
+fn from_label(name: &str, label: &str) -> Value {
+    let path = format!("metadata.labels['{label}']");
+    json!({ "name": name, "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": path } } })
+}

@@ -1,0 +1,50 @@
+//! Membership in the PodGroup of a batch (KEP-75, podGroupPolicy).
+
+use super::additions::{Additions, Entry};
+use super::scene::{Coordinated, Scene};
+use crate::model::{Group, PodGroupPolicy, names};
+
+/// Where a gang scheduler reads the PodGroup of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Membership {
+    /// In a label.
+    Label(Entry),
+    /// In an annotation.
+    Annotation(Entry),
+}
+
+/// The membership of a replica's pods in the PodGroup of their batch; `None` without a policy, or one that is not known.
+pub fn membership(group: &Group, role: &str, ordinal: u32) -> Option<Membership> {
+    let batch = group.batches_of(role, ordinal).find(|batch| batch.batching.pod_group.is_some())?;
+    let (policy, _) = batch.batching.pod_group.as_ref()?;
+    let name = batch.pod_group_name();
+    match policy {
+        PodGroupPolicy::KubeScheduling { .. } => Some(Membership::Label((names::KUBE_POD_GROUP.into(), name))),
+        PodGroupPolicy::VolcanoScheduling { .. } => {
+            Some(Membership::Annotation((names::VOLCANO_POD_GROUP.into(), name)))
+        }
+        PodGroupPolicy::Kai { .. } => Some(Membership::Annotation((names::KAI_POD_GROUP.into(), name))),
+        PodGroupPolicy::Unknown => None,
+    }
+}
+
+/// The pod's PodGroup. Another one that it names, such as a gang over the whole group, would wait for pods that are held.
+pub(super) fn of_batch(scene: &Scene<'_>, additions: &mut Additions) {
+    let Some(Coordinated { group, role, ordinal: Some(ordinal), .. }) = scene.coordinated else { return };
+    let meta = &scene.pod.metadata;
+    let (present, wanted) = match membership(group, role, ordinal) {
+        None => return,
+        Some(Membership::Label(entry)) => {
+            additions.labels.push(entry.clone());
+            (meta.label(&entry.0), entry)
+        }
+        Some(Membership::Annotation(entry)) => {
+            additions.annotations.push(entry.clone());
+            (meta.annotation(&entry.0), entry)
+        }
+    };
+    if let Some(present) = present.filter(|present| !present.is_empty() && *present != wanted.1) {
+        let (key, name) = wanted;
+        additions.warnings.push(format!("{key}: PodGroup {present:?} gives way to {name:?}, that of the pod's batch"));
+    }
+}
