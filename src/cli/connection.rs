@@ -83,10 +83,13 @@ impl ConnectionArgs {
 }
 
 impl LiveArgs {
-    /// Prepares a client for somebody who waits; nothing is sent yet.
-    pub async fn connect(&self) -> Result<Connection, Failure> {
+    /// Prepares a client for somebody who waits, or who watches for as long as it takes; nothing is sent yet.
+    pub async fn connect(&self, watches: bool) -> Result<Connection, Failure> {
         let mut config = self.connection.config().await?;
-        (config.connect_timeout, config.read_timeout) = (Some(PATIENCE.0), Some(PATIENCE.1));
+        config.connect_timeout = Some(PATIENCE.0);
+        if !watches {
+            config.read_timeout = Some(PATIENCE.1);
+        }
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let server = config.cluster_url.to_string();
         Ok(Connection { client: Client::try_from(config).map_err(Failure::Client)?, namespace, server })

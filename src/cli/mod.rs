@@ -5,10 +5,12 @@ mod connection;
 pub mod crds;
 mod documents;
 mod duration;
+mod live;
 pub mod mutate;
 mod node;
 pub mod plan;
 pub mod serve;
+pub mod status;
 mod terminal;
 
 use std::process::ExitCode;
@@ -33,6 +35,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Show in what order the gates of a group would be lifted, without a cluster.
     Plan(plan::PlanArgs),
+    /// Show groups of a cluster with their batches.
+    Status(status::StatusArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
     Crds(crds::CrdsArgs),
 }
@@ -44,6 +48,7 @@ pub fn run() -> ExitCode {
         Command::Mutate(args) => mutate::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Status(args) => status::run(&args),
         Command::Crds(args) => crds::run(&args),
     }
 }
