@@ -1,6 +1,13 @@
 //! Who a pod is: `tests/cases/identity/*.yaml`, over every maker of pods and every trap of their labels, and the pods that
 //! real operators made.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::struct_field_names,
+    reason = "a test stops where it fails, and its fields are those of its cases"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! What a rule looks up outside the object it judges, read live: a rule denies only what a live read shows to be wrong.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use crate::rules::judge::Operation;
 use crate::rules::{DecodeError, Need, Options, World, needs};
 
 /// Longest time for all reads of one request: below the webhook's timeout of 3 s.
-const DEADLINE: Duration = Duration::from_millis(2000);
+const DEADLINE: Duration = Duration::from_millis(1500);
 /// How long the installed definition of PodGroups is believed.
 const DIALECT_FOR: Duration = Duration::from_secs(30);
 
@@ -66,8 +67,11 @@ pub struct LiveWorld {
     client: Client,
     options: Options,
     /// The installed definition of PodGroups, and when it was read.
-    definition: Arc<Mutex<Option<(Instant, Option<Arc<str>>)>>>,
+    definition: Arc<Mutex<Option<Definition>>>,
 }
+
+/// When the definition was read, and what it was; `None` where there is none.
+type Definition = (Instant, Option<Arc<str>>);
 
 #[derive(Deserialize)]
 struct Listed<'a> {
@@ -85,75 +89,69 @@ impl LiveWorld {
     ///
     /// # Errors
     ///
-    /// When the API server fails. What we may not read stays unknown, and is not judged.
+    /// When the API server fails to answer what must not be guessed: the author's rights, and who refers to a topology.
+    /// Whatever else cannot be read, or not in time, stays unknown, and the rules that look at it do not judge.
     pub async fn of(&self, judging: Judging<'_>) -> Result<Result<World, DecodeError>, LiveWorldError> {
+        let Judging { kind, operation, object, old, author } = judging;
+        let deadline = Instant::now() + DEADLINE;
         let mut world = World::default();
         world.options = self.options;
-        let read = self.read(judging, &mut world);
-        let done = tokio::time::timeout(DEADLINE, read).await;
-        match done.unwrap_or_else(|_| Err(LiveWorldError::Timeout(format!("what {} depends on", judging.kind.kind))))? {
-            Ok(()) => Ok(Ok(world)),
-            Err(error) => Ok(Err(error)),
-        }
-    }
-
-    async fn read(&self, judging: Judging<'_>, world: &mut World) -> Result<Result<(), DecodeError>, LiveWorldError> {
-        let Judging { kind, operation, object, old, author } = judging;
-        if kind == POD_GROUP {
-            self.read_definition(world).await?;
+        if kind == POD_GROUP || kind == POD {
+            self.read_definition(&mut world).await;
         }
         // A need that was tried and stays unknown is not tried again.
-        let mut tried = std::collections::BTreeSet::new();
+        let mut tried = BTreeSet::new();
         loop {
-            let open = match needs(&kind.api_version(), kind.kind, operation, object, old, world) {
+            let open = match needs(&kind.api_version(), kind.kind, operation, object, old, &world) {
                 Ok(needs) => needs,
                 Err(error) => return Ok(Err(error)),
             };
             let fresh: Vec<_> = open.into_iter().filter(|need| tried.insert(need.clone())).collect();
             if fresh.is_empty() {
-                return Ok(Ok(()));
+                return Ok(Ok(world));
             }
-            for need in fresh {
-                if let Some(there) = self.meet(&need, author, world).await? {
-                    world.answer(need, there);
+            let reads = fresh.iter().map(|need| async {
+                let timeout = || Err(LiveWorldError::Timeout(need.to_string()));
+                tokio::time::timeout_at(deadline, self.meet(need, author)).await.unwrap_or_else(|_| timeout())
+            });
+            let answers = futures::future::join_all(reads).await;
+            for (need, answer) in fresh.into_iter().zip(answers) {
+                match answer {
+                    Ok(Found { objects, there }) => {
+                        objects.iter().for_each(|(kind, object)| take(*kind, object, &mut world));
+                        if let Some(there) = there {
+                            world.answer(need, there);
+                        }
+                    }
+                    Err(error) if must_be_known(&need) => return Err(error),
+                    Err(error) => tracing::warn!(%error, "cannot be read: rules that look at it do not judge"),
                 }
             }
         }
     }
 
-    /// Reads what is needed; whether it is there, or `None` when we may not know.
-    async fn meet(
-        &self,
-        need: &Need,
-        author: &UserInfo<'_>,
-        world: &mut World,
-    ) -> Result<Option<bool>, LiveWorldError> {
+    /// Reads what is needed.
+    async fn meet(&self, need: &Need, author: &UserInfo<'_>) -> Result<Found, LiveWorldError> {
         match need {
-            Need::RoleBasedGroup(key) => {
-                self.get_first(ROLE_BASED_GROUPS, Some(&key.namespace), &key.name, world).await
-            }
-            Need::Groups { namespace } => self.list_all(CARRIERS, Some(namespace), None, world).await,
-            Need::TopologyReferrers(_) => self.list_all(CARRIERS, None, None, world).await,
-            Need::Workload(key) => {
-                self.get_first(&[key.kind.object_kind()], Some(&key.namespace), &key.name, world).await
-            }
+            Need::RoleBasedGroup(key) => self.get_first(ROLE_BASED_GROUPS, Some(&key.namespace), &key.name).await,
+            Need::Groups { namespace } => self.list_all(CARRIERS, Some(namespace), None).await,
+            Need::TopologyReferrers(_) => self.list_all(CARRIERS, None, None).await,
+            Need::Workload(key) => self.get_first(&[key.kind.object_kind()], Some(&key.namespace), &key.name).await,
             Need::ClusterTopology(name) => {
-                self.get_first(&[CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75], None, name, world).await
+                self.get_first(&[CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75], None, name).await
             }
             Need::DisruptionBudgets { namespace } => {
-                self.list_all(&[POD_DISRUPTION_BUDGET], Some(namespace), None, world).await
+                self.list_all(&[POD_DISRUPTION_BUDGET], Some(namespace), None).await
             }
             Need::CoordinatedPolicy(key) => {
-                self.get_first(&[COORDINATED_POLICY], Some(&key.namespace), &key.name, world).await
+                self.get_first(&[COORDINATED_POLICY], Some(&key.namespace), &key.name).await
             }
-            Need::PodGroup(key) => {
-                self.read_definition(world).await?;
-                self.get_first(&[POD_GROUP], Some(&key.namespace), &key.name, world).await
-            }
-            Need::KaiTopology(name) => self.get_first(&[TOPOLOGY], None, name, world).await,
-            Need::Pods { group, role } => self.has_pods(group, role, world).await,
+            Need::PodGroup(key) => self.get_first(&[POD_GROUP], Some(&key.namespace), &key.name).await,
+            Need::KaiTopology(name) => self.get_first(&[TOPOLOGY], None, name).await,
+            Need::Pods { group, role } => self.has_pods(group, role).await,
             Need::MayCreatePodGroups { namespace, api_group } => {
-                self.may_create(namespace, api_group, author).await.map(Some)
+                let there = Some(self.may_create(namespace, api_group, author).await?);
+                Ok(Found { there, ..Found::default() })
             }
         }
     }
@@ -164,75 +162,84 @@ impl LiveWorld {
         kinds: &[ObjectKind],
         namespace: Option<&str>,
         name: &str,
-        world: &mut World,
-    ) -> Result<Option<bool>, LiveWorldError> {
-        for kind in kinds {
+    ) -> Result<Found, LiveWorldError> {
+        let reads = kinds.iter().map(|kind| {
             let request = Request::new(path(*kind, namespace)).get(name, &kube::api::GetParams::default());
-            match self.text(request, *kind).await? {
-                Answer::Text(object) => {
-                    take(*kind, &object, world);
-                    return Ok(Some(true));
+            self.text(request, *kind)
+        });
+        let mut found = Found { there: Some(false), ..Found::default() };
+        for (kind, answer) in kinds.iter().zip(futures::future::join_all(reads).await) {
+            match answer? {
+                Answer::Text(object) if found.objects.is_empty() => {
+                    found = Found { objects: vec![(*kind, object)], there: Some(true) };
                 }
-                Answer::Absent => {}
-                Answer::Forbidden => return Ok(None),
+                Answer::Forbidden if found.objects.is_empty() => found.there = None,
+                Answer::Text(_) | Answer::Absent | Answer::Forbidden => {}
             }
         }
-        Ok(Some(false))
+        Ok(found)
     }
 
-    /// Every object of the kinds.
+    /// Every object of the kinds, or with a selector the first.
     async fn list_all(
         &self,
         kinds: &[ObjectKind],
         namespace: Option<&str>,
         selector: Option<&str>,
-        world: &mut World,
-    ) -> Result<Option<bool>, LiveWorldError> {
-        let mut params = ListParams::default();
-        if let Some(selector) = selector {
-            params = params.labels(selector).limit(1);
-        }
-        let mut any = false;
-        for kind in kinds {
-            let request = Request::new(path(*kind, namespace)).list(&params);
-            match self.text(request, *kind).await? {
+    ) -> Result<Found, LiveWorldError> {
+        let params =
+            selector.map_or_else(ListParams::default, |selector| ListParams::default().labels(selector).limit(1));
+        let reads = kinds.iter().map(|kind| self.text(Request::new(path(*kind, namespace)).list(&params), *kind));
+        let mut found = Found::default();
+        for (kind, answer) in kinds.iter().zip(futures::future::join_all(reads).await) {
+            match answer? {
                 Answer::Text(list) => {
                     let items = serde_json::from_str::<Listed<'_>>(&list).map(|list| list.items).unwrap_or_default();
-                    any |= !items.is_empty();
-                    items.iter().for_each(|item| take(*kind, item.get(), world));
+                    found.objects.extend(items.into_iter().map(|item| (*kind, item.get().to_owned())));
                 }
                 Answer::Absent => {}
-                Answer::Forbidden => return Ok(None),
+                Answer::Forbidden => return Ok(Found::default()),
             }
         }
         // A list answers "which", whatever it holds; a selection answers "whether".
-        Ok(Some(selector.is_none() || any))
+        found.there = Some(selector.is_none() || !found.objects.is_empty());
+        Ok(found)
     }
 
     /// Whether a role has pods, under any label scheme.
-    async fn has_pods(&self, group: &GroupKey, role: &str, world: &mut World) -> Result<Option<bool>, LiveWorldError> {
-        for (group_label, role_label) in names::LABEL_SCHEMES {
-            let selector = format!("{group_label}={},{role_label}={role}", group.name);
-            match self.list_all(&[POD], Some(&group.namespace), Some(&selector), world).await? {
-                Some(false) => {}
-                answer => return Ok(answer),
-            }
+    async fn has_pods(&self, group: &GroupKey, role: &str) -> Result<Found, LiveWorldError> {
+        let selectors: Vec<_> = names::LABEL_SCHEMES
+            .iter()
+            .map(|(group_label, role_label)| format!("{group_label}={},{role_label}={role}", group.name))
+            .collect();
+        let reads = selectors.iter().map(|selector| self.list_all(&[POD], Some(&group.namespace), Some(selector)));
+        let mut found = Found { there: Some(false), ..Found::default() };
+        for answer in futures::future::join_all(reads).await {
+            let answer = answer?;
+            found.objects.extend(answer.objects);
+            found.there = found.there.and(answer.there);
         }
-        Ok(Some(false))
+        if !found.objects.is_empty() {
+            found.there = Some(true);
+        }
+        Ok(found)
     }
 
     /// The definition of PodGroups tells which KAI release is installed.
-    async fn read_definition(&self, world: &mut World) -> Result<(), LiveWorldError> {
+    async fn read_definition(&self, world: &mut World) {
         let known = self.definition.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let definition = match known {
             Some((at, definition)) if at.elapsed() < DIALECT_FOR => definition,
             _ => {
                 let request = Request::new(path(CUSTOM_RESOURCE_DEFINITION, None));
                 let request = request.get(&POD_GROUP.crd_name(), &kube::api::GetParams::default());
-                let read = match self.text(request, CUSTOM_RESOURCE_DEFINITION).await? {
-                    Answer::Text(definition) => Some(Arc::from(definition)),
-                    Answer::Absent | Answer::Forbidden => None,
-                };
+                let read =
+                    match tokio::time::timeout(DEADLINE / 2, self.text(request, CUSTOM_RESOURCE_DEFINITION)).await {
+                        Ok(Ok(Answer::Text(definition))) => Some(Arc::from(definition)),
+                        Ok(Ok(Answer::Absent | Answer::Forbidden)) => None,
+                        // Judged by its own fields for once; the next one asks again.
+                        Ok(Err(_)) | Err(_) => return,
+                    };
                 let mut cache = self.definition.lock().unwrap_or_else(PoisonError::into_inner);
                 *cache = Some((Instant::now(), read.clone()));
                 read
@@ -241,7 +248,6 @@ impl LiveWorld {
         if let Some(definition) = definition {
             take(CUSTOM_RESOURCE_DEFINITION, &definition, world);
         }
-        Ok(())
     }
 
     async fn may_create(
@@ -297,6 +303,19 @@ impl LiveWorld {
             Err(source) => Err(LiveWorldError::Read { what: what(), source: Box::new(source) }),
         }
     }
+}
+
+/// What was read for a need.
+#[derive(Default)]
+struct Found {
+    objects: Vec<(ObjectKind, String)>,
+    /// Whether it is there, or so; `None` when we may not know.
+    there: Option<bool>,
+}
+
+/// Rights and references that protect others: they are not guessed.
+const fn must_be_known(need: &Need) -> bool {
+    matches!(need, Need::MayCreatePodGroups { .. } | Need::TopologyReferrers(_))
 }
 
 enum Answer {

@@ -206,9 +206,10 @@ impl Lookup {
     where
         T: Object + Clone + std::fmt::Debug + DeserializeOwned,
     {
-        match api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await {
+        let read = api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await;
+        match read {
             Ok(found) => Ok(Some(found.object)),
-            // Also the plain text with which a path is answered that leads nowhere.
+            // Also for a kind that is not served, where the answer is a text and no Status.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(source) => Err(LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) }),
         }

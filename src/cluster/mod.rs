@@ -3,7 +3,6 @@
 pub mod apply;
 pub mod certificates;
 pub mod events;
-mod group_run;
 pub mod index;
 pub mod lease;
 pub mod live_world;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::role_coordination::ROLE_COORDINATION;
@@ -29,9 +29,11 @@ pub(super) struct Known {
 /// An object as the API server would hand it over: in a namespace.
 pub(super) fn in_namespace(json: &str) -> Value {
     let mut object: Value = serde_json::from_str(json).unwrap_or_default();
-    let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
-    if namespace.is_empty() && object.get("metadata").is_some_and(Value::is_object) {
-        object["metadata"]["namespace"] = json!(DEFAULT_NAMESPACE);
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        let namespace = metadata.entry("namespace").or_insert(Value::Null);
+        if namespace.as_str().is_none_or(str::is_empty) {
+            *namespace = DEFAULT_NAMESPACE.into();
+        }
     }
     object
 }
@@ -90,11 +92,6 @@ impl Known {
     /// The group of this name.
     pub fn group(&self, key: &GroupKey) -> Option<&Group> {
         self.groups.get(key)
-    }
-
-    /// All groups.
-    pub fn groups(&self) -> impl Iterator<Item = &Group> {
-        self.groups.values()
     }
 
     /// Mutates with what the pod names.

@@ -7,6 +7,7 @@ use super::{SourceId, version};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
 use crate::model::{Group, GroupKey, Sources, WorkloadKey};
+use crate::plan::Claims;
 
 /// An object that carries coordinations.
 #[derive(Clone, Debug)]
@@ -64,15 +65,6 @@ impl CarrierObject {
 }
 
 type Id = (ObjectKind, Arc<str>, Arc<str>);
-
-/// Who carries a group.
-#[derive(Clone, Debug)]
-pub struct Claims {
-    /// The group, as its controlling object carries it.
-    pub group: Arc<Group>,
-    /// The same group as other objects claim it: they control nothing.
-    pub others: Vec<Arc<Group>>,
-}
 
 /// Objects that carry coordinations.
 #[derive(Debug, Default)]

@@ -9,8 +9,9 @@ mod workloads;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-pub use carriers::{CarrierObject, Claims};
+pub use carriers::CarrierObject;
 pub use shared::SharedIndex;
 use tokio::time::Instant;
 pub use workloads::SeenWorkload;
@@ -20,7 +21,7 @@ use crate::api::{Meta, Object, ObjectKind, Pod};
 use crate::model::{
     CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind,
 };
-use crate::plan::PodFacts;
+use crate::plan::Snapshot;
 
 /// Names one watch: what one has listed, another must not remove.
 pub type SourceId = usize;
@@ -45,17 +46,6 @@ pub struct Index {
     returned: HashMap<ObjectKind, Instant>,
     awaited: HashSet<SourceId>,
     dirty: HashSet<GroupKey>,
-}
-
-/// What planning needs of one group.
-#[derive(Debug)]
-pub struct Snapshot {
-    /// Who carries it, if anybody does.
-    pub claims: Option<Claims>,
-    /// Its pods.
-    pub pods: Vec<PodFacts>,
-    /// The namespace has opted out.
-    pub ignored: bool,
 }
 
 impl Index {
@@ -94,9 +84,9 @@ impl Index {
         self.served.get(&kind).copied()
     }
 
-    /// When the last of these kinds was served again that had not been: nobody can have seen its objects before.
-    pub fn returned(&self, kinds: &[ObjectKind]) -> Option<Instant> {
-        kinds.iter().filter_map(|kind| self.returned.get(kind)).max().copied()
+    /// How long ago kinds came back that had not been served.
+    fn returned(&self) -> Vec<(ObjectKind, Duration)> {
+        self.returned.iter().map(|(kind, at)| (*kind, at.elapsed())).collect()
     }
 
     fn note_served(&mut self, kind: ObjectKind, served: bool) {
@@ -112,8 +102,10 @@ impl Index {
 
     /// What planning needs of one group.
     pub fn snapshot(&self, key: &GroupKey) -> Snapshot {
+        let claims = self.carriers.claims(key).cloned();
         Snapshot {
-            claims: self.carriers.claims(key).cloned(),
+            returned: if claims.is_none() { self.returned() } else { Vec::new() },
+            claims,
             pods: self.pods.of(key, &self.workloads),
             ignored: self.ignored.contains(&key.namespace),
         }
@@ -258,15 +250,9 @@ impl Index {
         }
         // Each kind has a watch of its own, so a list is of one store only.
         match kind.kind {
-            "ClusterTopology" => {
-                self.topologies.take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::topology))))
-            }
-            "PodGroup" => {
-                self.pod_groups.take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::pod_group))))
-            }
-            _ => self
-                .clique_sets
-                .take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::clique_set)))),
+            "ClusterTopology" => self.topologies.take(source, narrow(change, LookedUp::topology)),
+            "PodGroup" => self.pod_groups.take(source, narrow(change, LookedUp::pod_group)),
+            _ => self.clique_sets.take(source, narrow(change, LookedUp::clique_set)),
         }
     }
 
@@ -305,6 +291,10 @@ pub enum LookedUp {
     CliqueSet(CliqueSet),
     /// A KAI PodGroup.
     PodGroup(GangTree),
+}
+
+fn narrow<T>(change: Change<(Name, Option<LookedUp>)>, to: fn(LookedUp) -> Option<T>) -> Change<(Name, Option<T>)> {
+    change.map(|(name, object)| (name, object.and_then(to)))
 }
 
 impl LookedUp {

@@ -68,8 +68,8 @@ impl Owner {
             "controller": true,
             "blockOwnerDeletion": true,
         });
-        if let Some(uid) = &self.uid {
-            owner["uid"] = json!(uid);
+        if let (Some(uid), Some(owner)) = (&self.uid, owner.as_object_mut()) {
+            owner.insert("uid".to_owned(), json!(uid));
         }
         owner
     }

@@ -4,12 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use super::events::Said;
+use super::news::Said;
+use super::{Decision, GroupView, Moment, RoleView};
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason};
-use crate::plan::{Decision, GroupView, RoleView};
 
 /// Pause after the first failure of a write; doubles up to `LONGEST_RETRY`.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -18,28 +16,28 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 /// What the loop remembers of one group.
 #[derive(Debug)]
-pub(super) struct GroupRun {
-    pub(super) last_pass: Option<Instant>,
-    pub(super) next_pass: Option<Instant>,
-    /// Uids of pods whose release is on its way.
+pub(super) struct Memory {
+    pub(super) last_pass: Option<Moment>,
+    pub(super) next_pass: Option<Moment>,
+    /// Uids of objects with a write on its way.
     pub(super) in_flight: HashSet<Arc<str>>,
-    retries: HashMap<Arc<str>, (u32, Instant)>,
+    retries: HashMap<Arc<str>, (u32, Moment)>,
     pub(super) writing: bool,
-    pub(super) last_write: Option<Instant>,
+    pub(super) last_write: Option<Moment>,
     pub(super) write_failures: u32,
     /// Kind of the object that carried the group when it was last there.
     pub(super) carrier: Option<ObjectKind>,
-    pub(super) missing_since: Option<Instant>,
+    pub(super) missing_since: Option<Moment>,
     pub(super) verifying: bool,
     pub(super) verified_gone: bool,
     progress: Vec<u32>,
-    moved: Instant,
+    moved: Moment,
     pub(super) held: Vec<(HoldReason, u32)>,
     pub(super) said: Said,
 }
 
-impl GroupRun {
-    pub(super) fn new(now: Instant) -> Self {
+impl Memory {
+    pub(super) fn new(now: Moment) -> Self {
         Self {
             last_pass: None,
             next_pass: None,
@@ -64,7 +62,7 @@ impl GroupRun {
         self.in_flight.is_empty() && !self.writing && !self.verifying
     }
 
-    pub(super) fn note_presence(&mut self, group: Option<&Group>, now: Instant) {
+    pub(super) fn note_presence(&mut self, group: Option<&Group>, now: Moment) {
         match group {
             Some(group) => {
                 self.carrier = Some(group.carrier.kind);
@@ -76,7 +74,7 @@ impl GroupRun {
     }
 
     /// Remembers when anything last moved.
-    pub(super) fn note_progress(&mut self, view: &GroupView, decision: &Decision, now: Instant) {
+    pub(super) fn note_progress(&mut self, view: &GroupView, decision: &Decision, now: Moment) {
         let counts = view.roles.values().flat_map(|role| [role.desired, role.current(), RoleView::ready_pods(role)]);
         let progress: Vec<_> = counts.chain(decision.released.values().copied()).collect();
         if progress != self.progress {
@@ -85,23 +83,23 @@ impl GroupRun {
         }
     }
 
-    pub(super) fn is_stalled(&self, deadline: Duration, now: Instant) -> bool {
-        now.duration_since(self.moved) >= deadline
+    pub(super) fn is_stalled(&self, deadline: Duration, now: Moment) -> bool {
+        now.saturating_sub(self.moved) >= deadline
     }
 
     /// When the group counts as stalled if nothing moves.
-    pub(super) fn progress_due(&self, deadline: Duration) -> Option<Instant> {
+    pub(super) fn progress_due(&self, deadline: Duration) -> Option<Moment> {
         self.moved.checked_add(deadline)
     }
 
     /// When the status may be written next, `None` for now.
-    pub(super) fn status_due(&self, every: Duration) -> Option<Instant> {
+    pub(super) fn status_due(&self, every: Duration) -> Option<Moment> {
         let pause = if self.write_failures == 0 { every } else { every.max(pause(self.write_failures)) };
         self.last_write.map(|last| last + pause)
     }
 
     /// When the release of a pod may be tried again, `None` for now.
-    pub(super) fn retry_due(&self, uid: &str) -> Option<Instant> {
+    pub(super) fn retry_due(&self, uid: &str) -> Option<Moment> {
         self.retries.get(uid).map(|(_, at)| *at)
     }
 
@@ -109,8 +107,8 @@ impl GroupRun {
         self.retries.remove(uid);
     }
 
-    /// Notes a refused release; returns when to try again.
-    pub(super) fn failed(&mut self, uid: &Arc<str>, now: Instant) -> Instant {
+    /// Notes a refused write; returns when to try again.
+    pub(super) fn failed(&mut self, uid: &Arc<str>, now: Moment) -> Moment {
         let (failures, at) = self.retries.entry(uid.clone()).or_insert((0, now));
         *failures += 1;
         *at = now + pause(*failures);

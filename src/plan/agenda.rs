@@ -1,0 +1,166 @@
+//! Which group is looked at when, and what is under way: the loop without its writes. It knows no clock and no client, so
+//! that a simulated cluster can drive exactly what a real one does.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use super::memory::Memory;
+use super::pass::{Action, LoopOptions, Moment, Pass, Snapshot};
+use super::view::PodRef;
+use crate::model::{GroupKey, HoldReason};
+
+/// Events of one group within this time are planned together; the first is planned at once.
+const COALESCE: Duration = Duration::from_millis(10);
+
+/// Which group is looked at when, and what is under way.
+#[derive(Debug)]
+pub struct Agenda {
+    options: LoopOptions,
+    groups: HashMap<GroupKey, Memory>,
+    due: BTreeSet<(Moment, GroupKey)>,
+    leads: bool,
+    synced: bool,
+}
+
+/// A write or a read that has ended.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    /// One try of a write on one object: a release, or the status of an object that controls nothing.
+    Tried {
+        /// The object.
+        object: PodRef,
+        /// True when it is to be tried again.
+        failed: bool,
+    },
+    /// The status of the group was written, or somebody was faster.
+    Written {
+        /// True when it is to be tried again.
+        failed: bool,
+    },
+    /// The group was looked for.
+    Verified {
+        /// True when it is certainly gone.
+        gone: bool,
+    },
+}
+
+impl Agenda {
+    /// An agenda of a replica that does not lead, before anything is known.
+    pub fn new(options: LoopOptions) -> Self {
+        Self { options, groups: HashMap::new(), due: BTreeSet::new(), leads: false, synced: false }
+    }
+
+    /// True once everything was listed.
+    pub fn is_synced(&self) -> bool {
+        self.synced
+    }
+
+    /// Notes who leads, and looks at everything: what the old leader had committed is finished first by the plan itself.
+    pub fn lead(&mut self, leads: bool, keys: impl IntoIterator<Item = GroupKey>, now: Moment) {
+        self.leads = leads;
+        self.look_at_all(keys, now);
+    }
+
+    /// Notes that everything was listed once: from now on the rest may be decided.
+    pub fn sync(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Moment) {
+        self.synced = true;
+        self.look_at_all(keys, now);
+    }
+
+    fn look_at_all(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Moment) {
+        keys.into_iter().for_each(|key| self.schedule(key, now, now));
+    }
+
+    /// Notes that groups have changed.
+    pub fn changed(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Moment) {
+        for key in keys {
+            let last = self.groups.get(&key).and_then(|memory| memory.last_pass);
+            self.schedule(key, last.map_or(now, |last| now.max(last + COALESCE)), now);
+        }
+    }
+
+    /// Plans a pass, or brings a later one forward.
+    fn schedule(&mut self, key: GroupKey, at: Moment, now: Moment) {
+        let memory = self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
+        match memory.next_pass {
+            Some(planned) if planned <= at => return,
+            Some(planned) => _ = self.due.remove(&(planned, key.clone())),
+            None => {}
+        }
+        memory.next_pass = Some(at);
+        self.due.insert((at, key));
+    }
+
+    /// When the next group is due.
+    pub fn next(&self) -> Option<Moment> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// The next group that is due by now.
+    pub fn take_due(&mut self, now: Moment) -> Option<GroupKey> {
+        let due = self.due.first().filter(|(at, _)| *at <= now).cloned()?;
+        self.due.remove(&due);
+        Some(due.1)
+    }
+
+    /// Looks at a group. What is to be done is under way from then on, until `ended` says otherwise. `now_text` is RFC
+    /// 3339.
+    pub fn pass(&mut self, key: &GroupKey, snapshot: &Snapshot, now: Moment, now_text: &str) -> Vec<Action> {
+        let Some(memory) = self.groups.get_mut(key) else { return Vec::new() };
+        memory.next_pass = None;
+        memory.last_pass = Some(now);
+        if snapshot.claims.is_none() && snapshot.pods.is_empty() && memory.is_idle() {
+            self.groups.remove(key);
+            return Vec::new();
+        }
+        memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
+        if !self.leads || !self.synced {
+            return Vec::new();
+        }
+        let mut pass = Pass { memory, options: self.options, now, now_text, actions: Vec::new(), again: None };
+        pass.run(snapshot);
+        let Pass { actions, again, .. } = pass;
+        if let Some(at) = again {
+            self.schedule(key.clone(), at, now);
+        }
+        actions
+    }
+
+    /// Notes that something has ended, and looks again where that is due.
+    pub fn ended(&mut self, key: GroupKey, ended: Ended, now: Moment) {
+        let Some(memory) = self.groups.get_mut(&key) else { return };
+        let again = match ended {
+            Ended::Tried { object, failed } => {
+                memory.in_flight.remove(&object.uid);
+                if failed {
+                    Some(memory.failed(&object.uid, now))
+                } else {
+                    memory.succeeded(&object.uid);
+                    None
+                }
+            }
+            Ended::Written { failed } => {
+                memory.writing = false;
+                memory.write_failures = if failed { memory.write_failures + 1 } else { 0 };
+                Some(now)
+            }
+            Ended::Verified { gone } => {
+                memory.verifying = false;
+                memory.verified_gone = gone;
+                if !gone {
+                    // The time counts from when all could be seen again.
+                    memory.missing_since = Some(now);
+                }
+                Some(now)
+            }
+        };
+        if let Some(at) = again {
+            self.schedule(key, at, now);
+        }
+    }
+
+    /// Held pods of all groups, by reason, as they were last decided.
+    pub fn held(&self) -> impl Iterator<Item = (HoldReason, u32)> {
+        self.groups.values().flat_map(|memory| memory.held.iter().copied())
+    }
+}

@@ -1,0 +1,242 @@
+//! One look at one group: from what is seen and what is remembered to what is to be done. The loop only does it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::conditions;
+use super::memory::Memory;
+use super::news::News;
+use super::{Circumstances, Decision, GroupView, PodFacts, PodRef, decide, stamp};
+use crate::api::ObjectKind;
+use crate::api::status::GroupStatus;
+use crate::model::{Group, HoldReason};
+use crate::rules::{World, judge_group};
+
+/// Time since the loop was started.
+pub type Moment = Duration;
+
+/// What happens to pods that name a group which is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingGroup {
+    /// They are released when the group has not appeared for this long.
+    ReleaseAfter(Duration),
+    /// They are held until it appears.
+    Hold,
+}
+
+/// How the loop behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopOptions {
+    /// Pods whose group never was there.
+    pub missing_group: MissingGroup,
+    /// How long a group must be gone before its held pods are released.
+    pub vanished_grace: Duration,
+    /// How long nothing may move before the group says `ProgressDeadlineExceeded`.
+    pub progress_deadline: Duration,
+}
+
+/// Who carries a group.
+#[derive(Clone, Debug)]
+pub struct Claims {
+    /// The group, as its controlling object carries it.
+    pub group: Arc<Group>,
+    /// The same group as other objects claim it: they control nothing.
+    pub others: Vec<Arc<Group>>,
+}
+
+/// What planning needs of one group.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Who carries it, if anybody does.
+    pub claims: Option<Claims>,
+    /// Its pods.
+    pub pods: Vec<PodFacts>,
+    /// The namespace has opted out.
+    pub ignored: bool,
+    /// How long ago kinds of carriers came back that had not been served: while one is away nobody can bring a group
+    /// back. Only told of a group that is not there.
+    pub returned: Vec<(ObjectKind, Duration)>,
+}
+
+/// What is to be done. Each ends with a word to the agenda, except `Publish`.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Take our gate off a pod.
+    Release {
+        /// The pod.
+        pod: PodRef,
+        /// The replica whose batch labels it lacks.
+        labels: Option<Unlabelled>,
+    },
+    /// Write the status of the group if nobody changed the object since it was read.
+    WriteStatus {
+        /// The group as it was read.
+        group: Arc<Group>,
+        /// Its status to be.
+        status: GroupStatus,
+    },
+    /// Tell an object that another one controls its group.
+    WriteConflicted {
+        /// The group as that object carries it.
+        other: Arc<Group>,
+        /// Its status to be.
+        status: GroupStatus,
+    },
+    /// Ask the API server whether the group is gone.
+    VerifyGone {
+        /// Kind of the object that carried it, where that is known.
+        carrier: Option<ObjectKind>,
+    },
+    /// Say what is new.
+    Publish {
+        /// The group.
+        group: Arc<Group>,
+        /// What is new.
+        news: Vec<News>,
+    },
+}
+
+/// A replica whose pods came before their group, or have no ordinal of their own.
+#[derive(Clone, Debug)]
+pub struct Unlabelled {
+    /// The group.
+    pub group: Arc<Group>,
+    /// The role.
+    pub role: String,
+    /// Ordinal of the replica.
+    pub ordinal: u32,
+}
+
+/// Status that differs in counts only is written this often at most.
+const COUNTS_EVERY: Duration = Duration::from_secs(1);
+
+/// One look at one group.
+pub(super) struct Pass<'a> {
+    pub(super) memory: &'a mut Memory,
+    pub(super) options: LoopOptions,
+    pub(super) now: Moment,
+    /// The time for people, RFC 3339.
+    pub(super) now_text: &'a str,
+    pub(super) actions: Vec<Action>,
+    /// When to look again although nothing happens.
+    pub(super) again: Option<Moment>,
+}
+
+impl Pass<'_> {
+    pub(super) fn run(&mut self, snapshot: &Snapshot) {
+        match &snapshot.claims {
+            _ if snapshot.ignored => self.release_all(snapshot),
+            Some(claims) => {
+                self.group(&claims.group, snapshot);
+                for other in &claims.others {
+                    self.say_conflicted(other, &claims.group);
+                }
+            }
+            None => self.missing(snapshot),
+        }
+    }
+
+    fn look_again(&mut self, at: Moment) {
+        self.again = Some(self.again.map_or(at, |again| again.min(at)));
+    }
+
+    fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
+        let judged = judge_group(group, None, &World::default());
+        let view = GroupView::build(group, &snapshot.pods);
+        let deadline = self.options.progress_deadline;
+        let stalled = self.memory.is_stalled(deadline, self.now);
+        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled });
+        self.memory.note_progress(&view, &decision, self.now);
+        self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
+        let news = self.memory.said.news(group, &decision);
+        if !news.is_empty() {
+            self.actions.push(Action::Publish { group: group.clone(), news });
+        }
+        let again = self.memory.progress_due(deadline).filter(|_| !decision.held.is_empty());
+        if let Some(at) = again.filter(|at| *at > self.now) {
+            self.look_again(at);
+        }
+        for release in decision.release.iter().filter(|release| release.at_once) {
+            let pod = &release.pod;
+            let labels = (!pod.labelled).then(|| Unlabelled {
+                group: group.clone(),
+                role: pod.role.clone(),
+                ordinal: pod.ordinal,
+            });
+            self.release(&pod.pod, labels);
+        }
+        self.write_status(group, &decision);
+    }
+
+    /// Tells an object that another one controls its group.
+    fn say_conflicted(&mut self, other: &Arc<Group>, controls: &Group) {
+        let status = stamp::stamp(conditions::conflicted(other, controls), &other.status, self.now_text);
+        if status != other.status && self.memory.in_flight.insert(other.carrier.uid.as_str().into()) {
+            self.actions.push(Action::WriteConflicted { other: other.clone(), status });
+        }
+    }
+
+    /// Commits released counts at once, and shows counts at most once a second.
+    fn write_status(&mut self, group: &Arc<Group>, decision: &Decision) {
+        let status = stamp::stamp(decision.status.clone(), &group.status, self.now_text);
+        if status == group.status || group.deleting {
+            return;
+        }
+        let urgent = decision.needs_commit(&group.status) || stamp::differs_in_substance(&status, &group.status);
+        let allowed = self.memory.status_due(if urgent { Duration::ZERO } else { COUNTS_EVERY });
+        if self.memory.writing {
+            return;
+        }
+        if let Some(at) = allowed.filter(|at| *at > self.now) {
+            return self.look_again(at);
+        }
+        self.memory.writing = true;
+        self.memory.last_write = Some(self.now);
+        self.actions.push(Action::WriteStatus { group: group.clone(), status });
+    }
+
+    /// The group is not there: its pods wait, and are released when a live read says so, not before (S7).
+    fn missing(&mut self, snapshot: &Snapshot) {
+        let held = u32::try_from(snapshot.pods.iter().filter(|pod| pod.held).count()).unwrap_or(u32::MAX);
+        self.memory.held = vec![(HoldReason::GroupMissing, held)];
+        if held == 0 {
+            return;
+        }
+        if self.memory.verified_gone {
+            // What comes later waits its own time.
+            self.memory.verified_gone = false;
+            self.memory.missing_since = Some(self.now);
+            return self.release_all(snapshot);
+        }
+        let grace = match (self.memory.carrier, self.options.missing_group) {
+            (Some(_), _) => self.options.vanished_grace,
+            (None, MissingGroup::ReleaseAfter(time)) => time,
+            (None, MissingGroup::Hold) => return,
+        };
+        let carrier = self.memory.carrier;
+        let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
+        let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
+        let since = returned.max(*self.memory.missing_since.get_or_insert(self.now));
+        if since + grace > self.now {
+            return self.look_again(since + grace);
+        }
+        if !std::mem::replace(&mut self.memory.verifying, true) {
+            self.actions.push(Action::VerifyGone { carrier: self.memory.carrier });
+        }
+    }
+
+    fn release_all(&mut self, snapshot: &Snapshot) {
+        for pod in snapshot.pods.iter().filter(|pod| pod.held) {
+            self.release(&pod.pod, None);
+        }
+    }
+
+    fn release(&mut self, pod: &PodRef, labels: Option<Unlabelled>) {
+        if let Some(at) = self.memory.retry_due(&pod.uid).filter(|at| *at > self.now) {
+            return self.look_again(at);
+        }
+        if self.memory.in_flight.insert(pod.uid.clone()) {
+            self.actions.push(Action::Release { pod: pod.clone(), labels });
+        }
+    }
+}
