@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::Status;
@@ -154,4 +155,30 @@ pub fn plane() -> Arc<ControlPlane> {
     let plane = Arc::new(ControlPlane::start());
     define_kinds(&plane);
     plane
+}
+
+static SHARED: OnceLock<Arc<ControlPlane>> = OnceLock::new();
+
+/// The control plane of the tests about pods: with the policies, and without the kinds that the twins judge.
+pub fn with_policies() -> Arc<ControlPlane> {
+    let start = || {
+        let plane = ControlPlane::start();
+        install(&plane);
+        Arc::new(plane)
+    };
+    SHARED.get_or_init(start).clone()
+}
+
+/// A namespace with these labels, and its default service account, without which pods are refused.
+pub async fn namespace(client: &Client, name: &str, labels: Value) {
+    let namespace = json!({"metadata": {"name": name, "labels": labels}});
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &typed(namespace)).await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
+    eventually(PATIENT, "the service account of the namespace", async || accounts.get("default").await).await;
+}
+
+/// Grants a user a role in a namespace.
+pub fn grant(plane: &ControlPlane, namespace: &str, role: &str, user: &str) {
+    let name = format!("{role}-{}", user.replace(':', "."));
+    plane.must(&["-n", namespace, "create", "rolebinding", &name, "--clusterrole", role, "--user", user], "");
 }

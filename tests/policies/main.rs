@@ -16,6 +16,8 @@ mod common;
 mod golden;
 
 mod cluster;
+mod guard;
+mod hold;
 mod mutants;
 mod readme;
 mod twins;
