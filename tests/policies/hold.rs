@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{define_kinds, namespace, with_policies};
 use crate::common::stage::typed;
-use crate::common::{PATIENT, Group, Stage, eventually};
+use crate::common::{Group, PATIENT, Stage, eventually};
 
 const GATE: &str = "rolegate.dev/hold";
 
