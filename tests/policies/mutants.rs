@@ -27,10 +27,33 @@ impl Dice {
 /// Values that some rule looks at.
 fn values() -> Vec<Value> {
     vec![
-        json!(null), json!(0), json!(-1), json!(1), json!(7), json!(2_147_483_648_u64), json!(""), json!("a"), json!("A b"),
-        json!("prefill"), json!("decode"), json!("nil"), json!("0%"), json!("007%"), json!("101%"), json!("50%"), json!([]), json!({}),
-        json!("OrderedReady"), json!("Parallel"), json!("soft"), json!("kubernetes.io/hostname"), json!("a/b/c"),
-        json!({"kai": {}}), json!({"a": 1}), json!([{"name": "prefill"}]), json!("x".repeat(64)),
+        json!(null),
+        json!(0),
+        json!(-1),
+        json!(1),
+        json!(7),
+        json!(2_147_483_648_u64),
+        json!(""),
+        json!("a"),
+        json!("A b"),
+        json!("prefill"),
+        json!("decode"),
+        json!("nil"),
+        json!("0%"),
+        json!("007%"),
+        json!("101%"),
+        json!("50%"),
+        json!([]),
+        json!({}),
+        json!("OrderedReady"),
+        json!("Parallel"),
+        json!("soft"),
+        json!("kubernetes.io/hostname"),
+        json!("a/b/c"),
+        json!({"kai": {}}),
+        json!({"a": 1}),
+        json!([{"name": "prefill"}]),
+        json!("x".repeat(64)),
     ]
 }
 
@@ -97,8 +120,10 @@ pub async fn disagreements(
 ) -> Vec<String> {
     let mut dice = Dice(seed);
     let mut mutants = Vec::new();
-    let creations: Vec<_> =
-        trials.iter().filter(|t| t.case.operation() == Operation::Create && t.case.before().is_none() && t.case.with.is_empty()).collect();
+    let creations: Vec<_> = trials
+        .iter()
+        .filter(|t| t.case.operation() == Operation::Create && t.case.before().is_none() && t.case.with.is_empty())
+        .collect();
     while mutants.len() < count {
         let trial = creations[dice.below(creations.len())];
         let mut object = trial.case.object.clone();
@@ -109,8 +134,10 @@ pub async fn disagreements(
         let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
         let world = World::of_manifests(rolegate::rules::Options::default());
         let judged = judge_json(api_version, kind, Operation::Create, &object.to_string(), None, &world)?.ok()?;
-        let row = JUDGED.iter().map(|(row, _)| *row).find(|row| row.kind == kind && row.api_version() == api_version)?;
-        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(row.group, row.version, row.kind), row.plural);
+        let row =
+            JUDGED.iter().map(|(row, _)| *row).find(|row| row.kind == kind && row.api_version() == api_version)?;
+        let resource =
+            ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(row.group, row.version, row.kind), row.plural);
         let api: Api<DynamicObject> = if row.namespaced {
             Api::namespaced_with(client.clone(), object["metadata"]["namespace"].as_str()?, &resource)
         } else {

@@ -15,9 +15,7 @@ use rolegate::rules::judge::JUDGED;
 use rolegate::rules::{Judged, KaiDialect, Operation, Violation};
 use serde_json::{Value, json};
 
-use crate::cluster::{
-    Answer, client_as, in_force, install, may_create, plane, pod_group_definition, refuse_on_error,
-};
+use crate::cluster::{Answer, client_as, in_force, install, may_create, plane, pod_group_definition, refuse_on_error};
 use crate::common::ControlPlane;
 use crate::common::stage::typed;
 use crate::golden::{self, Case};
@@ -81,7 +79,14 @@ async fn twins_agree_with_the_rules() {
 
     serve_dialect(&plane, &client, KaiDialect::Auto).await;
     let number = |name: &str, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
-    let found = mutants::disagreements(&client, &trials, &coverage, usize::try_from(number("MUTANTS", 500)).unwrap(), number("SEED", 75)).await;
+    let found = mutants::disagreements(
+        &client,
+        &trials,
+        &coverage,
+        usize::try_from(number("MUTANTS", 500)).unwrap(),
+        number("SEED", 75),
+    )
+    .await;
     assert!(found.is_empty(), "{} mutants\n{}", found.len(), found.join("\n\n"));
 }
 
@@ -90,7 +95,8 @@ async fn authors(plane: &ControlPlane) -> BTreeMap<&'static str, Client> {
     let rule = |groups: Value, resources: Value| json!({"apiGroups": groups, "resources": resources, "verbs": ["*"]});
     let kinds = json!(["workloads.x-k8s.io", "workloads.instai.io", "rolegate.dev", "grove.io"]);
     let gangs = json!(["scheduling.x-k8s.io", "scheduling.volcano.sh", "scheduling.run.ai"]);
-    let roles = [("author", rule(kinds.clone(), json!(["*"]))), ("author-with-gangs", rule(gangs, json!(["podgroups"])))];
+    let roles =
+        [("author", rule(kinds.clone(), json!(["*"]))), ("author-with-gangs", rule(gangs, json!(["podgroups"])))];
     for (name, rule) in roles {
         let subjects: Vec<_> = AUTHORS
             .iter()
@@ -124,9 +130,10 @@ async fn arrange(client: &Client, users: &BTreeMap<&str, Client>) -> Vec<Trial> 
     let names: BTreeSet<_> = cases.iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), cases.len(), "cases are told apart by name");
     let trials = cases.into_iter().enumerate().filter_map(|(number, (name, mut case))| {
-        let kind = JUDGED.iter().map(|(kind, _)| *kind).find(|kind| {
-            case.object["kind"] == kind.kind && case.object["apiVersion"] == kind.api_version()
-        });
+        let kind = JUDGED
+            .iter()
+            .map(|(kind, _)| *kind)
+            .find(|kind| case.object["kind"] == kind.kind && case.object["apiVersion"] == kind.api_version());
         let kind = kind.filter(|kind| kind.kind != "Pod")?;
         case.move_to(&format!("case-{number}"), kind.namespaced);
         Some((name, kind, case))
@@ -144,7 +151,8 @@ async fn arrange_one(
     kind: ObjectKind,
     case: Case,
 ) -> Trial {
-    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(kind.group, kind.version, kind.kind), kind.plural);
+    let resource =
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(kind.group, kind.version, kind.kind), kind.plural);
     let api = |client: &Client| -> Api<DynamicObject> {
         if kind.namespaced {
             let namespace = case.object["metadata"]["namespace"].as_str().unwrap();
@@ -237,7 +245,8 @@ pub fn disagreement(
             let mut rest = text.clone();
             if faults.len() > SHOWN {
                 // Which ten are shown is up to the twin.
-                return (!rest.contains(&format!("and {} more", faults.len() - SHOWN))).then(|| ("other words", details()));
+                return (!rest.contains(&format!("and {} more", faults.len() - SHOWN)))
+                    .then(|| ("other words", details()));
             }
             for fault in &faults {
                 let Some(at) = rest.find(fault.as_str()) else { return Some(("other words", details())) };
@@ -259,9 +268,7 @@ fn fault(violation: &Violation) -> String {
 
 /// Objects that each policy refuses: (group, version, kind, plural, object).
 fn probes() -> Vec<(&'static str, &'static str, &'static str, &'static str, Value)> {
-    let object = |api_version: &str, kind: &str, spec: Value| {
-        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "probe"}, "spec": spec})
-    };
+    let object = |api_version: &str, kind: &str, spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "probe"}, "spec": spec});
     let row = |group, version, kind, plural, spec| {
         (group, version, kind, plural, object(&format!("{group}/{version}"), kind, spec))
     };
@@ -288,8 +295,10 @@ async fn serve_dialect(plane: &Arc<ControlPlane>, client: &Client, dialect: KaiD
         (KaiDialect::Seed, json!({"minMember": 2, "subGroups": [{"name": "a", "minMember": 1}]})),
         (KaiDialect::Upstream, json!({"subGroups": [{"name": "a"}]})),
     ];
-    let resource =
-        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("scheduling.run.ai", "v2alpha2", "PodGroup"), "podgroups");
+    let resource = ApiResource::from_gvk_with_plural(
+        &GroupVersionKind::gvk("scheduling.run.ai", "v2alpha2", "PodGroup"),
+        "podgroups",
+    );
     for (wrong_in, spec) in probes {
         let object = json!({"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup",
             "metadata": {"name": "probe"}, "spec": spec});
