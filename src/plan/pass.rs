@@ -155,7 +155,7 @@ impl Pass<'_> {
 
     fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
         let judged = judge_group(group, None, &World::default());
-        let view = GroupView::build(group, &snapshot.pods);
+        let view = GroupView::build_while(group, &snapshot.pods, |pod| self.memory.in_flight.contains(&pod.uid));
         let deadline = self.options.progress_deadline;
         let stalled = self.memory.is_stalled(deadline, self.now);
         let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled });
