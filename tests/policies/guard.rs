@@ -48,10 +48,10 @@ impl Scene {
         let plane = with_policies();
         let client = plane.client().await;
         namespace(&client, name, json!({})).await;
-        let rule = json!({"apiGroups": ["", "policy"], "verbs": ["*"], "resources": ["pods", "pods/status", "pods/binding",
+        let everything = json!({"apiGroups": ["", "policy"], "verbs": ["*"], "resources": ["pods", "pods/status", "pods/binding",
             "pods/eviction", "pods/ephemeralcontainers", "pods/resize"]});
         let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": "does-all-to-pods"}, "rules": [rule]});
+            "metadata": {"name": "does-all-to-pods"}, "rules": [everything]});
         plane.must(&["apply", "-f", "-"], &role.to_string());
         for user in ["operator", "releaser", ROLEGATE] {
             grant(&plane, name, "does-all-to-pods", user);
@@ -110,7 +110,10 @@ async fn a_hold_is_opened_only_with_the_right_to() {
     refused(&Answer::of(by_path), "may be released only by rolegate");
     let mut whole = operator.get("a").await.unwrap();
     whole.spec.as_mut().unwrap().scheduling_gates = None;
-    refused(&Answer::of(operator.replace("a", &PostParams::default(), &whole).await), "may be released only by rolegate");
+    refused(
+        &Answer::of(operator.replace("a", &PostParams::default(), &whole).await),
+        "may be released only by rolegate",
+    );
     assert_eq!(scene.gates("a").await, ["rolegate.dev/hold", "example.com/other"]);
 
     // Other gates are not ours.
@@ -126,10 +129,7 @@ async fn a_hold_is_opened_only_with_the_right_to() {
 
     // The right is one in a namespace.
     let elsewhere = Scene::new("guard-elsewhere").await;
-    elsewhere.plane.must(
-        &["-n", "guard-elsewhere", "delete", "rolebinding", "rolegate-release-holds-releaser"],
-        "",
-    );
+    elsewhere.plane.must(&["-n", "guard-elsewhere", "delete", "rolebinding", "rolegate-release-holds-releaser"], "");
     let releaser = elsewhere.as_user("releaser").await;
     eventually(PATIENT, "the binding is gone", async || {
         let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
@@ -170,7 +170,8 @@ async fn a_held_pod_stays_who_it_is() {
 
     // Who it is matters no longer once it is released.
     assert_eq!(patch(&scene.admin, "a", released()).await, Answer::Admitted);
-    let change = json!({"metadata": {"labels": {"rolegate.dev/group": "llm"}, "annotations": {"rolegate.dev/held-by": null}}});
+    let change =
+        json!({"metadata": {"labels": {"rolegate.dev/group": "llm"}, "annotations": {"rolegate.dev/held-by": null}}});
     assert_eq!(patch(&operator, "a", change).await, Answer::Admitted);
 }
 
@@ -234,7 +235,8 @@ async fn goes_with_its_workload(client: &Client, namespace: &str, policy: Propag
     let (sets, pods): (Api<StatefulSet>, Api<Pod>) =
         (Api::namespaced(client.clone(), namespace), Api::namespaced(client.clone(), namespace));
     let mut template = held_pod("unused");
-    template["metadata"] = json!({"labels": {"app": "owned", "rolegate.dev/group": "llm", "rolegate.dev/role": "prefill"}});
+    template["metadata"] =
+        json!({"labels": {"app": "owned", "rolegate.dev/group": "llm", "rolegate.dev/role": "prefill"}});
     let set = json!({"metadata": {"name": "owned"}, "spec": {"replicas": 3, "serviceName": "owned",
         "podManagementPolicy": "Parallel", "selector": {"matchLabels": {"app": "owned"}}, "template": template}});
     sets.create(&PostParams::default(), &typed(set)).await.unwrap();
