@@ -48,10 +48,10 @@ impl Scene {
         let plane = with_policies();
         let client = plane.client().await;
         namespace(&client, name, json!({})).await;
-        let rule = json!({"apiGroups": ["", "policy"], "verbs": ["*"], "resources": ["pods", "pods/status", "pods/binding",
+        let everything = json!({"apiGroups": ["", "policy"], "verbs": ["*"], "resources": ["pods", "pods/status", "pods/binding",
             "pods/eviction", "pods/ephemeralcontainers", "pods/resize"]});
         let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": "does-all-to-pods"}, "rules": [rule]});
+            "metadata": {"name": "does-all-to-pods"}, "rules": [everything]});
         plane.must(&["apply", "-f", "-"], &role.to_string());
         for user in ["operator", "releaser", ROLEGATE] {
             grant(&plane, name, "does-all-to-pods", user);

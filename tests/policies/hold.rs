@@ -6,7 +6,7 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::cluster::{define_kinds, namespace, with_policies};
+use crate::cluster::{define_ours, namespace, with_policies};
 use crate::common::stage::typed;
 use crate::common::{Group, PATIENT, Stage, eventually};
 
@@ -144,7 +144,7 @@ async fn pods_that_are_labelled_in_admission_are_held() {
 #[tokio::test]
 async fn a_group_comes_up_under_policies_webhook_and_loop() {
     let plane = with_policies();
-    define_kinds(&plane);
+    define_ours(&plane);
     let stage = Stage::on(plane.clone(), "hold-together").await;
     plane.must(&["label", "namespace", "hold-together", "rolegate.dev/hold=always"], "");
     stage.add_node("n", 20).await;

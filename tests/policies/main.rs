@@ -20,4 +20,5 @@ mod guard;
 mod hold;
 mod mutants;
 mod readme;
+mod trial;
 mod twins;
