@@ -11,6 +11,7 @@ pub mod lookup;
 pub mod metrics;
 pub mod run;
 pub mod sources;
+pub mod survey;
 pub mod topologies;
 pub mod watch;
 pub mod watched;

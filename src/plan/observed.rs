@@ -85,7 +85,7 @@ impl Observed {
                     member: (*size > 1).then_some(member),
                     replica_size: *size,
                 },
-                held: ordinal >= released,
+                held: ordinal >= released && group.batch_size(&role.name).is_some(),
                 scheduled: ordinal < scheduled,
                 ready: ordinal < counts.ready,
                 labelled: true,
