@@ -1,5 +1,6 @@
 //! `rolegate serve`: the webhook on every replica, the loop on the one that leads.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -222,6 +223,8 @@ fn start_log(args: &ServeArgs) -> Result<(), ServeError> {
     let filter =
         tracing_subscriber::EnvFilter::try_new(&args.log).map_err(|error| ServeError::Log(args.log.clone(), error))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for people; a file or a collector would keep their escapes.
+    let log = log.with_ansi(std::io::stderr().is_terminal());
     match args.log_format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),

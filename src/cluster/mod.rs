@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod certificates;
 pub mod events;
+mod gangs;
 pub mod index;
 pub mod lease;
 pub mod live_world;

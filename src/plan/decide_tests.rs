@@ -201,6 +201,22 @@ fn surplus_replicas_of_the_workload_are_held_and_said_so() {
 }
 
 #[test]
+fn a_pod_without_number_keeps_its_place_while_its_release_is_on_its_way() {
+    let mut scene = Scene::of(4, 0).held("prefill", 1..4);
+    scene.pods.iter_mut().for_each(|pod| pod.identity.ordinal = None);
+    let chosen = |scene: &Scene, on_its_way: &str| {
+        let view = GroupView::build_while(&scene.group, &scene.pods, |pod| &*pod.name == on_its_way);
+        view.held.first().map(|held| held.pod.name.to_string())
+    };
+    assert_eq!(chosen(&scene, "prefill-3").as_deref(), Some("prefill-3"));
+    // A newcomer whose name comes first, which would otherwise take its place.
+    let newcomer = Scene::of(4, 0).held("prefill", 0..1).pods.pop().unwrap();
+    scene.pods.push(PodFacts { identity: PodIdentity { ordinal: None, ..newcomer.identity.clone() }, ..newcomer });
+    assert_eq!(chosen(&scene, "prefill-3").as_deref(), Some("prefill-3"));
+    assert_eq!(chosen(&scene, "").as_deref(), Some("prefill-0"));
+}
+
+#[test]
 fn a_role_without_batches_is_not_held() {
     let coordination = json!([mk_segments("pd", "OrderedReady", &[("prefill", 10), ("decode", 5)])]);
     let roles = [("prefill", 10), ("decode", 5), ("router", 2)];

@@ -22,6 +22,8 @@ pub(super) struct Memory {
     /// Uids of objects with a write on its way.
     pub(super) in_flight: HashSet<Arc<str>>,
     retries: HashMap<Arc<str>, (u32, Moment)>,
+    /// PodGroups that were made, with the fewest members that they were given.
+    pub(super) gangs: HashMap<String, u32>,
     pub(super) writing: bool,
     pub(super) last_write: Option<Moment>,
     pub(super) write_failures: u32,
@@ -43,6 +45,7 @@ impl Memory {
             next_pass: None,
             in_flight: HashSet::new(),
             retries: HashMap::new(),
+            gangs: HashMap::new(),
             writing: false,
             last_write: None,
             write_failures: 0,

@@ -168,12 +168,22 @@ pub struct HeldPod {
 impl GroupView {
     /// Counts the pods of a group.
     pub fn build<'a>(group: &Group, pods: impl IntoIterator<Item = &'a PodFacts>) -> Self {
+        Self::build_while(group, pods, |_| false)
+    }
+
+    /// Counts the pods of a group while the release of some is on its way: they keep their place, although they are seen
+    /// to be held.
+    pub fn build_while<'a>(
+        group: &Group,
+        pods: impl IntoIterator<Item = &'a PodFacts>,
+        is_on_its_way: impl Fn(&PodRef) -> bool,
+    ) -> Self {
         let mut view = Self { roles: named_roles(group), held: Vec::new() };
         let (numbered, unnumbered): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod.identity.ordinal.is_some());
         for pod in numbered {
             view.count(pod, pod.identity.ordinal.unwrap_or_default());
         }
-        view.assign(unnumbered);
+        view.assign(unnumbered, is_on_its_way);
         for role in view.roles.values_mut().filter(|role| role.unknown) {
             let released = role.replicas.values().filter(|replica| replica.is_released()).count();
             role.desired = role.committed.unwrap_or(0).max(count(released));
@@ -199,8 +209,8 @@ impl GroupView {
     }
 
     /// Pods whose maker numbers nothing take the lowest free ordinals, the released ones first: they hold their place.
-    fn assign(&mut self, mut pods: Vec<&PodFacts>) {
-        pods.sort_by(|a, b| (a.held, &a.pod).cmp(&(b.held, &b.pod)));
+    fn assign(&mut self, mut pods: Vec<&PodFacts>, is_on_its_way: impl Fn(&PodRef) -> bool) {
+        pods.sort_by_cached_key(|pod| (pod.held && !is_on_its_way(&pod.pod), pod.pod.clone()));
         for pod in pods {
             let role = pod.identity.role.as_deref().unwrap_or_default();
             let free = self.roles.get(role).and_then(|view| view.first_failing(u32::MAX, |_| true)).unwrap_or_default();
