@@ -100,9 +100,11 @@ pub struct RoleView {
 }
 
 impl RoleView {
-    /// Replicas that are released, among those that are desired.
+    /// Replicas that are released, among those that may be. Once counts are committed, a replica beyond them that runs all
+    /// the same (somebody lifted its gate by hand) does not count: it would open the gate of another in its place.
     pub fn current(&self) -> u32 {
-        count(self.replicas.range(..self.desired).filter(|(_, replica)| replica.is_released()).count())
+        let bound = self.committed.map_or(self.desired, |committed| committed.min(self.desired));
+        count(self.replicas.range(..bound).filter(|(_, replica)| replica.is_released()).count())
     }
 
     /// The released count: what was committed, or, where that is lost or new, what is observed. Never above desired (S2).
