@@ -140,6 +140,49 @@ async fn pods_that_are_labelled_in_admission_are_held() {
     .await;
 }
 
+/// What this is for: the webhook does not answer, and is told to be ignored then.
+#[tokio::test]
+async fn an_outage_of_the_webhook_frees_no_pod() {
+    let client = scene("hold-outage").await;
+    let in_namespace = json!({"matchLabels": {"kubernetes.io/metadata.name": "hold-outage"}});
+    let webhook = json!({
+        "name": "down.example.com",
+        // Nothing listens on port 1.
+        "clientConfig": {"url": "https://127.0.0.1:1/mutate"},
+        "failurePolicy": "Ignore",
+        "namespaceSelector": in_namespace,
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "reinvocationPolicy": "IfNeeded",
+        "timeoutSeconds": 1,
+    });
+    let configuration = |failure_policy: &str| {
+        let mut webhook = webhook.clone();
+        webhook["failurePolicy"] = failure_policy.into();
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "down.example.com"}, "webhooks": [webhook]})
+    };
+    let plane = with_policies();
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "hold-outage");
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let in_group: Pod = typed(pod(&json!({"rolegate.dev/group": "llm"}), &json!({})));
+    // As long as it may not be ignored one can see that it is asked, and down.
+    plane.must(&["apply", "-f", "-"], &configuration("Fail").to_string());
+    eventually(PATIENT, "the webhook is asked", async || match pods.create(&dry_run, &in_group).await {
+        Err(kube::Error::Api(status)) if status.message.contains("failed calling webhook") => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    plane.must(&["apply", "-f", "-"], &configuration("Ignore").to_string());
+    let born = eventually(PATIENT, "the webhook is ignored", async || {
+        pods.create(&PostParams::default(), &in_group).await.map_err(|error| error.to_string())
+    })
+    .await;
+    let gates: Vec<_> = born.spec.unwrap().scheduling_gates.into_iter().flatten().map(|gate| gate.name).collect();
+    assert_eq!(gates, [GATE]);
+}
+
 /// All together: the policies hold and guard, the webhook labels, the loop releases.
 #[tokio::test]
 async fn a_group_comes_up_under_policies_webhook_and_loop() {
