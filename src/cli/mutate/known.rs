@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::role_coordination::ROLE_COORDINATION;
@@ -29,9 +29,11 @@ pub(super) struct Known {
 /// An object as the API server would hand it over: in a namespace.
 pub(super) fn in_namespace(json: &str) -> Value {
     let mut object: Value = serde_json::from_str(json).unwrap_or_default();
-    let is_absent = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default().is_empty();
-    if let (true, Some(Value::Object(metadata))) = (is_absent, object.get_mut("metadata")) {
-        metadata.insert("namespace".to_owned(), json!(DEFAULT_NAMESPACE));
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        let namespace = metadata.entry("namespace").or_insert(Value::Null);
+        if namespace.as_str().is_none_or(str::is_empty) {
+            *namespace = DEFAULT_NAMESPACE.into();
+        }
     }
     object
 }

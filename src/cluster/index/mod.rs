@@ -9,9 +9,11 @@ mod workloads;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use carriers::CarrierObject;
 pub use shared::SharedIndex;
+use tokio::time::Instant;
 pub use workloads::SeenWorkload;
 
 use super::watch::Change;
@@ -40,6 +42,8 @@ pub struct Index {
     ignored: HashSet<Arc<str>>,
     /// Kinds that the API server serves, or does not.
     served: HashMap<ObjectKind, bool>,
+    /// When a kind was served again that had not been.
+    returned: HashMap<ObjectKind, Instant>,
     awaited: HashSet<SourceId>,
     dirty: HashSet<GroupKey>,
 }
@@ -80,6 +84,17 @@ impl Index {
         self.served.get(&kind).copied()
     }
 
+    /// How long ago kinds came back that had not been served.
+    fn returned(&self) -> Vec<(ObjectKind, Duration)> {
+        self.returned.iter().map(|(kind, at)| (*kind, at.elapsed())).collect()
+    }
+
+    fn note_served(&mut self, kind: ObjectKind, served: bool) {
+        if self.served.insert(kind, served) == Some(false) && served {
+            self.returned.insert(kind, Instant::now());
+        }
+    }
+
     /// True when the workload was seen.
     pub fn knows_workload(&self, key: &WorkloadKey) -> bool {
         self.workloads.get(key).is_some()
@@ -87,8 +102,10 @@ impl Index {
 
     /// What planning needs of one group.
     pub fn snapshot(&self, key: &GroupKey) -> Snapshot {
+        let claims = self.carriers.claims(key).cloned();
         Snapshot {
-            claims: self.carriers.claims(key).cloned(),
+            returned: if claims.is_none() { self.returned() } else { Vec::new() },
+            claims,
             pods: self.pods.of(key, &self.workloads),
             ignored: self.ignored.contains(&key.namespace),
         }
@@ -126,7 +143,7 @@ impl Index {
     pub fn carrier_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Option<CarrierObject>>) {
         match change {
             Change::Listed(objects) => {
-                self.served.insert(kind, true);
+                self.note_served(kind, true);
                 let objects: Vec<_> = objects.into_iter().flatten().collect();
                 let gone = self.carriers.keep_only(source, &objects);
                 self.rebuild(gone);
@@ -139,7 +156,7 @@ impl Index {
                 self.rebuild(gone);
             }
             Change::NotServed => {
-                self.served.insert(kind, false);
+                self.note_served(kind, false);
                 let gone = self.carriers.keep_only(source, &[]);
                 self.rebuild(gone);
                 self.awaited.remove(&source);
@@ -192,8 +209,8 @@ impl Index {
     pub fn apply_workload(&mut self, source: Option<SourceId>, seen: SeenWorkload) {
         let key = seen.workload.key.clone();
         let changed = self.workloads.apply(source, seen);
-        if changed.start {
-            self.dirty.extend(self.pods.numbered_by(&(key.namespace.as_str().into(), key.name.as_str().into())));
+        if changed.pods {
+            self.dirty.extend(self.pods.made_by(&key));
         }
         if changed.desired {
             self.rebuild(self.carriers.dependents(&key));
