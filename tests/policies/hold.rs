@@ -177,7 +177,13 @@ async fn a_group_comes_up_under_policies_webhook_and_loop() {
     let _rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("prefill", 6, 2).role("decode", 3, 1);
     stage.deploy(&group).await;
-    stage.pods.until("all pods ready", |now| now.count_all(crate::common::pods::Pod::is_ready) == 9).await;
+    // A group that nothing coordinates: the webhook would hold none of its pods, the policy does.
+    let plain = Group::new("plain").role("router", 2, 0);
+    let mut uncoordinated = plain.object();
+    uncoordinated["spec"].as_object_mut().unwrap().remove("coordination");
+    stage.groups().create(&PostParams::default(), &typed(uncoordinated)).await.unwrap();
+    stage.create_sets(&plain).await;
+    stage.pods.until("all pods ready", |now| now.count_all(crate::common::pods::Pod::is_ready) == 11).await;
     for pod in stage.pods.births() {
         assert_eq!(pod.gates, [GATE], "{}", pod.name);
     }
