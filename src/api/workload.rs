@@ -42,6 +42,9 @@ pub struct StatefulSetSpec {
     pub replicas: Option<i64>,
     /// OrderedReady (default) or Parallel.
     pub pod_management_policy: Option<String>,
+    /// The governing Service, under which its pods have DNS names.
+    #[serde(deserialize_with = "null_default")]
+    pub service_name: String,
     /// How updates proceed.
     #[serde(deserialize_with = "null_default")]
     pub update_strategy: UpdateStrategy,
@@ -131,12 +134,24 @@ pub struct LeaderWorkerSetSpec {
     pub replicas: Option<i64>,
     /// LeaderCreated (default) or LeaderReady.
     pub startup_policy: Option<String>,
+    /// The Services of its pods.
+    #[serde(deserialize_with = "null_default")]
+    pub network_config: NetworkConfig,
     /// How updates proceed.
     #[serde(deserialize_with = "null_default")]
     pub rollout_strategy: RolloutStrategy,
     /// The pods of one group.
     #[serde(deserialize_with = "null_default")]
     pub leader_worker_template: LeaderWorkerTemplate,
+}
+
+/// `spec.networkConfig` of a LeaderWorkerSet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NetworkConfig {
+    /// Shared (default): one Service named as the set; UniquePerReplica: one for each group, named as its leader.
+    #[serde(deserialize_with = "null_default")]
+    pub subdomain_policy: String,
 }
 
 /// `spec.rolloutStrategy` of a LeaderWorkerSet.

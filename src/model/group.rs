@@ -99,6 +99,8 @@ pub struct Group {
     pub has_own_roles: bool,
     /// Path of what makes one gang of the whole group.
     pub gang: Option<FieldPath>,
+    /// Pods of the group find each other by environment variables.
+    pub discovery: bool,
     /// The RoleCoordination that the carrier's annotation names.
     pub coordinated_by: Option<String>,
     /// Status of the carrier.
@@ -139,6 +141,7 @@ impl Group {
             reference: None,
             has_own_roles: true,
             gang: gang(rbg, &spec_at),
+            discovery: rbg.metadata.annotation(names::DISCOVERY) == Some("enabled"),
             coordinated_by: rbg.metadata.annotation(names::GROUP).map(str::to_owned),
             status: rbg.status.clone(),
             deleting: rbg.metadata.is_deleting(),
@@ -176,6 +179,9 @@ impl Group {
         };
         let gang =
             referred.as_ref().and_then(|(reference, rbg)| rbg.as_ref()?.gang.as_ref().map(|_| reference.at.clone()));
+        let opted_in = |rbg: &&Group| rbg.discovery;
+        let discovers = meta.annotation(names::DISCOVERY) == Some("enabled")
+            || referred.as_ref().and_then(|(_, rbg)| *rbg).filter(opted_in).is_some();
         Self {
             carrier: Carrier::of(kind, meta),
             roles,
@@ -184,6 +190,7 @@ impl Group {
             reference: referred.map(|(reference, _)| reference),
             has_own_roles: spec.roles.is_some(),
             gang,
+            discovery: discovers,
             coordinated_by: None,
             status: carrier.status.clone(),
             deleting: meta.is_deleting(),
@@ -272,6 +279,7 @@ impl Role {
                 desired_is_unknown,
                 update_strategy: known.filter(|workload| workload.on_delete).map(|_| reference_at.clone()),
                 ordered: known.and_then(|workload| workload.one_by_one).map(|_| reference_at),
+                first_host: known.and_then(|workload| workload.first_host.clone()),
                 labels: known.and_then(|workload| workload.template_labels.last().cloned()).unwrap_or_default(),
                 key,
             },

@@ -40,6 +40,8 @@ pub struct RoleWorkload {
     pub update_strategy: Option<FieldPath>,
     /// Path of what makes the role's pods one after another.
     pub ordered: Option<FieldPath>,
+    /// DNS name of the role's first pod within the namespace, where its workload has a governing Service.
+    pub first_host: Option<String>,
     /// Labels that the role's pods are known to carry.
     pub labels: BTreeMap<String, String>,
 }
@@ -64,6 +66,8 @@ impl RoleWorkload {
             update_strategy: strategies.iter().find(|(_, value)| is_set(value)).map(|(field, _)| at.child(*field)),
             ordered: (role.pod_management_policy.as_deref() == Some("OrderedReady"))
                 .then(|| at.child("podManagementPolicy")),
+            // RBG's own naming: `<group>-<role>`, behind a Service of that name with `s-` before it.
+            first_host: Some(format!("{group}-{role}-0.s-{group}-{role}", group = key.name, role = role.name)),
             labels: template_labels(role),
             ..Self::default()
         }

@@ -93,6 +93,8 @@ pub struct Workload {
     pub max_surge: Option<IntOrString>,
     /// Why it makes its pods one after another, if it does.
     pub one_by_one: Option<OneByOne>,
+    /// DNS name of its first pod within the namespace, `decode-0.decode`; `None` without a governing Service.
+    pub first_host: Option<String>,
 }
 
 impl Workload {
@@ -109,6 +111,8 @@ impl Workload {
             on_delete: spec.update_strategy.r#type == "OnDelete",
             max_surge: None,
             one_by_one: ordered.then_some(OneByOne::OrderedReady),
+            first_host: (!spec.service_name.is_empty())
+                .then(|| format!("{}-{}.{}", set.metadata.display_name(), spec.ordinals.start, spec.service_name)),
         }
     }
 
@@ -131,6 +135,10 @@ impl Workload {
             on_delete: false,
             max_surge: bounds.max_surge.clone(),
             one_by_one,
+            first_host: Some(match spec.network_config.subdomain_policy.as_str() {
+                "UniquePerReplica" => format!("{name}-0.{name}-0", name = set.metadata.display_name()),
+                _ => format!("{name}-0.{name}", name = set.metadata.display_name()),
+            }),
         }
     }
 
@@ -145,6 +153,7 @@ impl Workload {
             on_delete: false,
             max_surge: None,
             one_by_one: None,
+            first_host: None,
         }
     }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::Patch;
 use super::additions::Additions;
 use super::env::{Variable, prepend};
-use super::scene::Scene;
+use super::scene::{Coordinated, Scene};
 use crate::api::Pod;
 use crate::model::clique_set::{Clique, clique_name, env_name, is_role_name};
 use crate::model::{CliquePod, CliqueSet};
@@ -71,6 +71,30 @@ pub(super) fn of_clique(scene: &Scene<'_>, additions: &mut Additions) {
         Some(set) => additions.variables.extend(variables_in(set, scene.pod, namespace, place, domain)),
         None => additions.warnings.push(absent(place)),
     }
+}
+
+/// The same for a pod of a group that opted in: its roles are one scope. Roles whose workload has no governing Service, or
+/// is not known, cannot be found.
+pub(super) fn of_group(scene: &Scene<'_>, additions: &mut Additions) {
+    let Some(Coordinated { group, role, ordinal }) = scene.coordinated else { return };
+    if !scene.around.discovery || !group.discovery || scene.subject.place.is_some() {
+        return;
+    }
+    let (namespace, domain) = (scene.subject.namespace(), scene.around.cluster_domain);
+    let mut seen = BTreeSet::new();
+    let with_host = group.roles.iter().filter_map(|role| Some((role, role.workload.first_host.as_ref()?)));
+    let peers: Vec<_> = with_host
+        .filter(|(role, _)| is_role_name(&role.name) && seen.insert(env_name(&role.name)))
+        .map(|(role, host)| Peer {
+            role: role.name.clone(),
+            address: format!("{host}.{namespace}.svc.{domain}"),
+            replicas: role.desired,
+        })
+        .collect();
+    let own = is_role_name(role).then_some(Own { role, index: ordinal });
+    // Grove's own names stay Grove's.
+    let all = variables(own, &peers).into_iter().filter(|(name, _)| !name.starts_with("GROVE_"));
+    additions.variables.extend(all);
 }
 
 fn absent(place: &CliquePod) -> String {
