@@ -106,7 +106,6 @@ fn text(secret: &Secret, key: &str) -> String {
 }
 
 #[tokio::test]
-#[ignore = "needs the control plane: tests/controlplane/build.sh"]
 async fn three_replicas_share_one_secret_through_its_life() {
     let cluster = ControlPlane::start().await;
     let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), "default");

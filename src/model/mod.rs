@@ -27,7 +27,7 @@ pub use dialect::Dialect;
 pub use gang::GangTree;
 pub use group::{Carrier, Group, GroupKey, Role};
 pub use hold::HoldReason;
-pub use identity::{OrdinalStarts, PodIdentity, identify};
+pub use identity::{OrdinalStarts, PodIdentity, Unnumbered, identify};
 pub use layers::{Layer, Layers};
 pub use levels::Levels;
 pub use path::FieldPath;

@@ -27,11 +27,14 @@ impl Scene {
                 ordinal: Some(ordinal),
                 member: Some(0),
                 replica_size: 1,
+                made_at_once: false,
+                unnumbered: None,
             },
             held: true,
             scheduled: false,
             ready: false,
             labelled: true,
+            created: None,
         }));
         self
     }
@@ -197,7 +200,7 @@ fn a_broken_group_releases_no_new_batch_and_still_replaces_what_ran() {
         subject: String::new(),
     }];
     let view = GroupView::build(&scene.group, &scene.pods);
-    let decision = decide(&scene.group, &view, Circumstances { faults: &faults, stalled: false });
+    let decision = decide(&scene.group, &view, Circumstances { faults: &faults, ..Circumstances::default() });
     assert_eq!(names(&decision, true), ["prefill-3"]);
     assert_eq!(decision.release.len(), 1);
     assert_eq!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::news::Said;
-use super::{Decision, GroupView, Moment, RoleView};
+use super::{Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason};
 
@@ -104,6 +104,16 @@ impl Memory {
     /// When the release of a pod may be tried again, `None` for now.
     pub(super) fn retry_due(&self, uid: &str) -> Option<Moment> {
         self.retries.get(uid).map(|(_, at)| *at)
+    }
+
+    /// True for a pod whose release was refused the last time.
+    pub(super) fn is_refused(&self, pod: &PodRef) -> bool {
+        self.retries.contains_key(&pod.uid)
+    }
+
+    /// True for a pod whose release was tried: it may be released already, even if it does not look so.
+    pub(super) fn is_under_way(&self, pod: &PodRef) -> bool {
+        self.in_flight.contains(&pod.uid) || self.is_refused(pod)
     }
 
     pub(super) fn succeeded(&mut self, uid: &str) {

@@ -1,6 +1,7 @@
 //! From what is observed to what is decided. Pure: no client, no clock.
 
 pub mod agenda;
+mod assign;
 pub mod batches;
 pub mod conditions;
 pub mod decide;
@@ -11,6 +12,7 @@ pub mod news;
 pub mod observed;
 pub mod pass;
 pub mod progression;
+pub mod role;
 pub mod segments;
 pub mod simulate;
 pub mod stamp;
@@ -18,6 +20,7 @@ pub mod stamp;
 mod test_support;
 pub mod view;
 pub mod waits;
+mod wholes;
 
 pub use agenda::{Agenda, Ended};
 pub use batches::{Batch, BatchState, batches};

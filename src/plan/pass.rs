@@ -155,10 +155,12 @@ impl Pass<'_> {
 
     fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
         let judged = judge_group(group, None, &World::default());
-        let view = GroupView::build_while(group, &snapshot.pods, |pod| self.memory.in_flight.contains(&pod.uid));
+        let view = GroupView::build_while(group, &snapshot.pods, |pod| self.memory.is_under_way(pod));
         let deadline = self.options.progress_deadline;
         let stalled = self.memory.is_stalled(deadline, self.now);
-        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled });
+        let refused: Vec<_> =
+            snapshot.pods.iter().map(|pod| &pod.pod).filter(|pod| self.memory.is_refused(pod)).cloned().collect();
+        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled, refused: &refused });
         self.memory.note_progress(&view, &decision, self.now);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
         let news = self.memory.said.news(group, &decision);

@@ -53,7 +53,7 @@ pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u3
     let (mut steps, mut before, mut work) = (Vec::new(), BTreeMap::new(), 0_usize);
     before.extend(group.batched().flat_map(|(_, batching)| batching.sizes.keys()).map(|role| (role.clone(), 0)));
     loop {
-        let decision = decide(&group, &view, Circumstances { faults, stalled: false });
+        let decision = decide(&group, &view, Circumstances { faults, ..Circumstances::default() });
         if decision.release.is_empty() {
             return Ok(finish(steps, view, decision, faults));
         }
@@ -82,7 +82,7 @@ pub fn decide_once(
 ) -> Result<Run, RunError> {
     let group = without_past(group, observed.ever_ready);
     let view = observed.view(&group, sizes)?;
-    let decision = decide(&group, &view, Circumstances { faults, stalled: false });
+    let decision = decide(&group, &view, Circumstances { faults, ..Circumstances::default() });
     let more = |(role, count): (&String, &u32)| view.roles.get(role).is_some_and(|role| *count > role.released());
     let steps = if decision.released.iter().any(more) { vec![decision.released.clone()] } else { Vec::new() };
     Ok(finish(steps, view, decision, faults))

@@ -259,7 +259,15 @@ fn hold_of<'a>(picture: &'a Picture, place: &Place, identity: &PodIdentity) -> O
         (None, _) => of(HoldReason::GroupMissing),
         (Some(role), _) if role.unknown => of(HoldReason::GroupMissing),
         (Some(role), Some(ordinal)) if ordinal >= role.desired => of(HoldReason::BeyondDesired),
-        _ => all.iter().find(|held| held.coordination == place.coordination),
+        (_, ordinal) => {
+            // What may go by its count waits for the rest of its own batch; what may not, for earlier ones.
+            let released = identity.role.as_deref().and_then(|role| picture.decision.released.get(role));
+            let may_go = ordinal.zip(released).is_some_and(|(ordinal, released)| ordinal < *released);
+            let own = |held: &&Held| held.coordination == place.coordination;
+            let fits =
+                |held: &&Held| (held.reason == HoldReason::IncompleteBatch && held.batch == place.batch) == may_go;
+            all.iter().filter(own).find(fits).or_else(|| all.iter().find(own))
+        }
     }
 }
 
