@@ -1,6 +1,8 @@
 //! `rolegate mutate`, run as people run it: golden cases of pods and workloads in `tests/cases/pod/*.yaml`, each of which
 //! is also mutated twice, and the formats.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
