@@ -1,6 +1,14 @@
 //! Who a pod is: `tests/cases/identity/*.yaml`, over every maker of pods and every trap of their labels, and the pods that
 //! real operators made.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -28,7 +36,7 @@ struct Case {
     #[serde(default)]
     start: i64,
     is: Option<Identity>,
-    clique: Option<Clique>,
+    clique: Option<Place>,
 }
 
 #[derive(Debug, PartialEq, Deserialize)]
@@ -43,7 +51,7 @@ struct Identity {
 
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Clique {
+struct Place {
     set: String,
     set_replica: u32,
     scaling_group: Option<String>,
@@ -65,7 +73,7 @@ impl From<PodIdentity> for Identity {
     }
 }
 
-impl From<CliquePod> for Clique {
+impl From<CliquePod> for Place {
     fn from(found: CliquePod) -> Self {
         let (scaling_group, group_replica) = found.scaling_group.unzip();
         Self {
@@ -107,7 +115,7 @@ impl Case {
     fn run(&self) -> Result<(), String> {
         let pod = self.pod();
         let identity = identify(&pod, NAMESPACE, self).map(Identity::from);
-        let clique = identify_clique_pod(&pod).map(Clique::from);
+        let clique = identify_clique_pod(&pod).map(Place::from);
         if identity == self.is && clique == self.clique {
             return Ok(());
         }
