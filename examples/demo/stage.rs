@@ -36,7 +36,7 @@ pub enum StageError {
     NotObserved(String),
 }
 
-fn failed(program: &str, why: impl ToString) -> StageError {
+fn failed(program: &str, why: &impl ToString) -> StageError {
     StageError::Program { program: program.to_owned(), why: why.to_string() }
 }
 
@@ -60,12 +60,12 @@ impl Process {
     fn start(command: &mut Command, ready: &str, end: End) -> Result<(Self, String), StageError> {
         let program = command.get_program().to_string_lossy().into_owned();
         let child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|error| failed(&program, error))?;
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|error| failed(&program, &error))?;
         let mut process = Self { child, end };
         let mut lines =
             process.child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines().map_while(Result::ok));
         let line = lines.find(|line| line.starts_with(ready));
-        Ok((process, line.ok_or_else(|| failed(&program, "ended before it was ready"))?))
+        Ok((process, line.ok_or_else(|| failed(&program, &"ended before it was ready"))?))
     }
 
     /// Asks it to end, and waits; true when it ended well.
@@ -99,7 +99,7 @@ pub struct Stage {
 impl Stage {
     /// Starts all.
     pub async fn build() -> Result<Self, StageError> {
-        let folder = tempfile::tempdir().map_err(|error| failed("temporary folder", error))?;
+        let folder = tempfile::tempdir().map_err(|error| failed("temporary folder", &error))?;
         let data = folder.path().join("cluster");
         let mut rig = Command::new(RIG);
         rig.args(["up", "--until-stdin-closes", "--with", "kwok", "--dir"]).arg(&data);
@@ -108,7 +108,7 @@ impl Stage {
         let client = client(&kubeconfig).await?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let own = json!({"metadata": {"name": "rolegate-system"}});
-        let own = serde_json::from_value(own).map_err(|error| failed("namespace", error))?;
+        let own = serde_json::from_value(own).map_err(|error| failed("namespace", &error))?;
         namespaces.create(&PostParams::default(), &own).await?;
         run_kubectl(
             &kubeconfig,
@@ -127,7 +127,7 @@ impl Stage {
             let arguments = ["wait", "--for=create", "--timeout=30s", kind, "rolegate"];
             let (success, said) = run_kubectl(&self.kubeconfig, &arguments)?;
             if !success {
-                return Err(failed("rolegate serve", said));
+                return Err(failed("rolegate serve", &said));
             }
         }
         Ok(())
@@ -142,7 +142,7 @@ impl Stage {
                 "metadata": {"name": format!("node-{number}"), "annotations": {"kwok.x-k8s.io/node": "fake"}},
                 "status": {"allocatable": room, "capacity": room},
             });
-            let node = serde_json::from_value(node).map_err(|error| failed("node", error))?;
+            let node = serde_json::from_value(node).map_err(|error| failed("node", &error))?;
             nodes.create(&PostParams::default(), &node).await?;
         }
         Ok(())
@@ -151,7 +151,7 @@ impl Stage {
     /// Runs kubectl; what it prints.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String, StageError> {
         let (success, said) = self.shown_kubectl(arguments)?;
-        if success { Ok(said) } else { Err(failed("kubectl", said)) }
+        if success { Ok(said) } else { Err(failed("kubectl", &said)) }
     }
 
     /// Runs kubectl, which must fail; what it says.
@@ -169,18 +169,18 @@ impl Stage {
     pub fn strike(mut self) -> Result<(), StageError> {
         for (name, process) in [("rolegate serve", &mut self.rolegate), (RIG, &mut self.control_plane)] {
             if !process.stop() {
-                return Err(failed(name, "did not end well"));
+                return Err(failed(name, &"did not end well"));
             }
         }
-        self.folder.close().map_err(|error| failed("temporary folder", error))
+        self.folder.close().map_err(|error| failed("temporary folder", &error))
     }
 }
 
 fn start_rolegate(kubeconfig: &Path, log: &Path) -> Result<Process, StageError> {
-    let own = std::env::current_exe().map_err(|error| failed("demo", error))?;
+    let own = std::env::current_exe().map_err(|error| failed("demo", &error))?;
     // target/release/examples/demo → target/release/rolegate
     let binary = own.parent().and_then(Path::parent).map(|folder| folder.join("rolegate")).unwrap_or_default();
-    let log = std::fs::File::create(log).map_err(|error| failed("log", error))?;
+    let log = std::fs::File::create(log).map_err(|error| failed("log", &error))?;
     let mut rolegate = Command::new(binary);
     rolegate.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--reach", "loopback"]);
     rolegate.args(["--webhooks", "all", "--drain-grace", "100ms", "--kubeconfig"]).arg(kubeconfig).stderr(log);
@@ -190,14 +190,14 @@ fn start_rolegate(kubeconfig: &Path, log: &Path) -> Result<Process, StageError> 
 fn run_kubectl(kubeconfig: &Path, arguments: &[&str]) -> Result<(bool, String), StageError> {
     let mut command = Command::new(RIG);
     command.args(["kubectl", "--kubeconfig"]).arg(kubeconfig).args(arguments);
-    let output = command.output().map_err(|error| failed("kubectl", error))?;
+    let output = command.output().map_err(|error| failed("kubectl", &error))?;
     let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said).trim_end().lines().map(|line| format!("   {line}\n")).collect();
-    Ok((output.status.success(), said))
+    let said: Vec<_> = String::from_utf8_lossy(&said).trim_end().lines().map(|line| ["   ", line].concat()).collect();
+    Ok((output.status.success(), said.join("\n")))
 }
 
 async fn client(kubeconfig: &Path) -> Result<Client, StageError> {
-    let file = Kubeconfig::read_from(kubeconfig).map_err(|error| failed("kubeconfig", error))?;
+    let file = Kubeconfig::read_from(kubeconfig).map_err(|error| failed("kubeconfig", &error))?;
     let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-    Ok(Client::try_from(config.map_err(|error| failed("kubeconfig", error))?)?)
+    Ok(Client::try_from(config.map_err(|error| failed("kubeconfig", &error))?)?)
 }

@@ -1,5 +1,6 @@
 //! Reads objects from files, directories and standard input: YAML and JSON, with several documents, lists expanded.
 
+use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -19,12 +20,19 @@ pub struct Source {
     pub name: String,
     /// Its text.
     pub text: String,
+    /// Where its lines begin, once somebody asked.
+    lines: OnceCell<Vec<usize>>,
 }
 
 impl Source {
     /// A line, counted from 1.
     pub fn line(&self, number: u64) -> Option<&str> {
-        self.text.lines().nth(usize::try_from(number).ok()?.checked_sub(1)?)
+        let starts = self.lines.get_or_init(|| {
+            let breaks = self.text.match_indices('\n').map(|(at, _)| at + 1);
+            std::iter::once(0).chain(breaks).collect()
+        });
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        self.text.get(*starts.get(index)?..)?.lines().next()
     }
 }
 
@@ -110,7 +118,7 @@ impl Documents {
             Ok(text) => text,
             Err(error) => return self.refuse(name, None, error.to_string()),
         };
-        let source = Rc::new(Source { name: name.to_owned(), text });
+        let source = Rc::new(Source { name: name.to_owned(), text, lines: OnceCell::new() });
         let parsed = if source.text.trim_start().starts_with(['{', '[']) {
             json_parts(&source.text)
                 .map_or_else(|| parse(&source.text), |parts| parts.into_iter().flat_map(part).collect())

@@ -212,7 +212,7 @@ enum ServeError {
 /// Runs until a signal.
 pub fn run(args: ServeArgs) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Runtime);
-    let outcome = start_log(&args).and_then(|()| runtime).and_then(|runtime| runtime.block_on(serve(args)));
+    let outcome = start_log(&args).and(runtime).and_then(|runtime| runtime.block_on(serve(args)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -67,8 +67,11 @@ pub struct LiveWorld {
     client: Client,
     options: Options,
     /// The installed definition of PodGroups, and when it was read.
-    definition: Arc<Mutex<Option<(Instant, Option<Arc<str>>)>>>,
+    definition: Arc<Mutex<Option<Definition>>>,
 }
+
+/// When the definition was read, and what it was; `None` where there is none.
+type Definition = (Instant, Option<Arc<str>>);
 
 #[derive(Deserialize)]
 struct Listed<'a> {

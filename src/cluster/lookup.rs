@@ -201,7 +201,7 @@ impl Lookup {
         Ok(())
     }
 
-    /// One live read.
+    /// One live read; a kind that is not served has no objects.
     async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Result<Option<T>, LookupError>
     where
         T: Object + Clone + std::fmt::Debug + DeserializeOwned,
@@ -245,7 +245,12 @@ impl Lookup {
         let candidates: Vec<_> = carrier.map_or_else(|| CARRIERS.to_vec(), |kind| vec![kind]);
         let mut established = false;
         for kind in candidates {
-            established |= self.is_established(kind).await.map_err(error)?;
+            let is_established = self.is_established(kind).await.map_err(error)?;
+            if is_established && self.index.read().is_served(kind) == Some(false) {
+                // It came back just now: the watch has not listed yet, and whoever brings the groups may need a moment.
+                return Ok(false);
+            }
+            established |= is_established;
         }
         if !established {
             return Ok(false);
@@ -255,7 +260,7 @@ impl Lookup {
         Ok(self.index.read().group(key).is_none())
     }
 
-    /// True when the API server defines the kind, and is not about to remove it.
+    /// True when the API server defines the kind in the version that is read, and is not about to remove it.
     ///
     /// # Errors
     ///
@@ -266,6 +271,7 @@ impl Lookup {
         let Some(crd) = crds.get_opt(&kind.crd_name()).await? else { return Ok(false) };
         let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
         let established = conditions.iter().any(|c| c.type_ == "Established" && c.status == "True");
-        Ok(established && crd.metadata.deletion_timestamp.is_none())
+        let served = crd.spec.versions.iter().any(|version| version.name == kind.version && version.served);
+        Ok(established && served && crd.metadata.deletion_timestamp.is_none())
     }
 }

@@ -77,12 +77,13 @@ fn is_expired(error: &watcher::Error) -> bool {
 }
 
 fn is_not_served(error: &watcher::Error) -> bool {
-    match error {
+    let code = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
-        watcher::Error::WatchError(status) => status.code == 404,
-        _ => false,
-    }
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code,
+        _ => return false,
+    };
+    code == 404
 }
 
 impl<T> Change<T> {

@@ -42,7 +42,8 @@ impl Coordination {
         Self {
             index,
             name: entry.name.clone(),
-            roles: entry.roles.clone(),
+            // An empty list is a list that is not there, as for every Go client.
+            roles: entry.roles.clone().filter(|roles| !roles.is_empty()),
             kind: entry.r#type.clone(),
             batchings: strategy.map(|s| Batching::parse_all(s, &strategy_at)).unwrap_or_default(),
             rolling_update: nested.or(flat),
@@ -60,7 +61,7 @@ impl Coordination {
 
     /// Its name, or `coordination-<index>`: what status and messages call it.
     pub fn display_name(&self) -> String {
-        self.name.clone().unwrap_or_else(|| format!("coordination-{}", self.index))
+        self.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| format!("coordination-{}", self.index))
     }
 
     /// Every role it speaks of, sorted: `roles`, else the keys of the size maps.

@@ -67,10 +67,10 @@ impl Decision {
 }
 
 fn committed_counts(status: &GroupStatus) -> BTreeMap<(&str, &str), u32> {
-    let states = status.coordination_state.iter();
-    let roles = states.flat_map(|state| state.progress.iter().map(move |(role, progress)| (state, role, progress)));
+    let entries = status.coordination_state.iter();
+    let roles = entries.flat_map(|entry| entry.progress.iter().map(move |(role, progress)| (entry, role, progress)));
     roles
-        .filter_map(|(state, role, progress)| Some(((state.name.as_str(), role.as_str()), progress.released?)))
+        .filter_map(|(entry, role, progress)| Some(((entry.name.as_str(), role.as_str()), progress.released?)))
         .collect()
 }
 

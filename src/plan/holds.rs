@@ -1,9 +1,10 @@
 //! Why pods are held, in one sentence for each coordination.
 
+use super::batches::{waiting, word};
 use super::decide::Held;
 use super::progression::{CoordinationTarget, State, Targets};
 use super::view::{GroupView, HeldPod, Replica};
-use crate::model::{BatchKind, Batching, Coordination, Group, HoldReason, Progression};
+use crate::model::{Batching, Coordination, Group, HoldReason, Progression};
 use crate::rules::Violation;
 
 /// One entry for each coordination that holds pods, and one for pods that no batch waits for.
@@ -27,7 +28,7 @@ pub fn explain(
             };
             let pods: Vec<_> = waiting.iter().filter(first).copied().collect();
             let target = targets.coordinations.iter().find(|target| target.index == coordination.index)?;
-            explain_one(group, view, (coordination, batching), target, &pods, faults)
+            explain_one(group, view, (coordination, batching), (target, targets), &pods, faults)
         })
         .collect();
     all.extend(surplus_of(view, &surplus));
@@ -39,7 +40,7 @@ fn explain_one(
     group: &Group,
     view: &GroupView,
     (coordination, batching): (&Coordination, &Batching),
-    target: &CoordinationTarget,
+    (target, targets): (&CoordinationTarget, &Targets),
     pods: &[&HeldPod],
     faults: &[Violation],
 ) -> Option<Held> {
@@ -50,9 +51,11 @@ fn explain_one(
     } else if let (State::Blocked, Some(blocker)) = (target.state, target.blocked_by) {
         let name = group.coordinations.iter().find(|c| c.index == blocker).map(Coordination::display_name);
         (HoldReason::BlockedByCoordination, format!("coordination {:?} waits", name.unwrap_or_default()))
+    } else if let Some(why) = limited_by_another(group, targets, target, pods) {
+        (HoldReason::BlockedByCoordination, why)
     } else {
         let earlier = format!("{word} {batch} has {}", counts(group, view, batching, batch));
-        (reason_of(batching.progression()), earlier)
+        (waiting(batching.progression()), earlier)
     };
     let message = format!("{word} {} is held: {why}", batch + 1);
     Some(Held {
@@ -64,20 +67,19 @@ fn explain_one(
     })
 }
 
-const fn reason_of(progression: Progression) -> HoldReason {
-    match progression {
-        Progression::Scheduled => HoldReason::PreviousStepNotScheduled,
-        Progression::Ordered => HoldReason::IncompleteBatch,
-        Progression::OrderedReady | Progression::Parallel => HoldReason::PreviousSegmentNotReady,
-    }
-}
-
-const fn word(kind: BatchKind) -> &'static str {
-    match kind {
-        BatchKind::SegmentPlacement => "segment",
-        BatchKind::RollingDeploy => "step",
-        BatchKind::AffinityScheduling => "batch",
-    }
+/// The coordination itself would let the next pod go; another one that shares its role is not that far.
+fn limited_by_another(
+    group: &Group,
+    targets: &Targets,
+    target: &CoordinationTarget,
+    pods: &[&HeldPod],
+) -> Option<String> {
+    let next = pods.iter().min_by_key(|pod| pod.ordinal)?;
+    target.roles.get(&next.role).filter(|own| **own > next.ordinal)?;
+    let limits = |other: &&CoordinationTarget| other.roles.get(&next.role).is_some_and(|least| *least <= next.ordinal);
+    let limit = targets.coordinations.iter().find(limits)?;
+    let name = group.coordinations.iter().find(|c| c.index == limit.index).map(Coordination::display_name)?;
+    Some(format!("coordination {name:?} lets {} go to {} only", next.role, limit.roles.get(&next.role)?))
 }
 
 /// `8/10 prefill and 5/5 decode ready` for the batch before the one that is held (shown from 1, so its number is the same).

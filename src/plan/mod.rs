@@ -1,21 +1,27 @@
 //! From what is observed to what is decided. Pure: no client, no clock.
 
 pub mod agenda;
+pub mod batches;
 pub mod conditions;
 pub mod decide;
 mod holds;
 mod memory;
 pub mod news;
+pub mod observed;
 pub mod pass;
 pub mod progression;
 pub mod segments;
+pub mod simulate;
 pub mod stamp;
 #[cfg(test)]
 mod test_support;
 pub mod view;
 
 pub use agenda::{Agenda, Ended};
+pub use batches::{Batch, BatchState, batches};
 pub use decide::{Circumstances, Decision, Held, Release, decide};
+pub use observed::Observed;
 pub use pass::{Action, Claims, LoopOptions, MissingGroup, Moment, Snapshot, Unlabelled};
 pub use progression::{CoordinationTarget, State, Targets, targets};
+pub use simulate::{Run, decide_once, simulate};
 pub use view::{GroupView, PodFacts, PodRef, RoleView};

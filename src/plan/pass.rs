@@ -53,6 +53,9 @@ pub struct Snapshot {
     pub pods: Vec<PodFacts>,
     /// The namespace has opted out.
     pub ignored: bool,
+    /// How long ago kinds of carriers came back that had not been served: while one is away nobody can bring a group
+    /// back. Only told of a group that is not there.
+    pub returned: Vec<(ObjectKind, Duration)>,
 }
 
 /// What is to be done. Each ends with a word to the agenda, except `Publish`.
@@ -210,7 +213,10 @@ impl Pass<'_> {
             (None, MissingGroup::ReleaseAfter(time)) => time,
             (None, MissingGroup::Hold) => return,
         };
-        let since = *self.memory.missing_since.get_or_insert(self.now);
+        let carrier = self.memory.carrier;
+        let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
+        let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
+        let since = returned.max(*self.memory.missing_since.get_or_insert(self.now));
         if since + grace > self.now {
             return self.look_again(since + grace);
         }

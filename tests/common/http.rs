@@ -13,6 +13,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// Status and body of an answer.
 pub type Answer = (u16, Bytes);
@@ -36,19 +37,7 @@ pub struct Caller {
 impl Caller {
     /// Connects.
     pub async fn connect(address: SocketAddr, ca_bundle: &[u8]) -> Self {
-        let mut roots = rustls::RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
-            roots.add(certificate.unwrap()).unwrap();
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let stream = TcpStream::connect(address).await.unwrap();
-        let name = ServerName::from(address.ip());
-        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+        let stream = tls(address, ca_bundle).await;
         Self { sender: handshake(stream).await.unwrap(), host: address.to_string() }
     }
 
@@ -69,6 +58,22 @@ impl Caller {
         let request = request.header("content-type", content_type).body(Full::new(body.into()))?;
         answer(&mut self.sender, request).await
     }
+}
+
+/// A connection to the webhook, trusting what its configuration carries.
+pub async fn tls(address: SocketAddr, ca_bundle: &[u8]) -> TlsStream<TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(address).await.unwrap();
+    TlsConnector::from(Arc::new(config)).connect(ServerName::from(address.ip()), stream).await.unwrap()
 }
 
 async fn handshake<S>(stream: S) -> Result<http1::SendRequest<Full<Bytes>>, Error>

@@ -159,8 +159,8 @@ async fn request(client: &Client, method: &str, path: &str, content_type: &str, 
     let response = client.send(request.body(body.to_string().into_bytes().into()).unwrap()).await.unwrap();
     // As in `299 - "text"`, where quotes and backslashes in the text are escaped.
     let text = |value: &http::HeaderValue| {
-        let text = value.to_str().unwrap().trim_start_matches("299 - ");
-        text.trim_matches('"').replace("\\\"", "\"").replace("\\\\", "\\")
+        let text = value.to_str().unwrap().strip_prefix("299 - \"").unwrap().strip_suffix('"').unwrap();
+        text.replace("\\\"", "\"").replace("\\\\", "\\")
     };
     let warnings = response.headers().get_all("warning").iter().map(text).collect();
     let code = response.status().as_u16();

@@ -127,7 +127,8 @@ async fn a_dry_run_changes_nothing() {
     let group = Group::new("llm").role("main", 4, 2).held_back();
     let statuses = stage.statuses(&group);
     stage.deploy(&group).await;
-    stage.pods.until("a segment released", |now| now.count_all(Pod::is_released) == 2).await;
+    stage.pods.until("a segment runs", |now| now.count_all(Pod::is_scheduled) == 2).await;
+    statuses.until("the rest is held", |status| status.0["summary"]["held"] == 2).await;
     let (before, events) = (statuses.now(), stage.pods.events().len());
 
     let tried = stage.post(CORE, "pods?dryRun=All", &group.pod("main", "try", &stage.namespace)).await;

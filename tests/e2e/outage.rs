@@ -14,7 +14,7 @@ use crate::common::{Group, PATIENT, Stage, eventually, invariants};
 #[tokio::test]
 async fn while_the_webhook_is_down_pods_are_refused_and_none_slips_in() {
     let stage = Stage::new("webhook-down").await;
-    stage.add_node("all", 45).await;
+    stage.add_node("all", 46).await;
     let launch = stage.launch();
     let rolegate = launch.start().await;
     let group = Group::new("llm").role("prefill", 20, 10).role("decode", 10, 5);

@@ -88,46 +88,43 @@ async fn a_namespace_that_opts_out_gets_its_held_pods_back() {
 /// Deleting a `CustomResourceDefinition` deletes all groups with it. That is no word of any of their owners.
 #[tokio::test]
 async fn the_definition_comes_late_goes_and_comes_back_and_opens_no_hold() {
+    const GRACE: Duration = Duration::from_secs(4);
     let plane = Arc::new(tokio::task::spawn_blocking(ControlPlane::start).await.unwrap());
     let stage = Stage::on(plane.clone(), "definition").await;
     stage.add_node("all", 18).await;
-    let launch = stage.launch().flag("vanished-grace", "1s").flag("missing-group", "release-after=1s");
+    let launch = stage.launch().flag("vanished-grace", "4s").flag("missing-group", "release-after=4s");
     let rolegate = launch.start().await;
     let group = group();
-
-    // Before there is such a kind nobody can say that the group is not there.
-    stage.create_sets(&group).await;
-    released(&stage, 0).await;
     let held = async |time, count| {
         always(time, "no pod is released", async || {
             stage.pods.now(|now| if now.count_all(Pod::is_released) == count { Ok(()) } else { Err(now.to_string()) })
         })
         .await;
     };
-    held(Duration::from_secs(3), 0).await;
 
+    // Before there is such a kind nobody can say that the group is not there.
+    stage.create_sets(&group).await;
+    released(&stage, 0).await;
+    // It comes just before somebody looks for the second time, and then the group takes its time.
+    held(2 * GRACE - GRACE / 2, 0).await;
     define(&plane).await;
+    held(GRACE / 2, 0).await;
     stage.create_group(&group).await;
     released(&stage, 6).await;
 
-    let definitions: Api<CustomResourceDefinition> = Api::all(stage.client.clone());
-    let name = "rolebasedgroups.workloads.x-k8s.io";
-    definitions.delete(name, &DeleteParams::default()).await.unwrap();
-    eventually(PATIENT, "the definition is gone", async || match definitions.get_opt(name).await.unwrap() {
-        None => Ok(()),
-        Some(_) => Err("it is there"),
-    })
-    .await;
-    held(Duration::from_secs(4), 6).await;
-    let missing = rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await;
-    assert_eq!(missing, 12.0);
+    undefine(&stage, "rolebasedgroups.workloads.x-k8s.io").await;
+    held(GRACE + GRACE / 4, 6).await;
+    assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 12.0);
 
-    // Also not for one that starts now, and has never seen the group.
+    // Also not for one that starts now and has never seen the group, when no definition is left that could have made it.
+    undefine(&stage, "rolebasedgroups.workloads.instai.io").await;
+    undefine(&stage, "rolecoordinations.rolegate.dev").await;
     rolegate.kill().await;
     let _rolegate = launch.start().await;
-    held(Duration::from_secs(4), 6).await;
+    held(2 * GRACE - GRACE / 2, 6).await;
 
     define(&plane).await;
+    held(GRACE / 2, 6).await;
     stage.create_group(&group).await;
     let statuses = stage.statuses(&group);
     statuses.until("taken over", |status| status.released("decode") == 2).await;
@@ -143,4 +140,14 @@ async fn the_definition_comes_late_goes_and_comes_back_and_opens_no_hold() {
 async fn define(plane: &Arc<ControlPlane>) {
     let plane = plane.clone();
     tokio::task::spawn_blocking(move || plane.define_groups()).await.unwrap();
+}
+
+async fn undefine(stage: &Stage, name: &str) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(stage.client.clone());
+    definitions.delete(name, &DeleteParams::default()).await.unwrap();
+    eventually(PATIENT, "the definition is gone", async || match definitions.get_opt(name).await.unwrap() {
+        None => Ok(()),
+        Some(_) => Err("it is there"),
+    })
+    .await;
 }

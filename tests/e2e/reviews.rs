@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use http::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::common::http::Caller;
+use crate::common::http::{Caller, tls};
 use crate::common::{Group, Stage};
 
 fn recorded() -> Vec<PathBuf> {
@@ -85,6 +86,16 @@ async fn every_recorded_review_gets_a_well_formed_answer() {
     assert_eq!(held, of_rbg);
 }
 
+/// Largest body.
+const LIMIT: usize = 7 << 20;
+
+/// Reads until the text ends with these words, or the other side closes.
+async fn until(stream: &mut (impl AsyncReadExt + Unpin), words: &str) -> String {
+    let mut text = Vec::new();
+    while !text.ends_with(words.as_bytes()) && stream.read_buf(&mut text).await.is_ok_and(|count| count > 0) {}
+    String::from_utf8(text).unwrap()
+}
+
 #[tokio::test]
 async fn bodies_that_are_no_review_are_refused_in_plain_words() {
     let stage = Stage::new("no-reviews").await;
@@ -106,10 +117,7 @@ async fn bodies_that_are_no_review_are_refused_in_plain_words() {
         ("{", "the body is not an AdmissionReview: EOF"),
         ("\u{0}\u{1}", "the body is not an AdmissionReview: "),
         (no_request, "the AdmissionReview has no `request`"),
-        (
-            r#"{"apiVersion":"v1","kind":"Pod","request":{"uid":"1"}}"#,
-            "the body is not an AdmissionReview of admission.k8s.io/v1",
-        ),
+        (r#"{"apiVersion":"v1","kind":"Pod"}"#, "the body is not an AdmissionReview of admission.k8s.io/v1"),
         (&deep, "the body is nested deeper than 512 levels"),
     ];
     for path in ["/mutate", "/validate"] {
@@ -122,14 +130,22 @@ async fn bodies_that_are_no_review_are_refused_in_plain_words() {
         assert_eq!((status, &text[..]), (415, &b"Content-Type must be application/json"[..]));
         let (status, _) = caller.send(Method::GET, path, "application/json", "").await.unwrap();
         assert_eq!(status, 405);
-        // The rest of a body that is too long is not read, so this connection is at its end.
-        let mut own = Caller::connect(rolegate.webhook, &bundle).await;
-        let (status, text) = own.post(path, vec![b' '; (7 << 20) + 1]).await.unwrap();
-        assert_eq!((status, &text[..]), (413, &b"request body may be at most 7340032 bytes"[..]));
+        // As long as allowed: it is read, and is nonsense. One byte more: it is refused before it comes.
+        let (status, _) = caller.post(path, vec![b' '; LIMIT]).await.unwrap();
+        assert_eq!(status, 400);
+        let mut stream = tls(rolegate.webhook, &bundle).await;
+        let length = LIMIT + 1;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let answer = until(&mut stream, "bytes").await;
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        assert!(answer.ends_with("\r\n\r\nrequest body may be at most 7340032 bytes"), "{answer}");
     }
     let (status, _) = caller.post("/elsewhere", "{}").await.unwrap();
     assert_eq!(status, 404);
-    let unreadable = 2.0 * f64::from(u8::try_from(bodies.len()).unwrap());
+    let unreadable = 2.0 * f64::from(u8::try_from(bodies.len() + 1).unwrap());
     assert_eq!(rolegate.metric("rolegate_unreadable_bodies_total").await, unreadable);
 
     // After all that it works as before.

@@ -34,21 +34,21 @@ pub struct Case {
     /// CREATE, UPDATE or DELETE; UPDATE by default when there is an `old`, else CREATE.
     operation: Option<String>,
     /// The object before.
-    old: Option<Value>,
+    pub old: Option<Value>,
     /// The object that is judged; for a DELETE, what it was.
-    object: Value,
+    pub object: Value,
     /// Objects that are there.
     #[serde(default)]
-    with: Vec<Value>,
+    pub with: Vec<Value>,
     /// How to judge.
     #[serde(default)]
-    options: Options,
+    pub options: Options,
     /// Judge as the webhook does, with all that is not in `with` known to be absent; else as `check` does.
     #[serde(default)]
-    live: bool,
+    pub live: bool,
     /// Whether the author may create PodGroups; not known by default.
     #[serde(rename = "mayCreatePodGroups")]
-    may_create_pod_groups: Option<bool>,
+    pub may_create_pod_groups: Option<bool>,
     /// What must come out.
     pub expect: Expect,
 }
@@ -123,7 +123,17 @@ impl Case {
         Err(text)
     }
 
-    fn judge(&self) -> Result<Judged, String> {
+    /// What is done with the object.
+    pub fn operation(&self) -> Operation {
+        match (&self.operation, &self.old) {
+            (Some(name), _) => Operation::parse(name).unwrap_or_else(|| panic!("no operation {name}")),
+            (None, Some(_)) => Operation::Update,
+            (None, None) => Operation::Create,
+        }
+    }
+
+    /// Judges the object; the error says why it cannot be.
+    pub fn judge(&self) -> Result<Judged, String> {
         let mut world = World::of_manifests(self.options);
         for object in &self.with {
             let (api_version, kind) = type_of(object);
@@ -134,11 +144,7 @@ impl Case {
             let need = Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group };
             world.answer(need, self.may_create_pod_groups == Some(true));
         }
-        let operation = match (&self.operation, &self.old) {
-            (Some(name), _) => Operation::parse(name).ok_or_else(|| format!("  no operation {name}"))?,
-            (None, Some(_)) => Operation::Update,
-            (None, None) => Operation::Create,
-        };
+        let operation = self.operation();
         let old = self.old.as_ref().map(Value::to_string);
         let (api_version, kind) = type_of(&self.object);
         let object = self.object.to_string();

@@ -9,9 +9,11 @@ mod workloads;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use carriers::CarrierObject;
 pub use shared::SharedIndex;
+use tokio::time::Instant;
 pub use workloads::SeenWorkload;
 
 use super::watch::Change;
@@ -40,6 +42,8 @@ pub struct Index {
     ignored: HashSet<Arc<str>>,
     /// Kinds that the API server serves, or does not.
     served: HashMap<ObjectKind, bool>,
+    /// When a kind was served again that had not been.
+    returned: HashMap<ObjectKind, Instant>,
     awaited: HashSet<SourceId>,
     dirty: HashSet<GroupKey>,
 }
@@ -80,6 +84,17 @@ impl Index {
         self.served.get(&kind).copied()
     }
 
+    /// How long ago kinds came back that had not been served.
+    fn returned(&self) -> Vec<(ObjectKind, Duration)> {
+        self.returned.iter().map(|(kind, at)| (*kind, at.elapsed())).collect()
+    }
+
+    fn note_served(&mut self, kind: ObjectKind, served: bool) {
+        if self.served.insert(kind, served) == Some(false) && served {
+            self.returned.insert(kind, Instant::now());
+        }
+    }
+
     /// True when the workload was seen.
     pub fn knows_workload(&self, key: &WorkloadKey) -> bool {
         self.workloads.get(key).is_some()
@@ -87,8 +102,10 @@ impl Index {
 
     /// What planning needs of one group.
     pub fn snapshot(&self, key: &GroupKey) -> Snapshot {
+        let claims = self.carriers.claims(key).cloned();
         Snapshot {
-            claims: self.carriers.claims(key).cloned(),
+            returned: if claims.is_none() { self.returned() } else { Vec::new() },
+            claims,
             pods: self.pods.of(key, &self.workloads),
             ignored: self.ignored.contains(&key.namespace),
         }
@@ -126,7 +143,7 @@ impl Index {
     pub fn carrier_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Option<CarrierObject>>) {
         match change {
             Change::Listed(objects) => {
-                self.served.insert(kind, true);
+                self.note_served(kind, true);
                 let objects: Vec<_> = objects.into_iter().flatten().collect();
                 let gone = self.carriers.keep_only(source, &objects);
                 self.rebuild(gone);
@@ -139,7 +156,7 @@ impl Index {
                 self.rebuild(gone);
             }
             Change::NotServed => {
-                self.served.insert(kind, false);
+                self.note_served(kind, false);
                 let gone = self.carriers.keep_only(source, &[]);
                 self.rebuild(gone);
                 self.awaited.remove(&source);
@@ -233,15 +250,9 @@ impl Index {
         }
         // Each kind has a watch of its own, so a list is of one store only.
         match kind.kind {
-            "ClusterTopology" => {
-                self.topologies.take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::topology))))
-            }
-            "PodGroup" => {
-                self.pod_groups.take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::pod_group))))
-            }
-            _ => self
-                .clique_sets
-                .take(source, change.map(|(name, object)| (name, object.and_then(LookedUp::clique_set)))),
+            "ClusterTopology" => self.topologies.take(source, narrow(change, LookedUp::topology)),
+            "PodGroup" => self.pod_groups.take(source, narrow(change, LookedUp::pod_group)),
+            _ => self.clique_sets.take(source, narrow(change, LookedUp::clique_set)),
         }
     }
 
@@ -280,6 +291,10 @@ pub enum LookedUp {
     CliqueSet(CliqueSet),
     /// A KAI PodGroup.
     PodGroup(GangTree),
+}
+
+fn narrow<T>(change: Change<(Name, Option<LookedUp>)>, to: fn(LookedUp) -> Option<T>) -> Change<(Name, Option<T>)> {
+    change.map(|(name, object)| (name, object.and_then(to)))
 }
 
 impl LookedUp {

@@ -61,17 +61,17 @@ impl Owner {
     }
 
     fn to_json(&self) -> Value {
-        let mut owner = Map::new();
-        let mut set = |field: &str, value: Value| owner.insert(field.to_owned(), value);
-        set("apiVersion", self.api_version.into());
-        set("kind", self.kind.into());
-        set("name", self.name.as_str().into());
-        if let Some(uid) = &self.uid {
-            set("uid", uid.as_str().into());
+        let mut owner = json!({
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.name,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        });
+        if let (Some(uid), Some(owner)) = (&self.uid, owner.as_object_mut()) {
+            owner.insert("uid".to_owned(), json!(uid));
         }
-        set("controller", true.into());
-        set("blockOwnerDeletion", true.into());
-        Value::Object(owner)
+        owner
     }
 }
 
@@ -97,9 +97,7 @@ impl Birth {
         let mut spec = object(template.get("spec"));
         for list in ["containers", "initContainers"] {
             if let Some(Value::Array(containers)) = spec.get_mut(list) {
-                for container in containers {
-                    put_first(container, &self.env);
-                }
+                containers.iter_mut().for_each(|container| put_first(container, &self.env));
             }
         }
         for (field, value) in [("hostname", self.hostname), ("subdomain", self.subdomain)] {

@@ -1,0 +1,157 @@
+//! A control plane with the policies installed, as a user installs them.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Status;
+use kube::{Api, Client, Config};
+use serde_json::{Value, json};
+
+use crate::common::control_plane::{ControlPlane, rolegate_binary};
+use crate::common::stage::typed;
+use crate::common::{PATIENT, eventually};
+
+/// Where the policies lie, as seen from the crate's root.
+pub const POLICIES: &str = "policies";
+
+/// Kinds that are judged and that others define; ours too, as far as `rolegate crds` leaves them out.
+const KINDS: &[(&str, &str, &str, &str, &str)] = &[
+    ("rolegate.dev", "v1alpha1", "RoleCoordination", "rolecoordinations", "Namespaced"),
+    ("rolegate.dev", "v1alpha1", "ClusterTopology", "clustertopologies", "Cluster"),
+    ("workloads.x-k8s.io", "v1alpha1", "ClusterTopology", "clustertopologies", "Cluster"),
+    ("workloads.x-k8s.io", "v1alpha2", "CoordinatedPolicy", "coordinatedpolicies", "Namespaced"),
+    ("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", "Namespaced"),
+    ("grove.io", "v1alpha1", "PodCliqueSet", "podcliquesets", "Namespaced"),
+    ("grove.io", "v1alpha1", "PodGangSet", "podgangsets", "Namespaced"),
+];
+
+/// A definition that lets everything pass, so that the policies judge and not the schema.
+pub fn loose_definition(
+    (group, version, kind, plural, scope): (&str, &str, &str, &str, &str),
+    spec_fields: &Value,
+) -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut spec = anything.clone();
+    spec["properties"] = spec_fields.clone();
+    let mut schema = anything;
+    schema["properties"] = json!({"spec": spec});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    })
+}
+
+/// The definition of KAI's PodGroups, with these fields of its spec known.
+pub fn pod_group_definition(spec_fields: &Value) -> Value {
+    let row = KINDS.iter().find(|row| row.2 == "PodGroup").unwrap();
+    loose_definition(*row, spec_fields)
+}
+
+/// Defines all kinds that are judged: those of `rolegate crds`, and in place of the others' definitions loose ones.
+pub fn define_kinds(plane: &ControlPlane) {
+    let print = |arguments: &[&str]| {
+        let output = Command::new(rolegate_binary()).arg("crds").args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let printed = format!("{}\n---\n{}", print(&[]), print(&["--optional"]));
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
+    let ours: BTreeSet<_> = documents.iter().map(|document| document["metadata"]["name"].clone().to_string()).collect();
+    plane.must(&["apply", "--server-side", "-f", "-"], &printed);
+    for row in KINDS {
+        let definition = loose_definition(*row, &json!({}));
+        if !ours.contains(&definition["metadata"]["name"].to_string()) {
+            plane.must(&["apply", "--server-side", "-f", "-"], &definition.to_string());
+        }
+    }
+    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+}
+
+/// Installs the policies by the one command of their README.
+pub fn install(plane: &ControlPlane) {
+    plane.must(&["apply", "-f", POLICIES], "");
+}
+
+/// Makes an error of an expression refuse, so that no test takes it for a verdict.
+pub async fn refuse_on_error(client: &Client) {
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    for policy in policies.list(&ListParams::default()).await.unwrap() {
+        let patch = Patch::Merge(json!({"spec": {"failurePolicy": "Fail"}}));
+        policies.patch(policy.metadata.name.as_deref().unwrap(), &PatchParams::default(), &patch).await.unwrap();
+    }
+}
+
+/// What the API server made of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Admitted.
+    Admitted,
+    /// Refused by a policy, in its words.
+    Refused(String),
+    /// Refused before policies are asked, by schema or validation.
+    Invalid(String),
+}
+
+impl Answer {
+    /// Of a request.
+    pub fn of<T>(result: Result<T, kube::Error>) -> Self {
+        match result {
+            Ok(_) => Self::Admitted,
+            Err(kube::Error::Api(status)) => Self::of_status(&status),
+            Err(error) => panic!("no answer: {error}"),
+        }
+    }
+
+    fn of_status(status: &Status) -> Self {
+        if let Some((_, text)) = status.message.split_once(" denied request: ") {
+            return Self::Refused(text.to_owned());
+        }
+        assert!(matches!(status.code, 403 | 422), "{status:?}");
+        Self::Invalid(status.message.clone())
+    }
+}
+
+/// A client that acts as this user.
+pub async fn client_as(plane: &ControlPlane, user: &str) -> Client {
+    let file = Kubeconfig::read_from(&plane.kubeconfig).unwrap();
+    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
+    config.auth_info.impersonate = Some(user.to_owned());
+    Client::try_from(config).unwrap()
+}
+
+/// Asks whether an object may be created, without creating it.
+pub async fn may_create(api: &Api<DynamicObject>, object: &Value) -> Answer {
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    Answer::of(api.create(&params, &typed(object.clone())).await)
+}
+
+/// Waits until the policies are in force: each refuses what it must refuse. Policies are read by the API server's own
+/// watch, some time after they were written.
+pub async fn in_force(client: &Client, resource: &ApiResource, namespace: Option<&str>, object: &Value, refused: bool) {
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+        None => Api::all_with(client.clone(), resource),
+    };
+    eventually(PATIENT, "the policy is in force", async || {
+        let answer = may_create(&api, object).await;
+        if matches!(answer, Answer::Refused(_)) == refused { Ok(()) } else { Err(format!("{answer:?}")) }
+    })
+    .await;
+}
+
+/// A control plane of its own, with the kinds defined.
+pub fn plane() -> Arc<ControlPlane> {
+    let plane = Arc::new(ControlPlane::start());
+    define_kinds(&plane);
+    plane
+}
