@@ -40,6 +40,9 @@ pub struct StatefulSetSpec {
     pub ordinals: Ordinals,
     /// Desired replicas, 1 by default.
     pub replicas: Option<i64>,
+    /// Governing Service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_name: Option<String>,
     /// OrderedReady (default) or Parallel.
     pub pod_management_policy: Option<String>,
     /// How updates proceed.
@@ -134,6 +137,9 @@ pub struct LeaderWorkerSetSpec {
     /// How updates proceed.
     #[serde(deserialize_with = "null_default")]
     pub rollout_strategy: RolloutStrategy,
+    /// DNS names of the pods.
+    #[serde(deserialize_with = "null_default")]
+    pub network_config: NetworkConfig,
     /// The pods of one group.
     #[serde(deserialize_with = "null_default")]
     pub leader_worker_template: LeaderWorkerTemplate,
@@ -146,6 +152,15 @@ pub struct RolloutStrategy {
     /// Bounds of a rolling update.
     #[serde(deserialize_with = "null_default")]
     pub rolling_update_configuration: RollingUpdateBounds,
+}
+
+/// `spec.networkConfig` of a LeaderWorkerSet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NetworkConfig {
+    /// Shared (default): one Service for the set. UniquePerReplica: one for each group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subdomain_policy: Option<String>,
 }
 
 /// The pods of one group of a LeaderWorkerSet.

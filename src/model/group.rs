@@ -97,6 +97,8 @@ pub struct Group {
     pub reference: Option<Reference>,
     /// True when roles are written in the carrier itself.
     pub has_own_roles: bool,
+    /// True when its pods are to find each other by their environment.
+    pub discovery: bool,
     /// Path of what makes one gang of the whole group.
     pub gang: Option<FieldPath>,
     /// The RoleCoordination that the carrier's annotation names.
@@ -138,6 +140,7 @@ impl Group {
             spelled_twice: second.map(|(at, _)| at),
             reference: None,
             has_own_roles: true,
+            discovery: opts_in(&rbg.metadata),
             gang: gang(rbg, &spec_at),
             coordinated_by: rbg.metadata.annotation(names::GROUP).map(str::to_owned),
             status: rbg.status.clone(),
@@ -164,6 +167,7 @@ impl Group {
             };
             (reference, rbg)
         });
+        let discovery = opts_in(meta) || referred.as_ref().is_some_and(|(_, rbg)| rbg.is_some_and(|rbg| rbg.discovery));
         let own_roles = spec.roles.iter().flatten().enumerate();
         let roles_at = spec_at.child("roles");
         let roles = match &referred {
@@ -183,6 +187,7 @@ impl Group {
             spelled_twice: None,
             reference: referred.map(|(reference, _)| reference),
             has_own_roles: spec.roles.is_some(),
+            discovery,
             gang,
             coordinated_by: None,
             status: carrier.status.clone(),
@@ -223,6 +228,11 @@ impl Carrier {
             generation: meta.generation,
         }
     }
+}
+
+/// Groups opt into discovery; only Grove sets have it by default.
+fn opts_in(meta: &Meta) -> bool {
+    meta.annotation(names::DISCOVERY) == Some("enabled")
 }
 
 fn parse_entries(list: &[crate::api::Coordination], at: &FieldPath) -> Vec<Coordination> {
@@ -272,6 +282,7 @@ impl Role {
                 desired_is_unknown,
                 update_strategy: known.filter(|workload| workload.on_delete).map(|_| reference_at.clone()),
                 ordered: known.and_then(|workload| workload.one_by_one).map(|_| reference_at),
+                first_pod: known.and_then(|workload| workload.first_pod.clone()),
                 labels: known.and_then(|workload| workload.template_labels.last().cloned()).unwrap_or_default(),
                 key,
             },

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::first_pod;
 use super::{FieldPath, Group, GroupKey, Workload, WorkloadKey, WorkloadKind};
 use crate::api;
 use crate::api::role_coordination::WorkloadRef;
@@ -40,6 +41,8 @@ pub struct RoleWorkload {
     pub update_strategy: Option<FieldPath>,
     /// Path of what makes the role's pods one after another.
     pub ordered: Option<FieldPath>,
+    /// `<hostname>.<governing Service>` of the role's first pod, where that is known.
+    pub first_pod: Option<String>,
     /// Labels that the role's pods are known to carry.
     pub labels: BTreeMap<String, String>,
 }
@@ -55,12 +58,11 @@ impl RoleWorkload {
     pub(super) fn of_rbg_role(key: &GroupKey, version: &str, role: &api::rbg::Role, at: &FieldPath) -> Self {
         let strategies = [("updateStrategy", &role.update_strategy), ("rolloutStrategy", &role.rollout_strategy)];
         let is_set = |value: &Option<Value>| value.as_ref().is_some_and(|value| !is_empty(value));
+        let name: String = format!("{}-{}", key.name, role.name).chars().take(WORKLOAD_NAME_MAX).collect();
+        let kind = workload_kind(version, role);
         Self {
-            key: workload_kind(version, role).map(|kind| WorkloadKey {
-                namespace: key.namespace.to_string(),
-                kind,
-                name: format!("{}-{}", key.name, role.name).chars().take(WORKLOAD_NAME_MAX).collect(),
-            }),
+            first_pod: first_pod::of_rbg_role(&key.name, &name, kind, role),
+            key: kind.map(|kind| WorkloadKey { namespace: key.namespace.to_string(), kind, name }),
             update_strategy: strategies.iter().find(|(_, value)| is_set(value)).map(|(field, _)| at.child(*field)),
             ordered: (role.pod_management_policy.as_deref() == Some("OrderedReady"))
                 .then(|| at.child("podManagementPolicy")),

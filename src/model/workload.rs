@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::first_pod;
 use crate::api::workload::{
     DEPLOYMENT, Deployment, LEADER_WORKER_SET, LeaderWorkerSet, PodTemplate, STATEFUL_SET, StatefulSet,
 };
@@ -93,6 +94,8 @@ pub struct Workload {
     pub max_surge: Option<IntOrString>,
     /// Why it makes its pods one after another, if it does.
     pub one_by_one: Option<OneByOne>,
+    /// `<hostname>.<governing Service>` of its first pod, where pods have hostnames.
+    pub first_pod: Option<String>,
 }
 
 impl Workload {
@@ -109,6 +112,7 @@ impl Workload {
             on_delete: spec.update_strategy.r#type == "OnDelete",
             max_surge: None,
             one_by_one: ordered.then_some(OneByOne::OrderedReady),
+            first_pod: first_pod::of_stateful_set(set),
         }
     }
 
@@ -131,6 +135,7 @@ impl Workload {
             on_delete: false,
             max_surge: bounds.max_surge.clone(),
             one_by_one,
+            first_pod: Some(first_pod::of_leader_worker_set(set)),
         }
     }
 
@@ -145,6 +150,7 @@ impl Workload {
             on_delete: false,
             max_surge: None,
             one_by_one: None,
+            first_pod: None,
         }
     }
 

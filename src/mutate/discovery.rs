@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::Patch;
 use super::additions::Additions;
 use super::env::{Variable, prepend};
-use super::scene::Scene;
+use super::scene::{Coordinated, Scene};
 use crate::api::Pod;
 use crate::model::clique_set::{Clique, clique_name, env_name, is_role_name};
 use crate::model::{CliquePod, CliqueSet};
@@ -70,6 +70,28 @@ pub(super) fn of_clique(scene: &Scene<'_>, additions: &mut Additions) {
     match scene.around.clique_set {
         Some(set) => additions.variables.extend(variables_in(set, scene.pod, namespace, place, domain)),
         None => additions.warnings.push(absent(place)),
+    }
+}
+
+/// The step of a pod's mutation for groups that opted in: all roles of the group find each other, as far as their pods have
+/// hostnames under a governing Service.
+pub(super) fn of_group(scene: &Scene<'_>, additions: &mut Additions) {
+    let Some(Coordinated { group, role, ordinal }) = scene.coordinated else { return };
+    if !scene.around.discovery || !group.discovery || scene.subject.place.is_some() {
+        return;
+    }
+    let (namespace, domain) = (scene.subject.namespace(), scene.around.cluster_domain);
+    let mut seen = BTreeSet::new();
+    let found = group.roles.iter().filter(|role| is_role_name(&role.name) && seen.insert(env_name(&role.name)));
+    let peers: Vec<_> = found
+        .filter_map(|role| {
+            let address = format!("{}.{namespace}.svc.{domain}", role.workload.first_pod.as_ref()?);
+            Some(Peer { role: role.name.clone(), address, replicas: role.desired })
+        })
+        .collect();
+    if !peers.is_empty() {
+        let own = is_role_name(role).then_some(Own { role, index: ordinal });
+        additions.variables.extend(variables(own, &peers));
     }
 }
 

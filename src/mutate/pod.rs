@@ -28,6 +28,7 @@ const STEPS: &[Step] = &[
     membership::of_batch,
     subgroup::of_role,
     discovery::of_clique,
+    discovery::of_group,
 ];
 
 /// What a pod becomes at creation. Pure: the same pod in the same surroundings gives the same patch, on a dry run as well,
