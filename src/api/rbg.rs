@@ -98,10 +98,6 @@ pub struct Role {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub leader_worker_pattern: Option<IgnoredObject>,
-    /// Pods of several kinds in an instance (v1alpha2).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
-    pub custom_components_pattern: Option<IgnoredObject>,
     /// Annotations of the role's workload (v1alpha2); one of them names its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]

@@ -40,11 +40,11 @@ pub struct StatefulSetSpec {
     pub ordinals: Ordinals,
     /// Desired replicas, 1 by default.
     pub replicas: Option<i64>,
-    /// Governing Service.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service_name: Option<String>,
     /// OrderedReady (default) or Parallel.
     pub pod_management_policy: Option<String>,
+    /// The governing Service, under which its pods have DNS names.
+    #[serde(deserialize_with = "null_default")]
+    pub service_name: String,
     /// How updates proceed.
     #[serde(deserialize_with = "null_default")]
     pub update_strategy: UpdateStrategy,
@@ -134,15 +134,24 @@ pub struct LeaderWorkerSetSpec {
     pub replicas: Option<i64>,
     /// LeaderCreated (default) or LeaderReady.
     pub startup_policy: Option<String>,
+    /// The Services of its pods.
+    #[serde(deserialize_with = "null_default")]
+    pub network_config: NetworkConfig,
     /// How updates proceed.
     #[serde(deserialize_with = "null_default")]
     pub rollout_strategy: RolloutStrategy,
-    /// DNS names of the pods.
-    #[serde(deserialize_with = "null_default")]
-    pub network_config: NetworkConfig,
     /// The pods of one group.
     #[serde(deserialize_with = "null_default")]
     pub leader_worker_template: LeaderWorkerTemplate,
+}
+
+/// `spec.networkConfig` of a LeaderWorkerSet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NetworkConfig {
+    /// Shared (default): one Service named as the set; UniquePerReplica: one for each group, named as its leader.
+    #[serde(deserialize_with = "null_default")]
+    pub subdomain_policy: String,
 }
 
 /// `spec.rolloutStrategy` of a LeaderWorkerSet.
@@ -152,15 +161,6 @@ pub struct RolloutStrategy {
     /// Bounds of a rolling update.
     #[serde(deserialize_with = "null_default")]
     pub rolling_update_configuration: RollingUpdateBounds,
-}
-
-/// `spec.networkConfig` of a LeaderWorkerSet.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct NetworkConfig {
-    /// Shared (default): one Service for the set. UniquePerReplica: one for each group.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub subdomain_policy: Option<String>,
 }
 
 /// The pods of one group of a LeaderWorkerSet.

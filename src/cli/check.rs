@@ -7,7 +7,7 @@ mod text;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 
 use super::documents::{Document, Documents, Unreadable};
 use super::node::Position;
+use super::terminal;
 use crate::model::FieldPath;
 use crate::rules::{self, Judged, Operation, Options, Violation, World, judge_json};
 
@@ -159,7 +160,7 @@ fn use_color(color: Color) -> bool {
     match color {
         Color::Always => true,
         Color::Never => false,
-        Color::Auto => std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && io::stdout().is_terminal(),
+        Color::Auto => terminal::use_color(),
     }
 }
 

@@ -1,12 +1,17 @@
 //! One file for each command.
 
 pub mod check;
+mod connection;
 pub mod crds;
 mod documents;
 mod duration;
+mod live;
 pub mod mutate;
 mod node;
+pub mod plan;
 pub mod serve;
+pub mod status;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -28,6 +33,10 @@ enum Command {
     Mutate(mutate::MutateArgs),
     /// Judge objects in files by the webhook's rules, without a cluster.
     Check(check::CheckArgs),
+    /// Show in what order the gates of a group would be lifted, without a cluster.
+    Plan(plan::PlanArgs),
+    /// Show groups of a cluster with their batches.
+    Status(status::StatusArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
     Crds(crds::CrdsArgs),
 }
@@ -38,6 +47,8 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => serve::run(*args),
         Command::Mutate(args) => mutate::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Status(args) => status::run(&args),
         Command::Crds(args) => crds::run(&args),
     }
 }

@@ -1,5 +1,6 @@
 //! `rolegate serve`: the webhook on every replica, the loop on the one that leads.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,13 +9,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use kube::Client;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::connection::{ConnectionArgs, Failure};
 use super::duration;
 use crate::cluster::apply::Writer;
 use crate::cluster::certificates::{Certificates, Policy};
@@ -50,12 +51,8 @@ pub struct ServeArgs {
     /// Address of the port for /livez, /readyz and /metrics.
     #[arg(long, default_value = "127.0.0.1:9080", env = "ROLEGATE_ADMIN_LISTEN")]
     admin_listen: SocketAddr,
-    /// Kubeconfig; by default $KUBECONFIG, ~/.kube/config or the pod's service account.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig.
-    #[arg(long, requires = "kubeconfig")]
-    context: Option<String>,
+    #[command(flatten)]
+    connection: ConnectionArgs,
     /// Our own namespace: Secret, Lease and Service live there.
     #[arg(long, default_value = "rolegate-system", env = "POD_NAMESPACE")]
     namespace: String,
@@ -193,8 +190,8 @@ fn parse_missing(text: &str) -> Result<MissingGroup, String> {
 enum ServeError {
     #[error("log filter {0:?} cannot be read: {1}")]
     Log(String, tracing_subscriber::filter::ParseError),
-    #[error("no cluster to talk to: {0}")]
-    Config(String),
+    #[error(transparent)]
+    Connection(#[from] Failure),
     #[error("client: {0}")]
     Client(#[from] kube::Error),
     #[error("{0} cannot be listened on: {1}")]
@@ -226,6 +223,8 @@ fn start_log(args: &ServeArgs) -> Result<(), ServeError> {
     let filter =
         tracing_subscriber::EnvFilter::try_new(&args.log).map_err(|error| ServeError::Log(args.log.clone(), error))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for people; a file or a collector would keep their escapes.
+    let log = log.with_ansi(std::io::stderr().is_terminal());
     match args.log_format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),
@@ -234,7 +233,7 @@ fn start_log(args: &ServeArgs) -> Result<(), ServeError> {
 }
 
 async fn serve(args: ServeArgs) -> Result<(), ServeError> {
-    let client = client(&args).await?;
+    let client = Client::try_from(args.connection.config().await?)?;
     let (webhook, admin) = (bind(args.listen).await?, bind(args.admin_listen).await?);
     let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
     let (mut registry, readiness, mut parts) =
@@ -372,18 +371,6 @@ async fn bind(address: SocketAddr) -> Result<Bound, ServeError> {
     let socket = TcpListener::bind(address).await.map_err(fault)?;
     let address = socket.local_addr().map_err(fault)?;
     Ok(Bound { socket, address })
-}
-
-async fn client(args: &ServeArgs) -> Result<Client, ServeError> {
-    let config = match &args.kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).map_err(|error| ServeError::Config(error.to_string()))?;
-            let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
-            kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| error.to_string())
-        }
-        None => kube::Config::infer().await.map_err(|error| error.to_string()),
-    };
-    Ok(Client::try_from(config.map_err(ServeError::Config)?)?)
 }
 
 async fn start_certificates(

@@ -40,6 +40,11 @@ impl Writer {
         Self { client }
     }
 
+    /// What it writes with.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Takes our gate off a pod, and gives it labels: one strategic merge patch with the pod's uid. It names the gate, so
     /// other gates stay, no index goes stale, and a retry changes nothing.
     ///

@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod certificates;
 pub mod events;
+mod gangs;
 pub mod index;
 pub mod lease;
 pub mod live_world;
@@ -10,6 +11,7 @@ pub mod lookup;
 pub mod metrics;
 pub mod run;
 pub mod sources;
+pub mod survey;
 pub mod topologies;
 pub mod watch;
 pub mod watched;

@@ -17,7 +17,7 @@ use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, GroupKey, HoldReason};
 use crate::mutate::batch_labels;
-use crate::plan::{Action, Agenda, Ended, Moment, PodRef, Unlabelled};
+use crate::plan::{Action, Agenda, BatchGang, Ended, Moment, PodRef, Unlabelled};
 
 pub use crate::plan::{LoopOptions, MissingGroup};
 
@@ -127,6 +127,7 @@ impl GateLoop {
             Action::Release { pod, labels } => self.release(key, pod, labels),
             Action::WriteStatus { group, status } => self.write_status(key, group, status),
             Action::WriteConflicted { other, status } => self.write_conflicted(key, other, status),
+            Action::EnsureGang { group, gang } => self.ensure_gang(key, group, gang),
             Action::VerifyGone { carrier } => self.verify_gone(key, carrier),
             Action::Publish { group, news } => self.events.publish(&group, news),
         }
@@ -179,6 +180,17 @@ impl GateLoop {
             };
             metrics.status_writes.get_or_create(&Outcome { outcome }).inc();
             Ended::Written { failed }
+        });
+    }
+
+    fn ensure_gang(&self, key: &GroupKey, group: Arc<Group>, gang: BatchGang) {
+        let writer = self.writer.clone();
+        self.spawn(key, async move {
+            let made = writer.ensure_gang(&group, &gang).await;
+            if let Err(error) = &made {
+                tracing::warn!(group = %group.key, pod_group = %gang.name, %error, "PodGroup cannot be made, will retry");
+            }
+            Ended::GangMade { gang, failed: made.is_err() }
         });
     }
 

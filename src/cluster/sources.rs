@@ -68,6 +68,14 @@ pub struct Sources {
 impl Sources {
     /// Starts all watches, in these namespaces or, when none is given, in all.
     pub fn start(client: &Client, index: &SharedIndex, namespaces: &[String]) -> Self {
+        let mut sources = Self::of_groups(client, index, namespaces);
+        sources.add_looked_up();
+        sources.add_crds();
+        sources
+    }
+
+    /// Starts the watches that groups are planned from, and no others.
+    pub fn of_groups(client: &Client, index: &SharedIndex, namespaces: &[String]) -> Self {
         let mut sources = Self {
             tasks: JoinSet::new(),
             client: client.clone(),
@@ -81,58 +89,10 @@ impl Sources {
             namespaces.iter().map(|name| Some(name.as_str())).collect()
         };
         for scope in scopes {
-            for selector in pod_selectors() {
-                sources.add::<Pod>(POD, scope, Some(selector), Index::pod_change);
-            }
-            sources.add_workloads::<StatefulSet>(scope, WorkloadKind::StatefulSet, seen_stateful_set);
-            sources.add_workloads::<LeaderWorkerSet>(scope, WorkloadKind::LeaderWorkerSet, |set| SeenWorkload {
-                workload: Workload::from_leader_worker_set(set),
-                start: 0,
-            });
-            sources.add_workloads::<Deployment>(scope, WorkloadKind::Deployment, |deployment| SeenWorkload {
-                workload: Workload::from_deployment(deployment),
-                start: 0,
-            });
-            for kind in ROLE_BASED_GROUPS.iter().copied() {
-                sources.add::<Guarded<RoleBasedGroup>>(kind, scope, None, move |index, source, change| {
-                    index.carrier_change(source, kind, change.map(|rbg| read_rbg(kind, &rbg)));
-                });
-            }
-            sources.add::<Guarded<RoleCoordination>>(ROLE_COORDINATION, scope, None, |index, source, change| {
-                index.carrier_change(source, ROLE_COORDINATION, change.map(|object| read_coordination(&object)));
-            });
+            add_groups(&mut sources, scope);
         }
-        sources.add_looked_up();
-        sources.add::<Named>(NAMESPACE, None, Some(names::IGNORE.to_owned()), Index::ignored_change);
-        sources.add_crds();
+        add_ignored(&mut sources);
         sources
-    }
-
-    fn add<T>(
-        &mut self,
-        kind: ObjectKind,
-        scope: Option<&str>,
-        selector: Option<String>,
-        take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
-    ) where
-        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
-    {
-        let source = self.next;
-        self.next += 1;
-        self.index.write(|index| index.expect(source));
-        let (api, index, recheck) = (api::<T>(&self.client, kind, scope), self.index.clone(), self.recheck.clone());
-        self.tasks.spawn(async move {
-            watch(api, selector.as_deref(), &recheck, |change| index.write(|index| take(index, source, change))).await;
-        });
-    }
-
-    fn add_workloads<T>(&mut self, scope: Option<&str>, kind: WorkloadKind, read: fn(&T) -> SeenWorkload)
-    where
-        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
-    {
-        self.add::<T>(kind.object_kind(), scope, None, move |index, source, change| {
-            index.workload_change(source, kind, change.map(|workload| read(&workload)));
-        });
     }
 
     /// What the webhook looks up beside groups.
@@ -176,6 +136,77 @@ impl Sources {
             watch(api, None, &never, wake).await;
         });
     }
+}
+
+/// Somebody who reads a kind into the index: by a watch, or once.
+pub(super) trait Reader {
+    /// Reads a kind, in one namespace or in all.
+    fn add<T>(
+        &mut self,
+        kind: ObjectKind,
+        scope: Option<&str>,
+        selector: Option<String>,
+        take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
+    ) where
+        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static;
+}
+
+impl Reader for Sources {
+    fn add<T>(
+        &mut self,
+        kind: ObjectKind,
+        scope: Option<&str>,
+        selector: Option<String>,
+        take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
+    ) where
+        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    {
+        let source = self.next;
+        self.next += 1;
+        self.index.write(|index| index.expect(source));
+        let (api, index, recheck) = (api::<T>(&self.client, kind, scope), self.index.clone(), self.recheck.clone());
+        self.tasks.spawn(async move {
+            watch(api, selector.as_deref(), &recheck, |change| index.write(|index| take(index, source, change))).await;
+        });
+    }
+}
+
+/// What groups are planned from: carriers, workloads, pods.
+pub(super) fn add_groups(reader: &mut impl Reader, scope: Option<&str>) {
+    for selector in pod_selectors() {
+        reader.add::<Pod>(POD, scope, Some(selector), Index::pod_change);
+    }
+    add_workloads::<StatefulSet>(reader, scope, WorkloadKind::StatefulSet, seen_stateful_set);
+    add_workloads::<LeaderWorkerSet>(reader, scope, WorkloadKind::LeaderWorkerSet, |set| SeenWorkload {
+        workload: Workload::from_leader_worker_set(set),
+        start: 0,
+    });
+    add_workloads::<Deployment>(reader, scope, WorkloadKind::Deployment, |deployment| SeenWorkload {
+        workload: Workload::from_deployment(deployment),
+        start: 0,
+    });
+    for kind in ROLE_BASED_GROUPS.iter().copied() {
+        reader.add::<Guarded<RoleBasedGroup>>(kind, scope, None, move |index, source, change| {
+            index.carrier_change(source, kind, change.map(|rbg| read_rbg(kind, &rbg)));
+        });
+    }
+    reader.add::<Guarded<RoleCoordination>>(ROLE_COORDINATION, scope, None, |index, source, change| {
+        index.carrier_change(source, ROLE_COORDINATION, change.map(|object| read_coordination(&object)));
+    });
+}
+
+/// Namespaces that have opted out.
+pub(super) fn add_ignored(reader: &mut impl Reader) {
+    reader.add::<Named>(NAMESPACE, None, Some(names::IGNORE.to_owned()), Index::ignored_change);
+}
+
+fn add_workloads<T>(reader: &mut impl Reader, scope: Option<&str>, kind: WorkloadKind, read: fn(&T) -> SeenWorkload)
+where
+    T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
+    reader.add::<T>(kind.object_kind(), scope, None, move |index, source, change| {
+        index.workload_change(source, kind, change.map(|workload| read(&workload)));
+    });
 }
 
 /// One selector for each label scheme, each pod under one of them only.

@@ -97,10 +97,10 @@ pub struct Group {
     pub reference: Option<Reference>,
     /// True when roles are written in the carrier itself.
     pub has_own_roles: bool,
-    /// True when its pods are to find each other by their environment.
-    pub discovery: bool,
     /// Path of what makes one gang of the whole group.
     pub gang: Option<FieldPath>,
+    /// Pods of the group find each other by environment variables.
+    pub discovery: bool,
     /// The RoleCoordination that the carrier's annotation names.
     pub coordinated_by: Option<String>,
     /// Status of the carrier.
@@ -140,8 +140,8 @@ impl Group {
             spelled_twice: second.map(|(at, _)| at),
             reference: None,
             has_own_roles: true,
-            discovery: opts_in(&rbg.metadata),
             gang: gang(rbg, &spec_at),
+            discovery: rbg.metadata.annotation(names::DISCOVERY) == Some("enabled"),
             coordinated_by: rbg.metadata.annotation(names::GROUP).map(str::to_owned),
             status: rbg.status.clone(),
             deleting: rbg.metadata.is_deleting(),
@@ -167,7 +167,6 @@ impl Group {
             };
             (reference, rbg)
         });
-        let discovery = opts_in(meta) || referred.as_ref().is_some_and(|(_, rbg)| rbg.is_some_and(|rbg| rbg.discovery));
         let own_roles = spec.roles.iter().flatten().enumerate();
         let roles_at = spec_at.child("roles");
         let roles = match &referred {
@@ -180,6 +179,9 @@ impl Group {
         };
         let gang =
             referred.as_ref().and_then(|(reference, rbg)| rbg.as_ref()?.gang.as_ref().map(|_| reference.at.clone()));
+        let opted_in = |rbg: &&Group| rbg.discovery;
+        let discovers = meta.annotation(names::DISCOVERY) == Some("enabled")
+            || referred.as_ref().and_then(|(_, rbg)| *rbg).filter(opted_in).is_some();
         Self {
             carrier: Carrier::of(kind, meta),
             roles,
@@ -187,8 +189,8 @@ impl Group {
             spelled_twice: None,
             reference: referred.map(|(reference, _)| reference),
             has_own_roles: spec.roles.is_some(),
-            discovery,
             gang,
+            discovery: discovers,
             coordinated_by: None,
             status: carrier.status.clone(),
             deleting: meta.is_deleting(),
@@ -228,11 +230,6 @@ impl Carrier {
             generation: meta.generation,
         }
     }
-}
-
-/// Groups opt into discovery; only Grove sets have it by default.
-fn opts_in(meta: &Meta) -> bool {
-    meta.annotation(names::DISCOVERY) == Some("enabled")
 }
 
 fn parse_entries(list: &[crate::api::Coordination], at: &FieldPath) -> Vec<Coordination> {
@@ -282,7 +279,7 @@ impl Role {
                 desired_is_unknown,
                 update_strategy: known.filter(|workload| workload.on_delete).map(|_| reference_at.clone()),
                 ordered: known.and_then(|workload| workload.one_by_one).map(|_| reference_at),
-                first_pod: known.and_then(|workload| workload.first_pod.clone()),
+                first_host: known.and_then(|workload| workload.first_host.clone()),
                 labels: known.and_then(|workload| workload.template_labels.last().cloned()).unwrap_or_default(),
                 key,
             },

@@ -1,5 +1,6 @@
 //! From a pod to its group, role and ordinal: one pure function over the label schemes of every maker of pods.
 
+use super::workload::LWS_EXCLUSIVE_TOPOLOGY;
 use super::{GroupKey, names};
 use crate::api::meta::OwnerReference;
 use crate::api::{Meta, Pod};
@@ -18,6 +19,18 @@ pub struct PodIdentity {
     pub member: Option<u32>,
     /// Pods of its replica: 1, or the size of its LeaderWorkerSet group or RoleInstance.
     pub replica_size: u32,
+    /// True where the pods of its replica are all made at once, as far as the pod can say: a LeaderWorkerSet may still
+    /// wait for the leader (startup policy LeaderReady), which only the set itself tells.
+    pub made_at_once: bool,
+    /// Where the maker gives no ordinal: an ordinal is the one that the loop assigned when it released the pod.
+    pub unnumbered: Option<Unnumbered>,
+}
+
+/// A replica that its maker does not number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unnumbered {
+    /// What the pods of one replica have in common: their RoleInstance. `None` where each pod is a replica.
+    pub instance: Option<String>,
 }
 
 /// `spec.ordinals.start` of StatefulSets, which their pods do not carry.
@@ -41,12 +54,15 @@ pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Opti
         .iter()
         .find_map(|(group, role)| Some((non_empty(meta.label(group))?, non_empty(meta.label(role)))))?;
     let numbers = MAKERS.iter().find_map(|maker| maker(meta, namespace, starts)).unwrap_or_default();
+    let instance = || meta.label(names::RBG_INSTANCE).or(meta.label(names::INSTANCE_NAME)).map(str::to_owned);
     Some(PodIdentity {
         group: GroupKey::new(namespace, group),
         role: role.map(str::to_owned),
         ordinal: numbers.ordinal.or_else(|| number(meta.label(names::KEP75_INSTANCE_INDEX)?)),
         member: numbers.member,
         replica_size: replica_size(meta),
+        made_at_once: made_at_once(meta),
+        unnumbered: numbers.ordinal.is_none().then(|| Unnumbered { instance: instance() }),
     })
 }
 
@@ -142,4 +158,11 @@ pub(super) fn number(text: &str) -> Option<u32> {
 fn replica_size(meta: &Meta) -> u32 {
     let size = meta.annotation(names::LWS_SIZE).or_else(|| meta.label(names::RBG_INSTANCE_SIZE));
     size.and_then(number).filter(|size| *size > 0).unwrap_or(1)
+}
+
+/// LeaderWorkerSet makes the workers of an exclusive topology after their leader has a node; RBG makes leader and workers
+/// together. Of an instance of custom components the pods do not say how many there are.
+fn made_at_once(meta: &Meta) -> bool {
+    let by_lws = meta.annotation(names::LWS_SIZE).is_some() && meta.annotation(LWS_EXCLUSIVE_TOPOLOGY).is_none();
+    by_lws || (meta.label(names::RBG_INSTANCE_SIZE).is_some() && meta.label(names::RBG_MEMBER).is_some())
 }

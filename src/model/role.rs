@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::first_pod;
+use super::first_host;
 use super::{FieldPath, Group, GroupKey, Workload, WorkloadKey, WorkloadKind};
 use crate::api;
 use crate::api::role_coordination::WorkloadRef;
@@ -41,8 +41,8 @@ pub struct RoleWorkload {
     pub update_strategy: Option<FieldPath>,
     /// Path of what makes the role's pods one after another.
     pub ordered: Option<FieldPath>,
-    /// `<hostname>.<governing Service>` of the role's first pod, where that is known.
-    pub first_pod: Option<String>,
+    /// DNS name of the role's first pod within the namespace, where its workload has a governing Service.
+    pub first_host: Option<String>,
     /// Labels that the role's pods are known to carry.
     pub labels: BTreeMap<String, String>,
 }
@@ -61,7 +61,7 @@ impl RoleWorkload {
         let name: String = format!("{}-{}", key.name, role.name).chars().take(WORKLOAD_NAME_MAX).collect();
         let kind = workload_kind(version, role);
         Self {
-            first_pod: first_pod::of_rbg_role(&key.name, &name, kind, role),
+            first_host: first_host::of_rbg_role(&key.name, &name, kind, role),
             key: kind.map(|kind| WorkloadKey { namespace: key.namespace.to_string(), kind, name }),
             update_strategy: strategies.iter().find(|(_, value)| is_set(value)).map(|(field, _)| at.child(*field)),
             ordered: (role.pod_management_policy.as_deref() == Some("OrderedReady"))

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::first_pod;
 use crate::api::workload::{
     DEPLOYMENT, Deployment, LEADER_WORKER_SET, LeaderWorkerSet, PodTemplate, STATEFUL_SET, StatefulSet,
 };
@@ -94,8 +93,8 @@ pub struct Workload {
     pub max_surge: Option<IntOrString>,
     /// Why it makes its pods one after another, if it does.
     pub one_by_one: Option<OneByOne>,
-    /// `<hostname>.<governing Service>` of its first pod, where pods have hostnames.
-    pub first_pod: Option<String>,
+    /// DNS name of its first pod within the namespace, `decode-0.decode`; `None` without a governing Service.
+    pub first_host: Option<String>,
 }
 
 impl Workload {
@@ -112,7 +111,8 @@ impl Workload {
             on_delete: spec.update_strategy.r#type == "OnDelete",
             max_surge: None,
             one_by_one: ordered.then_some(OneByOne::OrderedReady),
-            first_pod: first_pod::of_stateful_set(set),
+            first_host: (!spec.service_name.is_empty())
+                .then(|| format!("{}-{}.{}", set.metadata.display_name(), spec.ordinals.start, spec.service_name)),
         }
     }
 
@@ -135,7 +135,10 @@ impl Workload {
             on_delete: false,
             max_surge: bounds.max_surge.clone(),
             one_by_one,
-            first_pod: Some(first_pod::of_leader_worker_set(set)),
+            first_host: Some(match spec.network_config.subdomain_policy.as_str() {
+                "UniquePerReplica" => format!("{name}-0.{name}-0", name = set.metadata.display_name()),
+                _ => format!("{name}-0.{name}", name = set.metadata.display_name()),
+            }),
         }
     }
 
@@ -150,7 +153,7 @@ impl Workload {
             on_delete: false,
             max_surge: None,
             one_by_one: None,
-            first_pod: None,
+            first_host: None,
         }
     }
 

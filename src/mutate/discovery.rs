@@ -73,8 +73,8 @@ pub(super) fn of_clique(scene: &Scene<'_>, additions: &mut Additions) {
     }
 }
 
-/// The step of a pod's mutation for groups that opted in: all roles of the group find each other, as far as their pods have
-/// hostnames under a governing Service.
+/// The same for a pod of a group that opted in: its roles are one scope. Roles whose workload has no governing Service, or
+/// is not known, cannot be found.
 pub(super) fn of_group(scene: &Scene<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, ordinal }) = scene.coordinated else { return };
     if !scene.around.discovery || !group.discovery || scene.subject.place.is_some() {
@@ -82,17 +82,19 @@ pub(super) fn of_group(scene: &Scene<'_>, additions: &mut Additions) {
     }
     let (namespace, domain) = (scene.subject.namespace(), scene.around.cluster_domain);
     let mut seen = BTreeSet::new();
-    let found = group.roles.iter().filter(|role| is_role_name(&role.name) && seen.insert(env_name(&role.name)));
-    let peers: Vec<_> = found
-        .filter_map(|role| {
-            let address = format!("{}.{namespace}.svc.{domain}", role.workload.first_pod.as_ref()?);
-            Some(Peer { role: role.name.clone(), address, replicas: role.desired })
+    let with_host = group.roles.iter().filter_map(|role| Some((role, role.workload.first_host.as_ref()?)));
+    let peers: Vec<_> = with_host
+        .filter(|(role, _)| is_role_name(&role.name) && seen.insert(env_name(&role.name)))
+        .map(|(role, host)| Peer {
+            role: role.name.clone(),
+            address: format!("{host}.{namespace}.svc.{domain}"),
+            replicas: role.desired,
         })
         .collect();
-    if !peers.is_empty() {
-        let own = is_role_name(role).then_some(Own { role, index: ordinal });
-        additions.variables.extend(variables(own, &peers));
-    }
+    let own = is_role_name(role).then_some(Own { role, index: ordinal });
+    // Grove's own names stay Grove's.
+    let all = variables(own, &peers).into_iter().filter(|(name, _)| !name.starts_with("GROVE_"));
+    additions.variables.extend(all);
 }
 
 fn absent(place: &CliquePod) -> String {

@@ -89,12 +89,11 @@ pub fn hold_rollout(
     }
     let wanted = if revised { FROZEN } else { live };
     let written = annotation(new, names::USER_PARTITION);
-    // A client that sends back the partition it has read asks for nothing, and nobody but us asks for a frozen one: then
-    // this update has been here before.
-    let floor = match asked {
-        FROZEN => written.or(kept).map_or_else(|| live.to_string(), str::to_owned),
-        asked => kept.filter(|_| asked == live).map_or_else(|| asked.to_string(), str::to_owned),
-    };
+    // A client that sends back the partition it has read asks for nothing, and so does an update that has been here before,
+    // on its way through other webhooks. Nobody but us asks for a frozen one.
+    let asks_nothing = asked == FROZEN || (open && asked == live);
+    let told = written.or(kept).filter(|_| asks_nothing).map(str::to_owned);
+    let floor = told.unwrap_or_else(|| if asks_nothing { live } else { asked }.to_string());
     if written != Some(floor.as_str()) {
         let at = "/metadata/annotations";
         if new.pointer(at).is_some_and(Value::is_object) {

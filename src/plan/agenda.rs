@@ -2,10 +2,12 @@
 //! that a simulated cluster can drive exactly what a real one does.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::gangs::BatchGang;
 use super::memory::Memory;
-use super::pass::{Action, LoopOptions, Moment, Pass, Snapshot};
+use super::pass::{Action, LoopOptions, Moment, Pass, Snapshot, gang_id};
 use super::view::PodRef;
 use crate::model::{GroupKey, HoldReason};
 
@@ -34,6 +36,13 @@ pub enum Ended {
     },
     /// The status of the group was written, or somebody was faster.
     Written {
+        /// True when it is to be tried again.
+        failed: bool,
+    },
+    /// The PodGroup of a batch was made, or was there.
+    GangMade {
+        /// The PodGroup.
+        gang: BatchGang,
         /// True when it is to be tried again.
         failed: bool,
     },
@@ -143,6 +152,17 @@ impl Agenda {
                 memory.writing = false;
                 memory.write_failures = if failed { memory.write_failures + 1 } else { 0 };
                 Some(now)
+            }
+            Ended::GangMade { gang, failed } => {
+                let id: Arc<str> = gang_id(&gang.name).into();
+                memory.in_flight.remove(&id);
+                if failed {
+                    Some(memory.failed(&id, now))
+                } else {
+                    memory.succeeded(&id);
+                    memory.gangs.insert(gang.name, gang.min_member);
+                    Some(now)
+                }
             }
             Ended::Verified { gone } => {
                 memory.verifying = false;

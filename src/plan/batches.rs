@@ -83,7 +83,10 @@ pub fn batches(group: &Group, view: &GroupView, decision: &Decision) -> Vec<Batc
                 coordination: coordination.index,
                 index,
                 state: state(&shares, beyond.is_some()),
-                reason: beyond.map(|(role, _)| reason(group, view, decision, (coordination, batching), role)),
+                reason: beyond.map_or_else(
+                    || incomplete(decision, coordination, index),
+                    |(role, _)| Some(reason(group, view, decision, (coordination, batching), role)),
+                ),
                 roles: shares,
             }
         }));
@@ -118,6 +121,14 @@ fn state(shares: &BTreeMap<String, Share>, beyond: bool) -> BatchState {
     } else {
         BatchState::Released
     }
+}
+
+/// A batch that may go by its count, and waits for pods that do not exist.
+fn incomplete(decision: &Decision, coordination: &Coordination, batch: u32) -> Option<HoldReason> {
+    let name = coordination.display_name();
+    let mut held = decision.held.iter().filter(|held| held.reason == HoldReason::IncompleteBatch);
+    held.any(|held| held.batch == Some(batch) && held.coordination.as_ref() == Some(&name))
+        .then_some(HoldReason::IncompleteBatch)
 }
 
 /// Why a batch may not go for the sake of one of its roles. Pods of a role are held under the first of its coordinations.

@@ -6,7 +6,8 @@ use super::conditions::{self, Progress};
 use super::holds;
 use super::progression::{State, Targets, targets};
 use super::segments;
-use super::view::{GroupView, HeldPod, RoleView};
+use super::view::{GroupView, HeldPod, PodRef, RoleView};
+use super::wholes::Incomplete;
 use crate::api::status::{CoordinationState, GroupStatus, RoleProgress, Summary};
 use crate::model::{Group, HoldReason};
 use crate::rules::Violation;
@@ -18,6 +19,8 @@ pub struct Circumstances<'a> {
     pub faults: &'a [Violation],
     /// Nothing moved for longer than the progress deadline.
     pub stalled: bool,
+    /// Pods whose release was refused, and is tried again after a pause.
+    pub refused: &'a [PodRef],
 }
 
 /// A pod to release.
@@ -51,9 +54,9 @@ pub struct Decision {
     pub targets: Targets,
     /// Released counts by batched role: to be committed before anything is released under them.
     pub released: BTreeMap<String, u32>,
-    /// Pods to release, lowest ordinal first.
+    /// Pods to release, lowest ordinal first; those among them that were refused are tried again.
     pub release: Vec<Release>,
-    /// Why the other held pods are held.
+    /// Why the other held pods are held, and those that were refused.
     pub held: Vec<Held>,
     /// The status of the carrier, without times.
     pub status: GroupStatus,
@@ -79,13 +82,17 @@ pub fn decide(group: &Group, view: &GroupView, circumstances: Circumstances<'_>)
     let targets = targets(group, &view.roles);
     let released = released_counts(view, &targets, circumstances);
     let (mut release, mut held) = (Vec::new(), Vec::new());
+    let mut incomplete = Incomplete::new(group, view);
     for pod in &view.held {
         match fate(pod, view, &released) {
+            Some(_) if incomplete.holds(pod) => {}
             Some(at_once) => release.push(Release { pod: pod.clone(), at_once }),
             None => held.push(pod.clone()),
         }
     }
-    let held = holds::explain(group, view, &targets, &held, circumstances.faults);
+    let mut held = holds::explain(group, view, &targets, &held, circumstances.faults);
+    held.extend(incomplete.explain());
+    held.extend(holds::refused(&release, circumstances.refused));
     let status = status(group, view, &targets, &released, &held, circumstances);
     Decision { targets, released, release, held, status }
 }

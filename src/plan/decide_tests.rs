@@ -27,11 +27,14 @@ impl Scene {
                 ordinal: Some(ordinal),
                 member: Some(0),
                 replica_size: 1,
+                made_at_once: false,
+                unnumbered: None,
             },
             held: true,
             scheduled: false,
             ready: false,
             labelled: true,
+            created: None,
         }));
         self
     }
@@ -182,7 +185,7 @@ fn a_broken_group_releases_no_new_batch_and_still_replaces_what_ran() {
         subject: String::new(),
     }];
     let view = GroupView::build(&scene.group, &scene.pods);
-    let decision = decide(&scene.group, &view, Circumstances { faults: &faults, stalled: false });
+    let decision = decide(&scene.group, &view, Circumstances { faults: &faults, ..Circumstances::default() });
     assert_eq!(names(&decision, true), ["prefill-3"]);
     assert_eq!(decision.release.len(), 1);
     assert_eq!(
@@ -198,6 +201,22 @@ fn surplus_replicas_of_the_workload_are_held_and_said_so() {
     assert!(decision.release.is_empty());
     assert_eq!(decision.held[0].reason, HoldReason::BeyondDesired);
     assert_eq!(decision.held[0].message, r#"replica 10 of role "prefill" is held: the group declares 10 replicas"#);
+}
+
+#[test]
+fn a_pod_without_number_keeps_its_place_while_its_release_is_on_its_way() {
+    let mut scene = Scene::of(4, 0).held("prefill", 1..4);
+    scene.pods.iter_mut().for_each(|pod| pod.identity.ordinal = None);
+    let chosen = |scene: &Scene, on_its_way: &str| {
+        let view = GroupView::build_while(&scene.group, &scene.pods, |pod| &*pod.name == on_its_way);
+        view.held.first().map(|held| held.pod.name.to_string())
+    };
+    assert_eq!(chosen(&scene, "prefill-3").as_deref(), Some("prefill-3"));
+    // A newcomer whose name comes first, which would otherwise take its place.
+    let newcomer = Scene::of(4, 0).held("prefill", 0..1).pods.pop().unwrap();
+    scene.pods.push(PodFacts { identity: PodIdentity { ordinal: None, ..newcomer.identity.clone() }, ..newcomer });
+    assert_eq!(chosen(&scene, "prefill-3").as_deref(), Some("prefill-3"));
+    assert_eq!(chosen(&scene, "").as_deref(), Some("prefill-0"));
 }
 
 #[test]

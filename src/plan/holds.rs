@@ -1,9 +1,9 @@
 //! Why pods are held, in one sentence for each coordination.
 
 use super::batches::{waiting, word};
-use super::decide::Held;
+use super::decide::{Held, Release};
 use super::progression::{CoordinationTarget, State, Targets};
-use super::view::{GroupView, HeldPod, Replica};
+use super::view::{GroupView, HeldPod, PodRef, Replica};
 use crate::model::{Batching, Coordination, Group, HoldReason, Progression};
 use crate::rules::Violation;
 
@@ -134,5 +134,18 @@ fn surplus_of(view: &GroupView, surplus: &[&HeldPod]) -> Option<Held> {
             first.ordinal, first.role
         ),
         pods: u32::try_from(surplus.len()).unwrap_or(u32::MAX),
+    })
+}
+
+/// Pods that may go and were refused.
+pub fn refused(release: &[Release], refused: &[PodRef]) -> Option<Held> {
+    let mut pods = release.iter().filter(|release| refused.contains(&release.pod.pod));
+    let first = pods.next()?;
+    Some(Held {
+        coordination: None,
+        batch: None,
+        reason: HoldReason::PatchFailed,
+        message: format!("pod {:?} is held: its release was refused and is tried again", &*first.pod.pod.name),
+        pods: u32::try_from(pods.count() + 1).unwrap_or(u32::MAX),
     })
 }

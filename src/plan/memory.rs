@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::news::Said;
-use super::{Decision, GroupView, Moment, RoleView};
+use super::{Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason};
 
@@ -22,6 +22,8 @@ pub(super) struct Memory {
     /// Uids of objects with a write on its way.
     pub(super) in_flight: HashSet<Arc<str>>,
     retries: HashMap<Arc<str>, (u32, Moment)>,
+    /// PodGroups that were made, with the fewest members that they were given.
+    pub(super) gangs: HashMap<String, u32>,
     pub(super) writing: bool,
     pub(super) last_write: Option<Moment>,
     pub(super) write_failures: u32,
@@ -43,6 +45,7 @@ impl Memory {
             next_pass: None,
             in_flight: HashSet::new(),
             retries: HashMap::new(),
+            gangs: HashMap::new(),
             writing: false,
             last_write: None,
             write_failures: 0,
@@ -101,6 +104,16 @@ impl Memory {
     /// When the release of a pod may be tried again, `None` for now.
     pub(super) fn retry_due(&self, uid: &str) -> Option<Moment> {
         self.retries.get(uid).map(|(_, at)| *at)
+    }
+
+    /// True for a pod whose release was refused the last time.
+    pub(super) fn is_refused(&self, pod: &PodRef) -> bool {
+        self.retries.contains_key(&pod.uid)
+    }
+
+    /// True for a pod whose release was tried: it may be released already, even if it does not look so.
+    pub(super) fn is_under_way(&self, pod: &PodRef) -> bool {
+        self.in_flight.contains(&pod.uid) || self.is_refused(pod)
     }
 
     pub(super) fn succeeded(&mut self, uid: &str) {

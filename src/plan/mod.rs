@@ -1,25 +1,30 @@
 //! From what is observed to what is decided. Pure: no client, no clock.
 
 pub mod agenda;
+mod assign;
 pub mod batches;
 pub mod conditions;
 pub mod decide;
+pub mod gangs;
 mod holds;
 mod memory;
 pub mod news;
 pub mod observed;
 pub mod pass;
 pub mod progression;
+pub mod role;
 pub mod segments;
 pub mod simulate;
 pub mod stamp;
 #[cfg(test)]
 mod test_support;
 pub mod view;
+mod wholes;
 
 pub use agenda::{Agenda, Ended};
 pub use batches::{Batch, BatchState, batches};
 pub use decide::{Circumstances, Decision, Held, Release, decide};
+pub use gangs::BatchGang;
 pub use observed::Observed;
 pub use pass::{Action, Claims, LoopOptions, MissingGroup, Moment, Snapshot, Unlabelled};
 pub use progression::{CoordinationTarget, State, Targets, targets};

@@ -1,6 +1,6 @@
 //! What is worth an Event: a batch begins to be held for a reason, replicas are released.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Decision, Held};
 use crate::model::{Group, HoldReason};
@@ -11,7 +11,7 @@ pub const RELEASED: &str = "Released";
 /// What was said last of a group, so that it is not said again.
 #[derive(Debug, Default)]
 pub struct Said {
-    held: BTreeMap<Option<String>, (HoldReason, Option<u32>)>,
+    held: BTreeSet<(Option<String>, HoldReason, Option<u32>)>,
     /// `None` before the first look: what was released before this process began is no news.
     released: Option<BTreeMap<String, u32>>,
 }
@@ -19,11 +19,10 @@ pub struct Said {
 impl Said {
     /// What is new in a decision: notes with their reasons, worth a warning or not.
     pub fn news(&mut self, group: &Group, decision: &Decision) -> Vec<News> {
-        let held: BTreeMap<_, _> =
-            decision.held.iter().map(|held| (held.coordination.clone(), (held.reason, held.batch))).collect();
-        let is_new = |entry: &&Held| self.held.get(&entry.coordination) != Some(&(entry.reason, entry.batch));
+        let what = |held: &Held| (held.coordination.clone(), held.reason, held.batch);
+        let is_new = |held: &&Held| !self.held.contains(&what(held));
         let mut news: Vec<_> = decision.held.iter().filter(is_new).map(News::held).collect();
-        self.held = held;
+        self.held = decision.held.iter().map(what).collect();
         let committed = committed(group);
         news.extend(self.released.as_ref().and_then(|before| News::released(before, &committed)));
         self.released = Some(committed);

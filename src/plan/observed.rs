@@ -84,11 +84,14 @@ impl Observed {
                     ordinal: Some(ordinal),
                     member: (*size > 1).then_some(member),
                     replica_size: *size,
+                    made_at_once: *size > 1,
+                    unnumbered: None,
                 },
-                held: ordinal >= released,
+                held: ordinal >= released && group.batch_size(&role.name).is_some(),
                 scheduled: ordinal < scheduled,
                 ready: ordinal < counts.ready,
                 labelled: true,
+                created: None,
             }));
         }
         let mut view = GroupView::build(group, &facts);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::conditions;
+use super::gangs::{BatchGang, batch_gangs, gang_of};
 use super::memory::Memory;
 use super::news::News;
 use super::{Circumstances, Decision, GroupView, PodFacts, PodRef, decide, stamp};
@@ -82,6 +83,13 @@ pub enum Action {
         /// Its status to be.
         status: GroupStatus,
     },
+    /// Make the PodGroup of a batch, or loosen it.
+    EnsureGang {
+        /// The group.
+        group: Arc<Group>,
+        /// The PodGroup.
+        gang: BatchGang,
+    },
     /// Ask the API server whether the group is gone.
     VerifyGone {
         /// Kind of the object that carried it, where that is known.
@@ -105,6 +113,11 @@ pub struct Unlabelled {
     pub role: String,
     /// Ordinal of the replica.
     pub ordinal: u32,
+}
+
+/// What a PodGroup is called among the objects with a write on its way: its uid is not known.
+pub(super) fn gang_id(name: &str) -> String {
+    format!("podgroup/{name}")
 }
 
 /// Status that differs in counts only is written this often at most.
@@ -142,10 +155,12 @@ impl Pass<'_> {
 
     fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
         let judged = judge_group(group, None, &World::default());
-        let view = GroupView::build(group, &snapshot.pods);
+        let view = GroupView::build_while(group, &snapshot.pods, |pod| self.memory.is_under_way(pod));
         let deadline = self.options.progress_deadline;
         let stalled = self.memory.is_stalled(deadline, self.now);
-        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled });
+        let refused: Vec<_> =
+            snapshot.pods.iter().map(|pod| &pod.pod).filter(|pod| self.memory.is_refused(pod)).cloned().collect();
+        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled, refused: &refused });
         self.memory.note_progress(&view, &decision, self.now);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
         let news = self.memory.said.news(group, &decision);
@@ -156,8 +171,13 @@ impl Pass<'_> {
         if let Some(at) = again.filter(|at| *at > self.now) {
             self.look_again(at);
         }
+        self.gangs(group, &view);
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
+            // A pod that comes before its PodGroup would be scheduled without it.
+            if gang_of(group, &pod.role, pod.ordinal).is_some_and(|gang| !self.memory.gangs.contains_key(&gang)) {
+                continue;
+            }
             let labels = (!pod.labelled).then(|| Unlabelled {
                 group: group.clone(),
                 role: pod.role.clone(),
@@ -166,6 +186,26 @@ impl Pass<'_> {
             self.release(&pod.pod, labels);
         }
         self.write_status(group, &decision);
+    }
+
+    /// Makes the PodGroups of committed batches, and loosens them once their batch was scheduled.
+    fn gangs(&mut self, group: &Arc<Group>, view: &GroupView) {
+        let committed =
+            view.roles.iter().map(|(role, view)| (role.clone(), view.committed.unwrap_or(0).min(view.desired)));
+        for gang in batch_gangs(group, view, &committed.collect()) {
+            let known = self.memory.gangs.get(&gang.name);
+            if known.is_some_and(|known| *known <= gang.min_member) {
+                continue;
+            }
+            let id: Arc<str> = gang_id(&gang.name).into();
+            match self.memory.retry_due(&id).filter(|at| *at > self.now) {
+                Some(at) => self.look_again(at),
+                None if self.memory.in_flight.insert(id) => {
+                    self.actions.push(Action::EnsureGang { group: group.clone(), gang });
+                }
+                None => {}
+            }
+        }
     }
 
     /// Tells an object that another one controls its group.

@@ -37,7 +37,7 @@ pub fn count(group: &Group, roles: &BTreeMap<String, RoleView>) -> Segments {
         };
         if ranges().all(|(view, from, to)| view.all_in(from, to, Replica::is_ready)) {
             segments.ready += 1;
-            segments.ready_pods += ranges().map(|(view, from, to)| (to - from) * view.replica_size()).sum::<u32>();
+            segments.ready_pods += ranges().map(|(view, from, to)| view.pods_in(from, to)).sum::<u32>();
         }
     }
     segments

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::conditions;
 use super::decide::{Circumstances, Decision, decide};
 use super::observed::{Observed, TooLarge};
-use super::view::GroupView;
+use super::view::{GroupView, Replica};
 use crate::api::status::GroupStatus;
 use crate::model::Group;
 use crate::rules::Violation;
@@ -47,10 +47,13 @@ const MOST_WORK: usize = 50_000_000;
 pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u32>) -> Result<Run, RunError> {
     let group = without_past(group, false);
     let mut view = Observed::default().view(&group, sizes)?;
+    // What has no gate runs from the start.
+    let free = view.roles.values_mut().flat_map(|role| role.replicas.values_mut()).filter(|replica| replica.held == 0);
+    free.for_each(run_replica);
     let (mut steps, mut before, mut work) = (Vec::new(), BTreeMap::new(), 0_usize);
     before.extend(group.batched().flat_map(|(_, batching)| batching.sizes.keys()).map(|role| (role.clone(), 0)));
     loop {
-        let decision = decide(&group, &view, Circumstances { faults, stalled: false });
+        let decision = decide(&group, &view, Circumstances { faults, ..Circumstances::default() });
         if decision.release.is_empty() {
             return Ok(finish(steps, view, decision, faults));
         }
@@ -79,7 +82,7 @@ pub fn decide_once(
 ) -> Result<Run, RunError> {
     let group = without_past(group, observed.ever_ready);
     let view = observed.view(&group, sizes)?;
-    let decision = decide(&group, &view, Circumstances { faults, stalled: false });
+    let decision = decide(&group, &view, Circumstances { faults, ..Circumstances::default() });
     let more = |(role, count): (&String, &u32)| view.roles.get(role).is_some_and(|role| *count > role.released());
     let steps = if decision.released.iter().any(more) { vec![decision.released.clone()] } else { Vec::new() };
     Ok(finish(steps, view, decision, faults))
@@ -97,14 +100,16 @@ fn finish(steps: Vec<BTreeMap<String, u32>>, view: GroupView, decision: Decision
     Run { steps, view, decision, complete }
 }
 
+fn run_replica(replica: &mut Replica) {
+    (replica.held, replica.scheduled, replica.ready) = (0, replica.size, replica.size);
+}
+
 /// Commits a decision, releases its pods and lets them become ready.
 fn let_ready(view: &mut GroupView, decision: &Decision) {
     for release in &decision.release {
         let replicas = view.roles.get_mut(&release.pod.role).map(|role| &mut role.replicas);
         let replica = replicas.and_then(|replicas| replicas.get_mut(&release.pod.ordinal));
-        if let Some(replica) = replica {
-            (replica.held, replica.scheduled, replica.ready) = (0, replica.size, replica.size);
-        }
+        replica.into_iter().for_each(run_replica);
     }
     for (role, count) in &decision.released {
         if let Some(role) = view.roles.get_mut(role) {

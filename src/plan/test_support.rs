@@ -30,6 +30,7 @@ pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
         scheduled: u32::from(ordinal < released),
         ready: u32::from(ordinal < ready),
         size: 1,
+        made_at_once: false,
     };
     RoleView {
         desired,

@@ -23,20 +23,20 @@ pub fn released_in_order(pods: &PodLog, group: &Group) {
         Progression::Parallel => return,
     };
     let (mut view, mut before) = (View::default(), HashSet::new());
-    for event in pods.events() {
-        view.take(&event);
-        let Some(role) = group.roles.iter().find(|role| role.name == event.pod.role) else { continue };
-        if event.step != Step::Released || !before.insert(event.pod.name.clone()) {
-            continue;
-        }
-        let segment = event.pod.index / role.segment;
-        for other in &group.roles {
-            let bound = (segment * other.segment).min(other.replicas);
-            assert!(
-                view.all_in(&other.name, 0..bound, earlier),
-                "{} of segment {segment} was released too early, when the pods were: {view}",
-                event.pod.name,
-            );
+    for batch in pods.events().chunk_by(|a, b| a.batch == b.batch) {
+        batch.iter().for_each(|event| view.take(event));
+        let released = batch.iter().filter(|event| event.step == Step::Released);
+        for pod in released.map(|event| &event.pod).filter(|pod| before.insert(pod.name.clone())) {
+            let Some(role) = group.roles.iter().find(|role| role.name == pod.role) else { continue };
+            let segment = pod.index / role.segment;
+            for other in &group.roles {
+                let bound = (segment * other.segment).min(other.replicas);
+                assert!(
+                    view.all_in(&other.name, 0..bound, earlier),
+                    "{} of segment {segment} was released too early, when the pods were: {view}",
+                    pod.name,
+                );
+            }
         }
     }
 }

@@ -70,6 +70,8 @@ pub struct Event {
     pub pod: Pod,
     /// When it was seen.
     pub at: Instant,
+    /// Events of one list, after the watch was lost, have one number: their order is not known.
+    pub batch: usize,
 }
 
 /// The pods that are there.
@@ -136,6 +138,7 @@ impl fmt::Display for View {
 struct Log {
     now: View,
     events: Vec<Event>,
+    batch: usize,
     /// Pods that a list showed first, after the watch was lost: nobody saw how they were born.
     unwitnessed: HashSet<String>,
 }
@@ -161,6 +164,9 @@ impl PodLog {
             let mut listed = HashSet::new();
             while let Some(event) = stream.next().await {
                 let mut log = writing.lock().unwrap();
+                if !matches!(event, Ok(WatchEvent::InitApply(_) | WatchEvent::InitDone)) {
+                    log.batch += 1;
+                }
                 match event {
                     Ok(WatchEvent::Init) => listed.clear(),
                     Ok(WatchEvent::InitApply(pod)) => {
@@ -243,14 +249,14 @@ impl Log {
             (Step::Unready, !pod.ready && was.is_some_and(|was| was.ready)),
         ];
         for (step, _) in steps.into_iter().filter(|(_, happened)| *happened) {
-            self.push(Event { step, pod: pod.clone(), at: Instant::now() });
+            self.push(Event { step, pod: pod.clone(), at: Instant::now(), batch: self.batch });
         }
         self.now.pods.insert(pod.uid.clone(), pod);
     }
 
     fn gone(&mut self, uid: &str) {
         if let Some(pod) = self.now.pods.get(uid).cloned() {
-            self.push(Event { step: Step::Gone, pod, at: Instant::now() });
+            self.push(Event { step: Step::Gone, pod, at: Instant::now(), batch: self.batch });
         }
     }
 

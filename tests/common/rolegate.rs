@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DynamicObject, PostParams};
+use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -123,6 +123,21 @@ impl Launch {
         first.zip(second).map(|(first, second)| [first, second]).ok_or_else(|| "no webhooks".to_owned())
     }
 
+    /// Groups are no longer judged, for a while: it keeps its webhook configurations, and will notice.
+    pub async fn stop_judging(&self) {
+        let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
+        validating.delete(self.value("name"), &DeleteParams::default()).await.unwrap();
+        eventually(PATIENT, "a wrong group that passes", async || self.try_wrong_group().await).await;
+    }
+
+    async fn try_wrong_group(&self) -> Result<DynamicObject, kube::Error> {
+        let kind = GroupVersionKind::gvk("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup");
+        let kind = ApiResource::from_gvk(&kind);
+        let groups: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &self.namespace, &kind);
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        groups.create(&dry_run, &typed(Group::new("probe").role("main", 1, 0).object())).await
+    }
+
     /// What callers must trust.
     pub async fn ca_bundle(&self) -> Vec<u8> {
         let [first, _] = self.client_configs().await.unwrap();
@@ -154,11 +169,7 @@ impl Launch {
             if gates.iter().any(|gate| gate.name == GATE) { Ok(()) } else { Err(format!("{gates:?}")) }
         })
         .await;
-        let kind = GroupVersionKind::gvk("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup");
-        let kind = ApiResource::from_gvk(&kind);
-        let groups: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &self.namespace, &kind);
-        let group: DynamicObject = typed(probe.object());
-        eventually(PATIENT, "a wrong group that is refused", async || match groups.create(&dry_run, &group).await {
+        eventually(PATIENT, "a wrong group that is refused", async || match self.try_wrong_group().await {
             // 404: groups are not defined here (yet).
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 422) => Ok(()),
             other => Err(format!("{other:?}")),

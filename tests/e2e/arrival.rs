@@ -52,7 +52,9 @@ async fn a_workload_that_comes_before_its_group_waits_and_then_runs_by_segments(
 async fn a_group_that_is_not_in_the_cache_yet_is_read_live() {
     let stage = Stage::new("together").await;
     let proxy = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
-    let _rolegate = stage.launch().through(&proxy).start().await;
+    let launch = stage.launch().through(&proxy);
+    let _rolegate = launch.start().await;
+    launch.stop_judging().await;
     // Slow enough that the pod is faster than the watch, fast enough for a read within the webhook's time.
     proxy.delay(Duration::from_millis(250));
     for name in ["one", "two", "three"] {

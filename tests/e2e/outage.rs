@@ -57,12 +57,15 @@ async fn a_scale_up_by_500_with_a_cache_that_lags_lets_no_pod_slip_in() {
     let stage = Stage::new("lagging").await;
     stage.add_node("all", 600).await;
     let proxy = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
-    let rolegate = stage.launch().through(&proxy).start().await;
+    let launch = stage.launch().through(&proxy);
+    let rolegate = launch.start().await;
     let group = Group::new("llm").role("prefill", 20, 10);
     let statuses = stage.statuses(&group);
     stage.deploy(&group).await;
     statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 20/20 pods ready").await;
 
+    // Groups are judged by what is read live, and that would be late: it is not the subject.
+    launch.stop_judging().await;
     // For these seconds rolegate believes that 20 pods are all there is to be.
     let lag = Duration::from_secs(4);
     proxy.delay(lag);

@@ -55,7 +55,7 @@ async fn a_conflict_is_refused_with_every_cause() {
     assert_eq!(body["details"]["causes"], causes, "{body:#}");
     assert_eq!((&body["details"]["name"], &body["details"]["kind"]), (&json!("llm"), &json!("RoleBasedGroup")));
     let message = body["message"].as_str().unwrap();
-    assert!(message.starts_with(r#"admission webhook "groups.rolegate.dev" denied the request: RoleBasedGroup.workloads.x-k8s.io "llm" is invalid: ["#), "{message}");
+    assert!(message.starts_with(r#"admission webhook "objects.rolegate.dev" denied the request: RoleBasedGroup.workloads.x-k8s.io "llm" is invalid: ["#), "{message}");
     for text in [SIZES, PROGRESSIONS] {
         assert!(message.contains(text), "{message}");
     }

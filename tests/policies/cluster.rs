@@ -1,14 +1,15 @@
 //! A control plane with the policies installed, as a user installs them.
 
-use std::collections::BTreeSet;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::Status;
+use kube::core::{GroupVersionKind, Status};
 use kube::{Api, Client, Config};
+use rolegate::api::ObjectKind;
 use serde_json::{Value, json};
 
 use crate::common::control_plane::{ControlPlane, rolegate_binary};
@@ -18,8 +19,10 @@ use crate::common::{PATIENT, eventually};
 /// Where the policies lie, as seen from the crate's root.
 pub const POLICIES: &str = "policies";
 
-/// Kinds that are judged and that others define; ours too, as far as `rolegate crds` leaves them out.
+/// Kinds that are judged: group, version, kind, plural, scope.
 const KINDS: &[(&str, &str, &str, &str, &str)] = &[
+    ("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup", "rolebasedgroups", "Namespaced"),
+    ("workloads.instai.io", "v1alpha1", "RoleBasedGroup", "rolebasedgroups", "Namespaced"),
     ("rolegate.dev", "v1alpha1", "RoleCoordination", "rolecoordinations", "Namespaced"),
     ("rolegate.dev", "v1alpha1", "ClusterTopology", "clustertopologies", "Cluster"),
     ("workloads.x-k8s.io", "v1alpha1", "ClusterTopology", "clustertopologies", "Cluster"),
@@ -58,22 +61,24 @@ pub fn pod_group_definition(spec_fields: &Value) -> Value {
     loose_definition(*row, spec_fields)
 }
 
-/// Defines all kinds that are judged: those of `rolegate crds`, and in place of the others' definitions loose ones.
-pub fn define_kinds(plane: &ControlPlane) {
-    let print = |arguments: &[&str]| {
-        let output = Command::new(rolegate_binary()).arg("crds").args(arguments).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let printed = format!("{}\n---\n{}", print(&[]), print(&["--optional"]));
-    let documents: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
-    let ours: BTreeSet<_> = documents.iter().map(|document| document["metadata"]["name"].clone().to_string()).collect();
-    plane.must(&["apply", "--server-side", "-f", "-"], &printed);
+/// Defines all kinds that are judged, loosely.
+pub fn define_loosely(plane: &ControlPlane) {
     for row in KINDS {
-        let definition = loose_definition(*row, &json!({}));
-        if !ours.contains(&definition["metadata"]["name"].to_string()) {
-            plane.must(&["apply", "--server-side", "-f", "-"], &definition.to_string());
-        }
+        define(plane, &loose_definition(*row, &json!({})).to_string());
     }
+}
+
+/// Defines the kinds that rolegate defines, as it does.
+pub fn define_ours(plane: &ControlPlane) {
+    for arguments in [&["crds"][..], &["crds", "--optional"]] {
+        let output = Command::new(rolegate_binary()).args(arguments).output().unwrap();
+        define(plane, &String::from_utf8(output.stdout).unwrap());
+    }
+}
+
+/// Writes definitions, over others if need be, and waits until they are served.
+pub fn define(plane: &ControlPlane, definitions: &str) {
+    plane.must(&["apply", "--server-side", "--force-conflicts", "-f", "-"], definitions);
     plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
 }
 
@@ -135,23 +140,42 @@ pub async fn may_create(api: &Api<DynamicObject>, object: &Value) -> Answer {
     Answer::of(api.create(&params, &typed(object.clone())).await)
 }
 
-/// Waits until the policies are in force: each refuses what it must refuse. Policies are read by the API server's own
-/// watch, some time after they were written.
-pub async fn in_force(client: &Client, resource: &ApiResource, namespace: Option<&str>, object: &Value, refused: bool) {
-    let api: Api<DynamicObject> = match namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
-        None => Api::all_with(client.clone(), resource),
-    };
-    eventually(PATIENT, "the policy is in force", async || {
-        let answer = may_create(&api, object).await;
-        if matches!(answer, Answer::Refused(_)) == refused { Ok(()) } else { Err(format!("{answer:?}")) }
-    })
-    .await;
+/// The API of a kind: of all its objects when it has no namespaces.
+pub fn api_of(client: &Client, kind: ObjectKind, namespace: &str) -> Api<DynamicObject> {
+    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
+    if kind.namespaced {
+        Api::namespaced_with(client.clone(), namespace, &resource)
+    } else {
+        Api::all_with(client.clone(), &resource)
+    }
 }
 
-/// A control plane of its own, with the kinds defined.
-pub fn plane() -> Arc<ControlPlane> {
-    let plane = Arc::new(ControlPlane::start());
-    define_kinds(&plane);
-    plane
+/// Requests at a time.
+pub const AT_ONCE: usize = 8;
+
+static SHARED: OnceLock<Arc<ControlPlane>> = OnceLock::new();
+
+/// The control plane of the tests about pods: with the policies, and without the kinds that the twins judge.
+pub fn with_policies() -> Arc<ControlPlane> {
+    let start = || {
+        let plane = ControlPlane::start();
+        install(&plane);
+        Arc::new(plane)
+    };
+    SHARED.get_or_init(start).clone()
+}
+
+/// A namespace with these labels, and its default service account, without which pods are refused.
+pub async fn namespace(client: &Client, name: &str, labels: Value) {
+    let namespace = json!({"metadata": {"name": name, "labels": labels}});
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &typed(namespace)).await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
+    eventually(PATIENT, "the service account of the namespace", async || accounts.get("default").await).await;
+}
+
+/// Grants a user a role in a namespace.
+pub fn grant(plane: &ControlPlane, namespace: &str, role: &str, user: &str) {
+    let name = format!("{role}-{}", user.replace(':', "."));
+    plane.must(&["-n", namespace, "create", "rolebinding", &name, "--clusterrole", role, "--user", user], "");
 }

@@ -16,6 +16,9 @@ mod common;
 mod golden;
 
 mod cluster;
+mod guard;
+mod hold;
 mod mutants;
 mod readme;
+mod trial;
 mod twins;

@@ -1,16 +1,21 @@
 //! Golden cases with one field changed: what nobody thought of as a case. Twin and rule must agree there as well.
 
+use std::collections::BTreeMap;
+
 use futures::StreamExt;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject};
-use kube::core::GroupVersionKind;
-use rolegate::rules::judge::JUDGED;
-use rolegate::rules::{Operation, World, judge_json};
+use rolegate::rules::{Operation, Options, World, judge_json};
 use serde_json::{Value, json};
 
-use crate::cluster::{Answer, may_create};
+use crate::cluster::{AT_ONCE, api_of, may_create};
 use crate::readme::Coverage;
-use crate::twins::{self, Trial};
+use crate::trial::Trial;
+use crate::twins;
+
+/// How many are tried.
+const COUNT: usize = 500;
+/// Which ones.
+const SEED: u64 = 75;
 
 /// The same numbers in every run: a fault that is found once is found again.
 struct Dice(u64);
@@ -27,10 +32,33 @@ impl Dice {
 /// Values that some rule looks at.
 fn values() -> Vec<Value> {
     vec![
-        json!(null), json!(0), json!(-1), json!(1), json!(7), json!(2_147_483_648_u64), json!(""), json!("a"), json!("A b"),
-        json!("prefill"), json!("decode"), json!("nil"), json!("0%"), json!("007%"), json!("101%"), json!("50%"), json!([]), json!({}),
-        json!("OrderedReady"), json!("Parallel"), json!("soft"), json!("kubernetes.io/hostname"), json!("a/b/c"),
-        json!({"kai": {}}), json!({"a": 1}), json!([{"name": "prefill"}]), json!("x".repeat(64)),
+        json!(null),
+        json!(0),
+        json!(-1),
+        json!(1),
+        json!(7),
+        json!(2_147_483_648_u64),
+        json!(""),
+        json!("a"),
+        json!("A b"),
+        json!("prefill"),
+        json!("decode"),
+        json!("nil"),
+        json!("0%"),
+        json!("007%"),
+        json!("101%"),
+        json!("50%"),
+        json!([]),
+        json!({}),
+        json!("OrderedReady"),
+        json!("Parallel"),
+        json!("soft"),
+        json!("kubernetes.io/hostname"),
+        json!("a/b/c"),
+        json!({"kai": {}}),
+        json!({"a": 1}),
+        json!([{"name": "prefill"}]),
+        json!("x".repeat(64)),
     ]
 }
 
@@ -48,83 +76,65 @@ fn paths(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-fn mutate(object: &mut Value, dice: &mut Dice) -> String {
+/// Removes, repeats or replaces one field or entry.
+fn mutate(object: &mut Value, dice: &mut Dice) {
     let mut found = Vec::new();
     paths(&object["spec"], "/spec", &mut found);
     if found.is_empty() {
-        return String::new();
+        return;
     }
-    let path = found.swap_remove(dice.below(found.len()));
+    let path = &found[dice.below(found.len())];
+    let values = values();
+    let value = match dice.below(2) {
+        0 => values[dice.below(values.len())].clone(),
+        _ => object.pointer(&found[dice.below(found.len())]).unwrap().clone(),
+    };
+    // A list where an object belongs is for the schema to refuse.
+    let fits = value.is_array() == object.pointer(path).unwrap().is_array();
+    let choice = dice.below(4);
     let (parent, key) = path.rsplit_once('/').unwrap();
     let key = key.replace("~1", "/").replace("~0", "~");
-    let values = values();
-    let value = values[dice.below(values.len())].clone();
-    let donor = found.get(dice.below(found.len().max(1))).and_then(|donor| object.pointer(donor)).cloned();
-    let choice = dice.below(4);
-    // A list where an object belongs is for the schema to refuse.
-    let is_list = object.pointer(&path).is_some_and(Value::is_array);
-    let (value, donor) = (Some(value), donor);
-    let [value, donor] = [value, donor].map(|value| value.filter(|value| value.is_array() == is_list));
-    match (object.pointer_mut(parent).unwrap(), choice) {
-        (Value::Object(fields), 0) => _ = fields.remove(&key),
-        (Value::Array(list), 0) => _ = list.remove(key.parse().unwrap()),
-        (Value::Array(list), 1) => {
-            let twice = list[key.parse::<usize>().unwrap()].clone();
-            list.push(twice);
-        }
-        (Value::Object(fields), _) => {
-            if let Some(value) = if choice == 2 { donor } else { value } {
-                fields.insert(key, value);
-            }
-        }
-        (Value::Array(list), _) => {
-            if let Some(value) = value {
-                list[key.parse::<usize>().unwrap()] = value;
+    match object.pointer_mut(parent).unwrap() {
+        Value::Object(fields) if choice == 0 => _ = fields.remove(&key),
+        Value::Object(fields) if fits => _ = fields.insert(key, value),
+        Value::Array(list) => {
+            let index: usize = key.parse().unwrap();
+            match choice {
+                0 => _ = list.remove(index),
+                1 => list.push(list[index].clone()),
+                _ if fits => list[index] = value,
+                _ => {}
             }
         }
         _ => {}
     }
-    format!("{path} {choice}")
 }
 
-/// What the two do not agree about.
-pub async fn disagreements(
-    client: &Client,
-    trials: &[Trial],
-    coverage: &std::collections::BTreeMap<String, Coverage>,
-    count: usize,
-    seed: u64,
-) -> Vec<String> {
-    let mut dice = Dice(seed);
-    let mut mutants = Vec::new();
-    let creations: Vec<_> =
-        trials.iter().filter(|t| t.case.operation() == Operation::Create && t.case.before().is_none() && t.case.with.is_empty()).collect();
-    while mutants.len() < count {
-        let trial = creations[dice.below(creations.len())];
-        let mut object = trial.case.object.clone();
-        let what: Vec<_> = (0..=dice.below(2)).map(|_| mutate(&mut object, &mut dice)).collect();
-        mutants.push((trial, object, what.join(", ")));
-    }
-    let asked = mutants.into_iter().map(|(trial, object, what)| async move {
-        let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
-        let world = World::of_manifests(rolegate::rules::Options::default());
-        let judged = judge_json(api_version, kind, Operation::Create, &object.to_string(), None, &world)?.ok()?;
-        let row = JUDGED.iter().map(|(row, _)| *row).find(|row| row.kind == kind && row.api_version() == api_version)?;
-        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(row.group, row.version, row.kind), row.plural);
-        let api: Api<DynamicObject> = if row.namespaced {
-            Api::namespaced_with(client.clone(), object["metadata"]["namespace"].as_str()?, &resource)
-        } else {
-            Api::all_with(client.clone(), &resource)
-        };
-        let answer = may_create(&api, &object).await;
-        if matches!(answer, Answer::Invalid(_)) {
-            return None;
-        }
-        let (kind, details) = twins::disagreement(&judged, &answer, coverage)?;
-        if matches!(kind, "other words" | "more") {
-            return None;
-        }
-        Some(format!("{} [{what}]\n  {kind}\n{details}    {}", trial.name, object["spec"]))
+/// What twin and rule do not agree about. Only whether they refuse: of several faults that hang together, each may name others.
+pub async fn disagreements(client: &Client, trials: &[Trial], coverage: &BTreeMap<String, Coverage>) -> Vec<String> {
+    let mut dice = Dice(SEED);
+    let is_alone = |trial: &&Trial| trial.case.is_a_creation() && trial.case.with.is_empty();
+    let creations: Vec<_> = trials.iter().filter(is_alone).collect();
+    let mutants: Vec<_> = (0..COUNT)
+        .map(|_| {
+            let trial = creations[dice.below(creations.len())];
+            let mut object = trial.case.object.clone();
+            for _ in 0..=dice.below(2) {
+                mutate(&mut object, &mut dice);
+            }
+            (trial, object)
+        })
+        .collect();
+    let asked = mutants.into_iter().map(|(trial, object)| async move {
+        let (kind, json) = (trial.kind, object.to_string());
+        let world = World::of_manifests(Options::default());
+        // What the rules cannot read they do not judge.
+        let judged = judge_json(&kind.api_version(), kind.kind, Operation::Create, &json, None, &world)?.ok()?;
+        let place = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        let answer = may_create(&api_of(client, kind, place), &object).await;
+        let (what, details) = twins::disagreement(&judged, &answer, coverage)?;
+        let differs = !matches!(what, "other words" | "more");
+        differs.then(|| format!("{}\n  {what}\n{details}    {}", trial.name, object["spec"]))
     });
-    futures::stream::iter(asked).buffer_unordered(8).filter_map(async |found| found).collect().await
+    futures::stream::iter(asked).buffer_unordered(AT_ONCE).filter_map(async |found| found).collect().await
 }

@@ -21,7 +21,8 @@ pub enum Coverage {
 /// Rows of the table under this heading, cell by cell, without the table's head.
 fn table(heading: &str) -> Vec<Vec<String>> {
     let text = fs::read_to_string(format!("{POLICIES}/README.md")).unwrap();
-    let (_, section) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no section {heading:?}"));
+    let (_, section) =
+        text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no section {heading:?}"));
     let section = section.split("\n## ").next().unwrap();
     let rows = section.lines().filter(|line| line.starts_with('|')).skip(2);
     rows.map(|row| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()).collect()
@@ -52,7 +53,8 @@ pub fn disagreements() -> BTreeMap<String, String> {
 
 #[test]
 fn the_table_has_every_rule_that_refuses() {
-    let rules: Vec<_> = catalogue().into_iter().filter(|rule| rule.level != Level::Warning).map(|rule| rule.id).collect();
+    let rules: Vec<_> =
+        catalogue().into_iter().filter(|rule| rule.level != Level::Warning).map(|rule| rule.id).collect();
     let mut listed: Vec<_> = coverage().into_keys().collect();
     let mut rules: Vec<_> = rules.into_iter().map(str::to_owned).collect();
     rules.sort();

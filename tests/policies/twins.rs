@@ -1,210 +1,127 @@
 //! Every golden case, asked of the API server: twin and rule must agree, but for what the README lists.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ApiResource, DynamicObject, PostParams};
-use kube::core::GroupVersionKind;
-use kube::{Api, Client};
+use kube::Client;
 use rolegate::api::ObjectKind;
-use rolegate::api::crd::CUSTOM_RESOURCE_DEFINITION;
-use rolegate::model::Dialect;
 use rolegate::rules::judge::JUDGED;
-use rolegate::rules::{Judged, KaiDialect, Operation, Violation};
+use rolegate::rules::{Judged, KaiDialect, Violation};
 use serde_json::{Value, json};
 
 use crate::cluster::{
-    Answer, client_as, in_force, install, may_create, plane, pod_group_definition, refuse_on_error,
+    AT_ONCE, Answer, api_of, define, define_loosely, define_ours, install, may_create, pod_group_definition,
+    refuse_on_error,
 };
-use crate::common::ControlPlane;
-use crate::common::stage::typed;
-use crate::golden::{self, Case};
+use crate::common::{ControlPlane, PATIENT, eventually};
 use crate::mutants;
 use crate::readme::{Coverage, coverage, disagreements};
-
-/// Whoever writes objects in the cases; the second may create PodGroups as well.
-const AUTHORS: [&str; 2] = ["author", "author-with-gangs"];
-
-/// Requests at a time.
-const AT_ONCE: usize = 8;
-
-/// A case on the control plane, in a namespace of its own.
-pub struct Trial {
-    /// `<folder>/<file>: <name>`.
-    pub name: String,
-    pub case: Case,
-    /// What is stored before the policies are there; or why it could not be.
-    stored: Option<Result<DynamicObject, Answer>>,
-    api: Api<DynamicObject>,
-}
+use crate::trial::{Trial, arrange, authors};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn twins_agree_with_the_rules() {
-    let plane = plane();
+    let plane = Arc::new(ControlPlane::start());
+    define_loosely(&plane);
     let client = plane.client().await;
-    let users = authors(&plane).await;
-    let trials = arrange(&client, &users).await;
+    let trials = arrange(&client, &authors(&plane).await).await;
     install(&plane);
     refuse_on_error(&client).await;
-    for (group, version, kind, plural, object) in probes() {
-        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
-        let namespace = (kind != "ClusterTopology").then_some("default");
-        in_force(&client, &resource, namespace, &object, true).await;
+    for (kind, object) in wrong_objects() {
+        until(&client, kind, &object, |answer| matches!(answer, Answer::Refused(_))).await;
     }
-
     let coverage = coverage();
-    let mut found = BTreeMap::new();
-    for dialect in [KaiDialect::Auto, KaiDialect::Seed, KaiDialect::Upstream] {
-        serve_dialect(&plane, &client, dialect).await;
-        let of_dialect = trials.iter().filter(|trial| trial.case.dialect() == dialect);
-        let verdicts = futures::stream::iter(of_dialect.map(|trial| async move { (trial, trial.ask().await) }));
-        let verdicts: Vec<_> = verdicts.buffer_unordered(AT_ONCE).collect().await;
-        for (trial, answer) in verdicts {
-            let judged = trial.case.judge().unwrap_or_else(|error| panic!("{}: {error}", trial.name));
-            if let Some(disagreement) = disagreement(&judged, &answer, &coverage) {
-                found.insert(trial.name.clone(), disagreement);
-            }
-        }
-    }
-
-    let listed = disagreements();
-    let short = |(name, (what, _)): (&String, &(&str, String))| (name.clone(), (*what).to_owned());
-    if found.iter().map(short).collect::<BTreeMap<_, _>>() != listed {
-        let unlisted = found.iter().filter(|(name, (what, _))| listed.get(*name).map(String::as_str) != Some(what));
-        let unlisted: Vec<_> = unlisted.map(|(name, (what, details))| format!("{name}\n  {what}\n{details}")).collect();
-        let stale: Vec<_> = listed.keys().filter(|name| !found.contains_key(*name)).collect();
-        panic!("not in the README: {}\n{}\n\nno longer so: {stale:#?}", unlisted.len(), unlisted.join("\n"));
-    }
-    println!("{} cases, {} listed disagreements", trials.len(), found.len());
+    let answers = ask_all(&plane, &client, &trials).await;
+    check(&trials, &answers, &coverage);
 
     serve_dialect(&plane, &client, KaiDialect::Auto).await;
-    let number = |name: &str, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
-    let found = mutants::disagreements(&client, &trials, &coverage, usize::try_from(number("MUTANTS", 500)).unwrap(), number("SEED", 75)).await;
+    let found = mutants::disagreements(&client, &trials, &coverage).await;
     assert!(found.is_empty(), "{} mutants\n{}", found.len(), found.join("\n\n"));
+    large_objects_are_judged(&client).await;
+
+    define_ours(&plane);
+    for (kind, object) in misshapen_objects() {
+        until(&client, kind, &object, |answer| matches!(answer, Answer::Invalid(_))).await;
+    }
+    schemas_refuse_nothing_else(&trials, &answers, &ask_all(&plane, &client, &trials).await);
 }
 
-/// Clients of the authors, by name.
-async fn authors(plane: &ControlPlane) -> BTreeMap<&'static str, Client> {
-    let rule = |groups: Value, resources: Value| json!({"apiGroups": groups, "resources": resources, "verbs": ["*"]});
-    let kinds = json!(["workloads.x-k8s.io", "workloads.instai.io", "rolegate.dev", "grove.io"]);
-    let gangs = json!(["scheduling.x-k8s.io", "scheduling.volcano.sh", "scheduling.run.ai"]);
-    let roles = [("author", rule(kinds.clone(), json!(["*"]))), ("author-with-gangs", rule(gangs, json!(["podgroups"])))];
-    for (name, rule) in roles {
-        let subjects: Vec<_> = AUTHORS
-            .iter()
-            .filter(|author| author.starts_with(name))
-            .map(|author| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": author}))
-            .collect();
-        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": name}, "rules": [rule]});
-        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": name}, "subjects": subjects,
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}});
-        plane.must(&["apply", "-f", "-"], &role.to_string());
-        plane.must(&["apply", "-f", "-"], &binding.to_string());
+/// What the API server says to each trial, by name. Cases of each dialect are asked while the definition of that dialect is
+/// served.
+async fn ask_all(plane: &ControlPlane, client: &Client, trials: &[Trial]) -> BTreeMap<String, Answer> {
+    let mut answers = BTreeMap::new();
+    for dialect in [KaiDialect::Auto, KaiDialect::Seed, KaiDialect::Upstream] {
+        serve_dialect(plane, client, dialect).await;
+        let of_dialect = trials.iter().filter(|trial| trial.case.dialect() == dialect);
+        let asked = of_dialect.map(|trial| async move { (trial.name.clone(), trial.ask().await) });
+        let of_dialect: Vec<_> = futures::stream::iter(asked).buffer_unordered(AT_ONCE).collect().await;
+        answers.extend(of_dialect);
     }
-    let mut clients = BTreeMap::new();
-    for author in AUTHORS {
-        clients.insert(author, client_as(plane, author).await);
-    }
-    clients
+    answers
 }
 
-/// All cases of kinds that policies judge, with what was there before in place. No policy is there yet: old objects may be
-/// broken.
-async fn arrange(client: &Client, users: &BTreeMap<&str, Client>) -> Vec<Trial> {
-    let cases = golden::files().into_iter().flat_map(|file| {
-        let path = file.path.with_extension("");
-        let rule = path.strip_prefix(golden::ROOT).unwrap().display().to_string();
-        file.cases.into_iter().map(move |case| (format!("{rule}: {}", case.name), case))
+/// Twins and rules disagree about what the README lists, and about nothing else.
+fn check(trials: &[Trial], answers: &BTreeMap<String, Answer>, coverage: &BTreeMap<String, Coverage>) {
+    let found: BTreeMap<_, _> = trials
+        .iter()
+        .filter_map(|trial| {
+            let judged = trial.case.judge().unwrap_or_else(|error| panic!("{}: {error}", trial.name));
+            Some((trial.name.as_str(), disagreement(&judged, &answers[&trial.name], coverage)?))
+        })
+        .collect();
+    let listed = disagreements();
+    let new = found.iter().filter(|(name, (what, _))| listed.get(**name).map(String::as_str) != Some(what));
+    let new: Vec<_> = new.map(|(name, (what, details))| format!("{name}\n  {what}\n{details}")).collect();
+    let stale: Vec<_> = listed.keys().filter(|name| !found.contains_key(name.as_str())).collect();
+    assert!(
+        new.is_empty() && stale.is_empty(),
+        "not in the README: {}\n{}\n\nno longer so: {stale:#?}",
+        new.len(),
+        new.join("\n")
+    );
+}
+
+/// The schemas of our definitions come before the twins, and refuse only what some rule refuses as well.
+fn schemas_refuse_nothing_else(trials: &[Trial], before: &BTreeMap<String, Answer>, behind: &BTreeMap<String, Answer>) {
+    let wrong = trials.iter().filter(|trial| match (&before[&trial.name], &behind[&trial.name]) {
+        (Answer::Refused(_), answer) => *answer == Answer::Admitted,
+        (_, Answer::Admitted) => false,
+        (_, _) => trial.case.judge().unwrap().errors.is_empty() && !trial.case.is_being_deleted(),
     });
-    let cases: Vec<_> = cases.collect();
-    let names: BTreeSet<_> = cases.iter().map(|(name, _)| name).collect();
-    assert_eq!(names.len(), cases.len(), "cases are told apart by name");
-    let trials = cases.into_iter().enumerate().filter_map(|(number, (name, mut case))| {
-        let kind = JUDGED.iter().map(|(kind, _)| *kind).find(|kind| {
-            case.object["kind"] == kind.kind && case.object["apiVersion"] == kind.api_version()
-        });
-        let kind = kind.filter(|kind| kind.kind != "Pod")?;
-        case.move_to(&format!("case-{number}"), kind.namespaced);
-        Some((name, kind, case))
+    let wrong: Vec<_> = wrong.map(|trial| format!("{}: {:?}", trial.name, behind[&trial.name])).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Expressions have a budget: objects larger than any that is in use stay within it, and their faults are found.
+async fn large_objects_are_judged(client: &Client) {
+    let roles: Vec<_> = (0..100).map(|n| json!({"name": format!("role-{n}"), "replicas": 100})).collect();
+    let coordination = (0..10).map(|c| {
+        let sizes: serde_json::Map<_, _> = (0..10).map(|n| (format!("role-{}", 10 * c + n), json!(5))).collect();
+        json!({"strategy": {"segmentPlacement": {"segmentSize": sizes}}})
     });
-    futures::stream::iter(trials.map(|(name, kind, case)| arrange_one(client, users, name, kind, case)))
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await
-}
-
-async fn arrange_one(
-    client: &Client,
-    users: &BTreeMap<&str, Client>,
-    name: String,
-    kind: ObjectKind,
-    case: Case,
-) -> Trial {
-    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(kind.group, kind.version, kind.kind), kind.plural);
-    let api = |client: &Client| -> Api<DynamicObject> {
-        if kind.namespaced {
-            let namespace = case.object["metadata"]["namespace"].as_str().unwrap();
-            Api::namespaced_with(client.clone(), namespace, &resource)
-        } else {
-            Api::all_with(client.clone(), &resource)
-        }
-    };
-    if kind.namespaced {
-        let namespace = json!({"metadata": {"name": case.object["metadata"]["namespace"]}});
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        namespaces.create(&PostParams::default(), &typed(namespace)).await.unwrap();
-    }
-    let user = case.may_create_pod_groups.map(|may| &users[AUTHORS[usize::from(may)]]);
-    let admin = api(client);
-    let mut stored = None;
-    if let Some(before) = case.before() {
-        stored = Some(store(&admin, before, case.is_being_deleted()).await);
-    }
-    Trial { api: api(user.unwrap_or(client)), name, case, stored }
-}
-
-/// Stores an object, and begins to delete it if it is to be found so.
-async fn store(api: &Api<DynamicObject>, object: Value, deleting: bool) -> Result<DynamicObject, Answer> {
-    let mut object: DynamicObject = typed(object);
-    if deleting {
-        object.metadata.finalizers = Some(vec!["rolegate.dev/test".to_owned()]);
-    }
-    let stored = api.create(&PostParams::default(), &object).await;
-    let stored = match stored {
-        Ok(stored) => stored,
-        error => return Err(Answer::of(error)),
-    };
-    if !deleting {
-        return Ok(stored);
-    }
-    let name = stored.metadata.name.clone().unwrap();
-    api.delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
-    Ok(api.get(&name).await.unwrap())
-}
-
-impl Trial {
-    /// What the API server says to the case's request.
-    async fn ask(&self) -> Answer {
-        let stored = match &self.stored {
-            None => return may_create(&self.api, &self.case.object).await,
-            Some(Err(answer)) => return answer.clone(),
-            Some(Ok(stored)) => stored,
-        };
-        let name = stored.metadata.name.as_deref().unwrap();
-        if self.case.operation() == Operation::Delete {
-            let params = kube::api::DeleteParams::default().dry_run();
-            return Answer::of(self.api.delete(name, &params).await);
-        }
-        let mut object: DynamicObject = typed(self.case.object.clone());
-        object.metadata.resource_version.clone_from(&stored.metadata.resource_version);
-        object.metadata.finalizers.clone_from(&stored.metadata.finalizers);
-        object.metadata.deletion_timestamp.clone_from(&stored.metadata.deletion_timestamp);
-        let params = PostParams { dry_run: true, ..PostParams::default() };
-        Answer::of(self.api.replace(name, &params, &object).await)
+    let mut coordination: Vec<_> = coordination.collect();
+    coordination.push(json!({"strategy": {"segmentPlacement": {"segmentSize": {"role-99": 4}}}}));
+    let subgroups = (0..200).map(|n| match n {
+        0..50 => json!({"name": format!("g-{n}")}),
+        199 => json!({"name": "g-199", "parent": "g-200", "minMember": 1}),
+        _ => json!({"name": format!("g-{n}"), "parent": format!("g-{}", n % 50), "minMember": 1}),
+    });
+    let cliques = (0..200).map(|n| {
+        json!({"name": format!("c-{n}"), "spec": {"roleName": if n == 199 { "ROLE_0".to_owned() } else { format!("ROLE_{n}") }}})
+    });
+    let large = [
+        (
+            "RoleBasedGroup",
+            json!({"roles": roles, "coordination": coordination}),
+            "segment size conflict for role \"role-99\"",
+        ),
+        ("PodGroup", json!({"subGroups": subgroups.collect::<Vec<_>>()}), "Not found: \"g-200\""),
+        ("PodCliqueSet", json!({"template": {"cliques": cliques.collect::<Vec<_>>()}}), "Duplicate value: \"ROLE_0\""),
+    ];
+    for (kind, spec, fault) in large {
+        let kind = kind_of(kind);
+        let answer = may_create(&api_of(client, kind, "default"), &object(kind, &spec)).await;
+        assert!(matches!(&answer, Answer::Refused(text) if text.contains(fault)), "{}: {answer:?}", kind.kind);
     }
 }
 
@@ -219,7 +136,7 @@ pub fn disagreement(
     // A longer one may hold a shorter one.
     faults.sort_by_key(|fault| (std::cmp::Reverse(fault.len()), fault.clone()));
     faults.dedup();
-    let expected = || faults.iter().map(|fault| format!("    rule: {fault}\n")).collect::<String>();
+    let expected = || faults.iter().fold(String::new(), |text, fault| format!("{text}    rule: {fault}\n"));
     match answer {
         Answer::Admitted if faults.is_empty() => None,
         Answer::Admitted => Some(("admits", expected())),
@@ -237,7 +154,8 @@ pub fn disagreement(
             let mut rest = text.clone();
             if faults.len() > SHOWN {
                 // Which ten are shown is up to the twin.
-                return (!rest.contains(&format!("and {} more", faults.len() - SHOWN))).then(|| ("other words", details()));
+                return (!rest.contains(&format!("and {} more", faults.len() - SHOWN)))
+                    .then(|| ("other words", details()));
             }
             for fault in &faults {
                 let Some(at) = rest.find(fault.as_str()) else { return Some(("other words", details())) };
@@ -257,93 +175,62 @@ fn fault(violation: &Violation) -> String {
     text.split("; did you mean ").next().unwrap().to_owned()
 }
 
-/// Objects that each policy refuses: (group, version, kind, plural, object).
-fn probes() -> Vec<(&'static str, &'static str, &'static str, &'static str, Value)> {
-    let object = |api_version: &str, kind: &str, spec: Value| {
-        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "probe"}, "spec": spec})
-    };
-    let row = |group, version, kind, plural, spec| {
-        (group, version, kind, plural, object(&format!("{group}/{version}"), kind, spec))
-    };
+fn kind_of(name: &str) -> ObjectKind {
+    JUDGED.iter().map(|(kind, _)| *kind).find(|kind| kind.kind == name).unwrap()
+}
+
+fn object(kind: ObjectKind, spec: &Value) -> Value {
+    json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": "probe"}, "spec": spec})
+}
+
+/// An object for each policy, which it refuses.
+fn wrong_objects() -> Vec<(ObjectKind, Value)> {
     let clique = json!({"name": "a", "spec": {"roleName": "1"}});
-    vec![
-        row("rolegate.dev", "v1alpha1", "ClusterTopology", "clustertopologies", json!({"layers": []})),
-        row("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup", "rolebasedgroups", json!({"roles": [{"name": ""}]})),
-        row("workloads.x-k8s.io", "v1alpha2", "CoordinatedPolicy", "coordinatedpolicies", json!({"policies": [{}]})),
-        row("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", json!({"subGroups": [{"name": ""}]})),
-        row("grove.io", "v1alpha1", "PodCliqueSet", "podcliquesets", json!({"template": {"cliques": [clique]}})),
-    ]
+    let rows = [
+        ("ClusterTopology", json!({"layers": []})),
+        ("RoleBasedGroup", json!({"roles": [{"name": ""}]})),
+        ("CoordinatedPolicy", json!({"policies": [{}]})),
+        ("PodGroup", json!({"subGroups": [{"name": ""}]})),
+        ("PodCliqueSet", json!({"template": {"cliques": [clique]}})),
+    ];
+    rows.into_iter().map(|(kind, spec)| (kind_of(kind), object(kind_of(kind), &spec))).collect()
+}
+
+/// An object for each definition of ours, which its schema refuses.
+fn misshapen_objects() -> Vec<(ObjectKind, Value)> {
+    let ours = JUDGED.iter().map(|(kind, _)| *kind);
+    let ours = ours.filter(|kind| ["RoleBasedGroup", "RoleCoordination"].contains(&kind.kind));
+    ours.chain([kind_of("ClusterTopology")])
+        .map(|kind| (kind, object(kind, &json!({"roles": "none", "layers": "none"}))))
+        .collect()
+}
+
+/// Waits until the API server answers so: definitions and policies reach it by its own watches.
+async fn until(client: &Client, kind: ObjectKind, object: &Value, is_so: impl Fn(&Answer) -> bool) {
+    let api = api_of(client, kind, "default");
+    eventually(PATIENT, "the policies and definitions are in force", async || {
+        let answer = may_create(&api, object).await;
+        if is_so(&answer) { Ok(()) } else { Err(format!("{}: {answer:?}", kind.kind)) }
+    })
+    .await;
 }
 
 /// Has the API server serve PodGroups as releases of KAI with this dialect do, and waits until the twin knows.
-async fn serve_dialect(plane: &Arc<ControlPlane>, client: &Client, dialect: KaiDialect) {
+async fn serve_dialect(plane: &ControlPlane, client: &Client, dialect: KaiDialect) {
     let fields = match dialect {
         KaiDialect::Auto => json!({}),
         KaiDialect::Seed => json!({"topologyConstraints": {"x-kubernetes-preserve-unknown-fields": true}}),
         KaiDialect::Upstream => json!({"minSubGroup": {"type": "integer"}}),
     };
-    plane.must(&["apply", "--server-side", "-f", "-"], &pod_group_definition(&fields).to_string());
+    define(plane, &pod_group_definition(&fields).to_string());
     // Each is wrong in one dialect only, and looks like neither.
     let probes = [
         (KaiDialect::Seed, json!({"minMember": 2, "subGroups": [{"name": "a", "minMember": 1}]})),
         (KaiDialect::Upstream, json!({"subGroups": [{"name": "a"}]})),
     ];
-    let resource =
-        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("scheduling.run.ai", "v2alpha2", "PodGroup"), "podgroups");
+    let kind = kind_of("PodGroup");
     for (wrong_in, spec) in probes {
-        let object = json!({"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup",
-            "metadata": {"name": "probe"}, "spec": spec});
-        in_force(client, &resource, Some("default"), &object, wrong_in == dialect).await;
-    }
-}
-
-impl Case {
-    /// Gives the case a namespace of its own, or its object a name of its own where there are no namespaces.
-    fn move_to(&mut self, place: &str, namespaced: bool) {
-        if namespaced {
-            let from = self.object["metadata"]["namespace"].clone();
-            let others = self.old.iter_mut().chain(&mut self.with);
-            for object in std::iter::once(&mut self.object).chain(others) {
-                if object["metadata"]["namespace"] == from {
-                    object["metadata"]["namespace"] = place.into();
-                }
-            }
-        } else {
-            let name = json!(format!("{}-{place}", self.object["metadata"]["name"].as_str().unwrap()));
-            if let Some(old) = &mut self.old {
-                old["metadata"]["name"] = name.clone();
-            }
-            self.object["metadata"]["name"] = name;
-        }
-        // Set by the API server.
-        for object in std::iter::once(&mut self.object).chain(&mut self.old) {
-            let metadata = object["metadata"].as_object_mut().unwrap();
-            metadata.retain(|field, _| !matches!(field.as_str(), "uid" | "resourceVersion" | "creationTimestamp"));
-        }
-    }
-
-    /// The dialect that is chosen, or that a definition among the other objects tells.
-    fn dialect(&self) -> KaiDialect {
-        let definition = self.with.iter().find(|object| object["kind"] == CUSTOM_RESOURCE_DEFINITION.kind);
-        match (self.options.kai_dialect, definition.and_then(Dialect::of_crd)) {
-            (KaiDialect::Auto, Some(Dialect::Seed)) => KaiDialect::Seed,
-            (KaiDialect::Auto, Some(Dialect::Upstream)) => KaiDialect::Upstream,
-            (chosen, _) => chosen,
-        }
-    }
-
-    fn is_being_deleted(&self) -> bool {
-        self.object["metadata"]["deletionTimestamp"].is_string()
-    }
-
-    /// What is stored before the request.
-    pub fn before(&self) -> Option<Value> {
-        let mut before = match &self.old {
-            Some(old) => old.clone(),
-            None if self.is_being_deleted() || self.operation() == Operation::Delete => self.object.clone(),
-            None => return None,
-        };
-        before["metadata"].as_object_mut().unwrap().remove("deletionTimestamp");
-        Some(before)
+        let is_so = |answer: &Answer| matches!(answer, Answer::Refused(_)) == (wrong_in == dialect);
+        until(client, kind, &object(kind, &spec), is_so).await;
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::{Checked, Name, Report, Weight};
 use crate::cli::node::Position;
+use crate::cli::terminal::{counted, shown};
 use crate::rules::Violation;
 
 /// Longest part of a source line that is shown, in characters.
@@ -96,11 +97,6 @@ fn finding(
     writeln!(out, "  {}{} |{end} {indent}{paint}{caret}{end}", style.faint, " ".repeat(gutter.len()))
 }
 
-/// A text without control characters: a file must not drive the terminal that it is shown on.
-fn shown(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() && letter != '\t' { '\u{fffd}' } else { letter }).collect()
-}
-
 #[derive(Default)]
 struct Counts {
     objects: usize,
@@ -134,8 +130,4 @@ impl Counts {
         }
         parts.join(", ")
     }
-}
-
-fn counted(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }

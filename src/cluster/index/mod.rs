@@ -209,8 +209,8 @@ impl Index {
     pub fn apply_workload(&mut self, source: Option<SourceId>, seen: SeenWorkload) {
         let key = seen.workload.key.clone();
         let changed = self.workloads.apply(source, seen);
-        if changed.start {
-            self.dirty.extend(self.pods.numbered_by(&(key.namespace.as_str().into(), key.name.as_str().into())));
+        if changed.pods {
+            self.dirty.extend(self.pods.made_by(&key));
         }
         if changed.desired {
             self.rebuild(self.carriers.dependents(&key));

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::workloads::Workloads;
 use super::{Name, SourceId, name_of, version};
 use crate::api::{Meta, Pod};
-use crate::model::{GroupKey, OrdinalStarts, identify, names};
+use crate::model::{GroupKey, OrdinalStarts, WorkloadKey, WorkloadKind, identify, names};
 use crate::plan::PodFacts;
 
 /// Pods that name a group.
@@ -18,17 +19,26 @@ pub(super) struct Pods {
 #[derive(Debug)]
 struct Entry {
     facts: PodFacts,
-    /// StatefulSet that numbers it: the ordinal in `facts` is not yet counted from its start.
-    stateful_set: Option<Arc<str>>,
+    /// What makes it, where that says more of it than the pod itself.
+    maker: Option<Maker>,
     source: SourceId,
     version: Option<u64>,
 }
 
+/// The workload that makes a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Maker {
+    /// The StatefulSet that numbers it: the ordinal in the facts is not yet counted from its start.
+    StatefulSet(Arc<str>),
+    /// The LeaderWorkerSet that makes it with the others of its group, or after its leader.
+    LeaderWorkerSet(Arc<str>),
+}
+
 impl Pods {
-    /// The pods of a group, numbered.
-    pub(super) fn of(&self, key: &GroupKey, starts: &impl OrdinalStarts) -> Vec<PodFacts> {
+    /// The pods of a group, with what their workloads say of them.
+    pub(super) fn of(&self, key: &GroupKey, workloads: &Workloads) -> Vec<PodFacts> {
         let entries = self.by_group.get(key).into_iter().flat_map(HashMap::values);
-        entries.map(|entry| numbered(key, entry, starts)).collect()
+        entries.map(|entry| completed(key, entry, workloads)).collect()
     }
 
     /// Groups that pods name.
@@ -42,10 +52,17 @@ impl Pods {
         entries.any(|entry| entry.facts.identity.role.as_deref() == Some(role))
     }
 
-    /// Groups with pods that a StatefulSet numbers.
-    pub(super) fn numbered_by(&self, set: &Name) -> Vec<GroupKey> {
-        let numbered = |entry: &Entry| entry.stateful_set.as_ref() == Some(&set.1);
-        let groups = self.by_group.iter().filter(|(key, pods)| key.namespace == set.0 && pods.values().any(numbered));
+    /// Groups with pods of which this workload says something.
+    pub(super) fn made_by(&self, workload: &WorkloadKey) -> Vec<GroupKey> {
+        let name: Arc<str> = workload.name.as_str().into();
+        let maker = match workload.kind {
+            WorkloadKind::StatefulSet => Maker::StatefulSet(name),
+            WorkloadKind::LeaderWorkerSet => Maker::LeaderWorkerSet(name),
+            WorkloadKind::Deployment => return Vec::new(),
+        };
+        let made = |entry: &Entry| entry.maker.as_ref() == Some(&maker);
+        let here = |key: &GroupKey| *key.namespace == *workload.namespace;
+        let groups = self.by_group.iter().filter(|(key, pods)| here(key) && pods.values().any(made));
         groups.map(|(key, _)| key.clone()).collect()
     }
 
@@ -74,8 +91,7 @@ impl Pods {
         }
         let left = if self.homes.get(&name).is_some_and(|old| *old != home) { self.forget(&name) } else { None };
         self.homes.insert(name.clone(), home.clone());
-        let stateful_set = numbering_stateful_set(&pod.metadata);
-        let entry = Entry { facts, stateful_set, source, version };
+        let entry = Entry { facts, maker: maker(&pod.metadata), source, version };
         self.by_group.entry(home.clone()).or_default().insert(name.1, entry);
         left.into_iter().chain([home]).collect()
     }
@@ -112,19 +128,30 @@ impl Pods {
     }
 }
 
-fn numbered(key: &GroupKey, entry: &Entry, starts: &impl OrdinalStarts) -> PodFacts {
+fn completed(key: &GroupKey, entry: &Entry, workloads: &Workloads) -> PodFacts {
     let mut facts = entry.facts.clone();
-    if let Some(name) = &entry.stateful_set {
-        let start = starts.start(&key.namespace, name);
-        let index = facts.identity.ordinal.map(i64::from);
-        facts.identity.ordinal = index.and_then(|index| u32::try_from(index - start).ok());
+    let workload = |kind, name: &str| WorkloadKey { namespace: key.namespace.to_string(), kind, name: name.to_owned() };
+    match &entry.maker {
+        Some(Maker::StatefulSet(name)) => {
+            let start = workloads.start(&key.namespace, name);
+            let index = facts.identity.ordinal.map(i64::from);
+            facts.identity.ordinal = index.and_then(|index| u32::try_from(index - start).ok());
+        }
+        Some(Maker::LeaderWorkerSet(name)) => {
+            let set = workloads.get(&workload(WorkloadKind::LeaderWorkerSet, name));
+            facts.identity.made_at_once &= set.is_none_or(|set| set.one_by_one.is_none());
+        }
+        None => {}
     }
     facts
 }
 
-/// The StatefulSet from whose start a pod's index counts. LWS numbers its groups from 0.
-fn numbering_stateful_set(meta: &Meta) -> Option<Arc<str>> {
-    let other = [names::LWS_NAME, names::RBG_INSTANCE, names::INSTANCE_NAME];
+/// The StatefulSet from whose start a pod's index counts, or its LeaderWorkerSet, which numbers its groups from 0.
+fn maker(meta: &Meta) -> Option<Maker> {
+    if let Some(name) = meta.label(names::LWS_NAME) {
+        return Some(Maker::LeaderWorkerSet(name.into()));
+    }
     let owner = meta.controller().filter(|owner| owner.kind == "StatefulSet")?;
-    other.iter().all(|key| meta.label(key).is_none()).then(|| owner.name.as_str().into())
+    let other = [names::RBG_INSTANCE, names::INSTANCE_NAME];
+    other.iter().all(|key| meta.label(key).is_none()).then(|| Maker::StatefulSet(owner.name.as_str().into()))
 }

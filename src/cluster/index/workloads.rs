@@ -33,8 +33,8 @@ struct Entry {
 pub(super) struct Changed {
     /// Desired replicas, or anything else that a group is read with.
     pub(super) desired: bool,
-    /// Where pods are counted from.
-    pub(super) start: bool,
+    /// What its pods do not say of themselves: from where they are counted, and whether they are made at once.
+    pub(super) pods: bool,
 }
 
 impl Workloads {
@@ -52,7 +52,8 @@ impl Workloads {
                     || before.workload.replica_size != seen.workload.replica_size
                     || before.workload.one_by_one != seen.workload.one_by_one
             }),
-            start: before.map_or(0, |before| before.start) != seen.start,
+            pods: before.map_or(0, |before| before.start) != seen.start
+                || before.and_then(|before| before.workload.one_by_one) != seen.workload.one_by_one,
         };
         let source = source.or(before.map(|before| before.source)).unwrap_or_default();
         self.all.insert(key, Entry { workload: Arc::new(seen.workload), start: seen.start, source });

@@ -1,0 +1,136 @@
+//! The cluster that a command talks to, and what is said when it cannot.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+/// Where the API server is.
+#[derive(Args, Clone, Debug)]
+pub struct ConnectionArgs {
+    /// Kubeconfig; by default $KUBECONFIG, ~/.kube/config or the pod's service account.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long)]
+    context: Option<String>,
+}
+
+/// The connection of a command that people run, and the namespace it looks at.
+#[derive(Args, Clone, Debug)]
+pub struct LiveArgs {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+    /// Namespace; by default that of the kubeconfig's context.
+    #[arg(short, long)]
+    pub namespace: Option<String>,
+}
+
+/// A client and where it leads.
+#[derive(Clone)]
+pub struct Connection {
+    /// The client.
+    pub client: Client,
+    /// The namespace to look at.
+    pub namespace: String,
+    server: String,
+}
+
+/// Why a command that talks to a cluster ends.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// No kubeconfig, or none that can be used.
+    #[error("no cluster to talk to: {0}")]
+    Config(String),
+    /// Certificates or keys of the kubeconfig cannot be used.
+    #[error("client: {0}")]
+    Client(kube::Error),
+    /// The API server does not answer.
+    #[error("cannot reach the API server at {server}: {reason}")]
+    Unreachable {
+        /// Its address.
+        server: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The API server refuses.
+    #[error("{0}")]
+    Refused(String),
+    /// What was asked for is not there, or not to be done.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// How long people wait for a connection, and for an answer.
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
+
+impl ConnectionArgs {
+    /// Reads the kubeconfig.
+    pub async fn config(&self) -> Result<Config, Failure> {
+        let fault = |error: &dyn Error| Failure::Config(one_line(&error.to_string()));
+        if self.kubeconfig.is_none() && self.context.is_none() {
+            return Config::infer().await.map_err(|error| fault(&error));
+        }
+        let file = self.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let file = file.map_err(|error| fault(&error))?;
+        Config::from_custom_kubeconfig(file, &options).await.map_err(|error| fault(&error))
+    }
+}
+
+impl LiveArgs {
+    /// Prepares a client for somebody who waits, or who watches for as long as it takes; nothing is sent yet.
+    pub async fn connect(&self, watches: bool) -> Result<Connection, Failure> {
+        let mut config = self.connection.config().await?;
+        config.connect_timeout = Some(PATIENCE.0);
+        if !watches {
+            config.read_timeout = Some(PATIENCE.1);
+        }
+        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let server = config.cluster_url.to_string();
+        Ok(Connection { client: Client::try_from(config).map_err(Failure::Client)?, namespace, server })
+    }
+}
+
+impl Connection {
+    /// A failed request, in one line.
+    pub fn failure(&self, error: &kube::Error) -> Failure {
+        match error {
+            kube::Error::Api(status) if status.code == 401 => {
+                Failure::Refused(format!("the API server at {} does not accept these credentials", self.server))
+            }
+            kube::Error::Api(status) => Failure::Refused(one_line(&status.message)),
+            other => Failure::Unreachable { server: self.server.clone(), reason: root_cause(other) },
+        }
+    }
+}
+
+/// The innermost cause says what happened; the outer ones say by which layer it came.
+fn root_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    one_line(&cause.to_string())
+}
+
+fn one_line(text: &str) -> String {
+    super::terminal::shown(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Runs a command that talks to a cluster.
+pub fn block_on(command: impl Future<Output = Result<ExitCode, Failure>>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = match runtime {
+        Ok(runtime) => runtime.block_on(command),
+        Err(error) => Err(Failure::Other(format!("runtime: {error}"))),
+    };
+    outcome.unwrap_or_else(|failure| {
+        eprintln!("rolegate: {failure}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,116 @@
+//! Groups of a live cluster as the planner sees them: the same reads and the same decision as the loop's.
+
+use std::sync::Arc;
+
+use super::connection::{Connection, Failure};
+use crate::cluster::index::Index;
+use crate::cluster::survey::{Survey, survey};
+use crate::model::{Group, GroupKey, HoldReason};
+use crate::plan::{Batch, Circumstances, Decision, GroupView, Held, Snapshot, batches, decide};
+use crate::rules::{World, judge_group};
+
+/// A group with what would be decided about it now.
+#[derive(Debug)]
+pub struct Picture {
+    /// Its name.
+    pub key: GroupKey,
+    /// What is seen of it.
+    pub snapshot: Snapshot,
+    /// Its pods, counted.
+    pub view: GroupView,
+    /// What would be decided now.
+    pub decision: Decision,
+    /// Its batches.
+    pub batches: Vec<Batch>,
+    /// The stored group breaks a rule.
+    pub is_valid: bool,
+}
+
+/// Lists the cluster, and says what could not be read.
+pub async fn look(connection: &Connection, namespace: Option<&str>) -> Result<Survey, Failure> {
+    let seen = survey(&connection.client, namespace).await.map_err(|error| connection.failure(&error))?;
+    if seen.lacks_groups() {
+        return Err(Failure::Other(
+            "this cluster has neither RoleBasedGroups nor RoleCoordinations: `rolegate crds` prints their definitions"
+                .to_owned(),
+        ));
+    }
+    if !seen.forbidden.is_empty() {
+        let kinds: Vec<_> = seen.forbidden.iter().map(|kind| kind.crd_name()).collect();
+        eprintln!("rolegate: not read, since you may not: {}", kinds.join(", "));
+    }
+    Ok(seen)
+}
+
+impl Picture {
+    /// The group of this key, whether its object is there or only pods that name it.
+    pub fn of(index: &Index, key: &GroupKey) -> Self {
+        let snapshot = index.snapshot(key);
+        let Some(claims) = &snapshot.claims else { return Self::of_missing(key, snapshot) };
+        let group = &claims.group;
+        let judged = judge_group(group, None, &World::default());
+        let view = GroupView::build(group, &snapshot.pods);
+        let stalled = group.status.conditions.iter().any(|condition| condition.reason == "ProgressDeadlineExceeded");
+        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled, refused: &[] });
+        let batches = batches(group, &view, &decision);
+        let is_valid = judged.is_allowed();
+        Self { key: key.clone(), batches, view, decision, is_valid, snapshot }
+    }
+
+    fn of_missing(key: &GroupKey, snapshot: Snapshot) -> Self {
+        let held = snapshot.pods.iter().filter(|pod| pod.held).count();
+        let held = Held {
+            coordination: None,
+            batch: None,
+            reason: HoldReason::GroupMissing,
+            message: format!("group {:?} is not there", &*key.name),
+            pods: u32::try_from(held).unwrap_or(u32::MAX),
+        };
+        let decision = Decision { held: vec![held], ..Decision::default() };
+        let view = GroupView::default();
+        Self { key: key.clone(), snapshot, view, decision, batches: Vec::new(), is_valid: true }
+    }
+
+    /// The group, as its controlling object carries it.
+    pub fn group(&self) -> Option<&Arc<Group>> {
+        Some(&self.snapshot.claims.as_ref()?.group)
+    }
+
+    /// Pods that carry our gate.
+    pub fn held_pods(&self) -> usize {
+        self.snapshot.pods.iter().filter(|pod| pod.held).count()
+    }
+
+    /// `RoleBasedGroup pd`: what to look at with kubectl.
+    pub fn carrier(&self) -> Option<(&'static str, &str)> {
+        let carrier = &self.group()?.carrier;
+        Some((carrier.kind.kind, &carrier.name))
+    }
+
+    /// True when it is of this name, or carried by an object of this name.
+    pub fn is_named(&self, name: &str) -> bool {
+        *self.key.name == *name || self.group().is_some_and(|group| group.carrier.name == name)
+    }
+
+    /// True when rolegate coordinates anything in it, or holds any of its pods.
+    pub fn concerns_us(&self) -> bool {
+        self.held_pods() > 0 || self.group().is_some_and(|group| !group.coordinations.is_empty())
+    }
+}
+
+/// All groups of an index, by namespace and name.
+pub fn pictures(index: &Index) -> Vec<Picture> {
+    let mut keys: Vec<_> = index.keys().into_iter().collect();
+    keys.sort();
+    keys.iter().map(|key| Picture::of(index, key)).collect()
+}
+
+/// The groups of this name; there may be two, when one object carries the coordination of another's name.
+pub fn named(index: &Index, namespace: &str, name: &str) -> Result<Picture, Failure> {
+    let mut found: Vec<_> = pictures(index).into_iter().filter(|picture| picture.is_named(name)).collect();
+    let by_key = found.iter().position(|picture| *picture.key.name == *name);
+    match by_key.or((!found.is_empty()).then_some(0)) {
+        Some(position) => Ok(found.swap_remove(position)),
+        None => Err(Failure::Other(format!("group {name:?} is not in namespace {namespace:?}"))),
+    }
+}

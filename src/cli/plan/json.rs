@@ -1,0 +1,130 @@
+//! One JSON object, for tools (SPEC §5.1).
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::Planned;
+use crate::api::status::Condition;
+use crate::plan::batches;
+use crate::rules::Violation;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    groups: Vec<Group<'a>>,
+}
+
+#[derive(Serialize)]
+struct Group<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    roles: BTreeMap<&'a str, Role>,
+    conditions: Vec<Said<'a>>,
+    steps: &'a [BTreeMap<String, u32>],
+    complete: bool,
+    batches: Vec<Batch>,
+    /// What refuses the group; left out when it is admitted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    violations: Vec<Finding<'a>>,
+    /// Why there is no plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Role {
+    desired: u32,
+    target: u32,
+    partition: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Said<'a> {
+    r#type: &'a str,
+    status: &'a str,
+    reason: &'a str,
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+struct Batch {
+    coordination: String,
+    index: u32,
+    roles: BTreeMap<String, [u32; 2]>,
+    domain: Option<String>,
+    reason: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Finding<'a> {
+    rule: &'a str,
+    field: String,
+    reason: &'a str,
+    message: String,
+}
+
+pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>]) -> io::Result<()> {
+    let answer = Answer { groups: planned.iter().map(group).collect() };
+    serde_json::to_writer_pretty(&mut *out, &answer)?;
+    writeln!(out)
+}
+
+fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
+    let (document, group) = (planned.document, planned.plan.as_ref().map(|plan| &plan.group));
+    let run = planned.run();
+    Group {
+        namespace: group.map_or(document.namespace.as_str(), |group| &group.key.namespace),
+        name: group.map_or(document.name.as_str(), |group| &group.key.name),
+        roles: roles(planned),
+        conditions: run.into_iter().flat_map(|run| &run.decision.status.conditions).map(said).collect(),
+        steps: run.map(|run| run.steps.as_slice()).unwrap_or_default(),
+        complete: planned.is_complete(),
+        batches: group.zip(run).map(|(group, run)| all_batches(group, run)).unwrap_or_default(),
+        violations: planned.judged.errors.iter().map(finding).collect(),
+        error: planned.error().map(ToString::to_string),
+    }
+}
+
+/// Roles that nothing batches run at once: their target is what is desired.
+fn roles<'a>(planned: &'a Planned<'_>) -> BTreeMap<&'a str, Role> {
+    let Some(plan) = &planned.plan else { return BTreeMap::new() };
+    let target = |name: &str| planned.run()?.decision.released.get(name).copied();
+    let entry = |role: &'a crate::model::Role| {
+        let target = target(&role.name).unwrap_or(role.desired);
+        (role.name.as_str(), Role { desired: role.desired, target, partition: None })
+    };
+    plan.group.roles.iter().map(entry).collect()
+}
+
+fn said(condition: &Condition) -> Said<'_> {
+    let Condition { r#type, status, reason, message, .. } = condition;
+    Said { r#type, status, reason, message }
+}
+
+fn all_batches(group: &crate::model::Group, run: &crate::plan::Run) -> Vec<Batch> {
+    let name = |index: usize| group.coordinations.iter().find(|c| c.index == index).map(|c| c.display_name());
+    let batches = batches(group, &run.view, &run.decision).into_iter();
+    batches
+        .map(|batch| Batch {
+            coordination: name(batch.coordination).unwrap_or_default(),
+            index: batch.index,
+            roles: batch
+                .roles
+                .into_iter()
+                .map(|(role, share)| (role, [*share.ordinals.start(), *share.ordinals.end()]))
+                .collect(),
+            domain: None,
+            reason: batch.reason.map(crate::model::HoldReason::as_str),
+        })
+        .collect()
+}
+
+fn finding(violation: &Violation) -> Finding<'_> {
+    Finding {
+        rule: violation.rule,
+        field: violation.path.to_string(),
+        reason: violation.cause.as_str(),
+        message: violation.message(),
+    }
+}

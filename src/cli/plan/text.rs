@@ -1,0 +1,179 @@
+//! For people: whether the group is admitted, what goes in which step, and what would hold.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use super::{Plan, Planned};
+use crate::cli::terminal::{Style, Table, counted, ordinals, shown};
+use crate::model::{Batching, Coordination, Group, names};
+use crate::plan::batches::word;
+use crate::plan::{Batch, Run, batches};
+use crate::rules::Violation;
+
+pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], single: bool) -> io::Result<()> {
+    let style = Style::of_stdout();
+    for (position, planned) in planned.iter().enumerate() {
+        if position > 0 {
+            writeln!(out)?;
+        }
+        head(out, planned, single, style)?;
+        for (paint, label, list) in
+            [(style.bad, "error", &planned.judged.errors), (style.moving, "warning", &planned.judged.warnings)]
+        {
+            findings(out, paint, label, list, style)?;
+        }
+        // What is refused is not there to be planned.
+        let admitted = planned.plan.as_ref().filter(|_| planned.judged.is_allowed());
+        if let Some(Plan { group, run: Ok(run) }) = admitted {
+            body(out, group, run, single)?;
+        }
+    }
+    Ok(())
+}
+
+fn head(out: &mut impl Write, planned: &Planned<'_>, single: bool, style: Style) -> io::Result<()> {
+    let document = planned.document;
+    let name = match document.namespace.as_str() {
+        "" => document.name.clone(),
+        namespace => format!("{namespace}/{}", document.name),
+    };
+    write!(out, "{}{} {}{}: ", style.strong, shown(&document.kind), shown(&name), style.end)?;
+    let errors = planned.judged.errors.len();
+    let way = match planned.run() {
+        _ if errors > 0 => format!("{}refused{}, {}", style.bad, style.end, counted(errors, "error")),
+        None => planned.error().map_or_else(|| "unreadable".to_owned(), ToString::to_string),
+        Some(run) if single && run.steps.is_empty() => "releases nothing now".to_owned(),
+        Some(_) if single => "releases more now".to_owned(),
+        Some(run) if run.complete => {
+            format!("admitted, {}complete{} after {}", style.good, style.end, counted(run.steps.len(), "release"))
+        }
+        Some(run) => {
+            format!("admitted, {}not complete{} after {}", style.bad, style.end, counted(run.steps.len(), "release"))
+        }
+    };
+    writeln!(out, "{way}")
+}
+
+fn findings(out: &mut impl Write, paint: &str, label: &str, list: &[Violation], style: Style) -> io::Result<()> {
+    for violation in list {
+        writeln!(out, "  {paint}{label}{}: {} [{}]", style.end, shown(&violation.to_string()), violation.rule)?;
+    }
+    Ok(())
+}
+
+fn body(out: &mut impl Write, group: &Group, run: &Run, single: bool) -> io::Result<()> {
+    for (coordination, batching) in group.batched() {
+        writeln!(out, "  {}", shown(&describe(coordination, batching)))?;
+    }
+    let free: Vec<_> = group.roles.iter().filter(|role| group.batch_size(&role.name).is_none()).collect();
+    for role in free {
+        writeln!(out, "  role {:?} is in no batch: its pods get no gate", role.name)?;
+    }
+    for role in group.roles.iter().filter(|role| role.workload.desired_is_unknown) {
+        let missing = role.workload.key.as_ref().map_or_else(|| "its workload".to_owned(), ToString::to_string);
+        writeln!(out, "  role {:?} has no replicas: {missing} is not in the files, add it by --with", role.name)?;
+    }
+    if single {
+        now(out, group, run)?;
+    } else {
+        steps(out, group, run)?;
+    }
+    held(out, run)?;
+    conditions(out, run, single)
+}
+
+/// `coordination "pd": segments of 10 prefill and 5 decode, OrderedReady; gate rolegate.dev/hold`.
+fn describe(coordination: &Coordination, batching: &Batching) -> String {
+    let sizes: Vec<_> = batching.sizes.iter().map(|(role, size)| format!("{size} {role}")).collect();
+    format!(
+        "coordination {:?}: {}s of {}, {}; each pod is born with the gate {}",
+        coordination.display_name(),
+        word(batching.kind),
+        sizes.join(" and "),
+        batching.progression(),
+        names::GATE,
+    )
+}
+
+/// One row for each release: what is released, and what runs then.
+fn steps(out: &mut impl Write, group: &Group, run: &Run) -> io::Result<()> {
+    let batched: Vec<_> = group.roles.iter().filter(|role| group.batch_size(&role.name).is_some()).collect();
+    if run.steps.is_empty() || batched.is_empty() {
+        return Ok(());
+    }
+    let heading = ["RELEASE".to_owned()].into_iter().chain(batched.iter().map(|role| role.name.to_uppercase()));
+    let mut table = Table::with_heading(heading.chain(["REPLICAS".to_owned()]));
+    let desired: u64 = batched.iter().map(|role| u64::from(role.desired)).sum();
+    let nothing = BTreeMap::new();
+    let before = std::iter::once(&nothing).chain(&run.steps);
+    for (number, (before, after)) in before.zip(&run.steps).enumerate() {
+        let cells = batched.iter().map(|role| added(before, after, &role.name).unwrap_or_else(|| "-".to_owned()));
+        let running: u64 = after.values().map(|count| u64::from(*count)).sum();
+        let row = [(number + 1).to_string()].into_iter().chain(cells);
+        table.row(row.chain([format!("{running}/{desired}")]));
+    }
+    write!(out, "{}", table.text(2))
+}
+
+/// The ordinals that a step adds to a role.
+fn added(before: &BTreeMap<String, u32>, after: &BTreeMap<String, u32>, role: &str) -> Option<String> {
+    let from = before.get(role).copied().unwrap_or(0);
+    let to = after.get(role).copied().unwrap_or(0).checked_sub(1).filter(|to| *to >= from)?;
+    Some(ordinals(&(from..=to)))
+}
+
+/// One decision: where each role stands and goes, and the batches.
+fn now(out: &mut impl Write, group: &Group, run: &Run) -> io::Result<()> {
+    let mut table = Table::with_heading(["ROLE", "DESIRED", "RELEASED", "READY", "TARGET", "RELEASES NOW"]);
+    for role in &group.roles {
+        let Some(view) = run.view.roles.get(&role.name) else { continue };
+        let ready = view.replicas.range(..view.desired).filter(|(_, replica)| replica.is_ready()).count();
+        let target = run.decision.released.get(&role.name).copied().unwrap_or(view.desired);
+        let before = view.released();
+        let batched = group.batch_size(&role.name).is_some();
+        let new = target.checked_sub(1).filter(|to| batched && *to >= before).map(|to| ordinals(&(before..=to)));
+        table.row([
+            role.name.clone(),
+            view.desired.to_string(),
+            before.to_string(),
+            ready.to_string(),
+            target.to_string(),
+            new.unwrap_or_else(|| "-".to_owned()),
+        ]);
+    }
+    write!(out, "{}", table.text(2))?;
+    let all = batches(group, &run.view, &run.decision);
+    let mut table = Table::with_heading(["COORDINATION", "BATCH", "STATE", "REASON"]);
+    for alike in all.chunk_by(|a, b| (a.coordination, a.state, a.reason) == (b.coordination, b.state, b.reason)) {
+        let (Some(first), Some(last)) = (alike.first(), alike.last()) else { continue };
+        let name = group.coordinations.iter().find(|c| c.index == first.coordination).map(Coordination::display_name);
+        // Shown to people from 1.
+        let numbers = ordinals(&(first.index + 1..=last.index + 1));
+        table.row([name.unwrap_or_default(), numbers, first.state.as_str().to_owned(), why(first)]);
+    }
+    write!(out, "{}", table.text(2))
+}
+
+fn why(batch: &Batch) -> String {
+    match (batch.reason, batch.state) {
+        (Some(reason), _) => reason.to_string(),
+        (None, crate::plan::BatchState::Held) => "may go now".to_owned(),
+        (None, _) => "-".to_owned(),
+    }
+}
+
+fn held(out: &mut impl Write, run: &Run) -> io::Result<()> {
+    for held in &run.decision.held {
+        writeln!(out, "  {} ({}, {})", shown(&held.message), held.reason, counted(held.pods, "pod"))?;
+    }
+    Ok(())
+}
+
+fn conditions(out: &mut impl Write, run: &Run, single: bool) -> io::Result<()> {
+    let mut table =
+        Table::with_heading([if single { "CONDITION" } else { "AT THE END" }, "STATUS", "REASON", "MESSAGE"]);
+    for condition in &run.decision.status.conditions {
+        table.row([&condition.r#type, &condition.status, &condition.reason, &condition.message].map(String::as_str));
+    }
+    write!(out, "{}", table.text(2))
+}

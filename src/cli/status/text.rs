@@ -1,0 +1,122 @@
+//! For people: a head line for each group, a bar for each coordination, and what is held.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+
+use crate::cli::live::Picture;
+use crate::cli::terminal::{Style, Table, age, counted, shown};
+use crate::model::{Batching, Coordination};
+use crate::plan::BatchState;
+use crate::plan::batches::word;
+
+/// Most cells of a bar.
+const WIDTH: usize = 50;
+
+pub(super) fn render(pictures: &[Picture], with_conditions: bool, now: Timestamp) -> String {
+    let style = Style::of_stdout();
+    let mut text = String::new();
+    for (position, picture) in pictures.iter().enumerate() {
+        if position > 0 {
+            text.push('\n');
+        }
+        text.push_str(&head(picture, now, style));
+        text.push_str(&bars(picture, style));
+        text.push_str(&holds(picture, style));
+        if with_conditions {
+            text.push_str(&conditions(picture));
+        }
+    }
+    text
+}
+
+/// `prod/pd  RoleBasedGroup  3/10 segments  45/150 pods ready  105 pods held  4m12s`.
+fn head(picture: &Picture, now: Timestamp, style: Style) -> String {
+    let mut parts = vec![format!("{}{}{}", style.strong, shown(&picture.key.to_string()), style.end)];
+    match picture.carrier() {
+        Some((kind, name)) if *name == *picture.key.name => parts.push(kind.to_owned()),
+        Some((kind, name)) => parts.push(format!("{kind} {name}")),
+        None => parts.push(format!("{}not there{}", style.bad, style.end)),
+    }
+    if let Some(summary) = &picture.decision.status.summary {
+        if !summary.segments.is_empty() {
+            parts.push(format!("{} segments", summary.segments));
+        }
+        parts.push(format!("{} pods ready", summary.ready));
+    }
+    if picture.held_pods() > 0 {
+        parts.push(format!("{} held", counted(picture.held_pods(), "pod")));
+    }
+    if picture.snapshot.ignored {
+        parts.push("its namespace has opted out".to_owned());
+    }
+    let created = picture.group().and_then(|group| group.carrier.created.parse().ok());
+    parts.extend(created.map(|created| age(seconds_since(created, now))));
+    parts.join("  ") + "\n"
+}
+
+/// Seconds from then to now; 0 when the clocks disagree.
+pub fn seconds_since(then: Timestamp, now: Timestamp) -> u64 {
+    u64::try_from(now.as_second() - then.as_second()).unwrap_or(0)
+}
+
+/// A bar for each coordination that makes batches.
+pub fn bars(picture: &Picture, style: Style) -> String {
+    let Some(group) = picture.group() else { return String::new() };
+    let lines = group.batched().map(|(coordination, batching)| bar(picture, coordination, batching, style));
+    lines.collect()
+}
+
+fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, style: Style) -> String {
+    let own = picture.batches.iter().filter(|batch| batch.coordination == coordination.index);
+    let cells: Vec<_> = own.map(|batch| batch.state as usize).collect();
+    let count = |state: BatchState| cells.iter().filter(|cell| **cell == state as usize).count();
+    let states = [(BatchState::Ready, "ready"), (BatchState::Released, "released"), (BatchState::Held, "held")];
+    let counts = states.iter().filter(|(state, _)| count(*state) > 0);
+    let counts: Vec<_> = counts.map(|(state, word)| format!("{} {word}", count(*state))).collect();
+    let target = picture.decision.targets.coordinations.iter().find(|target| target.index == coordination.index);
+    let mut line = format!(
+        "  {} {}  {}s: {}",
+        shown(&coordination.display_name()),
+        style.bar(&cells, WIDTH),
+        word(batching.kind),
+        counts.join(", "),
+    );
+    // Writing to a string does not fail.
+    _ = write!(line, "  {}{}", style.faint, batching.progression());
+    if let Some(target) = target {
+        _ = write!(line, ", {}", target.state.as_str());
+    }
+    line + style.end + "\n"
+}
+
+/// Why pods are held.
+pub fn holds(picture: &Picture, style: Style) -> String {
+    let mut text = String::new();
+    for held in picture.decision.held.iter().filter(|held| held.pods > 0) {
+        let (reason, pods) = (held.reason, counted(held.pods, "pod"));
+        _ = writeln!(text, "  {}{reason}{}: {} ({pods})", style.moving, style.end, shown(&held.message));
+    }
+    let due = picture.decision.release.len();
+    if due > 0 {
+        _ = writeln!(text, "  {} may go now: rolegate lifts the gates while it runs", counted(due, "pod"));
+    }
+    for other in picture.snapshot.claims.iter().flat_map(|claims| &claims.others) {
+        let (kind, name) = (other.carrier.kind.kind, shown(&other.carrier.name));
+        _ = writeln!(
+            text,
+            "  {}Conflicted{}: {kind} {name} claims the group too and controls nothing",
+            style.bad, style.end
+        );
+    }
+    text
+}
+
+/// The conditions as they would be written now.
+pub fn conditions(picture: &Picture) -> String {
+    let mut table = Table::default();
+    for condition in &picture.decision.status.conditions {
+        table.row([&condition.r#type, &condition.status, &condition.reason, &condition.message].map(String::as_str));
+    }
+    table.text(2)
+}

@@ -1,0 +1,188 @@
+//! What commands print for people: tables, bars and colours, as far as the terminal takes them.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
+
+/// True when standard output takes colours and nobody asked for none.
+pub fn use_color() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    !refused && !dumb && io::stdout().is_terminal()
+}
+
+/// A text without control characters: what others wrote must not drive the terminal that it is shown on.
+pub fn shown(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() && letter != '\t' { '\u{fffd}' } else { letter }).collect()
+}
+
+/// Escape sequences and letters, or their plain stand-ins.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// What is as it should be.
+    pub good: &'static str,
+    /// What is on its way.
+    pub moving: &'static str,
+    /// What is wrong.
+    pub bad: &'static str,
+    /// What matters most.
+    pub strong: &'static str,
+    /// What matters least.
+    pub faint: &'static str,
+    /// Ends each of them.
+    pub end: &'static str,
+    /// Cells of a bar: ready, released, held.
+    pub cells: [&'static str; 3],
+}
+
+const PLAIN: Style = Style { good: "", moving: "", bad: "", strong: "", faint: "", end: "", cells: ["#", "+", "."] };
+const BLOCKS: [&str; 3] = ["█", "▒", "·"];
+
+impl Style {
+    /// For standard output as it is.
+    pub fn of_stdout() -> Self {
+        let mut style = PLAIN;
+        if takes_unicode(|name| std::env::var(name).ok()) {
+            style.cells = BLOCKS;
+        }
+        if use_color() {
+            style = Self {
+                good: "\x1b[32m",
+                moving: "\x1b[33m",
+                bad: "\x1b[31m",
+                strong: "\x1b[1m",
+                faint: "\x1b[2m",
+                end: "\x1b[0m",
+                ..style
+            };
+        }
+        style
+    }
+
+    /// A bar of cells, each 0 (ready), 1 (released) or 2 (held). More than `width` cells share one, which shows the worst.
+    pub fn bar(&self, cells: &[usize], width: usize) -> String {
+        let count = cells.len().min(width.max(1));
+        let mut bar = String::from("[");
+        let mut paint = "";
+        for position in 0..count {
+            let (from, to) = (position * cells.len() / count, (position + 1) * cells.len() / count);
+            let worst = cells.get(from..to).unwrap_or_default().iter().max().copied().unwrap_or_default();
+            let next = [self.good, self.moving, self.faint].get(worst).copied().unwrap_or_default();
+            if next != paint {
+                bar.push_str(if paint.is_empty() { "" } else { self.end });
+                bar.push_str(next);
+                paint = next;
+            }
+            bar.push_str(self.cells.get(worst).copied().unwrap_or_default());
+        }
+        bar.push_str(if paint.is_empty() { "" } else { self.end });
+        bar.push(']');
+        bar
+    }
+}
+
+/// The locale's answer, in the order in which C reads it.
+fn takes_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
+    locale.is_some_and(|locale| locale.to_ascii_uppercase().replace('-', "").contains("UTF8"))
+}
+
+/// Rows in columns, two spaces apart.
+#[derive(Debug, Default)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with this heading.
+    pub fn with_heading<S: Into<String>>(heading: impl IntoIterator<Item = S>) -> Self {
+        let mut table = Self::default();
+        table.row(heading);
+        table
+    }
+
+    /// Adds a row.
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(cells.into_iter().map(|cell| shown(&cell.into())).collect());
+    }
+
+    /// The rows, indented; the last cell of a row is not padded.
+    pub fn text(&self, indent: usize) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<_> = (0..columns).map(width).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = " ".repeat(indent);
+            for (cell, width) in row.iter().zip(&widths) {
+                // Writing to a string does not fail.
+                _ = write!(line, "{cell:<width$}  ");
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A time as people say it: `4m12s`, `2h5m`, `3d4h`.
+pub fn age(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let first = units.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(units.len() - 1);
+    let mut text = String::new();
+    let mut rest = seconds;
+    for (unit, letter) in units.iter().skip(first).take(2) {
+        if rest >= *unit || text.is_empty() {
+            _ = write!(text, "{}{letter}", rest / unit);
+        }
+        rest %= unit;
+    }
+    text
+}
+
+/// `1 pod`, `2 pods`.
+pub fn counted(count: impl TryInto<u64>, word: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Ordinals as people write them: `7`, `0-9`.
+pub fn ordinals(range: &std::ops::RangeInclusive<u32>) -> String {
+    if range.start() == range.end() { range.start().to_string() } else { format!("{}-{}", range.start(), range.end()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_two_units_at_most() {
+        assert_eq!(age(0), "0s");
+        assert_eq!(age(252), "4m12s");
+        assert_eq!(age(3_600), "1h");
+        assert_eq!(age(90_061), "1d1h");
+    }
+
+    #[test]
+    fn a_bar_that_is_too_long_shows_the_worst() {
+        assert_eq!(PLAIN.bar(&[0, 1, 2, 2], 40), "[#+..]");
+        assert_eq!(PLAIN.bar(&[0, 0, 0, 1], 2), "[#+]");
+        assert_eq!(PLAIN.bar(&[], 40), "[]");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::with_heading(["A", "B"]);
+        table.row(["long", "x\u{1b}[31m"]);
+        assert_eq!(table.text(2), "  A     B\n  long  x\u{fffd}[31m\n");
+    }
+
+    #[test]
+    fn the_first_locale_that_is_set_counts() {
+        let locale = |name: &str| (name == "LANG").then(|| "en_US.UTF-8".to_owned());
+        assert!(takes_unicode(locale));
+        assert!(!takes_unicode(|name| if name == "LC_ALL" { Some("C".to_owned()) } else { locale(name) }));
+    }
+}

@@ -1,0 +1,138 @@
+//! What is released as a whole, when all its pods exist (SPEC §4.3): a replica of many pods that are made at once, and a
+//! batch that shares a hard domain or a gang. Once one pod of it was released, the others follow as they appear: whoever
+//! brings them back must not be made to wait.
+
+use std::collections::BTreeMap;
+
+use super::batches::word;
+use super::decide::Held;
+use super::view::{GroupView, HeldPod, Replica, count};
+use crate::model::{Batching, Coordination, Group, HoldReason};
+
+/// Something that is released as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Whole {
+    /// A batch of the coordination at this place in the list.
+    Batch { coordination: usize, index: u32 },
+    /// One replica.
+    Replica { role: String, ordinal: u32 },
+}
+
+/// Pods that may go by their count, and wait for others of the same whole to be made.
+pub(super) struct Incomplete<'a> {
+    group: &'a Group,
+    view: &'a GroupView,
+    /// Batches that were looked at, and whether they wait.
+    batches: BTreeMap<(usize, u32), bool>,
+    waiting: BTreeMap<Whole, u32>,
+}
+
+impl<'a> Incomplete<'a> {
+    pub(super) fn new(group: &'a Group, view: &'a GroupView) -> Self {
+        Self { group, view, batches: BTreeMap::new(), waiting: BTreeMap::new() }
+    }
+
+    /// Notes a pod that waits for others; false for one that may go.
+    pub(super) fn holds(&mut self, pod: &HeldPod) -> bool {
+        let Some(whole) = self.whole_of(pod) else { return false };
+        *self.waiting.entry(whole).or_default() += 1;
+        true
+    }
+
+    fn whole_of(&mut self, pod: &HeldPod) -> Option<Whole> {
+        let group = self.group;
+        for (coordination, batching) in group.batchings_of(&pod.role).filter(|(_, b)| b.is_released_as_a_whole()) {
+            let index = pod.ordinal / batching.size(&pod.role)?;
+            let key = (coordination.index, index);
+            let view = self.view;
+            if *self.batches.entry(key).or_insert_with(|| batch_waits(view, batching, index)) {
+                return Some(Whole::Batch { coordination: coordination.index, index });
+            }
+        }
+        let replica = self.view.roles.get(&pod.role)?.replicas.get(&pod.ordinal)?;
+        let waits = replica.made_at_once && replica.is_incomplete() && replica.is_untouched();
+        waits.then(|| Whole::Replica { role: pod.role.clone(), ordinal: pod.ordinal })
+    }
+
+    /// One entry for each coordination, which speaks of the first whole that waits.
+    pub(super) fn explain(&self) -> Vec<Held> {
+        let mut all: BTreeMap<Option<usize>, Held> = BTreeMap::new();
+        for (whole, pods) in &self.waiting {
+            let coordination = self.coordination_of(whole);
+            let entry = all.entry(coordination.map(|(coordination, _)| coordination.index));
+            entry.or_insert_with(|| self.held(whole, coordination)).pods += *pods;
+        }
+        all.into_values().collect()
+    }
+
+    /// A role of two coordinations is counted once, under the first of them.
+    fn coordination_of(&self, whole: &Whole) -> Option<(&'a Coordination, &'a Batching)> {
+        match whole {
+            Whole::Batch { coordination, .. } => self.group.batched().find(|(c, _)| c.index == *coordination),
+            Whole::Replica { role, .. } => self.group.batched().find(|(_, batching)| batching.sizes.contains_key(role)),
+        }
+    }
+
+    fn held(&self, whole: &Whole, coordination: Option<(&Coordination, &Batching)>) -> Held {
+        let (batch, message) = match (whole, coordination) {
+            (Whole::Batch { index, .. }, Some((_, batching))) => {
+                let word = word(batching.kind);
+                (Some(*index), format!("{word} {} is held: {} exist", index + 1, existing(self.view, batching, *index)))
+            }
+            (Whole::Batch { index, .. }, None) => (Some(*index), String::new()),
+            (Whole::Replica { role, ordinal }, _) => {
+                let replica = self.view.roles.get(role).and_then(|role| role.replicas.get(ordinal)).copied();
+                let Replica { pods, size, .. } = replica.unwrap_or_default();
+                let size_in_batch = coordination.and_then(|(_, batching)| batching.size(role));
+                let message = format!("replica {ordinal} of role {role:?} is held: {pods}/{size} pods exist");
+                (size_in_batch.map(|size| ordinal / size), message)
+            }
+        };
+        Held {
+            coordination: coordination.map(|(coordination, _)| coordination.display_name()),
+            batch,
+            reason: HoldReason::IncompleteBatch,
+            message,
+            pods: 0,
+        }
+    }
+}
+
+/// The ordinals of a batch, by role.
+fn ranges<'a>(
+    view: &'a GroupView,
+    batching: &'a Batching,
+    index: u32,
+) -> impl Iterator<Item = (&'a str, &'a super::RoleView, std::ops::Range<u32>)> {
+    batching.sizes.keys().filter_map(move |name| {
+        let (role, size) = (view.roles.get(name)?, batching.size(name)?);
+        let from = index.saturating_mul(size).min(role.desired);
+        Some((name.as_str(), role, from..from.saturating_add(size).min(role.desired)))
+    })
+}
+
+/// True for a batch of which pods are missing and none was released yet.
+fn batch_waits(view: &GroupView, batching: &Batching, index: u32) -> bool {
+    let mut incomplete = false;
+    for (_, role, range) in ranges(view, batching, index) {
+        let replicas = || role.replicas.range(range.clone()).map(|(_, replica)| replica);
+        if !replicas().all(Replica::is_untouched) {
+            return false;
+        }
+        incomplete |= replicas().filter(|replica| !replica.is_incomplete()).count() < range.len();
+    }
+    incomplete
+}
+
+/// `7/10 prefill and 5/5 decode`.
+fn existing(view: &GroupView, batching: &Batching, index: u32) -> String {
+    let roles = ranges(view, batching, index).filter(|(_, _, range)| !range.is_empty()).map(|(name, role, range)| {
+        let complete = role.replicas.range(range.clone()).filter(|(_, replica)| !replica.is_incomplete());
+        format!("{}/{} {name}", count(complete.count()), range.len())
+    });
+    roles.collect::<Vec<_>>().join(" and ")
+}
+
+#[cfg(test)]
+#[path = "wholes_tests.rs"]
+mod tests;
