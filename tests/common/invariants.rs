@@ -41,6 +41,19 @@ pub fn released_in_order(pods: &PodLog, group: &Group) {
     }
 }
 
+/// S5: whenever a pod was released, the status had said before that it may be.
+pub fn committed_before_released(pods: &PodLog, statuses: &StatusLog) {
+    for event in pods.events().iter().filter(|event| event.step == Step::Released) {
+        let (pod, before) = (&event.pod, statuses.before(event.pod.version));
+        let committed = before.released(&pod.role);
+        assert!(
+            u64::from(pod.index) < committed,
+            "{} was released when {committed} were committed: {before}",
+            pod.name
+        );
+    }
+}
+
 /// S2: the released counts in the status never fell.
 pub fn released_counts_never_fell(statuses: &StatusLog, group: &Group) {
     for role in &group.roles {

@@ -24,6 +24,8 @@ pub const GATE: &str = "rolegate.dev/hold";
 pub struct Pod {
     pub name: String,
     pub uid: String,
+    /// Counts all writes of the cluster, of whatever kind.
+    pub version: u64,
     pub role: String,
     /// Of a `StatefulSet`'s pod.
     pub index: u32,
@@ -306,6 +308,7 @@ fn read(pod: Watched) -> Pod {
     Pod {
         name: pod.metadata.name.unwrap_or_default(),
         uid: pod.metadata.uid.unwrap_or_default(),
+        version: pod.metadata.resource_version.and_then(|version| version.parse().ok()).unwrap_or_default(),
         role: label("rolegate.dev/role"),
         index: label("apps.kubernetes.io/pod-index").parse().unwrap_or_default(),
         annotations: pod.metadata.annotations.unwrap_or_default(),

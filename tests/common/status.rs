@@ -16,8 +16,15 @@ use tokio::task::JoinHandle;
 use super::wait::PATIENT;
 
 /// A group's status as it was at one time; `null` before the first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status(pub Value);
+
+/// A version of a group: what it was, and which write of the cluster made it.
+#[derive(Clone, Debug)]
+struct Written {
+    version: u64,
+    status: Status,
+}
 
 impl Status {
     /// A condition in one line, `False PartialDeployment: 15/150 pods ready`; `""` when it is not there.
@@ -65,7 +72,7 @@ impl fmt::Display for Status {
 
 /// Watches one group until it is dropped.
 pub struct StatusLog {
-    all: Arc<Mutex<Vec<Status>>>,
+    all: Arc<Mutex<Vec<Written>>>,
     changed: watch::Receiver<()>,
     task: JoinHandle<()>,
 }
@@ -82,9 +89,10 @@ impl StatusLog {
             while let Some(event) = stream.next().await {
                 if let Ok(Event::Apply(object) | Event::InitApply(object)) = event {
                     let status = Status(object.data["status"].clone());
+                    let version = object.metadata.resource_version.and_then(|version| version.parse().ok());
                     let mut all = writing.lock().unwrap();
-                    if all.last() != Some(&status) {
-                        all.push(status);
+                    if all.last().is_none_or(|last: &Written| last.status != status) {
+                        all.push(Written { version: version.unwrap_or_default(), status });
                     }
                     tell.send_replace(());
                 }
@@ -95,7 +103,13 @@ impl StatusLog {
 
     /// Every version so far, in order.
     pub fn all(&self) -> Vec<Status> {
-        self.all.lock().unwrap().clone()
+        self.all.lock().unwrap().iter().map(|written| written.status.clone()).collect()
+    }
+
+    /// The status as it was just before a write of the cluster.
+    pub fn before(&self, version: u64) -> Status {
+        let all = self.all.lock().unwrap();
+        all.iter().rfind(|written| written.version < version).map(|written| written.status.clone()).unwrap_or_default()
     }
 
     /// The different released counts of a role, in order.
@@ -107,7 +121,7 @@ impl StatusLog {
 
     /// The last version; `null` before the first.
     pub fn now(&self) -> Status {
-        self.all.lock().unwrap().last().cloned().unwrap_or(Status(Value::Null))
+        self.all.lock().unwrap().last().map(|written| written.status.clone()).unwrap_or_default()
     }
 
     /// Waits until the status passes a test, and returns it.

@@ -40,6 +40,7 @@ async fn a_workload_that_comes_before_its_group_waits_and_then_runs_by_segments(
     assert_eq!(invariants::all_born_held(&stage.pods), 60);
     invariants::released_in_order(&stage.pods, &group);
     assert_eq!(statuses.released_counts("decode"), [0, 5, 10, 15, 20]);
+    invariants::committed_before_released(&stage.pods, &statuses);
     // The labels of its batch came with the release, in one and the same write.
     for event in stage.pods.events().into_iter().filter(|event| event.step == Step::Released) {
         let size = group.find(&event.pod.role).segment.to_string();

@@ -109,5 +109,6 @@ async fn a_run_survives_a_network_that_breaks() {
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 60/60 pods ready").await;
     assert_eq!(invariants::all_born_held(&stage.pods), 60);
     invariants::released_in_order(&stage.pods, &group);
+    invariants::committed_before_released(&stage.pods, &statuses);
     invariants::released_counts_never_fell(&statuses, &group);
 }

@@ -52,6 +52,7 @@ async fn another_takes_over_when_the_leader_dies() {
     invariants::all_born_held(&stage.pods);
     invariants::released_in_order(&stage.pods, &group);
     invariants::released_counts_never_fell(&statuses, &group);
+    invariants::committed_before_released(&stage.pods, &statuses);
 }
 
 #[tokio::test]
@@ -91,6 +92,7 @@ async fn two_leaders_do_no_harm() {
     }
     invariants::released_in_order(&stage.pods, &group);
     invariants::released_counts_never_fell(&statuses, &group);
+    invariants::committed_before_released(&stage.pods, &statuses);
     let mut written = 0.0;
     for rolegate in [&one, &two] {
         assert_eq!(rolegate.metric(r#"rolegate_releases_total{outcome="failed"}"#).await, 0.0);

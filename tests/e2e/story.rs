@@ -42,6 +42,7 @@ async fn story_1_serves_with_nine_segments_and_completes_when_room_comes() {
     assert_eq!(invariants::all_born_held(&stage.pods), 150);
     invariants::released_in_order(&stage.pods, &group);
     invariants::released_counts_never_fell(&statuses, &group);
+    invariants::committed_before_released(&stage.pods, &statuses);
     invariants::nobody_was_held_again(&stage.pods);
     statuses.all().iter().for_each(says_how_far_deployment_is);
 }

@@ -18,6 +18,7 @@ mod golden;
 mod cluster;
 mod guard;
 mod hold;
+mod labeller;
 mod mutants;
 mod readme;
 mod trial;
