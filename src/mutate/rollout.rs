@@ -84,7 +84,8 @@ pub fn hold_rollout(
     let kept = annotation(old, names::USER_PARTITION);
     let open = kept.is_some();
     let revised = shape.revised.iter().any(|field| plain(old.pointer(field)) != plain(new.pointer(field)));
-    if !open && !(revised && ready_once) {
+    let freezes = revised && ready_once;
+    if !open && !freezes {
         return patch;
     }
     let wanted = if revised { FROZEN } else { live };
