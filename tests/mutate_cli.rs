@@ -1,7 +1,13 @@
 //! `rolegate mutate`, run as people run it: golden cases of pods and workloads in `tests/cases/pod/*.yaml`, each of which
 //! is also mutated twice, and the formats.
 
-#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
