@@ -77,7 +77,10 @@ async fn a_namespace_that_opts_out_gets_its_held_pods_back() {
     let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
     eventually(PATIENT, "a pod that is not held", async || {
         pods.delete("llm-prefill-11", &DeleteParams::default()).await.map_err(|error| error.to_string())?;
-        stage.pods.until("a new one", |now| now.named("llm-prefill-11").is_some_and(|pod| pod.is_released())).await;
+        stage
+            .pods
+            .until("a new one", |now| now.named("llm-prefill-11").is_some_and(super::common::pods::Pod::is_released))
+            .await;
         let births = stage.pods.births();
         let last = births.iter().rfind(|pod| pod.name == "llm-prefill-11").unwrap();
         if last.is_held() { Err("it was born held".to_owned()) } else { Ok(()) }
@@ -106,7 +109,7 @@ async fn the_definition_comes_late_goes_and_comes_back_and_opens_no_hold() {
     stage.create_sets(&group).await;
     released(&stage, 0).await;
     // It comes just before somebody looks for the second time, and then the group takes its time.
-    held(2 * GRACE - GRACE / 2, 0).await;
+    held((2 * GRACE).checked_sub(GRACE / 2).unwrap(), 0).await;
     define(&plane).await;
     held(GRACE / 2, 0).await;
     stage.create_group(&group).await;
@@ -121,7 +124,7 @@ async fn the_definition_comes_late_goes_and_comes_back_and_opens_no_hold() {
     undefine(&stage, "rolecoordinations.rolegate.dev").await;
     rolegate.kill().await;
     let _rolegate = launch.start().await;
-    held(2 * GRACE - GRACE / 2, 6).await;
+    held((2 * GRACE).checked_sub(GRACE / 2).unwrap(), 6).await;
 
     define(&plane).await;
     held(GRACE / 2, 6).await;

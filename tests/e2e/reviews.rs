@@ -124,7 +124,7 @@ async fn bodies_that_are_no_review_are_refused_in_plain_words() {
         for (body, words) in bodies {
             let (status, text) = caller.post(path, body.to_owned()).await.unwrap();
             let text = String::from_utf8(text.to_vec()).unwrap();
-            assert!(status == 400 && text.starts_with(words), "{status} {text:?} for {:.60}", body);
+            assert!(status == 400 && text.starts_with(words), "{status} {text:?} for {body:.60}");
         }
         let (status, text) = caller.send(Method::POST, path, "text/plain", no_request).await.unwrap();
         assert_eq!((status, &text[..]), (415, &b"Content-Type must be application/json"[..]));
