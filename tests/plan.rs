@@ -33,7 +33,8 @@ fn plan(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 fn stream(objects: &[Value]) -> String {
-    objects.iter().map(|object| format!("---\n{object}\n")).collect()
+    let documents: Vec<_> = objects.iter().map(ToString::to_string).collect();
+    documents.join("\n---\n")
 }
 
 fn run(case: &Case) -> Output {

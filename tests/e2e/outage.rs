@@ -80,7 +80,7 @@ async fn a_scale_up_by_500_with_a_cache_that_lags_lets_no_pod_slip_in() {
     let blind = stage.pods.events().iter().filter(|event| event.at < scaled + lag).count();
     assert!(blind > 100, "only {blind} events while the cache lagged");
     assert_eq!(invariants::all_born_held(&stage.pods), 520);
-    assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 0.0);
+    assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 0);
 
     proxy.delay(Duration::ZERO);
     statuses
