@@ -1,6 +1,7 @@
 //! Each progression at full size, its order judged from outside at every event.
 
 use crate::common::pods::Pod;
+use crate::common::status::Status;
 use crate::common::{Group, Progression, Stage, invariants};
 
 /// What every run must fulfil.
@@ -18,6 +19,7 @@ async fn ordered_ready_waits_for_the_last_pod_of_each_segment() {
     let group = Group::story_1("llm").held_back();
     let statuses = stage.statuses(&group);
     stage.deploy(&group).await;
+    stage.pods.until("all pods", |now| now.count_all(|_| true) == 150).await;
 
     for segment in 0..10 {
         let (prefill, decode) = (segment * 10..segment * 10 + 10, segment * 5..segment * 5 + 5);
@@ -30,10 +32,11 @@ async fn ordered_ready_waits_for_the_last_pod_of_each_segment() {
             let is_straggler = |pod: &Pod| (pod.role.as_str(), pod.index) == straggler;
             stage.let_ready(|pod| mine(pod) && !is_straggler(pod)).await;
             let counted = format!("{}/150 pods ready", segment * 15 + 14);
-            let status = statuses.until(&counted, |status| status.ready().ends_with(&counted)).await;
+            let held = 150 - 15 * (segment + 1);
+            let all = |status: &Status| status.ready().ends_with(&counted) && status.0["summary"]["held"] == held;
+            let status = statuses.until(&counted, all).await;
             assert_eq!(status.state("prefill"), "Waiting");
             assert_eq!(status.0["summary"]["reason"], "PreviousSegmentNotReady");
-            assert_eq!(status.0["summary"]["held"], 150 - 15 * (segment + 1));
             stage.pods.now(|now| {
                 assert_eq!(now.count_all(Pod::is_released), 15 * (segment as usize + 1), "{now}");
             });
