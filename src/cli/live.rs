@@ -36,7 +36,7 @@ pub async fn look(connection: &Connection, namespace: Option<&str>) -> Result<Su
         ));
     }
     if !seen.forbidden.is_empty() {
-        let kinds: Vec<_> = seen.forbidden.iter().map(|kind| kind.crd_name()).collect();
+        let kinds: Vec<_> = seen.forbidden.iter().map(super::super::api::meta::ObjectKind::crd_name).collect();
         eprintln!("rolegate: not read, since you may not: {}", kinds.join(", "));
     }
     Ok(seen)

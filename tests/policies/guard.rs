@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::Eviction;
@@ -89,6 +90,25 @@ async fn patch(api: &Api<Pod>, name: &str, patch: Value) -> Answer {
 
 fn refused(answer: &Answer, words: &str) {
     assert!(matches!(answer, Answer::Refused(text) if text.contains(words)), "{answer:?}");
+}
+
+/// The API server checks expressions against the types it knows, and writes down what does not fit.
+#[tokio::test]
+async fn expressions_fit_the_types() {
+    let client = with_policies().client().await;
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client);
+    eventually(PATIENT, "all policies are checked", async || {
+        let all = policies.list(&ListParams::default()).await.unwrap().items;
+        assert_eq!(all.len(), 6);
+        let status = |policy: &ValidatingAdmissionPolicy| policy.status.clone().unwrap_or_default();
+        for policy in &all {
+            let warnings = status(policy).type_checking.and_then(|checking| checking.expression_warnings);
+            assert_eq!(warnings.unwrap_or_default(), [], "{:?}", policy.metadata.name);
+        }
+        let checked = all.iter().all(|policy| status(policy).observed_generation == policy.metadata.generation);
+        if checked { Ok(()) } else { Err("not yet") }
+    })
+    .await;
 }
 
 #[tokio::test]

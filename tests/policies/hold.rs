@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::cluster::{define_ours, namespace, with_policies};
 use crate::common::stage::typed;
 use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::labeller;
 
 const GATE: &str = "rolegate.dev/hold";
 
@@ -107,37 +108,62 @@ async fn pods_of_controllers_are_held_too() {
     .await;
 }
 
-/// Whoever adds the labels in admission comes later: the policy is asked again.
+/// A webhook that adds the labels comes later: then the policy is asked again.
 #[tokio::test]
-async fn pods_that_are_labelled_in_admission_are_held() {
+async fn pods_that_a_webhook_labels_are_held() {
     let client = scene("hold-late").await;
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": "labels.example.com"},
-        "spec": {
-            "reinvocationPolicy": "Never",
-            "matchConstraints": {"resourceRules": [
-                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]},
-            "matchConditions": [{"name": "is-asked-for", "expression": "object.metadata.?labels[?'late'].hasValue()"}],
-            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression":
-                "Object{metadata: Object.metadata{labels: {'rolegate.dev/group': 'llm'}}}"}}],
-        },
-    });
-    let binding = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": "labels.example.com"},
-        "spec": {"policyName": "labels.example.com"},
-    });
-    let plane = with_policies();
-    plane.must(&["apply", "-f", "-"], &policy.to_string());
-    plane.must(&["apply", "-f", "-"], &binding.to_string());
+    let webhook = webhook("hold-late", &labeller::serve().await, "Fail");
+    with_policies().must(&["apply", "-f", "-"], &webhook.to_string());
+    let none: [&str; 0] = [];
     eventually(PATIENT, "a pod that is labelled late and held", async || {
         let gates = gates(&client, "hold-late", pod(&json!({"late": "yes"}), &json!({}))).await;
         if gates == [GATE] { Ok(()) } else { Err(format!("{gates:?}")) }
     })
     .await;
+    assert_eq!(gates(&client, "hold-late", pod(&json!({"app": "web"}), &json!({}))).await, none);
+}
+
+/// A webhook for the pods of a namespace.
+fn webhook(namespace: &str, client_config: &Value, failure_policy: &str) -> Value {
+    let name = format!("{namespace}.example.com");
+    let webhook = json!({
+        "name": name,
+        "clientConfig": client_config,
+        "failurePolicy": failure_policy,
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 5,
+    });
+    json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": name}, "webhooks": [webhook]})
+}
+
+/// What this is for: the webhook does not answer, and is told to be ignored then.
+#[tokio::test]
+async fn an_outage_of_the_webhook_frees_no_pod() {
+    let client = scene("hold-outage").await;
+    // Nothing listens on port 1.
+    let nobody = json!({"url": "https://127.0.0.1:1/"});
+    let plane = with_policies();
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "hold-outage");
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let in_group: Pod = typed(pod(&json!({"rolegate.dev/group": "llm"}), &json!({})));
+    // As long as it may not be ignored one can see that it is asked, and down.
+    plane.must(&["apply", "-f", "-"], &webhook("hold-outage", &nobody, "Fail").to_string());
+    eventually(PATIENT, "the webhook is asked", async || match pods.create(&dry_run, &in_group).await {
+        Err(kube::Error::Api(status)) if status.message.contains("failed calling webhook") => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    plane.must(&["apply", "-f", "-"], &webhook("hold-outage", &nobody, "Ignore").to_string());
+    let born = eventually(PATIENT, "the webhook is ignored", async || {
+        pods.create(&PostParams::default(), &in_group).await.map_err(|error| error.to_string())
+    })
+    .await;
+    let gates: Vec<_> = born.spec.unwrap().scheduling_gates.into_iter().flatten().map(|gate| gate.name).collect();
+    assert_eq!(gates, [GATE]);
 }
 
 /// All together: the policies hold and guard, the webhook labels, the loop releases.
@@ -151,7 +177,13 @@ async fn a_group_comes_up_under_policies_webhook_and_loop() {
     let _rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("prefill", 6, 2).role("decode", 3, 1);
     stage.deploy(&group).await;
-    stage.pods.until("all pods ready", |now| now.count_all(crate::common::pods::Pod::is_ready) == 9).await;
+    // A group that nothing coordinates: the webhook would hold none of its pods, the policy does.
+    let plain = Group::new("plain").role("router", 2, 0);
+    let mut uncoordinated = plain.object();
+    uncoordinated["spec"].as_object_mut().unwrap().remove("coordination");
+    stage.groups().create(&PostParams::default(), &typed(uncoordinated)).await.unwrap();
+    stage.create_sets(&plain).await;
+    stage.pods.until("all pods ready", |now| now.count_all(crate::common::pods::Pod::is_ready) == 11).await;
     for pod in stage.pods.births() {
         assert_eq!(pod.gates, [GATE], "{}", pod.name);
     }

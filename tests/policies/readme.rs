@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use rolegate::model::names;
 use rolegate::rules::{Level, catalogue};
 
 use crate::cluster::POLICIES;
@@ -61,4 +62,26 @@ fn the_table_has_every_rule_that_refuses() {
     rules.dedup();
     listed.sort();
     assert_eq!(listed, rules);
+}
+
+/// Keys are written in three places of these files; the program has them once.
+#[test]
+fn the_policies_know_the_keys_of_the_program() {
+    let read = |file: &str| fs::read_to_string(format!("{POLICIES}/{file}.yaml")).unwrap();
+    let (hold, guard) = (read("hold"), read("hold-guard"));
+    for (group, _) in names::LABEL_SCHEMES {
+        assert!(hold.contains(&format!("'{group}'")), "hold.yaml: {group}");
+    }
+    assert!(hold.contains(&format!("key: {}", names::IGNORE)), "hold.yaml: {}", names::IGNORE);
+    let schemes = names::LABEL_SCHEMES.iter().flat_map(|(group, role)| [*group, *role]);
+    let numbers =
+        [names::POD_INDEX, names::LWS_NAME, names::LWS_GROUP_INDEX, names::LWS_WORKER_INDEX, names::RBG_INSTANCE];
+    for key in schemes.chain(numbers).chain([names::INSTANCE_NAME, names::HELD_BY, names::KEP75_INSTANCE_INDEX]) {
+        let (prefix, _) = key.split_once('/').unwrap();
+        let is_guarded = guard.contains(&format!("'{key}'")) || guard.contains(&format!("'{prefix}/'"));
+        assert!(is_guarded, "hold-guard.yaml: {key}");
+    }
+    for text in [hold, guard] {
+        assert!(text.contains(&format!("'{}'", names::GATE)));
+    }
 }
