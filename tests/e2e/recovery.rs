@@ -171,7 +171,7 @@ async fn a_deleted_pod_of_a_released_segment_comes_back_and_runs_at_once() {
         let of_it = |step| events.iter().find(|e| e.step == step && e.pod.name == name && e.pod.uid != uid).unwrap();
         assert!(of_it(Step::Born).pod.is_held(), "it came back through the gate");
         let held = of_it(Step::Released).at - of_it(Step::Born).at;
-        assert!(held < Duration::from_secs(2), "held for {held:?}");
+        assert!(held < Duration::from_secs(5), "held for {held:?}");
     }
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 30, "{now}"));
 }
