@@ -12,9 +12,12 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod discovery;
 mod domains;
 mod leader_worker_sets;
 mod pod_groups;
 mod reinvocation;
+mod requests;
+mod schemes;
 mod shapes;
 mod support;

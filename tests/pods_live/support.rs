@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::common::group::node;
 use crate::common::pods::{Pod, View};
+use crate::common::rolegate::Rolegate;
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, Stage};
 
@@ -109,4 +110,13 @@ pub async fn stored(stage: &Stage) -> Vec<ApiPod> {
 pub fn coordinations(stage: &Stage) -> Api<DynamicObject> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("rolegate.dev", "v1alpha1", "RoleCoordination"));
     Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind)
+}
+
+/// Reviews of new pods so far: those that were changed, and those that were as they should be.
+pub async fn verdicts(rolegate: &Rolegate) -> [f64; 2] {
+    let of = async |verdict: &str| {
+        let labels = format!(r#"{{resource="pods",operation="CREATE",verdict="{verdict}"}}"#);
+        rolegate.metric(&format!("rolegate_reviews_total{labels}")).await
+    };
+    [of("patched").await, of("allowed").await]
 }
