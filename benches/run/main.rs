@@ -57,7 +57,7 @@ async fn main() {
             let before = server.cpu();
             let start = Instant::now();
             let (load, closed) = load.closed(server.count).await;
-            let (time, cpu) = (start.elapsed(), server.cpu() - before);
+            let (time, cpu) = (start.elapsed(), server.cpu().saturating_sub(before));
             let (load, open) = load.open(RATE, OPEN).await;
             loads.insert(number, load);
             report.add(number, &Sample { count: server.count, time, cpu, closed, open, resident: server.resident() });

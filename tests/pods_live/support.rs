@@ -113,7 +113,7 @@ pub fn coordinations(stage: &Stage) -> Api<DynamicObject> {
 }
 
 /// Reviews of new pods so far: those that were changed, and those that were as they should be.
-pub async fn verdicts(rolegate: &Rolegate) -> [f64; 2] {
+pub async fn verdicts(rolegate: &Rolegate) -> [i64; 2] {
     let of = async |verdict: &str| {
         let labels = format!(r#"{{resource="pods",operation="CREATE",verdict="{verdict}"}}"#);
         rolegate.metric(&format!("rolegate_reviews_total{labels}")).await
