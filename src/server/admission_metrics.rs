@@ -33,11 +33,7 @@ impl AdmissionMetrics {
         let metrics = Self::default();
         registry.register("reviews", "Reviews answered", metrics.answered.clone());
         registry.register("unreadable_bodies", "Bodies that were no AdmissionReview", metrics.unreadable.clone());
-        registry.register(
-            "rolegate_unknown_reviews",
-            "Reviews of what no rule is for; they pass",
-            metrics.unknown.clone(),
-        );
+        registry.register("unknown_reviews", "Reviews of what no rule is for; they pass", metrics.unknown.clone());
         registry.register("schema_skew", "Objects without the expected shape", metrics.schema_skew.clone());
         metrics
     }

@@ -198,6 +198,11 @@ impl Rolegate {
         .await;
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.id().expect("it runs")
+    }
+
     /// Kills it with SIGKILL.
     pub async fn kill(mut self) {
         self.process.kill().await.unwrap();

@@ -25,6 +25,11 @@ pub(super) fn reference(group: &Group, world: &World, report: &mut Report) {
                     let detail = format!("must name a layer of ClusterTopology {name:?}: {}{hint}", names.join(", "));
                     report.error(&subject, topology.domain_at.clone(), Cause::NotFound, quoted(layer), detail);
                 }
+                // It waits for its finalizers, and may be gone before this group is seen to refer to it.
+                Known::Present(layers) if layers.deleting => {
+                    let detail = "this ClusterTopology is being deleted: the batches are held once it is gone";
+                    report.warn(&subject, name_at, Cause::NotFound, quoted(name), detail);
+                }
                 Known::Present(_) => {}
                 Known::Absent => {
                     let detail = "no ClusterTopology has this name: the batches are held until there is one";
