@@ -32,15 +32,16 @@ pub struct Launch {
     client: Client,
     namespace: String,
     flags: Vec<(String, String)>,
+    /// How often it was started: each time it has a log of its own, which the next run of the test replaces.
+    started: Arc<AtomicUsize>,
 }
-
-static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 impl Launch {
     /// One that serves a namespace, reached on loopback.
     pub fn new(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
         let kubeconfig = plane.kubeconfig.display().to_string();
-        let launch = Self { plane, client, namespace: namespace.to_owned(), flags: Vec::new() };
+        let launch =
+            Self { plane, client, namespace: namespace.to_owned(), flags: Vec::new(), started: Arc::default() };
         [
             ("kubeconfig", kubeconfig.as_str()),
             ("listen", "127.0.0.1:0"),
@@ -67,7 +68,7 @@ impl Launch {
     /// It talks to the API server through a proxy.
     pub fn through(self, proxy: &Proxy) -> Self {
         let direct = std::fs::read_to_string(&self.plane.kubeconfig).unwrap();
-        let path = scratch_dir().join(format!("{}-{}.kubeconfig", self.namespace, proxy.address.port()));
+        let path = scratch_dir().join(format!("{}.kubeconfig", self.namespace));
         std::fs::write(&path, direct.replace(&self.plane.server, &format!("https://{}", proxy.address))).unwrap();
         self.flag("kubeconfig", &path.display().to_string())
     }
@@ -88,8 +89,8 @@ impl Launch {
 
     /// Starts it, and waits only until it listens.
     pub async fn start_unready(&self) -> Rolegate {
-        let number = STARTED.fetch_add(1, Ordering::SeqCst);
-        let log = scratch_dir().join(format!("{}-{}-{number}.rolegate.log", self.namespace, std::process::id()));
+        let number = self.started.fetch_add(1, Ordering::SeqCst);
+        let log = scratch_dir().join(format!("{}-{number}.rolegate.log", self.value("name")));
         let flags = self.flags.iter().map(|(name, value)| format!("--{name}={value}"));
         let mut process = Command::new(rolegate_binary())
             .arg("serve")
