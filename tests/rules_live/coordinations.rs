@@ -19,16 +19,16 @@ async fn the_definition_itself_asks_for_exactly_one_of_two() {
     let stage = stage("one-of-two").await;
     let sizes = segments(&json!({ "prefill": 1 }));
     let role = json!({ "name": "prefill", "replicas": 1 });
-    let both_here = json!({ "groupRef": { "name": "llm" }, "roles": [role], "coordination": sizes });
-    let neither_here = json!({ "coordination": sizes });
-    let both_there = json!({ "name": "prefill", "replicas": 1, "workloadRef": { "kind": "StatefulSet", "name": "p" } });
-    let both_there = json!({ "roles": [both_there], "coordination": sizes });
-    let neither_there = json!({ "roles": [{ "name": "prefill" }], "coordination": sizes });
+    let two_owners = json!({ "groupRef": { "name": "llm" }, "roles": [role], "coordination": sizes });
+    let no_owner = json!({ "coordination": sizes });
+    let both = json!({ "name": "prefill", "replicas": 1, "workloadRef": { "kind": "StatefulSet", "name": "p" } });
+    let two_sources = json!({ "roles": [both], "coordination": sizes });
+    let no_source = json!({ "roles": [{ "name": "prefill" }], "coordination": sizes });
     let (groups, workloads) = (
         "exactly one of `groupRef` and `roles` must be set",
         "exactly one of `workloadRef` and `replicas` must be set",
     );
-    let wrong = [(both_here, groups), (neither_here, groups), (both_there, workloads), (neither_there, workloads)];
+    let wrong = [(two_owners, groups), (no_owner, groups), (two_sources, workloads), (no_source, workloads)];
     for (spec, rule) in wrong {
         let shown = apply(&stage, &coordination("llm", &spec));
         assert!(!shown.done && shown.err.contains(rule), "{shown:?}");
@@ -69,11 +69,13 @@ async fn the_second_to_claim_a_role_is_refused() {
         coordination(name, &json!({ "groupRef": { "name": "llm" }, "coordination": segments(sizes) }))
     };
     put(&stage, &claims("first", &json!({ "decode": 1 })));
-    let again = r#"spec.groupRef: Forbidden: role "decode" is coordinated by RoleCoordination "first" already; a role may belong to one coordinating object"#;
-    refused(&stage, &claims("second", &json!({ "prefill": 2, "decode": 1 })), again);
+    let again = r#"The RoleCoordination "second" is invalid: spec.groupRef: Forbidden: role "decode" is coordinated by RoleCoordination "first" already; a role may belong to one coordinating object"#;
+    let shown = apply(&stage, &claims("second", &json!({ "prefill": 2, "decode": 1 })));
+    let unmarked = r#"spec.groupRef: RoleBasedGroup "llm" lacks annotation rolegate.dev/group: "second"; pods that are made before both are known are not held"#;
+    assert!(!shown.done, "{shown:?}");
+    assert_eq!(shown.err, format!("Warning: {unmarked}\n{again}\n"));
     // Another role of the group is free; the group may not claim what is taken either.
-    let missing = r#"spec.groupRef: RoleBasedGroup "llm" lacks annotation rolegate.dev/group: "second"; pods that are made before both are known are not held"#;
-    warned(&stage, &claims("second", &json!({ "prefill": 2 })), &[missing]);
+    warned(&stage, &claims("second", &json!({ "prefill": 2 })), &[unmarked]);
     let mut own = group;
     own["spec"]["coordination"] = segments(&json!({ "decode": 1 }));
     let shown = apply(&stage, &own);
@@ -250,7 +252,9 @@ async fn desired_replicas_come_from_a_group_of_the_newer_version() {
     refused(
         &stage,
         &typing_mistake,
-        &format!(r#"{sizes}[prefil]: Not found: "prefil": must name a role of RoleBasedGroup "llm"; did you mean "prefill"?"#),
+        &format!(
+            r#"{sizes}[prefil]: Not found: "prefil": must name a role of RoleBasedGroup "llm"; did you mean "prefill"?"#
+        ),
     );
     crate::common::eventually(crate::common::PATIENT, "a status that counts the roles of the group", async || {
         let path = "/apis/rolegate.dev/v1alpha1/namespaces/newer-group/rolecoordinations/pace";

@@ -60,7 +60,8 @@ async fn its_layers_do_not_change() {
     let turn = Turn::new("immutable").await;
     for (path, name) in [(OURS, "immutable-ours"), (KEP75, "immutable-kep75")] {
         put(&turn, &topology(path, name, &["host", "rack"]));
-        let reason = "spec: Forbidden: may not change; make another ClusterTopology and refer to that";
+        // The definition says so itself, so that it holds without rolegate as well.
+        let reason = "spec: Invalid value: the spec may not change";
         refused(&turn, &topology(path, name, &["host", "rack", "block"]), reason);
         let mut labelled = topology(path, name, &["host", "rack"]);
         labelled["metadata"]["labels"] = json!({ "team": "a" });
