@@ -11,7 +11,7 @@ DENY := target/tools/bin/cargo-deny
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo test build crds rig addons fmt lint deny unit e2e clean
+.PHONY: help demo test build crds docs rig addons fmt lint deny unit bench clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -29,6 +29,9 @@ build: ## The release binary, target/release/rolegate.
 crds: ## Write the CustomResourceDefinitions from the Rust types.
 	cargo run --locked --quiet --bin rolegate -- crds --output deploy/crds
 	cargo run --locked --quiet --bin rolegate -- crds --optional --output deploy/optional
+
+docs: crds ## Write what is generated: definitions and the page of rules.
+	UPDATE_DOCS=1 cargo test --locked --quiet --test house
 
 rig: ## Build the control plane for tests: etcd, API server, scheduler, controllers, kubectl, kwok.
 	tests/controlplane/build.sh rig $(CONTROLPLANE)
@@ -51,6 +54,12 @@ $(DENY):
 
 unit: ## All Rust tests, the end-to-end suites included.
 	cargo test --locked -- --test-threads=$(THREADS)
+
+bench: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
+	cargo build --locked --release --bin rolegate --example bench --example bench-floor
+	cd benches/peer && CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off go build -mod=readonly -buildvcs=false -trimpath -ldflags "-s -w" \
+		-o $(CURDIR)/target/bench/peer .
+	target/release/examples/bench
 
 clean: ## Remove everything that was built.
 	rm -rf target

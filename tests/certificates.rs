@@ -1,21 +1,17 @@
 //! Self-managed certificates on a real API server, with three replicas that know nothing of each other.
-//!
-//! Needs the control plane of `tests/controlplane`; `ROLEGATE_RIG` names its binary if it is not in the build directory.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panic")]
 
-use std::{
-    path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
-};
+mod common;
 
+use std::time::Duration;
+
+use common::ControlPlane;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
-    Api, Client, Config,
+    Api, Client,
     api::{DeleteParams, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
 };
 use rolegate::{
     cluster::certificates::{CaBundle, Certificates, Policy, Publication},
@@ -24,48 +20,10 @@ use rolegate::{
         tls::CertStore,
     },
 };
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
-    task::JoinHandle,
-    time::timeout,
-};
+use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 const PATIENT: Duration = Duration::from_secs(60);
-
-/// A control plane that ends with this test, however that ends.
-struct ControlPlane {
-    client: Client,
-    _process: Child,
-    _dir: tempfile::TempDir,
-}
-
-impl ControlPlane {
-    async fn start() -> Self {
-        let rig = std::env::var_os("ROLEGATE_RIG")
-            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/controlplane/bin/rig"), PathBuf::from);
-        let dir = tempfile::tempdir().unwrap();
-        let mut process = Command::new(&rig)
-            .args(["up", "--until-stdin-closes", "--dir"])
-            .arg(dir.path().join("cluster"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error}", rig.display()));
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        timeout(PATIENT, async {
-            while !lines.next_line().await.unwrap().expect("the control plane ended").starts_with("ready ") {}
-        })
-        .await
-        .unwrap();
-        let kubeconfig = Kubeconfig::read_from(dir.path().join("cluster/kubeconfig")).unwrap();
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        Self { client: Client::try_from(config).unwrap(), _process: process, _dir: dir }
-    }
-}
 
 /// One replica: a process in a cluster, a task here.
 struct Replica {
@@ -107,12 +65,13 @@ fn text(secret: &Secret, key: &str) -> String {
 
 #[tokio::test]
 async fn three_replicas_share_one_secret_through_its_life() {
-    let cluster = ControlPlane::start().await;
-    let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), "default");
+    let plane = tokio::task::spawn_blocking(ControlPlane::start).await.unwrap();
+    let client = plane.client().await;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     let stop = CancellationToken::new();
     let mut policy = Policy::for_leaf(LeafSpec::for_service("rolegate", "default"));
     policy.settle = SignedDuration::ZERO;
-    let replicas: Vec<_> = (0..3).map(|_| Replica::start(&cluster.client, policy.clone(), &stop)).collect();
+    let replicas: Vec<_> = (0..3).map(|_| Replica::start(&client, policy.clone(), &stop)).collect();
     let agree = async || {
         let Ok(secret) = secrets.get("rolegate-tls").await else { return false };
         let served =

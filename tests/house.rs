@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -63,4 +64,37 @@ fn the_definitions_in_deploy_are_those_of_the_types() {
             assert!(stored == yaml, "{folder}/{name} is not what the types say: run `make crds`");
         }
     }
+}
+
+/// The reference page of the rules, as their tables say it.
+fn rules_page() -> String {
+    use rolegate::rules::{Level, catalogue};
+    let mut page =
+        "# Rules\n\nEvery rule has an id that messages, metrics and tests use, and golden cases that fix what it \
+         accepts and refuses\n(`tests/cases/<object>/<rule>.yaml`). **E** refuses, **W** warns.\n"
+            .to_owned();
+    let mut object = "";
+    for rule in catalogue() {
+        if rule.object != object {
+            object = rule.object;
+            _ = write!(page, "\n## {object}\n\n| id | | rule |\n|---|---|---|\n");
+        }
+        let level = match rule.level {
+            Level::Error => "E",
+            Level::Warning => "W",
+            Level::Either => "E/W",
+        };
+        _ = writeln!(page, "| {} | {level} | {} |", rule.id, rule.summary);
+    }
+    page
+}
+
+#[test]
+fn the_page_of_rules_is_that_of_their_tables() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/rules.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, rules_page()).unwrap();
+    }
+    let stored = fs::read_to_string(&path).unwrap_or_default();
+    assert!(stored == rules_page(), "docs/rules.md is not what the tables say: run `make docs`");
 }

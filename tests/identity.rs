@@ -2,10 +2,11 @@
 //! real operators made.
 
 #![allow(
+    clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     clippy::indexing_slicing,
-    clippy::struct_field_names,
-    reason = "a test stops where it fails, and its fields are those of its cases"
+    reason = "a test fails by panic"
 )]
 
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ struct Case {
     #[serde(default)]
     start: i64,
     is: Option<Identity>,
-    clique: Option<Clique>,
+    clique: Option<Place>,
 }
 
 #[derive(Debug, PartialEq, Deserialize)]
@@ -50,7 +51,7 @@ struct Identity {
 
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Clique {
+struct Place {
     set: String,
     set_replica: u32,
     scaling_group: Option<String>,
@@ -72,7 +73,7 @@ impl From<PodIdentity> for Identity {
     }
 }
 
-impl From<CliquePod> for Clique {
+impl From<CliquePod> for Place {
     fn from(found: CliquePod) -> Self {
         let (scaling_group, group_replica) = found.scaling_group.unzip();
         Self {
@@ -114,7 +115,7 @@ impl Case {
     fn run(&self) -> Result<(), String> {
         let pod = self.pod();
         let identity = identify(&pod, NAMESPACE, self).map(Identity::from);
-        let clique = identify_clique_pod(&pod).map(Clique::from);
+        let clique = identify_clique_pod(&pod).map(Place::from);
         if identity == self.is && clique == self.clique {
             return Ok(());
         }

@@ -1,6 +1,14 @@
 //! `rolegate mutate`, run as people run it: golden cases of pods and workloads in `tests/cases/pod/*.yaml`, each of which
 //! is also mutated twice, and the formats.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;

@@ -90,11 +90,23 @@ pub struct Role {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub template: Option<Value>,
+    /// One pod in an instance (v1alpha2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub standalone_pattern: Option<IgnoredObject>,
+    /// A leader and workers in an instance (v1alpha2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub leader_worker_pattern: Option<IgnoredObject>,
     /// Annotations of the role's workload (v1alpha2); one of them names its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub annotations: Option<Value>,
 }
+
+/// An object of which only its being there counts.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct IgnoredObject {}
 
 impl Object for RoleBasedGroup {
     fn meta(&self) -> &Meta {

@@ -130,7 +130,7 @@ pub fn block_on(command: impl Future<Output = Result<ExitCode, Failure>>) -> Exi
         Err(error) => Err(Failure::Other(format!("runtime: {error}"))),
     };
     outcome.unwrap_or_else(|failure| {
-        eprintln!("rolegate: {failure}");
+        eprintln!("rolegate: {}", super::as_called(&failure.to_string()));
         ExitCode::FAILURE
     })
 }

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use super::connection::{Connection, Failure};
+use crate::api::pod::POD;
+use crate::api::{ObjectKind, Pod};
 use crate::cluster::index::Index;
 use crate::cluster::survey::{Survey, survey};
+use crate::cluster::watched::api;
 use crate::model::{Group, GroupKey, HoldReason};
 use crate::plan::{Batch, Circumstances, Decision, GroupView, Held, Snapshot, batches, decide};
 use crate::rules::{World, judge_group};
@@ -22,8 +25,6 @@ pub struct Picture {
     pub decision: Decision,
     /// Its batches.
     pub batches: Vec<Batch>,
-    /// The stored group breaks a rule.
-    pub is_valid: bool,
 }
 
 /// Lists the cluster, and says what could not be read.
@@ -36,7 +37,7 @@ pub async fn look(connection: &Connection, namespace: Option<&str>) -> Result<Su
         ));
     }
     if !seen.forbidden.is_empty() {
-        let kinds: Vec<_> = seen.forbidden.iter().map(|kind| kind.crd_name()).collect();
+        let kinds: Vec<_> = seen.forbidden.iter().map(ObjectKind::crd_name).collect();
         eprintln!("rolegate: not read, since you may not: {}", kinds.join(", "));
     }
     Ok(seen)
@@ -53,8 +54,7 @@ impl Picture {
         let stalled = group.status.conditions.iter().any(|condition| condition.reason == "ProgressDeadlineExceeded");
         let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled, refused: &[] });
         let batches = batches(group, &view, &decision);
-        let is_valid = judged.is_allowed();
-        Self { key: key.clone(), batches, view, decision, is_valid, snapshot }
+        Self { key: key.clone(), batches, view, decision, snapshot }
     }
 
     fn of_missing(key: &GroupKey, snapshot: Snapshot) -> Self {
@@ -68,7 +68,7 @@ impl Picture {
         };
         let decision = Decision { held: vec![held], ..Decision::default() };
         let view = GroupView::default();
-        Self { key: key.clone(), snapshot, view, decision, batches: Vec::new(), is_valid: true }
+        Self { key: key.clone(), snapshot, view, decision, batches: Vec::new() }
     }
 
     /// The group, as its controlling object carries it.
@@ -112,5 +112,15 @@ pub fn named(index: &Index, namespace: &str, name: &str) -> Result<Picture, Fail
     match by_key.or((!found.is_empty()).then_some(0)) {
         Some(position) => Ok(found.swap_remove(position)),
         None => Err(Failure::Other(format!("group {name:?} is not in namespace {namespace:?}"))),
+    }
+}
+
+/// A pod.
+pub async fn pod(connection: &Connection, name: &str) -> Result<Pod, Failure> {
+    let pods = api::<Pod>(&connection.client, POD, Some(&connection.namespace));
+    match pods.get_opt(name).await {
+        Ok(Some(pod)) => Ok(pod.object),
+        Ok(None) => Err(Failure::Other(format!("pod {name:?} is not in namespace {:?}", connection.namespace))),
+        Err(error) => Err(connection.failure(&error)),
     }
 }

@@ -1,21 +1,26 @@
 //! One file for each command.
 
 pub mod check;
+pub mod completions;
 mod connection;
 pub mod crds;
 mod documents;
 mod duration;
+pub mod explain;
 mod live;
 pub mod mutate;
 mod node;
 pub mod plan;
+pub mod release;
 pub mod serve;
 pub mod status;
 mod terminal;
 
+use std::borrow::Cow;
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Admission webhook and gate-lifting loop for disaggregated LLM inference on Kubernetes.
 #[derive(Debug, Parser)]
@@ -37,18 +42,46 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Show groups of a cluster with their batches.
     Status(status::StatusArgs),
+    /// Say why a pod or a group of a cluster is held, and what to do.
+    Explain(explain::ExplainArgs),
+    /// Lift the gate of pods by hand, in an emergency.
+    Release(release::ReleaseArgs),
+    /// Print the completions of a shell.
+    Completions(completions::CompletionsArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
     Crds(crds::CrdsArgs),
 }
 
 /// Runs the command that the arguments ask for.
 pub fn run() -> ExitCode {
-    match Cli::parse().command {
+    let parsed = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
+    match parsed.command {
         Command::Serve(args) => serve::run(*args),
         Command::Mutate(args) => mutate::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Release(args) => release::run(&args),
+        Command::Completions(args) => completions::run(&args),
         Command::Crds(args) => crds::run(&args),
     }
+}
+
+/// True when kubectl runs it: a file `kubectl-rolegate` on the path is the command `kubectl rolegate`.
+fn is_plugin() -> bool {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&program).file_name();
+    name.is_some_and(|name| name.to_string_lossy().starts_with("kubectl-"))
+}
+
+/// The command line, named as it was called.
+fn command() -> clap::Command {
+    let command = Cli::command();
+    if is_plugin() { command.bin_name("kubectl rolegate") } else { command }
+}
+
+/// A text for people, in which our own commands are named as this one was called.
+fn as_called(text: &str) -> Cow<'_, str> {
+    if is_plugin() { text.replace("`rolegate ", "`kubectl rolegate ").into() } else { text.into() }
 }

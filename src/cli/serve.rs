@@ -1,13 +1,13 @@
 //! `rolegate serve`: the webhook on every replica, the loop on the one that leads.
 
+mod args;
+
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
 use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -15,8 +15,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{ConnectionArgs, Failure};
-use super::duration;
+pub use args::ServeArgs;
+use args::{LogFormat, ReachArg, Switch, WebhooksArg};
+
+use super::connection::Failure;
 use crate::cluster::apply::Writer;
 use crate::cluster::certificates::{Certificates, Policy};
 use crate::cluster::events::Events;
@@ -25,11 +27,11 @@ use crate::cluster::lease::{Election, LeaseOptions};
 use crate::cluster::live_world::LiveWorld;
 use crate::cluster::lookup::Lookup;
 use crate::cluster::metrics::LoopMetrics;
-use crate::cluster::run::{GateLoop, LoopOptions, MissingGroup};
+use crate::cluster::run::{GateLoop, LoopOptions};
 use crate::cluster::sources::Sources;
 use crate::cluster::topologies::TopologyKeeper;
 use crate::cluster::webhooks::{Keep, Webhooks};
-use crate::rules::{KaiDialect, Options};
+use crate::rules::Options;
 use crate::server::accept::{Drain, Listener};
 use crate::server::admin::{self, Readiness};
 use crate::server::admission::Admission;
@@ -41,149 +43,6 @@ use crate::server::metrics;
 use crate::server::registration::{Reach, Registration};
 use crate::server::self_dial::SelfDial;
 use crate::server::tls::{CertStore, server_config};
-
-/// Options of `serve`.
-#[derive(Debug, Args)]
-pub struct ServeArgs {
-    /// Address of the webhook port; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:9443", env = "ROLEGATE_LISTEN")]
-    listen: SocketAddr,
-    /// Address of the port for /livez, /readyz and /metrics.
-    #[arg(long, default_value = "127.0.0.1:9080", env = "ROLEGATE_ADMIN_LISTEN")]
-    admin_listen: SocketAddr,
-    #[command(flatten)]
-    connection: ConnectionArgs,
-    /// Our own namespace: Secret, Lease and Service live there.
-    #[arg(long, default_value = "rolegate-system", env = "POD_NAMESPACE")]
-    namespace: String,
-    /// Name of the webhook configurations and the Lease, prefix of the Secret's.
-    #[arg(long, default_value = "rolegate")]
-    name: String,
-    /// Name of this replica, unique among them.
-    #[arg(long, env = "POD_NAME")]
-    identity: Option<String>,
-    /// How the API server reaches the webhook: `service/NAME`, `loopback` or `https://HOST:PORT`.
-    #[arg(long, default_value = "service/rolegate", value_parser = parse_reach)]
-    reach: ReachArg,
-    /// What is kept of the webhook configurations.
-    #[arg(long, value_enum, default_value = "ca-bundle")]
-    webhooks: WebhooksArg,
-    /// Serve this certificate instead of a self-managed one; read again when it changes.
-    #[arg(long, value_name = "FILE", requires = "key_file")]
-    cert_file: Option<PathBuf>,
-    /// Key of the certificate.
-    #[arg(long, value_name = "FILE", requires = "cert_file")]
-    key_file: Option<PathBuf>,
-    /// Serve these namespaces only.
-    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
-    namespaces: Vec<String>,
-    /// Pods that name a group which never appears: `release-after=DURATION` or `hold`.
-    #[arg(long, default_value = "release-after=60s", value_parser = parse_missing)]
-    missing_group: MissingGroup,
-    /// How long a group must be gone before its held pods are released.
-    #[arg(long, default_value = "30s", value_parser = duration::parse)]
-    vanished_grace: Duration,
-    /// How long nothing may move before a group says ProgressDeadlineExceeded.
-    #[arg(long, default_value = "10m", value_parser = duration::parse)]
-    progress_deadline: Duration,
-    /// How long a leader that went silent is believed.
-    #[arg(long, default_value = "15s", value_parser = duration::parse)]
-    lease_duration: Duration,
-    /// How long to go on serving after a signal, so that callers can go elsewhere.
-    #[arg(long, default_value = "3s", value_parser = duration::parse)]
-    drain_grace: Duration,
-    /// Which KAI release PodGroups are written for; by the installed definition when not given.
-    #[arg(long, value_enum, default_value = "auto")]
-    kai_dialect: KaiDialectArg,
-    /// Role names of a Grove set must be unique in the whole set.
-    #[arg(long)]
-    strict_roles: bool,
-    /// Environment variables by which pods of Grove sets find each other by role.
-    #[arg(long, value_enum, default_value = "on")]
-    discovery: Switch,
-    /// End of every DNS name in the cluster.
-    #[arg(long, default_value = "cluster.local")]
-    cluster_domain: String,
-    /// Refuse objects that do not have the expected shape, instead of letting them pass.
-    #[arg(long)]
-    strict: bool,
-    /// What is logged, as in `info` or `rolegate=debug,warn`.
-    #[arg(long, default_value = "info", env = "ROLEGATE_LOG")]
-    log: String,
-    /// Format of the log.
-    #[arg(long, value_enum, default_value = "text")]
-    log_format: LogFormat,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WebhooksArg {
-    /// Create and correct them.
-    All,
-    /// Fill in their caBundle.
-    CaBundle,
-    /// Leave them alone: cert-manager or somebody else keeps them.
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum KaiDialectArg {
-    /// By the installed definition, else by the fields that are set.
-    Auto,
-    /// The design that the project started from.
-    Seed,
-    /// KAI v0.15 and later.
-    Upstream,
-}
-
-impl From<KaiDialectArg> for KaiDialect {
-    fn from(dialect: KaiDialectArg) -> Self {
-        match dialect {
-            KaiDialectArg::Auto => Self::Auto,
-            KaiDialectArg::Seed => Self::Seed,
-            KaiDialectArg::Upstream => Self::Upstream,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Switch {
-    /// On.
-    On,
-    /// Off.
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum ReachArg {
-    Service(String),
-    Loopback,
-    Url(String),
-}
-
-fn parse_reach(text: &str) -> Result<ReachArg, String> {
-    match (text, text.strip_prefix("service/")) {
-        ("loopback", _) => Ok(ReachArg::Loopback),
-        (_, Some(name)) if !name.is_empty() => Ok(ReachArg::Service(name.to_owned())),
-        (url, _) if url.starts_with("https://") => Ok(ReachArg::Url(url.trim_end_matches('/').to_owned())),
-        _ => Err("must be service/NAME, loopback or https://HOST:PORT".to_owned()),
-    }
-}
-
-fn parse_missing(text: &str) -> Result<MissingGroup, String> {
-    match (text, text.strip_prefix("release-after=")) {
-        ("hold", _) => Ok(MissingGroup::Hold),
-        (_, Some(time)) => duration::parse(time).map(MissingGroup::ReleaseAfter),
-        _ => Err("must be release-after=DURATION or hold".to_owned()),
-    }
-}
 
 /// Why `serve` could not start, or ended.
 #[derive(Debug, thiserror::Error)]

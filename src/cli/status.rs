@@ -3,6 +3,9 @@
 mod json;
 mod text;
 
+pub use json::Status;
+pub use text::seconds_since;
+
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -106,4 +109,9 @@ fn show(args: &StatusArgs, text: &str) -> io::Result<()> {
     }
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+/// One group with its conditions, for people.
+pub fn one(picture: &Picture) -> String {
+    text::render(std::slice::from_ref(picture), true, jiff::Timestamp::now())
 }

@@ -179,9 +179,8 @@ impl Group {
         };
         let gang =
             referred.as_ref().and_then(|(reference, rbg)| rbg.as_ref()?.gang.as_ref().map(|_| reference.at.clone()));
-        let opted_in = |rbg: &&Group| rbg.discovery;
         let discovers = meta.annotation(names::DISCOVERY) == Some("enabled")
-            || referred.as_ref().and_then(|(_, rbg)| *rbg).filter(opted_in).is_some();
+            || referred.as_ref().and_then(|(_, rbg)| *rbg).is_some_and(|rbg| rbg.discovery);
         Self {
             carrier: Carrier::of(kind, meta),
             roles,

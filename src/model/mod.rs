@@ -6,6 +6,7 @@ pub mod clique_pod;
 pub mod clique_set;
 pub mod coordination;
 pub mod dialect;
+mod first_host;
 pub mod gang;
 pub mod group;
 pub mod hold;

@@ -11,6 +11,10 @@ pub const ROLE: &str = "rolegate.dev/role";
 pub const IGNORE: &str = "rolegate.dev/ignore";
 /// Label of pods in a rollingUpdate coordination: the revision they were made at, whoever made them (KEP-30, Router).
 pub const REVISION: &str = "rolegate.dev/revision";
+/// Annotation that claims a workload for rollouts in lockstep though another controller owns it.
+pub const ROLLOUT: &str = "rolegate.dev/rollout";
+/// Annotation of a workload with an open rollout: the partition that its user asked for.
+pub const USER_PARTITION: &str = "rolegate.dev/user-partition";
 /// Annotation of a PodGroup: its pods are placed by us.
 pub const PLACE: &str = "rolegate.dev/place";
 /// Annotation that switches discovery, `enabled` or `disabled`: on for Grove sets, off for groups.

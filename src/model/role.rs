@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::first_host;
 use super::{FieldPath, Group, GroupKey, Workload, WorkloadKey, WorkloadKind};
 use crate::api;
 use crate::api::role_coordination::WorkloadRef;
@@ -57,17 +58,14 @@ impl RoleWorkload {
     pub(super) fn of_rbg_role(key: &GroupKey, version: &str, role: &api::rbg::Role, at: &FieldPath) -> Self {
         let strategies = [("updateStrategy", &role.update_strategy), ("rolloutStrategy", &role.rollout_strategy)];
         let is_set = |value: &Option<Value>| value.as_ref().is_some_and(|value| !is_empty(value));
+        let name: String = format!("{}-{}", key.name, role.name).chars().take(WORKLOAD_NAME_MAX).collect();
+        let kind = workload_kind(version, role);
         Self {
-            key: workload_kind(version, role).map(|kind| WorkloadKey {
-                namespace: key.namespace.to_string(),
-                kind,
-                name: format!("{}-{}", key.name, role.name).chars().take(WORKLOAD_NAME_MAX).collect(),
-            }),
+            first_host: first_host::of_rbg_role(&key.name, &name, kind, role),
+            key: kind.map(|kind| WorkloadKey { namespace: key.namespace.to_string(), kind, name }),
             update_strategy: strategies.iter().find(|(_, value)| is_set(value)).map(|(field, _)| at.child(*field)),
             ordered: (role.pod_management_policy.as_deref() == Some("OrderedReady"))
                 .then(|| at.child("podManagementPolicy")),
-            // RBG's own naming: `<group>-<role>`, behind a Service of that name with `s-` before it.
-            first_host: Some(format!("{group}-{role}-0.s-{group}-{role}", group = key.name, role = role.name)),
             labels: template_labels(role),
             ..Self::default()
         }

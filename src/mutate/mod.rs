@@ -9,6 +9,7 @@ pub mod labels;
 pub mod membership;
 pub mod patch;
 pub mod pod;
+pub mod rollout;
 mod scene;
 mod selector;
 pub mod subgroup;

@@ -163,6 +163,21 @@ fn a_recreated_pod_of_a_released_segment_goes_at_once() {
 }
 
 #[test]
+fn a_pod_that_somebody_let_go_opens_no_other_gate() {
+    let mut scene = Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(10, 5);
+    scene.pods[9].ready = false;
+    let mut scene = scene.store();
+    for stray in [57, 58, 59] {
+        (scene.pods[stray].held, scene.pods[stray].scheduled) = (false, true);
+    }
+    let decision = scene.decide();
+    assert!(decision.release.is_empty(), "{:?}", decision.release);
+    assert_eq!(decision.released["prefill"], 10);
+    scene.pods[9].ready = true;
+    assert_eq!(scene.decide().released["prefill"], 20, "the next segment goes as ever");
+}
+
+#[test]
 fn a_lost_status_is_read_from_the_pods() {
     let scene = Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(20, 10);
     assert_eq!(scene.decide().released["prefill"], 30, "two segments run, so the third may go");

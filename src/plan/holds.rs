@@ -48,6 +48,8 @@ fn explain_one(
     let word = word(batching.kind);
     let (reason, why) = if let Some(fault) = faults.first() {
         (HoldReason::InvalidCoordination, format!("{}: {fault}", fault.rule))
+    } else if let Some(missing) = group.roles.iter().find(|role| is_unknown(view, batching, &role.name)) {
+        (HoldReason::GroupMissing, absent(group, &missing.name))
     } else if let (State::Blocked, Some(blocker)) = (target.state, target.blocked_by) {
         let name = group.coordinations.iter().find(|c| c.index == blocker).map(Coordination::display_name);
         (HoldReason::BlockedByCoordination, format!("coordination {:?} waits", name.unwrap_or_default()))
@@ -101,18 +103,27 @@ fn counts(group: &Group, view: &GroupView, batching: &Batching, held_batch: u32)
     format!("{} {word}", roles.collect::<Vec<_>>().join(" and "))
 }
 
+/// The coordination makes batches of the role, and nobody knows how many replicas it has.
+fn is_unknown(view: &GroupView, batching: &Batching, role: &str) -> bool {
+    batching.size(role).is_some() && view.roles.get(role).is_some_and(|role| role.unknown)
+}
+
+/// What is not there that would say how many replicas a role has.
+fn absent(group: &Group, role: &str) -> String {
+    match (group.role(role), &group.reference) {
+        (Some(role), _) => role.workload.key.as_ref().map(|key| format!("{key} is not there")),
+        (None, Some(reference)) if !reference.found => {
+            Some(format!("RoleBasedGroup {:?} is not there", reference.name))
+        }
+        (None, _) => None,
+    }
+    .unwrap_or_else(|| "the group does not have it".to_owned())
+}
+
 /// Pods of roles whose desired replicas stand in an object that is not there.
 fn unknown_of(group: &Group, unknown: &[&HeldPod]) -> Option<Held> {
     let first = unknown.first()?;
-    let missing = match (group.role(&first.role), &group.reference) {
-        (Some(role), _) => role.workload.key.as_ref().map(ToString::to_string),
-        (None, Some(reference)) if !reference.found => Some(format!("RoleBasedGroup {:?}", reference.name)),
-        (None, _) => None,
-    };
-    let message = match missing {
-        Some(missing) => format!("role {:?} is held: {missing} is not there", first.role),
-        None => format!("role {:?} is held: the group does not have it", first.role),
-    };
+    let message = format!("role {:?} is held: {}", first.role, absent(group, &first.role));
     Some(Held {
         coordination: None,
         batch: None,

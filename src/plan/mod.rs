@@ -19,6 +19,7 @@ pub mod stamp;
 #[cfg(test)]
 mod test_support;
 pub mod view;
+pub mod waits;
 mod wholes;
 
 pub use agenda::{Agenda, Ended};
@@ -30,3 +31,4 @@ pub use pass::{Action, Claims, LoopOptions, MissingGroup, Moment, Snapshot, Unla
 pub use progression::{CoordinationTarget, State, Targets, targets};
 pub use simulate::{Run, decide_once, simulate};
 pub use view::{GroupView, PodFacts, PodRef, RoleView};
+pub use waits::{Missing, waits_for};

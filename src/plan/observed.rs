@@ -62,6 +62,9 @@ impl Observed {
             .iter()
             .map(|role| {
                 let counts = self.roles.get(&role.name).cloned().unwrap_or_default();
+                // Only a pod with a node gets ready, and only a released pod gets a node.
+                let scheduled = counts.scheduled.max(counts.ready);
+                let counts = RoleCounts { scheduled, released: counts.released.max(scheduled), ..counts };
                 let size = sizes.get(&role.name).copied().unwrap_or(1).max(1);
                 (role, size, counts.created.unwrap_or(role.desired), counts)
             })
@@ -72,9 +75,6 @@ impl Observed {
         }
         let mut facts = Vec::new();
         for (role, size, created, counts) in &roles {
-            // Only a pod with a node gets ready, and only a released pod gets a node.
-            let scheduled = counts.scheduled.max(counts.ready);
-            let released = counts.released.max(scheduled);
             let replicas = (0..*created).flat_map(|ordinal| (0..*size).map(move |member| (ordinal, member)));
             facts.extend(replicas.map(|(ordinal, member)| PodFacts {
                 pod: name(&role.name, ordinal, member, *size),
@@ -87,8 +87,8 @@ impl Observed {
                     made_at_once: *size > 1,
                     unnumbered: None,
                 },
-                held: ordinal >= released && group.batch_size(&role.name).is_some(),
-                scheduled: ordinal < scheduled,
+                held: ordinal >= counts.released && group.batch_size(&role.name).is_some(),
+                scheduled: ordinal < counts.scheduled,
                 ready: ordinal < counts.ready,
                 labelled: true,
                 created: None,

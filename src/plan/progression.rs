@@ -132,7 +132,7 @@ fn target_of(
 }
 
 /// What a replica of an earlier batch must be.
-fn test_of(progression: Progression) -> Option<fn(&Replica) -> bool> {
+pub(super) fn test_of(progression: Progression) -> Option<fn(&Replica) -> bool> {
     match progression {
         Progression::OrderedReady => Some(Replica::is_ready),
         Progression::Scheduled => Some(Replica::is_scheduled),

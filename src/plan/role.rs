@@ -62,9 +62,11 @@ pub struct RoleView {
 }
 
 impl RoleView {
-    /// Replicas that are released, among those that are desired.
+    /// Replicas that are released, among those that may be. Beside a commit, a replica beyond the released count that runs
+    /// all the same does not count: it would stand for a held one, whose release would make it one more at each look.
     pub fn current(&self) -> u32 {
-        super::view::count(self.replicas.range(..self.desired).filter(|(_, replica)| replica.is_released()).count())
+        let bound = if self.committed.is_some() { self.released() } else { self.desired };
+        super::view::count(self.replicas.range(..bound).filter(|(_, replica)| replica.is_released()).count())
     }
 
     /// The released count: what was committed, or, where that is lost or new, what is observed. Never above desired (S2).

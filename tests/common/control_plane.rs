@@ -19,6 +19,8 @@ pub struct ControlPlane {
     pub kubeconfig: PathBuf,
     /// `https://host:port`.
     pub server: String,
+    /// Where its files are, `log/audit.jsonl` among them when it was asked for.
+    pub dir: PathBuf,
     kubectl: Vec<String>,
     rig: Mutex<Rig>,
 }
@@ -45,13 +47,19 @@ impl ControlPlane {
 
     /// One of its own, without definitions of groups, for a test that stops or breaks parts of it.
     pub fn start() -> Self {
+        Self::start_with("kwok", &[])
+    }
+
+    /// One of its own with these extras, as `kwok,lws`, and more arguments, as `--audit`.
+    pub fn start_with(extras: &str, more: &[&str]) -> Self {
         let rig = rig_binary();
         let number = STARTED.fetch_add(1, Ordering::SeqCst);
         let dir = scratch_dir().join(format!("controlplane-{}-{number}", std::process::id()));
         let log = dir.with_extension("log");
         let mut process = Command::new(&rig)
-            .args(["up", "--with", "kwok", "--until-stdin-closes", "--dir"])
+            .args(["up", "--with", extras, "--until-stdin-closes", "--dir"])
             .arg(&dir)
+            .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(&log).unwrap())
@@ -72,6 +80,7 @@ impl ControlPlane {
         let plane = Self {
             kubeconfig: text(&cluster["kubeconfig"]).into(),
             server: text(&cluster["server"]),
+            dir,
             kubectl: cluster["kubectl"].as_array().unwrap().iter().map(text).collect(),
             rig: Mutex::new(Rig { process, commands, answers }),
         };

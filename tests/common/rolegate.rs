@@ -205,6 +205,11 @@ impl Rolegate {
         .await;
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.id().expect("it runs")
+    }
+
     /// Kills it with SIGKILL.
     pub async fn kill(mut self) {
         self.process.kill().await.unwrap();
@@ -225,10 +230,19 @@ impl Rolegate {
     }
 
     /// The value of a metric, as `rolegate_leader` or `rolegate_held_pods{reason="GroupMissing"}`; 0 before it is there.
-    pub async fn metric(&self, name: &str) -> f64 {
+    pub async fn metric(&self, name: &str) -> i64 {
         let (_, text) = http::get(self.admin, "/metrics").await.unwrap();
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        value.map_or(0.0, |value| value.parse().unwrap())
+        value.map_or(0, |value| value.parse().unwrap())
+    }
+
+    /// Waits until a metric has a value.
+    pub async fn until_metric(&self, name: &str, value: i64) {
+        let found = async || {
+            let found = self.metric(name).await;
+            if found == value { Ok(()) } else { Err(found) }
+        };
+        eventually(PATIENT, &format!("{name} {value}"), found).await;
     }
 
     /// What it has logged.

@@ -121,9 +121,9 @@ impl Stage {
     }
 
     /// Merges a patch into the group; for the answer's warnings.
-    pub async fn try_patch_group(&self, group: &Group, patch: &Value) -> Answer {
+    pub async fn try_patch_group(&self, group: &Group, change: &Value) -> Answer {
         let path = format!("{GROUPS}/namespaces/{}/rolebasedgroups/{}", self.namespace, group.name);
-        request(&self.client, "PATCH", &path, "application/merge-patch+json", patch).await
+        request(&self.client, "PATCH", &path, "application/merge-patch+json", change).await
     }
 
     /// Any request as JSON, a patch being a merge patch; for the answer's code and warnings.

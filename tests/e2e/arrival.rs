@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::common::pods::{Pod, Step};
 use crate::common::proxy::Proxy;
 use crate::common::stage::CORE;
-use crate::common::{Group, PATIENT, Stage, always, eventually, invariants};
+use crate::common::{Group, Stage, always, invariants};
 
 const HELD_BY: &str = "rolegate.dev/held-by";
 const SIZE: &str = "rolebasedgroup.workloads.x-k8s.io/role-subgroup-size";
@@ -26,13 +26,7 @@ async fn a_workload_that_comes_before_its_group_waits_and_then_runs_by_segments(
             assert!(pod.is_held() && pod.annotations[HELD_BY] == "llm" && !pod.labels.contains_key(INDEX), "{pod:?}");
         }
     });
-    eventually(PATIENT, "the reason of 60 pods", async || {
-        match rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await {
-            60.0 => Ok(()),
-            other => Err(other),
-        }
-    })
-    .await;
+    rolegate.until_metric(r#"rolegate_held_pods{reason="GroupMissing"}"#, 60).await;
 
     let statuses = stage.statuses(&group);
     stage.create_group(&group).await;
@@ -119,5 +113,5 @@ async fn pods_of_a_group_that_never_comes_are_held_for_ever_if_told_so() {
         stage.pods.now(|now| if now.count_all(Pod::is_held) == 6 { Ok(()) } else { Err(now.to_string()) })
     })
     .await;
-    assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 6.0);
+    assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 6);
 }

@@ -144,6 +144,6 @@ async fn a_dry_run_changes_nothing() {
         if now == before && found == events { Ok(()) } else { Err(format!("{found} events, {now}")) }
     })
     .await;
-    assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 0.0);
+    assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 0);
     assert_eq!(stage.groups().list(&kube::api::ListParams::default()).await.unwrap().items.len(), 1);
 }

@@ -7,6 +7,8 @@
     clippy::indexing_slicing,
     reason = "a test fails by panic"
 )]
+#![allow(clippy::float_cmp, reason = "metrics count in whole numbers")]
+#![allow(clippy::similar_names, reason = "`status` and `statuses` are what they say")]
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -19,6 +19,7 @@ async fn ordered_ready_waits_for_the_last_pod_of_each_segment() {
     let group = Group::story_1("llm").held_back();
     let statuses = stage.statuses(&group);
     stage.deploy(&group).await;
+    stage.pods.until("all pods", |now| now.count_all(|_| true) == 150).await;
 
     for segment in 0..10 {
         let (prefill, decode) = (segment * 10..segment * 10 + 10, segment * 5..segment * 5 + 5);
@@ -31,7 +32,6 @@ async fn ordered_ready_waits_for_the_last_pod_of_each_segment() {
             let is_straggler = |pod: &Pod| (pod.role.as_str(), pod.index) == straggler;
             stage.let_ready(|pod| mine(pod) && !is_straggler(pod)).await;
             let counted = format!("{}/150 pods ready", segment * 15 + 14);
-            // The workload's controller may still be making the last pods.
             let held = 150 - 15 * (segment + 1);
             let all = |status: &Status| status.ready().ends_with(&counted) && status.0["summary"]["held"] == held;
             let status = statuses.until(&counted, all).await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::common::pods::{Pod, Step, View};
 use crate::common::rolegate::Rolegate;
 use crate::common::status::StatusLog;
-use crate::common::{Group, PATIENT, Stage, eventually, invariants};
+use crate::common::{Group, PATIENT, Stage, invariants};
 
 type ApiPod = k8s_openapi::api::core::v1::Pod;
 
@@ -37,12 +37,7 @@ async fn wait_for_the_second_segment(stage: &Stage, group: &Group) -> StatusLog 
 
 /// The loop of this replica has planned the group as it is.
 async fn has_planned(rolegate: &Rolegate) {
-    let held = r#"rolegate_held_pods{reason="PreviousSegmentNotReady"}"#;
-    eventually(PATIENT, "30 pods are known to be held", async || match rolegate.metric(held).await {
-        30.0 => Ok(()),
-        other => Err(other),
-    })
-    .await;
+    rolegate.until_metric(r#"rolegate_held_pods{reason="PreviousSegmentNotReady"}"#, 30).await;
 }
 
 /// Nothing went early: then the missing pod becomes ready, and all goes on to the end.
@@ -108,8 +103,8 @@ async fn a_graceful_restart_loses_nothing() {
     let (launch, group) = (stage.launch(), group());
     let rolegate = launch.start().await;
     let statuses = wait_for_the_second_segment(&stage, &group).await;
-    let (status, time) = rolegate.terminate().await;
-    assert!(status.success(), "{status}");
+    let (exit, time) = rolegate.terminate().await;
+    assert!(exit.success(), "{exit}");
     assert!(time < Duration::from_secs(5), "{time:?}");
     let rolegate = launch.start().await;
     has_planned(&rolegate).await;
@@ -126,10 +121,10 @@ async fn what_was_committed_is_released_by_the_next_rolegate() {
     let statuses = wait_for_the_second_segment(&stage, &group).await;
     rolegate.kill().await;
     // As if it had died between its commit of the third segment and the first release.
-    let mut state = statuses.now().0["coordinationState"].clone();
-    state[0]["progress"]["prefill"]["released"] = json!(30);
-    state[0]["progress"]["decode"]["released"] = json!(15);
-    let patch = Patch::Merge(json!({ "status": { "coordinationState": state } }));
+    let mut commit = statuses.now().0["coordinationState"].clone();
+    commit[0]["progress"]["prefill"]["released"] = json!(30);
+    commit[0]["progress"]["decode"]["released"] = json!(15);
+    let patch = Patch::Merge(json!({ "status": { "coordinationState": commit } }));
     stage.groups().patch_status("llm", &PatchParams::default(), &patch).await.unwrap();
     let _rolegate = launch.start().await;
     stage
@@ -176,7 +171,7 @@ async fn a_deleted_pod_of_a_released_segment_comes_back_and_runs_at_once() {
         let of_it = |step| events.iter().find(|e| e.step == step && e.pod.name == name && e.pod.uid != uid).unwrap();
         assert!(of_it(Step::Born).pod.is_held(), "it came back through the gate");
         let held = of_it(Step::Released).at - of_it(Step::Born).at;
-        assert!(held < Duration::from_secs(2), "held for {held:?}");
+        assert!(held < Duration::from_secs(5), "held for {held:?}");
     }
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 30, "{now}"));
 }

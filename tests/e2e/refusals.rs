@@ -60,7 +60,6 @@ async fn a_conflict_is_refused_with_every_cause() {
         assert!(message.contains(text), "{message}");
     }
     // The same under the name of KEP-32's examples, and in its spelling of the field.
-    let mut object = object;
     object["apiVersion"] = json!("workloads.instai.io/v1alpha1");
     let coordination = object["spec"].as_object_mut().unwrap().remove("coordination").unwrap();
     object["spec"]["coordinationRequirements"] = coordination;

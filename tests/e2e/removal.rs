@@ -46,11 +46,16 @@ async fn held_pods_of_a_deleted_group_are_released_after_the_grace() {
 async fn a_group_that_is_replaced_within_the_grace_goes_on_where_it_was() {
     let stage = Stage::new("group-replaced").await;
     stage.add_node("all", 18).await;
-    let _rolegate = stage.launch().flag("vanished-grace", "5s").start().await;
+    let rolegate = stage.launch().flag("vanished-grace", "10s").start().await;
     let group = group();
     stage.deploy(&group).await;
     released(&stage, 6).await;
     stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
+    rolegate.until_metric(r#"rolegate_held_pods{reason="GroupMissing"}"#, 12).await;
+    always(Duration::from_secs(1), "they are held", async || {
+        stage.pods.now(|now| if now.count_all(Pod::is_held) == 12 { Ok(()) } else { Err(now.to_string()) })
+    })
+    .await;
     stage.create_group(&group).await;
     // The status is lost with the old one, and built again from the pods.
     let statuses = stage.statuses(&group);
@@ -77,7 +82,7 @@ async fn a_namespace_that_opts_out_gets_its_held_pods_back() {
     let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
     eventually(PATIENT, "a pod that is not held", async || {
         pods.delete("llm-prefill-11", &DeleteParams::default()).await.map_err(|error| error.to_string())?;
-        stage.pods.until("a new one", |now| now.named("llm-prefill-11").is_some_and(|pod| pod.is_released())).await;
+        stage.pods.until("a new one", |now| now.named("llm-prefill-11").is_some_and(Pod::is_released)).await;
         let births = stage.pods.births();
         let last = births.iter().rfind(|pod| pod.name == "llm-prefill-11").unwrap();
         if last.is_held() { Err("it was born held".to_owned()) } else { Ok(()) }
@@ -106,7 +111,7 @@ async fn the_definition_comes_late_goes_and_comes_back_and_opens_no_hold() {
     stage.create_sets(&group).await;
     released(&stage, 0).await;
     // It comes just before somebody looks for the second time, and then the group takes its time.
-    held(2 * GRACE - GRACE / 2, 0).await;
+    held(GRACE * 3 / 2, 0).await;
     define(&plane).await;
     held(GRACE / 2, 0).await;
     stage.create_group(&group).await;
@@ -114,14 +119,14 @@ async fn the_definition_comes_late_goes_and_comes_back_and_opens_no_hold() {
 
     undefine(&stage, "rolebasedgroups.workloads.x-k8s.io").await;
     held(GRACE + GRACE / 4, 6).await;
-    assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 12.0);
+    assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 12);
 
     // Also not for one that starts now and has never seen the group, when no definition is left that could have made it.
     undefine(&stage, "rolebasedgroups.workloads.instai.io").await;
     undefine(&stage, "rolecoordinations.rolegate.dev").await;
     rolegate.kill().await;
     let _rolegate = launch.start().await;
-    held(2 * GRACE - GRACE / 2, 6).await;
+    held(GRACE * 3 / 2, 6).await;
 
     define(&plane).await;
     held(GRACE / 2, 6).await;

@@ -5,14 +5,10 @@ use std::time::{Duration, Instant};
 use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
 use crate::common::rolegate::{Launch, Rolegate};
-use crate::common::{Group, PATIENT, Stage, eventually, invariants};
+use crate::common::{Group, Stage, invariants};
 
 async fn leads(rolegate: &Rolegate) {
-    eventually(PATIENT, "it leads", async || match rolegate.metric("rolegate_leader").await {
-        1.0 => Ok(()),
-        other => Err(other),
-    })
-    .await;
+    rolegate.until_metric("rolegate_leader", 1).await;
 }
 
 /// A leader and a follower behind one address, as behind a Service.
@@ -22,7 +18,7 @@ async fn pair(launch: &Launch, service: &Proxy) -> (Rolegate, Rolegate) {
     leads(&leader).await;
     let follower = launch.start().await;
     service.lead_to(&[leader.webhook, follower.webhook]);
-    assert_eq!(follower.metric("rolegate_leader").await, 0.0);
+    assert_eq!(follower.metric("rolegate_leader").await, 0);
     (leader, follower)
 }
 
@@ -93,11 +89,11 @@ async fn two_leaders_do_no_harm() {
     invariants::released_in_order(&stage.pods, &group);
     invariants::released_counts_never_fell(&statuses, &group);
     invariants::committed_before_released(&stage.pods, &statuses);
-    let mut written = 0.0;
+    let mut written = 0;
     for rolegate in [&one, &two] {
-        assert_eq!(rolegate.metric(r#"rolegate_releases_total{outcome="failed"}"#).await, 0.0);
-        assert_eq!(rolegate.metric(r#"rolegate_status_writes_total{outcome="failed"}"#).await, 0.0);
+        assert_eq!(rolegate.metric(r#"rolegate_releases_total{outcome="failed"}"#).await, 0);
+        assert_eq!(rolegate.metric(r#"rolegate_status_writes_total{outcome="failed"}"#).await, 0);
         written += rolegate.metric(r#"rolegate_status_writes_total{outcome="written"}"#).await;
     }
-    assert!(written >= 10.0, "{written}");
+    assert!(written >= 10, "{written}");
 }

@@ -11,8 +11,9 @@ use serde_json::Value;
 
 /// Where the cases lie, as seen from the crate's root.
 pub const ROOT: &str = "tests/cases";
-/// Folders there whose cases are of another shape: `tests/mutations.rs`, `tests/identity.rs` and `tests/mutate_cli.rs` run them.
-const ELSEWHERE: &[&str] = &["discovery", "identity", "pod", "subgroup"];
+/// Folders there whose cases are of another shape: `tests/mutations.rs`, `tests/identity.rs`, `tests/mutate_cli.rs` and
+/// `tests/plan.rs` run them.
+const ELSEWHERE: &[&str] = &["discovery", "identity", "plan", "pod", "subgroup"];
 
 /// API groups of the PodGroups that may be made.
 const POD_GROUPS: [&str; 3] = ["scheduling.x-k8s.io", "scheduling.volcano.sh", "scheduling.run.ai"];

@@ -8,6 +8,7 @@
     clippy::indexing_slicing,
     reason = "a test fails by panic"
 )]
+#![allow(clippy::similar_names, reason = "`status` and `statuses` are what they say")]
 
 #[path = "../common/mod.rs"]
 mod common;

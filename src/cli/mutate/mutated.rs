@@ -3,10 +3,13 @@
 use serde_json::Value;
 
 use super::known::{Known, in_namespace};
-use crate::api::Pod;
 use crate::api::pod::POD;
+use crate::api::status::GroupStatus;
+use crate::api::{Meta, Pod};
 use crate::cli::documents::Document;
+use crate::model::WorkloadKind;
 use crate::mutate::expand::expand;
+use crate::mutate::rollout::{claim, hold_rollout};
 use crate::mutate::{Patch, Subject, mutate_pod};
 use crate::rules::decode::decode;
 use crate::rules::{Operation, judge_json};
@@ -55,7 +58,7 @@ impl Mutated {
 /// All objects, workloads as their pods. Objects that the webhook leaves alone are among them, unchanged.
 pub(super) fn all(
     files: &[Document],
-    _old: &[Document],
+    old: &[Document],
     known: &Known,
     options: Options<'_>,
     unreadable: &mut Vec<String>,
@@ -72,12 +75,43 @@ pub(super) fn all(
             }
             continue;
         }
+        if let Some(before) = old.iter().find(|old| names_the_same(old, document)) {
+            all.push(updated(document, object, &before.json, known));
+            continue;
+        }
         match pods_of(document, &object) {
             None => all.push(unchanged(document, object)),
             Some(pods) => all.extend(pods.into_iter().filter_map(|object| pod(object, known, options).ok())),
         }
     }
     all
+}
+
+fn names_the_same(old: &Document, new: &Document) -> bool {
+    let name = |document: &Document| (document.namespace.clone(), document.name.clone());
+    old.kind == new.kind && old.api_version == new.api_version && name(old) == name(new)
+}
+
+/// A workload that is updated. Manifests have no status: their group counts as ready once.
+fn updated(document: &Document, object: Value, old: &str, known: &Known) -> Mutated {
+    let mut mutated = unchanged(document, object);
+    let kind = WorkloadKind::ALL.iter().copied().find(|kind| {
+        let known = kind.object_kind();
+        document.kind == known.kind && document.api_version == known.api_version()
+    });
+    let whole = in_namespace(&document.json);
+    let meta: Meta =
+        whole.get("metadata").cloned().and_then(|meta| serde_json::from_value(meta).ok()).unwrap_or_default();
+    let held = kind.zip(claim(&meta, meta.namespace())).and_then(|(kind, claim)| {
+        let group = known.group(&claim.group)?;
+        let ready_once = group.status.first_ready_time.is_some() || group.status == GroupStatus::default();
+        Some(hold_rollout(kind, &in_namespace(old), &mutated.before, &claim, group, ready_once))
+    });
+    let mut after = mutated.before.clone();
+    if let Some(patch) = held.filter(|patch| apply(patch, &mut after).is_ok()) {
+        (mutated.patch, mutated.after) = (patch, after);
+    }
+    mutated
 }
 
 /// The pods of a workload. Their controllers see it in a namespace, and write that into names and variables.

@@ -103,7 +103,9 @@ fn said(condition: &Condition) -> Said<'_> {
 }
 
 fn all_batches(group: &crate::model::Group, run: &crate::plan::Run) -> Vec<Batch> {
-    let name = |index: usize| group.coordinations.iter().find(|c| c.index == index).map(|c| c.display_name());
+    let name = |index: usize| {
+        group.coordinations.iter().find(|c| c.index == index).map(crate::model::Coordination::display_name)
+    };
     let batches = batches(group, &run.view, &run.decision).into_iter();
     batches
         .map(|batch| Batch {

@@ -61,7 +61,7 @@ pub fn seconds_since(then: Timestamp, now: Timestamp) -> u64 {
 }
 
 /// A bar for each coordination that makes batches.
-pub fn bars(picture: &Picture, style: Style) -> String {
+fn bars(picture: &Picture, style: Style) -> String {
     let Some(group) = picture.group() else { return String::new() };
     let lines = group.batched().map(|(coordination, batching)| bar(picture, coordination, batching, style));
     lines.collect()
@@ -91,7 +91,7 @@ fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, styl
 }
 
 /// Why pods are held.
-pub fn holds(picture: &Picture, style: Style) -> String {
+fn holds(picture: &Picture, style: Style) -> String {
     let mut text = String::new();
     for held in picture.decision.held.iter().filter(|held| held.pods > 0) {
         let (reason, pods) = (held.reason, counted(held.pods, "pod"));
@@ -113,7 +113,7 @@ pub fn holds(picture: &Picture, style: Style) -> String {
 }
 
 /// The conditions as they would be written now.
-pub fn conditions(picture: &Picture) -> String {
+fn conditions(picture: &Picture) -> String {
     let mut table = Table::default();
     for condition in &picture.decision.status.conditions {
         table.row([&condition.r#type, &condition.status, &condition.reason, &condition.message].map(String::as_str));

@@ -1,0 +1,103 @@
+//! The load: sixteen connections that are kept, each with one request at a time.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::future::join_all;
+use tokio::sync::{Mutex, mpsc};
+
+use crate::common::http::Caller;
+
+/// Connections to a server.
+const CONNECTIONS: usize = 16;
+
+/// Connects them.
+pub async fn connect(address: SocketAddr, ca: &[u8]) -> Vec<Caller> {
+    let mut callers = Vec::new();
+    for _ in 0..CONNECTIONS {
+        callers.push(Caller::connect(address, ca).await);
+    }
+    callers
+}
+
+/// Callers and what they send, in turns.
+pub struct Load {
+    pub callers: Vec<Caller>,
+    pub bodies: Vec<Bytes>,
+}
+
+impl Load {
+    /// Each connection sends as soon as it has its answer. Returns how long each request took.
+    pub async fn closed(self, count: usize) -> (Self, Vec<Duration>) {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let bodies = self.bodies.clone();
+        self.each(move |mut caller| {
+            let (sent, bodies) = (sent.clone(), bodies.clone());
+            async move {
+                let mut times = Vec::new();
+                loop {
+                    let number = sent.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        return (caller, times);
+                    }
+                    let start = Instant::now();
+                    post(&mut caller, &bodies[number % bodies.len()]).await;
+                    times.push(start.elapsed());
+                }
+            }
+        })
+        .await
+    }
+
+    /// Requests fall due at a fixed rate, whether answers come or not, and the first free connection sends them. Returns
+    /// how long after it was due each was answered: a server that stalls is not spared what came meanwhile.
+    pub async fn open(self, rate: u32, time: Duration) -> (Self, Vec<Duration>) {
+        let (due, queue) = mpsc::unbounded_channel();
+        // A thread, since the runtime's timer counts in whole milliseconds.
+        let clock = std::thread::spawn(move || {
+            let start = Instant::now();
+            for moment in (0..).map(|number| start + Duration::from_secs(1) * number / rate) {
+                if moment > start + time {
+                    return;
+                }
+                std::thread::sleep(moment.saturating_duration_since(Instant::now()));
+                _ = due.send(moment);
+            }
+        });
+        let (queue, sent, bodies) = (Arc::new(Mutex::new(queue)), Arc::new(AtomicUsize::new(0)), self.bodies.clone());
+        let done = self
+            .each(move |mut caller| {
+                let (queue, sent, bodies) = (queue.clone(), sent.clone(), bodies.clone());
+                async move {
+                    let mut times = Vec::new();
+                    loop {
+                        let next = queue.lock().await.recv().await;
+                        let Some(moment) = next else { return (caller, times) };
+                        let number = sent.fetch_add(1, Ordering::Relaxed);
+                        post(&mut caller, &bodies[number % bodies.len()]).await;
+                        times.push(moment.elapsed());
+                    }
+                }
+            })
+            .await;
+        clock.join().unwrap();
+        done
+    }
+
+    async fn each<F>(self, work: impl Fn(Caller) -> F) -> (Self, Vec<Duration>)
+    where
+        F: Future<Output = (Caller, Vec<Duration>)> + Send + 'static,
+    {
+        let tasks: Vec<_> = self.callers.into_iter().map(|caller| tokio::spawn(work(caller))).collect();
+        let (callers, times): (_, Vec<_>) = join_all(tasks).await.into_iter().map(Result::unwrap).unzip();
+        (Self { callers, bodies: self.bodies }, times.concat())
+    }
+}
+
+async fn post(caller: &mut Caller, body: &Bytes) {
+    let (status, answer) = caller.post("/mutate", body.clone()).await.unwrap();
+    assert_eq!(status, 200, "{answer:?}");
+}

@@ -1,0 +1,68 @@
+//! `make bench`: what a pod's review costs rolegate, between a floor and a peer.
+//!
+//! Three servers get the same reviews over the same TLS, in turns within one run, so that whatever else the machine does
+//! hits all of them alike: the floor (`benches/floor`), rolegate as released on a real control plane, and a webhook on
+//! controller-runtime that makes the same edits (`benches/peer`). The answers are compared first.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a benchmark stops where it fails"
+)]
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+mod load;
+mod report;
+mod reviews;
+mod servers;
+
+use std::time::{Duration, Instant};
+
+use load::{Load, connect};
+use report::{Report, Sample};
+use servers::Servers;
+
+/// Rounds; each asks every server once in each way.
+const ROUNDS: usize = 5;
+/// Requests a second in the open loop: well below what the slowest server can do with half a machine.
+const RATE: u32 = 400;
+/// How long the open loop lasts.
+const OPEN: Duration = Duration::from_millis(1500);
+/// No further round is begun after this long.
+const PATIENCE: Duration = Duration::from_secs(50);
+
+#[tokio::main]
+async fn main() {
+    let started = Instant::now();
+    let servers = Servers::start().await;
+    let bodies = reviews::of_decode_pods();
+    servers.answers_agree(&bodies[0]).await;
+    let mut loads = Vec::new();
+    for server in &servers.all {
+        let load = Load { callers: connect(server.address, &servers.ca).await, bodies: bodies.clone() };
+        // Code and caches warm, and the peer's heap at its size.
+        loads.push(load.closed(server.count / 10).await.0);
+    }
+    let mut report = Report::new(servers.all.iter().map(|server| server.name));
+    for round in 0..ROUNDS {
+        if started.elapsed() > PATIENCE {
+            eprintln!("time is up after {round} rounds");
+            break;
+        }
+        for (number, server) in servers.all.iter().enumerate() {
+            let load = loads.remove(number);
+            let before = server.cpu();
+            let start = Instant::now();
+            let (load, closed) = load.closed(server.count).await;
+            let (time, cpu) = (start.elapsed(), server.cpu().saturating_sub(before));
+            let (load, open) = load.open(RATE, OPEN).await;
+            loads.insert(number, load);
+            report.add(number, &Sample { count: server.count, time, cpu, closed, open, resident: server.resident() });
+        }
+    }
+    report.print(started.elapsed());
+    servers.stop().await;
+}

@@ -1,0 +1,107 @@
+//! What comes next for a held pod, and what a person can do, for each reason.
+
+use crate::model::HoldReason;
+
+/// What comes next, and what a person can do.
+#[derive(Clone, Copy, Debug)]
+pub struct Advice {
+    /// What rolegate does next, and when.
+    pub next: &'static str,
+    /// What a person can do, the first choice first.
+    pub you_can: &'static [&'static str],
+}
+
+/// For every reason.
+const ADVICE: &[(HoldReason, Advice)] = &[
+    (
+        HoldReason::GroupMissing,
+        Advice {
+            next: "it is planned as soon as what is missing appears; how long it waits for a group that never comes is set by `serve --missing-group`",
+            you_can: &[
+                "apply the group, or the workload that it refers to",
+                "correct the group's name in the pod's labels",
+            ],
+        },
+    ),
+    (
+        HoldReason::InvalidCoordination,
+        Advice {
+            next: "no new batch goes before the group is valid; pods of batches that ran are replaced meanwhile",
+            you_can: &["correct the group; `rolegate check FILE` judges it before it is applied"],
+        },
+    ),
+    (
+        HoldReason::BeyondDesired,
+        Advice {
+            next: "it goes when the group declares this many replicas",
+            you_can: &["raise `replicas` of the role in the group", "scale the workload down"],
+        },
+    ),
+    (
+        HoldReason::BlockedByCoordination,
+        Advice {
+            next: "it goes on when the other coordination does",
+            you_can: &["look at the replicas that the other one waits for"],
+        },
+    ),
+    (
+        HoldReason::PreviousSegmentNotReady,
+        Advice {
+            next: "the next batch goes at once when the last of these replicas is ready; nothing has to be started again",
+            you_can: &[
+                "look at the pods that are not ready: `kubectl describe pod`",
+                "scale the group down to what fits",
+            ],
+        },
+    ),
+    (
+        HoldReason::PreviousStepNotScheduled,
+        Advice {
+            next: "the next step goes at once when the last of these replicas has a node",
+            you_can: &[
+                "look at the pods without a node: `kubectl describe pod` shows what the scheduler lacks",
+                "scale the group down to what fits",
+            ],
+        },
+    ),
+    (
+        HoldReason::IncompleteBatch,
+        Advice {
+            next: "it goes when all pods of the batch exist",
+            you_can: &["look at the workload for a quota, a pause, or `podManagementPolicy: OrderedReady`"],
+        },
+    ),
+    (
+        HoldReason::CachesNotSynced,
+        Advice {
+            next: "it is planned when rolegate has seen the whole cluster once",
+            you_can: &["look at the log of rolegate if that lasts"],
+        },
+    ),
+    (
+        HoldReason::PatchFailed,
+        Advice {
+            next: "the release is tried again, after half a minute at the latest",
+            you_can: &["look at the log of rolegate for what the API server answered"],
+        },
+    ),
+];
+
+const UNKNOWN: Advice = Advice { next: "it is looked at again whenever a pod or the group changes", you_can: &[] };
+
+/// Advice for a reason.
+pub fn advice(reason: HoldReason) -> Advice {
+    ADVICE.iter().find(|(known, _)| *known == reason).map_or(UNKNOWN, |(_, advice)| *advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_advice_for_every_reason() {
+        for reason in HoldReason::ALL {
+            assert!(!advice(*reason).you_can.is_empty(), "{reason}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Why a group does not go on: each of its coordinations.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::advice::advice;
+use super::replicas::{self, Awaited};
+use crate::cli::live::Picture;
+use crate::cli::status;
+use crate::cli::terminal::{Style, counted, shown};
+use crate::plan::Held;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    group: status::Status<'a>,
+    explanations: Vec<Explanation<'a>>,
+}
+
+/// Why one coordination holds pods.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Explanation<'a> {
+    coordination: Option<&'a str>,
+    /// Counted from 0.
+    batch: Option<u32>,
+    reason: &'static str,
+    message: &'a str,
+    pods: u32,
+    waits_for: Vec<Awaited>,
+    next: &'static str,
+    you_can: &'static [&'static str],
+}
+
+fn explanations(picture: &Picture) -> Vec<Explanation<'_>> {
+    picture.decision.held.iter().filter(|held| held.pods > 0).map(|held| explanation(picture, held)).collect()
+}
+
+fn explanation<'a>(picture: &'a Picture, held: &'a Held) -> Explanation<'a> {
+    let name = held.coordination.as_deref();
+    let coordination = picture
+        .group()
+        .and_then(|group| group.coordinations.iter().find(|known| Some(known.display_name().as_str()) == name));
+    let advice = advice(held.reason);
+    Explanation {
+        coordination: name,
+        batch: held.batch,
+        reason: held.reason.as_str(),
+        message: &held.message,
+        pods: held.pods,
+        waits_for: coordination.map(|found| replicas::awaited(picture, found.index)).unwrap_or_default(),
+        next: advice.next,
+        you_can: advice.you_can,
+    }
+}
+
+/// For tools.
+pub fn json(picture: &Picture) -> String {
+    let answer = Answer { group: status::Status::of(picture), explanations: explanations(picture) };
+    serde_json::to_string_pretty(&answer).unwrap_or_default() + "\n"
+}
+
+/// For people.
+pub fn text(picture: &Picture) -> String {
+    let style = Style::of_stdout();
+    let mut text = status::one(picture);
+    for found in explanations(picture) {
+        // Writing to a string does not fail.
+        let name = found.coordination.map_or_else(String::new, |name| format!("coordination {name:?}: "));
+        _ = writeln!(text, "\n{}{}{}{}", style.strong, shown(&name), found.reason, style.end);
+        _ = writeln!(text, "  {} ({} held)", shown(found.message), counted(found.pods, "pod"));
+        if !found.waits_for.is_empty() {
+            _ = write!(text, "  waits for\n{}", replicas::lines(&found.waits_for, 4));
+        }
+        _ = writeln!(text, "  next     {}", found.next);
+        for line in found.you_can {
+            _ = writeln!(text, "  you can  {line}");
+        }
+    }
+    if picture.decision.held.iter().all(|held| held.pods == 0) {
+        _ = writeln!(text, "  nothing is held back");
+    }
+    text
+}

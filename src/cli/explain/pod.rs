@@ -1,0 +1,278 @@
+//! Why a pod is held: its gates with their owners, its place in the group, one reason, and what comes next.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::advice::advice;
+use super::gates::{Gate, gates};
+use super::replicas::{self, Awaited};
+use crate::api::Pod;
+use crate::cli::live::Picture;
+use crate::cli::terminal::{Style, age, ordinals, shown};
+use crate::cluster::index::Index;
+use crate::model::{HoldReason, PodIdentity, identify, names};
+use crate::plan::batches::word;
+use crate::plan::{Held, PodRef};
+
+/// What becomes of the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum State {
+    /// Our gate is on it, for a reason.
+    Held,
+    /// Our gate is on it and may be lifted now.
+    Due,
+    /// Our gate is on it, and it names no group: nobody will lift it.
+    Orphaned,
+    /// Only gates of others are on it.
+    GatedByOthers,
+    /// It has no gate.
+    NotGated,
+}
+
+/// All there is to say of a pod.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Story {
+    namespace: String,
+    name: String,
+    state: State,
+    /// Seconds since its creation, which is when gates are put on.
+    age_seconds: Option<u64>,
+    gates: Vec<Gate>,
+    place: Option<Place>,
+    reason: Option<&'static str>,
+    message: String,
+    waits_for: Vec<Awaited>,
+    next: String,
+    you_can: Vec<String>,
+}
+
+/// Where a pod belongs.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    group: String,
+    carrier: Option<String>,
+    role: Option<String>,
+    ordinal: Option<u32>,
+    coordination: Option<String>,
+    /// What people call its batch.
+    #[serde(skip)]
+    word: &'static str,
+    /// Counted from 0.
+    batch: Option<u32>,
+    batches: Option<usize>,
+    /// Batches of the coordination that are held too and go first.
+    ahead: Option<u32>,
+}
+
+impl Story {
+    /// What is seen of the pod now.
+    pub fn of(pod: &Pod, namespace: &str, index: &Index, now: Timestamp) -> Self {
+        let created = pod.metadata.creation_timestamp.as_ref().and_then(|created| created.parse().ok());
+        let mut story = Self {
+            namespace: namespace.to_owned(),
+            name: pod.metadata.display_name().to_owned(),
+            state: State::NotGated,
+            age_seconds: created.map(|created| crate::cli::status::seconds_since(created, now)),
+            gates: gates(pod),
+            place: None,
+            reason: None,
+            message: String::new(),
+            waits_for: Vec::new(),
+            next: String::new(),
+            you_can: Vec::new(),
+        };
+        match identify(pod, namespace, index) {
+            Some(identity) => story.take_group(pod, &identity, &Picture::of(index, &identity.group)),
+            None if pod.has_gate(names::GATE) => story.orphaned(),
+            None => {}
+        }
+        if !pod.has_gate(names::GATE) {
+            story.not_ours();
+        }
+        story
+    }
+
+    /// Our gate and no group: somebody took the labels away.
+    fn orphaned(&mut self) {
+        self.state = State::Orphaned;
+        "its labels name no group".clone_into(&mut self.message);
+        "nobody lifts the gate by itself".clone_into(&mut self.next);
+        self.you_can = vec!["put the group's labels back".to_owned(), self.by_hand()];
+    }
+
+    fn not_ours(&mut self) {
+        let others = !self.gates.is_empty();
+        self.state = if others { State::GatedByOthers } else { State::NotGated };
+        (self.reason, self.waits_for) = (None, Vec::new());
+        let message = if others { "rolegate does not hold it; others do" } else { "it has no gate" };
+        message.clone_into(&mut self.message);
+        self.next = match (others, &self.place) {
+            (true, _) => "it is scheduled when the owners of these gates lift them".to_owned(),
+            (false, _) => "the rest is the scheduler's: `kubectl describe pod` shows what it says".to_owned(),
+        };
+        self.you_can = self.gates.iter().filter(|gate| !gate.ask.is_empty()).map(|gate| gate.ask.to_owned()).collect();
+    }
+
+    fn take_group(&mut self, pod: &Pod, identity: &PodIdentity, picture: &Picture) {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let is_it = |other: &PodRef| *other.uid == *uid;
+        let counted = picture.view.held.iter().find(|held| is_it(&held.pod)).map(|held| held.ordinal);
+        let facts = picture.snapshot.pods.iter().find(|facts| is_it(&facts.pod));
+        let ordinal = counted.or_else(|| facts.and_then(|facts| facts.identity.ordinal));
+        let place = Place::of(identity, ordinal, picture);
+        self.state = State::Held;
+        if picture.snapshot.ignored {
+            self.due("its namespace has opted out (label rolegate.dev/ignore)");
+        } else if picture.decision.release.iter().any(|release| is_it(&release.pod.pod)) {
+            self.due("its batch may go");
+        } else if let Some(held) = hold_of(picture, &place, identity) {
+            self.held(held, picture);
+        } else {
+            self.due("nothing holds it back");
+        }
+        self.place = Some(place);
+    }
+
+    fn due(&mut self, message: &str) {
+        self.state = State::Due;
+        message.clone_into(&mut self.message);
+        "rolegate lifts the gate within a second while it runs".clone_into(&mut self.next);
+        let lease = "if the gate stays, see whether rolegate runs and who leads: `kubectl get lease -A`".to_owned();
+        self.you_can = vec![lease, self.by_hand()];
+    }
+
+    fn held(&mut self, held: &Held, picture: &Picture) {
+        let advice = advice(held.reason);
+        self.reason = Some(held.reason.as_str());
+        self.message.clone_from(&held.message);
+        self.waits_for = coordination_of(picture, held)
+            .map(|coordination| replicas::awaited(picture, coordination))
+            .unwrap_or_default();
+        advice.next.clone_into(&mut self.next);
+        self.you_can = advice.you_can.iter().map(|line| (*line).to_owned()).collect();
+        self.you_can.push(self.by_hand());
+    }
+
+    fn by_hand(&self) -> String {
+        format!("in an emergency, lift the gate by hand: `rolegate release pod {} -n {}`", self.name, self.namespace)
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let style = Style::of_stdout();
+        let name = shown(&format!("{}/{}", self.namespace, self.name));
+        let head = match self.state {
+            State::Held => format!("{}held{}", style.moving, style.end),
+            State::Due => format!("{}held, may go now{}", style.good, style.end),
+            State::Orphaned => format!("{}held by nobody{}", style.bad, style.end),
+            State::GatedByOthers => format!("{}gated by others{}", style.moving, style.end),
+            State::NotGated => format!("{}not gated{}", style.good, style.end),
+        };
+        let since = self.age_seconds.map(|seconds| format!(", {} old", age(seconds))).unwrap_or_default();
+        let mut text = format!("pod {}{name}{}: {head}{since}\n", style.strong, style.end);
+        let mut line = |word: &str, content: &str| {
+            // Writing to a string does not fail.
+            _ = writeln!(text, "  {word:<9}{}", shown(content));
+        };
+        for (position, gate) in self.gates.iter().enumerate() {
+            let owner = if gate.ours { "rolegate, this program".to_owned() } else { format!("of {}", gate.owner) };
+            line(if position == 0 { "gates" } else { "" }, &format!("{} ({owner})", gate.name));
+        }
+        if let Some(place) = &self.place {
+            line("place", &place.text());
+        }
+        match self.reason {
+            Some(reason) => line("reason", &format!("{reason}: {}", self.message)),
+            None => line("reason", &self.message),
+        }
+        let ahead = self.place.as_ref().filter(|_| self.state == State::Held);
+        if let Some((place, ahead)) = ahead.and_then(|place| Some((place, place.ahead.filter(|ahead| *ahead > 0)?))) {
+            let plural = if ahead == 1 { "" } else { "s" };
+            line(
+                "ahead",
+                &format!("{ahead} {}{plural} of {:?}", place.word, place.coordination.as_deref().unwrap_or_default()),
+            );
+        }
+        if !self.waits_for.is_empty() {
+            line("waits for", "");
+            text.push_str(&replicas::lines(&self.waits_for, 11));
+        }
+        let mut line = |word: &str, content: &str| _ = writeln!(text, "  {word:<9}{}", shown(content));
+        line("next", &self.next);
+        for (position, content) in self.you_can.iter().enumerate() {
+            line(if position == 0 { "you can" } else { "" }, content);
+        }
+        text
+    }
+}
+
+impl Place {
+    fn of(identity: &PodIdentity, ordinal: Option<u32>, picture: &Picture) -> Self {
+        let role = identity.role.clone();
+        let mut place = Self {
+            group: identity.group.to_string(),
+            carrier: picture.carrier().map(|(kind, name)| format!("{kind} {name}")),
+            ordinal,
+            role: role.clone(),
+            ..Self::default()
+        };
+        let first = picture.group().zip(role.as_deref()).and_then(|(group, role)| {
+            let (coordination, batching) = group.batchings_of(role).next()?;
+            Some((coordination.clone(), batching.kind, batching.size(role)))
+        });
+        let Some((coordination, kind, size)) = first else { return place };
+        let own = || picture.batches.iter().filter(|batch| batch.coordination == coordination.index);
+        place.batch = ordinal.and_then(|ordinal| ordinal.checked_div(size?));
+        place.batches = Some(own().count());
+        let first_held = own().find(|batch| batch.reason.is_some()).map(|batch| batch.index);
+        place.ahead = place.batch.zip(first_held).map(|(batch, first)| batch.saturating_sub(first));
+        place.word = word(kind);
+        place.coordination = Some(coordination.display_name());
+        place
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("group {}", self.group);
+        // Writing to a string does not fail.
+        _ = self.carrier.as_ref().map(|carrier| write!(text, " ({carrier})"));
+        _ = self.role.as_ref().map(|role| write!(text, ", role {role}"));
+        _ = self.ordinal.map(|ordinal| write!(text, ", replica {}", ordinals(&(ordinal..=ordinal))));
+        if let (Some(batch), Some(batches), Some(name)) = (self.batch, self.batches, &self.coordination) {
+            // Shown to people from 1.
+            _ = write!(text, ", {} {} of {batches} in {name:?}", self.word, batch + 1);
+        }
+        text
+    }
+}
+
+/// Why a pod of this place is held: pods of a batched role are counted under the first of its coordinations, others under
+/// the reason that concerns no batch.
+fn hold_of<'a>(picture: &'a Picture, place: &Place, identity: &PodIdentity) -> Option<&'a Held> {
+    let all = &picture.decision.held;
+    let of = |reason: HoldReason| all.iter().find(|held| held.coordination.is_none() && held.reason == reason);
+    let role = identity.role.as_deref().and_then(|role| picture.view.roles.get(role));
+    match (role, place.ordinal) {
+        (None, _) => of(HoldReason::GroupMissing),
+        (Some(role), _) if role.unknown => of(HoldReason::GroupMissing),
+        (Some(role), Some(ordinal)) if ordinal >= role.desired => of(HoldReason::BeyondDesired),
+        (_, ordinal) => {
+            // What may go by its count waits for the rest of its own batch; what may not, for earlier ones.
+            let released = identity.role.as_deref().and_then(|role| picture.decision.released.get(role));
+            let may_go = ordinal.zip(released).is_some_and(|(ordinal, released)| ordinal < *released);
+            let own = |held: &&Held| held.coordination == place.coordination;
+            let fits =
+                |held: &&Held| (held.reason == HoldReason::IncompleteBatch && held.batch == place.batch) == may_go;
+            all.iter().filter(own).find(fits).or_else(|| all.iter().find(own))
+        }
+    }
+}
+
+fn coordination_of(picture: &Picture, held: &Held) -> Option<usize> {
+    let name = held.coordination.as_deref()?;
+    let coordinations = &picture.group()?.coordinations;
+    coordinations.iter().find(|coordination| coordination.display_name() == name).map(|coordination| coordination.index)
+}

@@ -1,0 +1,60 @@
+//! Replicas that keep a batch from going, with the pods to look at.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::cli::live::Picture;
+use crate::cli::terminal::Table;
+use crate::plan::{PodFacts, waits_for};
+
+/// A replica that is waited for.
+#[derive(Debug, Serialize)]
+pub struct Awaited {
+    role: String,
+    ordinal: u32,
+    /// What is missing.
+    state: &'static str,
+    /// Pods of it that are not ready.
+    pods: Vec<String>,
+}
+
+/// Most replicas that are shown to people.
+const MOST: usize = 8;
+
+/// What a coordination waits for.
+pub fn awaited(picture: &Picture, coordination: usize) -> Vec<Awaited> {
+    let Some(group) = picture.group() else { return Vec::new() };
+    let missing = waits_for(group, &picture.view, &picture.decision.targets, coordination);
+    let of = |missing: crate::plan::Missing| {
+        let is_of = |pod: &&PodFacts| {
+            pod.identity.role.as_deref() == Some(&missing.role) && pod.identity.ordinal == Some(missing.ordinal)
+        };
+        let pods: Vec<_> = picture.snapshot.pods.iter().filter(is_of).filter(|pod| !pod.ready).collect();
+        let state = match missing.replica {
+            None => "does not exist",
+            Some(replica) if replica.pods < replica.size => "lacks pods",
+            Some(replica) if replica.held > 0 => "is held",
+            Some(replica) if replica.scheduled < replica.size => "has no node",
+            Some(_) => "is not ready",
+        };
+        let pods = pods.into_iter().map(|pod| pod.pod.name.to_string()).collect();
+        Awaited { role: missing.role, ordinal: missing.ordinal, state, pods }
+    };
+    missing.into_iter().map(of).collect()
+}
+
+/// The first of them as lines.
+pub fn lines(awaited: &[Awaited], indent: usize) -> String {
+    let mut table = Table::default();
+    for replica in awaited.iter().take(MOST) {
+        let name = format!("{} {}", replica.role, replica.ordinal);
+        table.row([name, replica.state.to_owned(), replica.pods.join(" ")]);
+    }
+    let mut text = table.text(indent);
+    if awaited.len() > MOST {
+        // Writing to a string does not fail.
+        _ = writeln!(text, "{:indent$}and {} more", "", awaited.len() - MOST);
+    }
+    text
+}

@@ -1,0 +1,155 @@
+//! Options of `rolegate serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::cli::connection::ConnectionArgs;
+use crate::cli::duration;
+use crate::cluster::run::MissingGroup;
+use crate::rules::KaiDialect;
+
+/// Options of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Address of the webhook port; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:9443", env = "ROLEGATE_LISTEN")]
+    pub(super) listen: SocketAddr,
+    /// Address of the port for /livez, /readyz and /metrics.
+    #[arg(long, default_value = "127.0.0.1:9080", env = "ROLEGATE_ADMIN_LISTEN")]
+    pub(super) admin_listen: SocketAddr,
+    #[command(flatten)]
+    pub(super) connection: ConnectionArgs,
+    /// Our own namespace: Secret, Lease and Service live there.
+    #[arg(long, default_value = "rolegate-system", env = "POD_NAMESPACE")]
+    pub(super) namespace: String,
+    /// Name of the webhook configurations and the Lease, prefix of the Secret's.
+    #[arg(long, default_value = "rolegate")]
+    pub(super) name: String,
+    /// Name of this replica, unique among them.
+    #[arg(long, env = "POD_NAME")]
+    pub(super) identity: Option<String>,
+    /// How the API server reaches the webhook: `service/NAME`, `loopback` or `https://HOST:PORT`.
+    #[arg(long, default_value = "service/rolegate", value_parser = parse_reach)]
+    pub(super) reach: ReachArg,
+    /// What is kept of the webhook configurations.
+    #[arg(long, value_enum, default_value = "ca-bundle")]
+    pub(super) webhooks: WebhooksArg,
+    /// Serve this certificate instead of a self-managed one; read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "key_file")]
+    pub(super) cert_file: Option<PathBuf>,
+    /// Key of the certificate.
+    #[arg(long, value_name = "FILE", requires = "cert_file")]
+    pub(super) key_file: Option<PathBuf>,
+    /// Serve these namespaces only.
+    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
+    pub(super) namespaces: Vec<String>,
+    /// Pods that name a group which never appears: `release-after=DURATION` or `hold`.
+    #[arg(long, default_value = "release-after=60s", value_parser = parse_missing)]
+    pub(super) missing_group: MissingGroup,
+    /// How long a group must be gone before its held pods are released.
+    #[arg(long, default_value = "30s", value_parser = duration::parse)]
+    pub(super) vanished_grace: Duration,
+    /// How long nothing may move before a group says ProgressDeadlineExceeded.
+    #[arg(long, default_value = "10m", value_parser = duration::parse)]
+    pub(super) progress_deadline: Duration,
+    /// How long a leader that went silent is believed.
+    #[arg(long, default_value = "15s", value_parser = duration::parse)]
+    pub(super) lease_duration: Duration,
+    /// How long to go on serving after a signal, so that callers can go elsewhere.
+    #[arg(long, default_value = "3s", value_parser = duration::parse)]
+    pub(super) drain_grace: Duration,
+    /// Which KAI release PodGroups are written for; by the installed definition when not given.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(super) kai_dialect: KaiDialectArg,
+    /// Role names of a Grove set must be unique in the whole set.
+    #[arg(long)]
+    pub(super) strict_roles: bool,
+    /// Environment variables by which pods of Grove sets find each other by role.
+    #[arg(long, value_enum, default_value = "on")]
+    pub(super) discovery: Switch,
+    /// End of every DNS name in the cluster.
+    #[arg(long, default_value = "cluster.local")]
+    pub(super) cluster_domain: String,
+    /// Refuse objects that do not have the expected shape, instead of letting them pass.
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// What is logged, as in `info` or `rolegate=debug,warn`.
+    #[arg(long, default_value = "info", env = "ROLEGATE_LOG")]
+    pub(super) log: String,
+    /// Format of the log.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum WebhooksArg {
+    /// Create and correct them.
+    All,
+    /// Fill in their caBundle.
+    CaBundle,
+    /// Leave them alone: cert-manager or somebody else keeps them.
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum KaiDialectArg {
+    /// By the installed definition, else by the fields that are set.
+    Auto,
+    /// The design that the project started from.
+    Seed,
+    /// KAI v0.15 and later.
+    Upstream,
+}
+
+impl From<KaiDialectArg> for KaiDialect {
+    fn from(dialect: KaiDialectArg) -> Self {
+        match dialect {
+            KaiDialectArg::Auto => Self::Auto,
+            KaiDialectArg::Seed => Self::Seed,
+            KaiDialectArg::Upstream => Self::Upstream,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ReachArg {
+    Service(String),
+    Loopback,
+    Url(String),
+}
+
+fn parse_reach(text: &str) -> Result<ReachArg, String> {
+    match (text, text.strip_prefix("service/")) {
+        ("loopback", _) => Ok(ReachArg::Loopback),
+        (_, Some(name)) if !name.is_empty() => Ok(ReachArg::Service(name.to_owned())),
+        (url, _) if url.starts_with("https://") => Ok(ReachArg::Url(url.trim_end_matches('/').to_owned())),
+        _ => Err("must be service/NAME, loopback or https://HOST:PORT".to_owned()),
+    }
+}
+
+fn parse_missing(text: &str) -> Result<MissingGroup, String> {
+    match (text, text.strip_prefix("release-after=")) {
+        ("hold", _) => Ok(MissingGroup::Hold),
+        (_, Some(time)) => duration::parse(time).map(MissingGroup::ReleaseAfter),
+        _ => Err("must be release-after=DURATION or hold".to_owned()),
+    }
+}

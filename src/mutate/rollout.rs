@@ -1,0 +1,151 @@
+//! The hold of a rollout (KEP-30; SPEC §3.6): an update that would replace pods freezes the workload, and the loop thaws it
+//! in lockstep with the other roles.
+
+use serde_json::{Value, json};
+
+use super::Patch;
+use crate::api::Meta;
+use crate::model::{Group, GroupKey, WorkloadKind, names};
+
+/// The partition of a frozen workload. Not its replicas: a later scale-up would start the new ordinals at the new revision.
+pub const FROZEN: i64 = 2_147_483_647;
+
+/// What a kind of workload calls the things that matter.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    kind: WorkloadKind,
+    /// Fields of which a change replaces pods.
+    revised: &'static [&'static str],
+    /// Steps to the partition.
+    partition: &'static [&'static str],
+    /// Strategy under which no partition may be set.
+    strategy: &'static str,
+}
+
+/// Workloads that can be frozen.
+const SHAPES: &[Shape] = &[
+    Shape {
+        kind: WorkloadKind::StatefulSet,
+        revised: &["/spec/template"],
+        partition: &["spec", "updateStrategy", "rollingUpdate", "partition"],
+        strategy: "/spec/updateStrategy/type",
+    },
+    Shape {
+        kind: WorkloadKind::LeaderWorkerSet,
+        revised: &[
+            "/spec/leaderWorkerTemplate/leaderTemplate",
+            "/spec/leaderWorkerTemplate/workerTemplate",
+            "/spec/leaderWorkerTemplate/size",
+        ],
+        partition: &["spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition"],
+        strategy: "/spec/rolloutStrategy/type",
+    },
+];
+
+/// A workload's claim to be rolled in lockstep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its group.
+    pub group: GroupKey,
+    /// Its role.
+    pub role: String,
+}
+
+/// The claim of a workload: by our own labels on it, or, with the opt-in annotation, by those of the controller that owns
+/// it. No other workload depends on us.
+pub fn claim(meta: &Meta, namespace: &str) -> Option<Claim> {
+    let opted_in = meta.annotation(names::ROLLOUT) == Some("enabled");
+    let read = |(group, role): &(&str, &str)| {
+        let claim = Claim { group: GroupKey::new(namespace, meta.label(group)?), role: meta.label(role)?.to_owned() };
+        (!claim.group.name.is_empty() && !claim.role.is_empty()).then_some(claim)
+    };
+    names::LABEL_SCHEMES.iter().filter(|scheme| opted_in || scheme.0 == names::GROUP).find_map(read)
+}
+
+/// What becomes of an update of a claimed workload by anyone but the loop. A change that replaces pods freezes it, once the
+/// group was ready for the first time; while a rollout is open the live partition stays, and the one that was asked for is
+/// kept in an annotation, to be a floor and to be restored at the end.
+pub fn hold_rollout(
+    kind: WorkloadKind,
+    old: &Value,
+    new: &Value,
+    claim: &Claim,
+    group: &Group,
+    ready_once: bool,
+) -> Patch {
+    let mut patch = Patch::default();
+    let mut rollouts = group.coordinations.iter().filter(|coordination| coordination.rolling_update.is_some());
+    let in_lockstep = rollouts.any(|coordination| coordination.role_names().contains(claim.role.as_str()));
+    let Some(shape) = SHAPES.iter().find(|shape| shape.kind == kind).filter(|_| in_lockstep) else { return patch };
+    if new.pointer(shape.strategy).and_then(Value::as_str) == Some("OnDelete") {
+        return patch;
+    }
+    let (live, asked) = (shape.partition_of(old), shape.partition_of(new));
+    let kept = annotation(old, names::USER_PARTITION);
+    let open = kept.is_some();
+    let revised = shape.revised.iter().any(|field| plain(old.pointer(field)) != plain(new.pointer(field)));
+    let freezes = revised && ready_once;
+    if !open && !freezes {
+        return patch;
+    }
+    let wanted = if revised { FROZEN } else { live };
+    let written = annotation(new, names::USER_PARTITION);
+    // A client that sends back the partition it has read asks for nothing, and so does an update that has been here before,
+    // on its way through other webhooks. Nobody but us asks for a frozen one.
+    let asks_nothing = asked == FROZEN || (open && asked == live);
+    let told = written.or(kept).filter(|_| asks_nothing).map(str::to_owned);
+    let floor = told.unwrap_or_else(|| if asks_nothing { live } else { asked }.to_string());
+    if written != Some(floor.as_str()) {
+        let at = "/metadata/annotations";
+        if new.pointer(at).is_some_and(Value::is_object) {
+            patch.add(format!("{at}/{}", super::patch::escaped(names::USER_PARTITION)), floor);
+        } else {
+            patch.add(at, json!({ (names::USER_PARTITION): floor }));
+        }
+    }
+    if asked != wanted {
+        shape.set_partition(&mut patch, new, wanted);
+    }
+    patch
+}
+
+impl Shape {
+    fn partition_of(self, workload: &Value) -> i64 {
+        let partition = self.partition.iter().try_fold(workload, |value, step| value.get(step));
+        partition.and_then(Value::as_i64).unwrap_or(0)
+    }
+
+    /// Adds the partition, with those of its parents that are not there.
+    fn set_partition(self, patch: &mut Patch, workload: &Value, partition: i64) {
+        let (mut at, mut value) = (String::new(), workload);
+        let mut steps = self.partition.iter();
+        for step in steps.by_ref() {
+            at = format!("{at}/{step}");
+            match value.get(step).filter(|next| next.is_object()) {
+                Some(next) => value = next,
+                None => break,
+            }
+        }
+        let missing = steps.rev().fold(json!(partition), |inner, step| json!({ (*step): inner }));
+        patch.add(at, missing);
+    }
+}
+
+fn annotation<'a>(workload: &'a Value, key: &str) -> Option<&'a str> {
+    workload.get("metadata")?.get("annotations")?.get(key)?.as_str()
+}
+
+/// A template as the API server compares it: absent, `null` and empty fields are one.
+fn plain(value: Option<&Value>) -> Value {
+    match value {
+        Some(Value::Object(fields)) => {
+            let kept = fields.iter().map(|(key, value)| (key.clone(), plain(Some(value))));
+            let kept: serde_json::Map<_, _> = kept.filter(|(_, value)| !value.is_null()).collect();
+            if kept.is_empty() { Value::Null } else { Value::Object(kept) }
+        }
+        Some(Value::Array(list)) if list.is_empty() => Value::Null,
+        Some(Value::Array(list)) => list.iter().map(|value| plain(Some(value))).collect(),
+        Some(other) => other.clone(),
+        None => Value::Null,
+    }
+}
