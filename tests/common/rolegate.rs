@@ -65,6 +65,11 @@ impl Launch {
         self
     }
 
+    /// Sets an option that has no value.
+    pub fn switch(self, name: &str) -> Self {
+        self.flag(name, "")
+    }
+
     /// It talks to the API server through a proxy.
     pub fn through(self, proxy: &Proxy) -> Self {
         let direct = std::fs::read_to_string(&self.plane.kubeconfig).unwrap();
@@ -91,7 +96,10 @@ impl Launch {
     pub async fn start_unready(&self) -> Rolegate {
         let number = self.started.fetch_add(1, Ordering::SeqCst);
         let log = scratch_dir().join(format!("{}-{number}.rolegate.log", self.value("name")));
-        let flags = self.flags.iter().map(|(name, value)| format!("--{name}={value}"));
+        let flags = self.flags.iter().map(|(name, value)| match value.as_str() {
+            "" => format!("--{name}"),
+            value => format!("--{name}={value}"),
+        });
         let mut process = Command::new(rolegate_binary())
             .arg("serve")
             .args(flags)

@@ -126,6 +126,12 @@ impl Stage {
         request(&self.client, "PATCH", &path, "application/merge-patch+json", change).await
     }
 
+    /// Any request as JSON, a patch being a merge patch; for the answer's code and warnings.
+    pub async fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        request(&self.client, method, path, content, body).await
+    }
+
     /// Lets pods become ready which were held back.
     pub async fn let_ready(&self, which: impl Fn(&Pod) -> bool) {
         let key = "kwok.rolegate.dev/not-ready";
