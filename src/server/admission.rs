@@ -22,6 +22,7 @@ use crate::api::review::{Request, ReviewAnswer};
 use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::live_world::{Judging, LiveWorld, LiveWorldError};
 use crate::cluster::lookup::{Lookup, LookupError};
+use crate::model::{Group, WorkloadKind};
 use crate::mutate::{GroupLookup, Subject, Surroundings, TopologyLookup, mutate_pod, protect_topology};
 use crate::rules::judge::{DecodeError, Operation, decode as decode_object};
 use crate::rules::judge_json;
@@ -174,6 +175,10 @@ impl Admission {
         if let Some(owner) = pod.metadata.controller().filter(|owner| owner.kind == "StatefulSet") {
             self.lookup.stateful_set(namespace, &owner.name).await;
         }
+        let group = match group {
+            Some(group) if self.discovery && group.discovery => self.with_hosts(group).await?,
+            group => group,
+        };
         let subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
             Some((topology, layer)) => self.lookup.topology(topology).await?.and_then(|layers| layers.layer(layer)),
@@ -197,6 +202,16 @@ impl Admission {
         };
         let mutation = mutate_pod(pod, &subject, &around);
         Ok(Verdict::Allow { patch: mutation.patch, warnings: mutation.warnings })
+    }
+
+    /// The group once the StatefulSets of its roles are known: their pods' addresses cannot be added later, and the watches
+    /// may be behind.
+    async fn with_hosts(&self, group: Arc<Group>) -> Result<Option<Arc<Group>>, LookupError> {
+        let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
+        let sets = keys.filter(|key| key.kind == WorkloadKind::StatefulSet);
+        let reads = sets.map(|key| self.lookup.stateful_set(&key.namespace, &key.name));
+        futures::future::join_all(reads).await;
+        self.lookup.group(&group.key).await
     }
 }
 

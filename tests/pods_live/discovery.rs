@@ -1,16 +1,19 @@
 //! Pods of a group that opted in find the first pod of each role by their environment.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::common::pods::Pod;
+use crate::common::proxy::Proxy;
 use crate::common::stage::typed;
 use crate::common::{Group, Stage};
 use crate::support::{coordinations, stage, stored};
 
-/// A RoleCoordination over two StatefulSets, which have no pods yet.
-async fn prepare(stage: &Stage, annotation: &str) -> Group {
+/// Two roles whose pods have variables of their own.
+fn group() -> Group {
     let main = json!({ "name": "main", "image": "registry.invalid/x:1", "env": [
         { "name": "LEADER", "value": "$(PREFILL_ADDR):8080" },
         { "name": "ROLE_NAME", "value": "mine" },
@@ -19,9 +22,13 @@ async fn prepare(stage: &Stage, annotation: &str) -> Group {
         "containers": [main, { "name": "side", "image": "registry.invalid/x:1" }],
         "initContainers": [{ "name": "first", "image": "registry.invalid/x:1" }],
     }});
-    let group = Group::new("llm").role("prefill", 2, 1).role("de-code", 2, 1).template(&containers);
+    Group::new("llm").role("prefill", 2, 1).role("de-code", 2, 1).template(&containers)
+}
+
+/// A RoleCoordination over the StatefulSets of the group.
+async fn create_coordination(stage: &Stage, annotation: &str) {
     let role =
-        |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": group.set_name(name) } });
+        |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": group().set_name(name) } });
     let segments = json!({ "segmentSize": { "prefill": 1, "de-code": 1 } });
     let coordination = json!({
         "apiVersion": "rolegate.dev/v1alpha1",
@@ -33,14 +40,25 @@ async fn prepare(stage: &Stage, annotation: &str) -> Group {
         },
     });
     coordinations(stage).create(&PostParams::default(), &typed(coordination)).await.unwrap();
-    for role in &group.roles {
+}
+
+/// The StatefulSets behind one Service, with their pods or yet without. The last role comes first, and only the first has pods.
+async fn create_sets(stage: &Stage, group: &Group, with_pods: bool) {
+    for role in group.roles.iter().rev() {
         let mut set = group.set(role, &stage.namespace);
-        set["spec"]["replicas"] = json!(0);
+        set["spec"]["replicas"] = json!(if with_pods && role.name == "prefill" { role.replicas } else { 0 });
         set["spec"]["serviceName"] = json!("llm");
         // One that starts to count later: its first pod has another name.
         set["spec"]["ordinals"] = json!({ "start": if role.name == "prefill" { 0 } else { 5 } });
         stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
     }
+}
+
+/// The coordination and its StatefulSets, which have no pods yet.
+async fn prepare(stage: &Stage, annotation: &str) -> Group {
+    let group = group();
+    create_coordination(stage, annotation).await;
+    create_sets(stage, &group, false).await;
     group
 }
 
@@ -76,6 +94,25 @@ async fn pods_of_stateful_sets_know_themselves_and_the_first_of_each_role() {
         let mut with_own = ours.as_array().unwrap().clone();
         with_own.push(json!({ "name": "LEADER", "value": "$(PREFILL_ADDR):8080" }));
         assert_eq!(spec["containers"][0]["env"], json!(with_own));
+    }
+}
+
+#[tokio::test]
+async fn pods_that_come_before_their_workloads_are_known_find_all_roles() {
+    let stage = stage("hasty-discovery").await;
+    let proxy = Proxy::before(stage.plane.server.strip_prefix("https://").unwrap().parse().unwrap()).await;
+    let _rolegate = stage.launch().through(&proxy).start().await;
+    create_coordination(&stage, "enabled").await;
+    let group = group();
+    // It hears of everything late, and of the pods at once.
+    proxy.delay(Duration::from_millis(400));
+    create_sets(&stage, &group, true).await;
+    stage.pods.until("all pods", |now| now.count_all(|_| true) == 2).await;
+    for pod in stored(&stage).await {
+        let pod = serde_json::to_value(pod).unwrap();
+        let env = pod["spec"]["containers"][1]["env"].as_array().into_iter().flatten();
+        let names: Vec<_> = env.map(|variable| variable["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["ROLE_NAME", "ROLE_INDEX", "PREFILL_ADDR", "DE_CODE_ADDR"], "{}", pod["metadata"]["name"]);
     }
 }
 

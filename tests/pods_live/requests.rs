@@ -37,6 +37,10 @@ fn asked(stage: &Stage) -> BTreeMap<String, u32> {
         if event["user"]["username"] != user.as_str() || event["stage"] != "ResponseComplete" {
             continue;
         }
+        // Kinds that nobody defines are looked for again now and then.
+        if event["verb"] == "list" && event["responseStatus"]["code"] == 404 {
+            continue;
+        }
         let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
         let object = &event["objectRef"];
         let resource = [text(&object["resource"]), text(&object["subresource"])].join("/");
@@ -48,7 +52,7 @@ fn asked(stage: &Stage) -> BTreeMap<String, u32> {
 #[tokio::test]
 async fn a_hundred_new_pods_cost_no_read() {
     let stage = stage("no-reads").await;
-    stage.add_node("all", 100).await;
+    stage.add_node("all", 102).await;
     let kubeconfig = account(&stage).await;
     let _rolegate = stage.launch().flag("kubeconfig", &kubeconfig.display().to_string()).start().await;
     let group = Group::new("llm").role("prefill", 1, 10).role("decode", 1, 10);
@@ -56,10 +60,16 @@ async fn a_hundred_new_pods_cost_no_read() {
     crate::support::deploy(&stage, &group, &strategy).await;
     stage.pods.until("the first of each role", |now| now.count_all(Pod::is_ready) == 2).await;
 
+    // The group is judged when it changes, by what is there then: that is not the path of pods.
+    let group = group.role("prefill", 51, 10).role("decode", 51, 10);
+    stage.patch_group(&group, json!({ "spec": { "roles": group.object()["spec"]["roles"] } })).await;
+    stage.statuses(&group).until("the loop knows", |status| status.ready().ends_with("2/102 pods ready")).await;
     let before = asked(&stage);
     assert!(before.keys().any(|what| what.starts_with("list ")), "{before:?}");
-    stage.scale(&group.clone().role("prefill", 51, 10).role("decode", 51, 10)).await;
-    stage.pods.until("100 more", |now| now.count_all(Pod::is_scheduled) == 100).await;
+    for role in ["prefill", "decode"] {
+        stage.scale_set(&group, role, 51).await;
+    }
+    stage.pods.until("100 more", |now| now.count_all(Pod::is_scheduled) == 102).await;
     stage.pods.now(|now| assert!(now.all().all(|pod| pod.labels.contains_key(BATCH))));
     let new = eventually(PATIENT, "the releases are in the log", async || {
         let mut new = asked(&stage);
@@ -68,7 +78,7 @@ async fn a_hundred_new_pods_cost_no_read() {
         }
         new.retain(|what, count| *count > 0 && !what.ends_with(" leases"));
         let released = new.get("patch pods").copied().unwrap_or_default();
-        if released >= 98 { Ok(new) } else { Err(format!("{new:?}")) }
+        if released >= 100 { Ok(new) } else { Err(format!("{new:?}")) }
     })
     .await;
     // Only what the loop writes, and watches that ended and were taken up again.
