@@ -74,15 +74,18 @@ async fn the_second_to_claim_a_role_is_refused() {
     let unmarked = r#"spec.groupRef: RoleBasedGroup "llm" lacks annotation rolegate.dev/group: "second"; pods that are made before both are known are not held"#;
     assert!(!shown.done, "{shown:?}");
     assert_eq!(shown.err, format!("Warning: {unmarked}\n{again}\n"));
-    // Another role of the group is free; the group may not claim what is taken either.
+    // Another role of the group is free.
     warned(&stage, &claims("second", &json!({ "prefill": 2 })), &[unmarked]);
-    let mut own = group;
-    own["spec"]["coordination"] = segments(&json!({ "decode": 1 }));
-    let shown = apply(&stage, &own);
-    assert!(
-        !shown.done && shown.err.contains(r#"role "decode" is coordinated by RoleCoordination "first" already"#),
-        "{shown:?}"
-    );
+    // The group itself is refused when it comes later than one that claims its roles.
+    let mut early = claims("early", &json!({ "decode": 1 }));
+    early["spec"]["groupRef"]["name"] = json!("late");
+    assert!(apply(&stage, &early).done);
+    let mut late = group;
+    late["metadata"] = json!({ "name": "late", "annotations": { "rolegate.dev/group": "early" } });
+    late["spec"]["coordination"] = segments(&json!({ "decode": 1 }));
+    let again = r#"Forbidden: role "decode" is coordinated by RoleCoordination "early" already"#;
+    let shown = apply(&stage, &late);
+    assert!(!shown.done && shown.err.contains(again), "{shown:?}");
 }
 
 #[tokio::test]

@@ -101,10 +101,8 @@ async fn todays_dialect_is_told_by_the_definition() {
     update["spec"]["minSubGroup"] = json!(1);
     update["spec"]["subGroups"][0]["minSubGroup"] = Value::Null;
     warned(&stage, &update, &[reason]);
-    assert!(
-        rolegate.metric(r#"rolegate_reviews_total{resource="podgroups",operation="UPDATE",verdict="allowed"}"#).await
-            >= 1
-    );
+    let updates = r#"rolegate_reviews_total{resource="podgroups",operation="UPDATE",verdict="allowed"}"#;
+    assert!(rolegate.metric(updates).await >= 1);
 }
 
 #[tokio::test]
