@@ -113,10 +113,11 @@ pub fn coordinations(stage: &Stage) -> Api<DynamicObject> {
 }
 
 /// Reviews of new pods so far: those that were changed, and those that were as they should be.
-pub async fn verdicts(rolegate: &Rolegate) -> [i64; 2] {
+pub async fn verdicts(rolegate: &Rolegate) -> [u32; 2] {
     let of = async |verdict: &str| {
         let labels = format!(r#"{{resource="pods",operation="CREATE",verdict="{verdict}"}}"#);
-        rolegate.metric(&format!("rolegate_reviews_total{labels}")).await
+        let count = rolegate.metric(&format!("rolegate_reviews_total{labels}")).await;
+        count.to_string().parse().unwrap()
     };
     [of("patched").await, of("allowed").await]
 }
