@@ -5,7 +5,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-CONTROLPLANE := target/controlplane/bin
+CONTROLPLANE := $(CURDIR)/target/controlplane/bin
 DENY_VERSION := 0.20.2
 DENY := target/tools/bin/cargo-deny
 # Test threads: most tests wait for the control plane, not for the processor.

@@ -77,7 +77,7 @@ pub struct ServeArgs {
     #[arg(long)]
     pub(super) strict: bool,
     /// What is logged, as in `info` or `rolegate=debug,warn`.
-    #[arg(long, default_value = "info", env = "ROLEGATE_LOG")]
+    #[arg(long, default_value = "info,kube_client=off", env = "ROLEGATE_LOG")]
     pub(super) log: String,
     /// Format of the log.
     #[arg(long, value_enum, default_value = "text")]
