@@ -124,7 +124,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
     let live_world = LiveWorld::new(client.clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
-    let events = Events::new(client.clone(), &identity);
+    let events = Events::new(client.clone(), &identity, loop_metrics.clone());
     let lease = LeaseOptions {
         namespace: args.namespace.clone(),
         name: args.name.clone(),

@@ -15,6 +15,7 @@ mod common;
 
 mod api_server;
 mod arrival;
+mod events;
 mod kinds_of_pods;
 mod outage;
 mod progressions;
