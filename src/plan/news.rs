@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Decision, Held};
+use super::{Decision, Held, WhyAbsent};
 use crate::model::{Group, HoldReason};
 
 /// Reason of the Event that replicas were released.
@@ -12,6 +12,8 @@ pub const RELEASED: &str = "Released";
 #[derive(Debug, Default)]
 pub struct Said {
     held: BTreeSet<(Option<String>, HoldReason, Option<u32>)>,
+    /// Why pods of a role do not appear.
+    found: BTreeSet<(String, WhyAbsent)>,
     /// `None` before the first look: what was released before this process began is no news.
     released: Option<BTreeMap<String, u32>>,
 }
@@ -23,6 +25,14 @@ impl Said {
         let is_new = |held: &&Held| !self.held.contains(&what(held));
         let mut news: Vec<_> = decision.held.iter().filter(is_new).map(News::held).collect();
         self.held = decision.held.iter().map(what).collect();
+        let said = std::mem::take(&mut self.found);
+        for (found, note) in decision.found_texts() {
+            let what = (found.role.clone(), found.why);
+            if !said.contains(&what) {
+                news.push(News { reason: found.why.as_str().to_owned(), note, warning: true });
+            }
+            self.found.insert(what);
+        }
         let committed = committed(group);
         news.extend(self.released.as_ref().and_then(|before| News::released(before, &committed)));
         self.released = Some(committed);

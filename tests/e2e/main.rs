@@ -13,6 +13,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod absence;
 mod api_server;
 mod arrival;
 mod kinds_of_pods;
