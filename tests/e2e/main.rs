@@ -26,3 +26,4 @@ mod replicas;
 mod reviews;
 mod scaling;
 mod story;
+mod wholes;
