@@ -139,6 +139,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         missing_group: args.missing_group,
         vanished_grace: args.vanished_grace,
         progress_deadline: args.progress_deadline,
+        incomplete: args.incomplete,
+        recreate_mis_stamped: args.recreate_mis_stamped,
     };
     let gates = GateLoop::new(lookup.clone(), Writer::new(client), options, events, loop_metrics, leader);
     parts.add("loop", gates.run(draining.clone()));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::batches::word;
-use super::{Decision, Held, conditions};
+use super::{Decision, Held, WhyAbsent, conditions};
 use crate::api::status::CoordinationState;
 use crate::model::{Group, HoldReason};
 
@@ -25,6 +25,8 @@ type Counts = BTreeMap<String, BTreeMap<String, u32>>;
 #[derive(Debug, Default)]
 pub struct Said {
     held: BTreeMap<What, String>,
+    /// Why pods of a role do not appear.
+    absent: BTreeMap<(String, WhyAbsent), String>,
     /// `None` before the first look: what was released before this process began is no news.
     released: Option<Counts>,
     stalled: bool,
@@ -35,6 +37,7 @@ impl Said {
     pub fn news(&mut self, group: &Group, decision: &Decision) -> Vec<News> {
         let mut news = self.releases(group);
         news.extend(self.holds(group, decision));
+        news.extend(self.absences(decision));
         news.extend(self.stall(decision));
         news
     }
@@ -63,6 +66,23 @@ impl Said {
         let begun = held.iter().filter(|(what, _)| !self.held.contains_key(*what));
         let news = over.chain(begun.map(|(what, held)| News::held(what, held))).collect();
         self.held = held.into_iter().map(|(what, held)| (what, held.message.clone())).collect();
+        news
+    }
+
+    fn absences(&mut self, decision: &Decision) -> Vec<News> {
+        let now: BTreeMap<_, _> =
+            decision.found_texts().map(|(found, note)| ((found.role.clone(), found.why), note)).collect();
+        let over = self.absent.iter().filter(|(what, _)| !now.contains_key(*what));
+        let over = over.map(|((role, why), note)| News::over(format!("{} {role}", why.as_str()), note));
+        let begun = now.iter().filter(|(what, _)| !self.absent.contains_key(*what));
+        let begun = begun.map(|((role, why), note)| News {
+            reason: why.as_str().to_owned(),
+            subject: role.clone(),
+            note: note.clone(),
+            warning: true,
+        });
+        let news = over.chain(begun).collect();
+        self.absent = now;
         news
     }
 
@@ -122,7 +142,10 @@ impl News {
     }
 
     fn cleared(what: &What, note: &str) -> Self {
-        let subject = format!("{} {}", what.1, subject(what));
+        Self::over(format!("{} {}", what.1, subject(what)), note)
+    }
+
+    fn over(subject: String, note: &str) -> Self {
         Self { reason: CLEARED.to_owned(), subject, note: format!("no longer so: {note}"), warning: false }
     }
 

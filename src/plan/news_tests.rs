@@ -18,7 +18,7 @@ fn progress(counts: &[(&str, u32)]) -> BTreeMap<String, RoleProgress> {
 
 fn held(reason: HoldReason, batch: u32) -> Held {
     let message = format!("segment {} is held", batch + 1);
-    Held { coordination: Some("pd".to_owned()), batch: Some(batch), reason, message, pods: 15 }
+    Held { coordination: Some("pd".to_owned()), batch: Some(batch), reason, message, pods: 15, waits_for_own: false }
 }
 
 /// One look at a group with these stored counts and these holds: notes with their reasons.

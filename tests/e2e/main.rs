@@ -13,6 +13,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod absence;
 mod api_server;
 mod arrival;
 mod events;
@@ -26,3 +27,4 @@ mod replicas;
 mod reviews;
 mod scaling;
 mod story;
+mod wholes;
