@@ -18,6 +18,7 @@ pub mod role;
 pub mod segments;
 pub mod simulate;
 pub mod stamp;
+pub mod surge;
 #[cfg(test)]
 mod test_support;
 pub mod view;

@@ -19,12 +19,14 @@ pub struct Said {
 }
 
 impl Said {
-    /// What is new in a decision: notes with their reasons, worth a warning or not.
-    pub fn news(&mut self, group: &Group, decision: &Decision) -> Vec<News> {
+    /// What is new in a decision: notes with their reasons, worth a warning or not. While it is not known whether a rollout
+    /// made what is beyond the desired replicas, nothing is said of that.
+    pub fn news(&mut self, group: &Group, decision: &Decision, surplus_is_open: bool) -> Vec<News> {
         let what = |held: &Held| (held.coordination.clone(), held.reason, held.batch);
+        let is_known = |held: &&Held| !(surplus_is_open && held.reason == HoldReason::BeyondDesired);
         let is_new = |held: &&Held| !self.held.contains(&what(held));
-        let mut news: Vec<_> = decision.held.iter().filter(is_new).map(News::held).collect();
-        self.held = decision.held.iter().map(what).collect();
+        let mut news: Vec<_> = decision.held.iter().filter(is_known).filter(is_new).map(News::held).collect();
+        self.held = decision.held.iter().filter(is_known).map(what).collect();
         let said = std::mem::take(&mut self.found);
         for (found, note) in decision.found_texts() {
             let what = (found.role.clone(), found.why);
