@@ -11,6 +11,7 @@ use super::watched::api;
 use crate::api::Object;
 use crate::api::event::{EVENT, Event, InvolvedObject};
 use crate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
+use crate::model::role::RoleWorkload;
 use crate::model::{Group, OneByOne, Workload, WorkloadKey, WorkloadKind};
 use crate::plan::{Absence, Found, WhyAbsent};
 
@@ -203,8 +204,14 @@ fn refused(message: &str) -> (WhyAbsent, String) {
     (why, text.to_owned())
 }
 
-/// What makes the pods of roles: the workloads whose pods say so, else those that the group names.
+/// What makes the pods of roles: the workloads that the group refers to, else those whose pods say so, else those that an
+/// operator would make.
 pub fn makers<'a>(index: &Index, group: &Group, roles: impl Iterator<Item = &'a str>) -> Vec<Option<WorkloadKey>> {
-    let named = |role: &str| group.role(role).and_then(|role| role.workload.key.clone());
-    roles.map(|role| index.maker_of(&group.key, role).or_else(|| named(role))).collect()
+    let maker = |name: &str| {
+        let workload = group.role(name).map(|role| &role.workload);
+        let referred = workload.filter(|workload| workload.reference.is_some());
+        let named = |of: Option<&RoleWorkload>| of.and_then(|workload| workload.key.clone());
+        named(referred).or_else(|| index.maker_of(&group.key, name)).or_else(|| named(workload))
+    };
+    roles.map(maker).collect()
 }

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::common::pods::{Pod, Step, View};
-use crate::common::stage::{Answer, typed};
-use crate::common::{Group, PATIENT, Stage, eventually, invariants};
+use crate::common::stage::{Answer, CORE, GROUPS, typed};
+use crate::common::{Group, PATIENT, Stage, always, eventually, invariants};
 use crate::support::{RACK, add_rack, coordinations, stage};
 
 const LWS: &str = "/apis/leaderworkerset.x-k8s.io/v1";
 const OURS: &str = "/apis/rolegate.dev/v1alpha1";
+const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 const EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
 
 /// A LeaderWorkerSet of two groups of three.
@@ -136,10 +137,15 @@ async fn a_group_of_a_leader_worker_set_that_is_made_again_runs_at_once() {
 
 /// A Deployment whose controller gives up after ten seconds.
 async fn deployment(stage: &Stage, replicas: u32) -> Api<Deployment> {
-    let group = Group::new("llm").role("main", replicas, 1);
+    create(stage, &Group::new("llm").role("main", replicas, 1)).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == replicas as usize).await;
+    stage.api::<Deployment>()
+}
+
+async fn create(stage: &Stage, group: &Group) {
     let set = group.set(group.find("main"), &stage.namespace);
     let spec = json!({
-        "replicas": replicas,
+        "replicas": group.find("main").replicas,
         "progressDeadlineSeconds": 10,
         "selector": set["spec"]["selector"],
         "template": set["spec"]["template"],
@@ -150,8 +156,6 @@ async fn deployment(stage: &Stage, replicas: u32) -> Api<Deployment> {
     api.create(&PostParams::default(), &typed(json!({ "metadata": { "name": "router" }, "spec": spec })))
         .await
         .unwrap();
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == replicas as usize).await;
-    api
 }
 
 async fn progressing(api: &Api<Deployment>) -> (String, String) {
@@ -199,4 +203,157 @@ async fn a_rollout_of_a_deployment_is_not_held_up() {
         if done { Ok(()) } else { Err(format!("{found:?}")) }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_rollout_of_a_leader_worker_set_that_makes_one_group_more_is_not_held_up() {
+    let stage = stage("lws-surge").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let bounds =
+        json!({ "type": "RollingUpdate", "rollingUpdateConfiguration": { "maxUnavailable": 0, "maxSurge": 1 } });
+    let made =
+        stage.post(LWS, "leaderworkersets", &set(&stage, &json!({ "spec": { "rolloutStrategy": bounds } }))).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    assert_eq!(coordinate(&stage, None).await.code, 201);
+    let all_ready = async |what: &str, test: &dyn Fn(&View) -> bool| {
+        eventually(PATIENT, what, async || {
+            stage.let_ready(Pod::is_scheduled).await;
+            stage.pods.now(|now| if test(now) { Ok(()) } else { Err(now.to_string()) })
+        })
+        .await;
+    };
+    all_ready("all run", &|now| now.count_all(Pod::is_ready) == 6).await;
+    let turn = json!({ "metadata": { "annotations": { "example.com/turn": "2" } } });
+    let patch = json!({ "spec": { "leaderWorkerTemplate": { "workerTemplate": turn } } });
+    let path = format!("{LWS}/namespaces/{}/leaderworkersets/llm-main", stage.namespace);
+    assert_eq!(stage.send("PATCH", &path, &patch).await.code, 200);
+    let new = |pod: &Pod| pod.annotations.contains_key("example.com/turn");
+    let over = |now: &View| now.count_all(|_| true) == 6 && now.count_all(|pod| new(pod) && pod.is_ready()) == 6;
+    all_ready("the new ones run", &over).await;
+    let surge = stage.pods.births().into_iter().filter(|pod| pod.labels[GROUP_INDEX] == "2").count();
+    assert!(surge >= 3, "{surge} pods of a third group");
+}
+
+/// What looks like a surge may be growth that is not known yet: only the next of the new replicas goes.
+#[tokio::test]
+async fn replicas_by_which_a_deployment_grows_are_no_surge() {
+    let stage = stage("deployment-grows").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let api = stage.api::<Deployment>();
+    create(&stage, &Group::new("llm").role("main", 2, 1).held_back()).await;
+    for ready in 1..=2 {
+        stage.pods.until("one more runs", |now| now.count_all(Pod::is_scheduled) == ready).await;
+        stage.let_ready(Pod::is_scheduled).await;
+    }
+    stage.pods.until("both are ready", |now| now.count_all(Pod::is_ready) == 2).await;
+    let grow = Patch::Merge(json!({ "spec": { "replicas": 8 } }));
+    api.patch("router", &PatchParams::default(), &grow).await.unwrap();
+    stage.pods.until("the next", |now| now.count_all(|_| true) == 8 && now.count_all(Pod::is_released) == 3).await;
+    always(Duration::from_secs(2), "the others are held", async || {
+        stage.pods.now(|now| if now.count_all(Pod::is_released) == 3 { Ok(()) } else { Err(now.to_string()) })
+    })
+    .await;
+}
+
+/// RBG with a CoordinatedPolicy of kind `OrderScheduled`: one pod of each role, and the next when these have nodes. The
+/// operator is not here; the test makes its pods as it does.
+#[tokio::test]
+async fn pods_that_an_operator_makes_one_and_one_as_they_get_nodes() {
+    let stage = stage("one-and-one").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2);
+    stage.create_group(&group).await;
+    for ordinal in 0..4 {
+        for role in ["prefill", "decode"] {
+            let instance = format!("llm-{role}-{ordinal}");
+            let labels = json!({
+                "rbg.workloads.x-k8s.io/group-name": "llm",
+                "rbg.workloads.x-k8s.io/role-name": role,
+                "rbg.workloads.x-k8s.io/role-instance-name": instance,
+            });
+            let mut pod = group.pod(role, &instance, &stage.namespace);
+            json_patch::merge(&mut pod, &json!({ "metadata": { "labels": labels } }));
+            let made = stage.post(CORE, "pods", &pod).await;
+            assert_eq!(made.code, 201, "{made:?}");
+        }
+        let scheduled = 2 * (ordinal + 1);
+        stage.pods.until("both have nodes", |now| now.count_all(Pod::is_scheduled) == scheduled).await;
+    }
+    stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 8).await;
+    assert_eq!(invariants::all_born_held(&stage.pods), 8);
+}
+
+/// RBG makes the workload of a role when those are ready that it depends on.
+#[tokio::test]
+async fn roles_that_depend_on_each_other() {
+    let stage = stage("dependencies").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1).held_back();
+    let mut object = group.object();
+    object["spec"]["roles"][1]["dependencies"] = json!(["prefill"]);
+    let refused = stage.post(GROUPS, "rolebasedgroups", &object).await;
+    let message = refused.body["message"].as_str().unwrap();
+    let why = r#"role "decode" must not depend on "prefill""#;
+    assert!(refused.code == 422 && message.contains(why), "{refused:?}");
+
+    let segments = &mut object["spec"]["coordination"][0]["strategy"]["segmentPlacement"];
+    segments["progression"] = json!("Parallel");
+    let made = stage.post(GROUPS, "rolebasedgroups", &object).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    let statuses = stage.statuses(&group);
+    let set = |role| typed::<StatefulSet>(group.set(group.find(role), &stage.namespace));
+    stage.api().create(&PostParams::default(), &set("prefill")).await.unwrap();
+    let told =
+        r#"True Progressing: role "decode" lacks 2 of 2 replicas: its workload is made when role "prefill" is ready"#;
+    statuses.until("it is told", |status| status.progressing() == told).await;
+    stage.let_ready(Pod::is_scheduled).await;
+    stage.pods.until("prefill", |now| now.count("prefill", Pod::is_ready) == 2).await;
+    stage.api().create(&PostParams::default(), &set("decode")).await.unwrap();
+    stage.pods.until("decode", |now| now.count("decode", Pod::is_scheduled) == 2).await;
+    stage.let_ready(Pod::is_scheduled).await;
+    statuses.until("all ready", |status| status.progressing() == "True Complete").await;
+}
+
+/// Grove's scaled gangs keep Grove's gate until the base gang has nodes. The operator is not here; the test does as it does.
+#[tokio::test]
+async fn pods_that_keep_a_gate_of_their_operator_until_others_have_nodes() {
+    const GATE_OF_GROVE: &str = "grove.io/podgang-pending-creation";
+    let stage = stage("scaled-gang").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("base", 2, 2).role("scaled", 2, 2);
+    stage.create_group(&group).await;
+    for (role, ordinal) in [("base", 0), ("base", 1), ("scaled", 0), ("scaled", 1)] {
+        let mut pod = group.pod(role, &format!("llm-{role}-{ordinal}"), &stage.namespace);
+        pod["metadata"]["labels"]["rolebasedgroup.workloads.x-k8s.io/role-instance-index"] = json!(ordinal.to_string());
+        pod["spec"]["schedulingGates"] = json!([{ "name": GATE_OF_GROVE }]);
+        assert_eq!(stage.post(CORE, "pods", &pod).await.code, 201);
+    }
+    // As Grove does it: the whole list of gates in one merge patch.
+    let lift = async |role: &str| {
+        for ordinal in 0..2 {
+            eventually(PATIENT, "Grove's gate is off", async || {
+                let path = format!("{CORE}/namespaces/{}/pods/llm-{role}-{ordinal}", stage.namespace);
+                let found = stage.send("GET", &path, &json!(null)).await.body;
+                let gates = found["spec"]["schedulingGates"].as_array().cloned().unwrap_or_default();
+                let rest: Vec<_> = gates.into_iter().filter(|gate| gate["name"] != GATE_OF_GROVE).collect();
+                let patch = json!({
+                    "metadata": { "resourceVersion": found["metadata"]["resourceVersion"] },
+                    "spec": { "schedulingGates": rest },
+                });
+                let answer = stage.send("PATCH", &path, &patch).await;
+                if answer.code == 200 { Ok(()) } else { Err(format!("{answer:?}")) }
+            })
+            .await;
+        }
+    };
+    lift("base").await;
+    stage.pods.until("the base has nodes", |now| now.count("base", Pod::is_scheduled) == 2).await;
+    lift("scaled").await;
+    stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 4).await;
+    assert_eq!(invariants::all_born_held(&stage.pods), 4);
 }
