@@ -225,9 +225,9 @@ async fn a_rollout_of_a_leader_worker_set_that_makes_one_group_more_is_not_held_
     };
     all_ready("all run", &|now| now.count_all(Pod::is_ready) == 6).await;
     let turn = json!({ "metadata": { "annotations": { "example.com/turn": "2" } } });
-    let patch = json!({ "spec": { "leaderWorkerTemplate": { "workerTemplate": turn } } });
+    let change = json!({ "spec": { "leaderWorkerTemplate": { "workerTemplate": turn } } });
     let path = format!("{LWS}/namespaces/{}/leaderworkersets/llm-main", stage.namespace);
-    assert_eq!(stage.send("PATCH", &path, &patch).await.code, 200);
+    assert_eq!(stage.send("PATCH", &path, &change).await.code, 200);
     let new = |pod: &Pod| pod.annotations.contains_key("example.com/turn");
     let over = |now: &View| now.count_all(|_| true) == 6 && now.count_all(|pod| new(pod) && pod.is_ready()) == 6;
     all_ready("the new ones run", &over).await;
@@ -341,11 +341,11 @@ async fn pods_that_keep_a_gate_of_their_operator_until_others_have_nodes() {
                 let found = stage.send("GET", &path, &json!(null)).await.body;
                 let gates = found["spec"]["schedulingGates"].as_array().cloned().unwrap_or_default();
                 let rest: Vec<_> = gates.into_iter().filter(|gate| gate["name"] != GATE_OF_GROVE).collect();
-                let patch = json!({
+                let change = json!({
                     "metadata": { "resourceVersion": found["metadata"]["resourceVersion"] },
                     "spec": { "schedulingGates": rest },
                 });
-                let answer = stage.send("PATCH", &path, &patch).await;
+                let answer = stage.send("PATCH", &path, &change).await;
                 if answer.code == 200 { Ok(()) } else { Err(format!("{answer:?}")) }
             })
             .await;
