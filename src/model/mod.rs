@@ -16,6 +16,7 @@ pub mod levels;
 pub mod names;
 pub mod path;
 pub mod role;
+pub mod rolling;
 pub mod topology;
 pub mod workload;
 
@@ -33,5 +34,6 @@ pub use layers::{Layer, Layers};
 pub use levels::Levels;
 pub use path::FieldPath;
 pub use role::{RoleWorkload, Sources};
+pub use rolling::RollingBounds;
 pub use topology::{Domain, PodGroupPolicy, Strength, Topology};
 pub use workload::{OneByOne, Workload, WorkloadKey, WorkloadKind};

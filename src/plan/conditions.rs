@@ -14,6 +14,9 @@ pub const MINIMUM: &str = "MinimumSegmentsAvailable";
 /// `Progressing`: the group moves, or has no need to.
 pub const PROGRESSING: &str = "Progressing";
 
+/// Reason of `Progressing` when nothing moved for longer than the progress deadline.
+pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+
 /// `Conflicted`: another object coordinates the same group, and was first.
 pub const CONFLICTED: &str = "Conflicted";
 /// Conditions that are ours to write, and to take away.
@@ -99,7 +102,7 @@ fn progressing(progress: &Progress) -> Condition {
     match progress {
         Progress::Complete => condition(PROGRESSING, true, "Complete", String::new()),
         Progress::Moving(text) => condition(PROGRESSING, true, "Progressing", text.clone()),
-        Progress::DeadlineExceeded(text) => condition(PROGRESSING, false, "ProgressDeadlineExceeded", text.clone()),
+        Progress::DeadlineExceeded(text) => condition(PROGRESSING, false, DEADLINE_EXCEEDED, text.clone()),
         Progress::Invalid(text) => condition(PROGRESSING, false, "InvalidCoordination", text.clone()),
     }
 }

@@ -15,6 +15,7 @@ pub mod observed;
 pub mod pass;
 pub mod progression;
 pub mod role;
+pub mod rollout;
 pub mod segments;
 pub mod simulate;
 pub mod stamp;

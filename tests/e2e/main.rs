@@ -16,6 +16,7 @@ mod common;
 mod absence;
 mod api_server;
 mod arrival;
+mod events;
 mod kinds_of_pods;
 mod outage;
 mod progressions;

@@ -43,6 +43,15 @@ pub struct ServeArgs {
     /// Key of the certificate.
     #[arg(long, value_name = "FILE", requires = "cert_file")]
     pub(super) key_file: Option<PathBuf>,
+    /// Let in only callers with a certificate of these CAs (PEM); read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "client_names")]
+    pub(super) client_ca: Option<PathBuf>,
+    /// Common name or DNS name that a caller's certificate must have; one of them is enough.
+    #[arg(long = "client-name", value_delimiter = ',', value_name = "NAME", requires = "client_ca")]
+    pub(super) client_names: Vec<String>,
+    /// How long a new CA is given to become known to every API server before a certificate of it is served.
+    #[arg(long, default_value = "1m", value_parser = duration::parse)]
+    pub(super) ca_settle: Duration,
     /// Serve these namespaces only.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     pub(super) namespaces: Vec<String>,
