@@ -12,6 +12,7 @@ pub mod metrics;
 pub mod reasons;
 pub mod run;
 pub mod sources;
+pub mod surge;
 pub mod survey;
 pub mod topologies;
 pub mod watch;

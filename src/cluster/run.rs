@@ -13,11 +13,12 @@ use super::events::Events;
 use super::index::SharedIndex;
 use super::lookup::Lookup;
 use super::metrics::{LoopMetrics, Outcome, Reason};
-use super::reasons;
+use super::{reasons, surge};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, GroupKey, HoldReason};
 use crate::mutate::batch_labels;
+use crate::plan::surge::Surplus;
 use crate::plan::{Absence, Action, Agenda, BatchGang, Ended, Moment, PodRef, Unlabelled};
 
 pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
@@ -131,6 +132,7 @@ impl GateLoop {
             Action::EnsureGang { group, gang } => self.ensure_gang(key, group, gang),
             Action::Recreate { pod } => self.recreate(key, pod),
             Action::FindReasons { group, absent } => self.find_reasons(key, group, absent),
+            Action::FindSurge { group, surplus } => self.find_surge(key, &group, surplus),
             Action::VerifyGone { carrier } => self.verify_gone(key, carrier),
             Action::Publish { group, news } => self.events.publish(&group, news),
         }
@@ -217,7 +219,7 @@ impl GateLoop {
 
     fn find_reasons(&self, key: &GroupKey, group: Arc<Group>, absent: Vec<Absence>) {
         let writer = self.writer.clone();
-        let makers = reasons::makers(&self.index.read(), &group, &absent);
+        let makers = reasons::makers(&self.index.read(), &group, absent.iter().map(|absence| &*absence.role));
         self.spawn(key, async move {
             let found = reasons::find(writer.client(), &group, &absent, &makers).await;
             let found = found.unwrap_or_else(|error| {
@@ -225,6 +227,18 @@ impl GateLoop {
                 Vec::new()
             });
             Ended::Found { found }
+        });
+    }
+
+    fn find_surge(&self, key: &GroupKey, group: &Group, surplus: Vec<Surplus>) {
+        let (writer, of) = (self.writer.clone(), key.clone());
+        let makers = reasons::makers(&self.index.read(), group, surplus.iter().map(|surplus| &*surplus.role));
+        self.spawn(key, async move {
+            let proven = surge::find(writer.client(), &surplus, &makers).await.unwrap_or_else(|error| {
+                tracing::warn!(group = %of, %error, "cannot tell a surge from growth, will retry");
+                Vec::new()
+            });
+            Ended::Surge { proven }
         });
     }
 

@@ -72,7 +72,8 @@ impl Workloads {
             workload.template_labels.iter().any(|labels| sets.iter().any(|set| carries(labels, set)))
         };
         let own = self.all.iter().filter(|(key, entry)| key.namespace == namespace && makes(&entry.workload));
-        own.map(|(key, _)| key).min()
+        // The StatefulSets behind a LeaderWorkerSet have its labels as well.
+        own.map(|(key, _)| key).min_by_key(|key| (key.kind == WorkloadKind::StatefulSet, *key))
     }
 
     pub(super) fn forget(&mut self, key: &WorkloadKey) {
