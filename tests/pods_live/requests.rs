@@ -1,30 +1,13 @@
 //! What is asked of the API server while pods come in: nothing that the caches know.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tokio::process::Command;
 
-use crate::common::control_plane::{SYSTEM, scratch_dir};
+use crate::common::control_plane::SYSTEM;
 use crate::common::pods::Pod;
 use crate::common::{Group, PATIENT, Stage, eventually};
 use crate::support::{BATCH, rolling_deploy, stage};
-
-/// The kubeconfig of a service account of its own, by whose name its requests are known.
-async fn account(stage: &Stage) -> PathBuf {
-    let name = &stage.namespace;
-    stage.plane.must(&["create", "serviceaccount", name, "-n", SYSTEM], "");
-    let subject = format!("--serviceaccount={SYSTEM}:{name}");
-    stage.plane.must(&["create", "clusterrolebinding", name, "--clusterrole=cluster-admin", &subject], "");
-    let file = scratch_dir().join(format!("{name}-{}.kubeconfig", std::process::id()));
-    let rig = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/controlplane/bin/rig");
-    let mut command = Command::new(std::env::var_os("ROLEGATE_RIG").map_or(rig, PathBuf::from));
-    command.arg("sa-kubeconfig").arg("--kubeconfig").arg(&stage.plane.kubeconfig).arg("--out").arg(&file);
-    let output = command.args(["--namespace", SYSTEM, "--name", name]).output().await.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    file
-}
 
 /// What the account has asked for so far, by verb and resource.
 fn asked(stage: &Stage) -> BTreeMap<String, u32> {
@@ -53,8 +36,7 @@ fn asked(stage: &Stage) -> BTreeMap<String, u32> {
 async fn a_hundred_new_pods_cost_no_read() {
     let stage = stage("no-reads").await;
     stage.add_node("all", 102).await;
-    let kubeconfig = account(&stage).await;
-    let _rolegate = stage.launch().flag("kubeconfig", &kubeconfig.display().to_string()).start().await;
+    let _rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("prefill", 1, 10).role("decode", 1, 10);
     let strategy = rolling_deploy("host", "soft", &json!({ "prefill": 10, "decode": 10 }));
     crate::support::deploy(&stage, &group, &strategy).await;
