@@ -4,6 +4,7 @@ pub mod check;
 pub mod completions;
 mod connection;
 pub mod crds;
+pub mod doctor;
 mod documents;
 mod duration;
 pub mod explain;
@@ -12,6 +13,7 @@ pub mod mutate;
 mod node;
 pub mod plan;
 pub mod release;
+pub mod rights;
 pub mod serve;
 pub mod status;
 mod terminal;
@@ -46,6 +48,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Lift the gate of pods by hand, in an emergency.
     Release(release::ReleaseArgs),
+    /// Look at an installation, and say what is wrong and how to mend it.
+    Doctor(doctor::DoctorArgs),
     /// Print the completions of a shell.
     Completions(completions::CompletionsArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
@@ -63,6 +67,7 @@ pub fn run() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Release(args) => release::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Crds(args) => crds::run(&args),
     }
