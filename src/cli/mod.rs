@@ -9,6 +9,7 @@ mod documents;
 mod duration;
 pub mod explain;
 mod live;
+pub mod manifests;
 pub mod mutate;
 mod node;
 pub mod plan;
@@ -52,6 +53,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Print the completions of a shell.
     Completions(completions::CompletionsArgs),
+    /// Print everything to install rolegate in a cluster.
+    Manifests(manifests::ManifestsArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
     Crds(crds::CrdsArgs),
 }
@@ -69,6 +72,7 @@ pub fn run() -> ExitCode {
         Command::Release(args) => release::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Manifests(args) => manifests::run(&args),
         Command::Crds(args) => crds::run(&args),
     }
 }

@@ -124,7 +124,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
     let live_world = LiveWorld::new(client.clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
-    let events = Events::new(client.clone(), &identity);
+    let events = Events::new(client.clone(), &identity, loop_metrics.clone());
     let lease = LeaseOptions {
         namespace: args.namespace.clone(),
         name: args.name.clone(),
@@ -139,6 +139,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         missing_group: args.missing_group,
         vanished_grace: args.vanished_grace,
         progress_deadline: args.progress_deadline,
+        incomplete: args.incomplete,
+        recreate_mis_stamped: args.recreate_mis_stamped,
     };
     let gates = GateLoop::new(lookup.clone(), Writer::new(client), options, events, loop_metrics, leader);
     parts.add("loop", gates.run(draining.clone()));

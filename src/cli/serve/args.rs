@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
-use crate::cluster::run::MissingGroup;
+use crate::cluster::run::{IncompleteBatch, MissingGroup};
 use crate::rules::KaiDialect;
 
 /// Options of `serve`.
@@ -64,6 +64,12 @@ pub struct ServeArgs {
     /// How long nothing may move before a group says ProgressDeadlineExceeded.
     #[arg(long, default_value = "10m", value_parser = duration::parse)]
     pub(super) progress_deadline: Duration,
+    /// Batches that are released as a whole and of which pods are never made: `wait` or `release-after=DURATION`.
+    #[arg(long, default_value = "wait", value_parser = parse_incomplete)]
+    pub(super) incomplete: IncompleteBatch,
+    /// Delete held pods that were made for another batch than theirs, so that they are made again.
+    #[arg(long)]
+    pub(super) recreate_mis_stamped: bool,
     /// How long a leader that went silent is believed.
     #[arg(long, default_value = "15s", value_parser = duration::parse)]
     pub(super) lease_duration: Duration,
@@ -152,6 +158,14 @@ fn parse_reach(text: &str) -> Result<ReachArg, String> {
         (_, Some(name)) if !name.is_empty() => Ok(ReachArg::Service(name.to_owned())),
         (url, _) if url.starts_with("https://") => Ok(ReachArg::Url(url.trim_end_matches('/').to_owned())),
         _ => Err("must be service/NAME, loopback or https://HOST:PORT".to_owned()),
+    }
+}
+
+fn parse_incomplete(text: &str) -> Result<IncompleteBatch, String> {
+    match (text, text.strip_prefix("release-after=")) {
+        ("wait", _) => Ok(IncompleteBatch::Wait),
+        (_, Some(time)) => duration::parse(time).map(IncompleteBatch::ReleaseAfter),
+        _ => Err("must be wait or release-after=DURATION".to_owned()),
     }
 }
 
