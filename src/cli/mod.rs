@@ -18,6 +18,7 @@ pub mod rights;
 pub mod serve;
 pub mod status;
 mod terminal;
+pub mod uninstall;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -51,6 +52,8 @@ enum Command {
     Release(release::ReleaseArgs),
     /// Look at an installation, and say what is wrong and how to mend it.
     Doctor(doctor::DoctorArgs),
+    /// Take rolegate out of a cluster: nothing is held any more.
+    Uninstall(uninstall::UninstallArgs),
     /// Print the completions of a shell.
     Completions(completions::CompletionsArgs),
     /// Print everything to install rolegate in a cluster.
@@ -71,6 +74,7 @@ pub fn run() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Release(args) => release::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Uninstall(args) => uninstall::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Manifests(args) => manifests::run(&args),
         Command::Crds(args) => crds::run(&args),

@@ -1,4 +1,5 @@
-//! What rolegate may do: each right with its reason. One table, for what is installed and for what `doctor` asks about.
+//! What rolegate may do: each right with its reason. One table for the roles of `manifests` and the questions of `doctor`.
+//! The tests run under exactly these, and find one that is missing and one that is not used.
 
 /// Where a right holds, and for which objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

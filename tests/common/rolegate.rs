@@ -32,6 +32,7 @@ pub struct Launch {
     client: Client,
     namespace: String,
     flags: Vec<(String, String)>,
+    program: PathBuf,
     /// How often it was started: each time it has a log of its own, which the next run of the test replaces.
     started: Arc<AtomicUsize>,
 }
@@ -40,8 +41,14 @@ impl Launch {
     /// One that serves a namespace, reached on loopback.
     pub fn new(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
         let kubeconfig = plane.kubeconfig.display().to_string();
-        let launch =
-            Self { plane, client, namespace: namespace.to_owned(), flags: Vec::new(), started: Arc::default() };
+        let launch = Self {
+            plane,
+            client,
+            namespace: namespace.to_owned(),
+            flags: Vec::new(),
+            program: rolegate_binary(),
+            started: Arc::default(),
+        };
         [
             ("kubeconfig", kubeconfig.as_str()),
             ("listen", "127.0.0.1:0"),
@@ -68,6 +75,12 @@ impl Launch {
     /// Sets an option that has no value.
     pub fn switch(self, name: &str) -> Self {
         self.flag(name, "")
+    }
+
+    /// Another build of it.
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = program.into();
+        self
     }
 
     /// It talks to the API server through a proxy.
@@ -100,7 +113,7 @@ impl Launch {
             "" => format!("--{name}"),
             value => format!("--{name}={value}"),
         });
-        let mut process = Command::new(rolegate_binary())
+        let mut process = Command::new(&self.program)
             .arg("serve")
             .args(flags)
             .stdin(Stdio::null())

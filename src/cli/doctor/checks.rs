@@ -4,6 +4,8 @@ mod admission;
 mod certificates;
 mod cluster;
 mod definitions;
+#[cfg(test)]
+mod healthy;
 mod holds;
 mod neighbours;
 mod selector;

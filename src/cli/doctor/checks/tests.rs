@@ -1,85 +1,18 @@
-//! A healthy installation, and what is found when one thing is not as it should be.
+//! What is found when one thing is not as it should be.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use serde_json::{Value, json};
 
-use super::super::facts::{Asked, Facts, Orphans, Probe, Rights, Target};
+use super::super::facts::{Asked, Facts, Orphans, Probe};
 use super::super::finding::Level;
+use super::healthy::{established, healthy, stored, typed};
 use super::{CHECKS, judge};
 use crate::api::crd;
-use crate::cluster::certificates::{CaBundle, Stored};
-use crate::server::authority::{LeafSpec, new_ca, new_leaf};
-use crate::server::registration::{Reach, Registration};
-
-fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).unwrap()
-}
-
-/// What the API server adds to a definition.
-fn established(yaml: &str) -> (String, Value) {
-    let mut definition: Value = serde_saphyr::from_str(yaml).unwrap();
-    definition["status"] = json!({ "conditions": [{ "type": "Established", "status": "True" }] });
-    (definition["metadata"]["name"].as_str().unwrap().to_owned(), definition)
-}
-
-fn stored(now: Timestamp) -> Stored {
-    let ca = new_ca(now).unwrap();
-    let leaf = new_leaf(&ca, &LeafSpec::for_service("rolegate", "rolegate-system"), now).unwrap();
-    Stored { bundle: CaBundle(ca.cert_pem.clone()), ca, leaf }
-}
-
-fn named(name: &str) -> BTreeMap<String, String> {
-    BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), name.to_owned())])
-}
-
-static HEALTHY: LazyLock<Facts> = LazyLock::new(make_healthy);
-
-fn healthy() -> Facts {
-    HEALTHY.clone()
-}
-
-fn make_healthy() -> Facts {
-    let now = Timestamp::now();
-    let stored = stored(now);
-    let registration = Registration {
-        name: "rolegate".to_owned(),
-        reach: Reach::Service { namespace: "rolegate-system".to_owned(), name: "rolegate".to_owned() },
-        own_namespace: "rolegate-system".to_owned(),
-        namespaces: Vec::new(),
-    };
-    let service = typed(json!({ "metadata": { "name": "rolegate" }, "spec": { "ports": [{ "port": 443 }] } }));
-    let lease = json!({
-        "spec": { "holderIdentity": "rolegate-0", "renewTime": "2026-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15 },
-    });
-    let mut lease: k8s_openapi::api::coordination::v1::Lease = typed(lease);
-    lease.spec.as_mut().unwrap().renew_time.as_mut().unwrap().0 = now;
-    let services = [(("rolegate-system".to_owned(), "rolegate".to_owned()), Some((service, 2)))];
-    let namespaces = ["kube-system", "rolegate-system"].map(|name| (name.to_owned(), named(name)));
-    Facts {
-        target: Target { namespace: "rolegate-system".to_owned(), name: "rolegate".to_owned() },
-        now,
-        version: (1, 36),
-        definitions: Ok(crd::files(false).iter().map(|(_, yaml)| established(yaml)).collect()),
-        rights: Ok(Rights {
-            user: Some("system:serviceaccount:rolegate-system:rolegate".to_owned()),
-            missing: Vec::new(),
-            asked: 60,
-        }),
-        mutating: Ok(vec![registration.mutating(Some(&stored.bundle.0))]),
-        validating: Ok(vec![registration.validating(Some(&stored.bundle.0))]),
-        namespaces: Ok(namespaces.into()),
-        services: Ok(services.into()),
-        certificates: Ok(Some(stored)),
-        lease: Ok(Some(lease)),
-        probe: Ok(Probe::Held),
-        orphans: Ok(Vec::new()),
-    }
-}
+use crate::server::authority::new_ca;
 
 fn mutating(facts: &mut Facts) -> &mut MutatingWebhookConfiguration {
     &mut facts.mutating.as_mut().unwrap()[0]
@@ -203,7 +136,7 @@ const CASES: &[Case] = &[
     ),
     (
         |facts| {
-            facts.rights.as_mut().unwrap().missing = vec![missing("", "pods"), missing("grove.io", "podcliquesets")]
+            facts.rights.as_mut().unwrap().missing = vec![missing("", "pods"), missing("grove.io", "podcliquesets")];
         },
         &[
             "Error rights: system:serviceaccount:rolegate-system:rolegate may not patch pods: It must.",
@@ -258,7 +191,7 @@ const CASES: &[Case] = &[
         &["Error endpoint: Service rolegate-system/rolegate has no port 443"],
     ),
     (
-        |facts| facts.now = facts.now + SignedDuration::from_mins(27 * 24 * 60 + 30),
+        |facts| facts.now += SignedDuration::from_mins(27 * 24 * 60 + 30),
         &[
             "Warning certificate: the serving certificate expires in 2d23h and was not renewed",
             "Error leader: rolegate-0 led and has been silent for 27d: held pods are not released",
@@ -348,7 +281,7 @@ const CASES: &[Case] = &[
     (|facts| facts.lease = Ok(None), &["Error leader: no replica has ever led: held pods are not released"]),
     (
         |facts| {
-            facts.lease.as_mut().unwrap().as_mut().unwrap().spec.as_mut().unwrap().holder_identity = Some(String::new())
+            facts.lease.as_mut().unwrap().as_mut().unwrap().spec.as_mut().unwrap().holder_identity = Some(String::new());
         },
         &["Error leader: no replica leads, the last one gave up its Lease: held pods are not released"],
     ),
