@@ -13,6 +13,7 @@ pub mod reasons;
 pub mod removal;
 pub mod run;
 pub mod sources;
+pub mod surge;
 pub mod survey;
 pub mod topologies;
 pub mod watch;

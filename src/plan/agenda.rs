@@ -52,6 +52,11 @@ pub enum Ended {
         /// What was found, one entry for each role at most.
         found: Vec<Found>,
     },
+    /// It was looked which pods beyond the desired replicas a rollout made.
+    Surge {
+        /// These pods.
+        proven: Vec<PodRef>,
+    },
     /// The group was looked for.
     Verified {
         /// True when it is certainly gone.
@@ -172,6 +177,10 @@ impl Agenda {
             }
             Ended::Found { found } => {
                 memory.watchfulness.answered(found, now);
+                Some(now)
+            }
+            Ended::Surge { proven } => {
+                memory.surges.answered(proven, now);
                 Some(now)
             }
             Ended::Verified { gone } => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::absence::Watchfulness;
 use super::news::Said;
+use super::surge::Surges;
 use super::wholes::Waits;
 use super::{Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
@@ -42,6 +43,8 @@ pub(super) struct Memory {
     pub(super) watchfulness: Watchfulness,
     /// Since when batches and replicas lack pods.
     pub(super) waits: Waits,
+    /// Replicas beyond the desired ones.
+    pub(super) surges: Surges,
 }
 
 impl Memory {
@@ -65,12 +68,14 @@ impl Memory {
             said: Said::default(),
             watchfulness: Watchfulness::default(),
             waits: Waits::default(),
+            surges: Surges::default(),
         }
     }
 
     /// Nothing is on its way.
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && !self.writing && !self.verifying && !self.watchfulness.is_asking()
+        let asking = self.verifying || self.watchfulness.is_asking() || self.surges.is_asking();
+        self.in_flight.is_empty() && !self.writing && !asking
     }
 
     pub(super) fn note_presence(&mut self, group: Option<&Group>, now: Moment) {

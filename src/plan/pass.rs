@@ -8,6 +8,7 @@ use super::conditions;
 use super::gangs::{BatchGang, batch_gangs, gang_of};
 use super::memory::Memory;
 use super::news::News;
+use super::surge::Surplus;
 use super::{Circumstances, Decision, GroupView, PodFacts, PodRef, decide, stamp};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
@@ -116,6 +117,13 @@ pub enum Action {
         /// Replicas that lack pods.
         absent: Vec<Absence>,
     },
+    /// Find out which pods beyond the desired replicas a rollout made.
+    FindSurge {
+        /// The group.
+        group: Arc<Group>,
+        /// The pods.
+        surplus: Vec<Surplus>,
+    },
     /// Ask the API server whether the group is gone.
     VerifyGone {
         /// Kind of the object that carried it, where that is known.
@@ -196,12 +204,14 @@ impl Pass<'_> {
             refused: &refused,
             found: self.memory.watchfulness.found(),
             overdue: &overdue,
+            surge: self.memory.surges.proven(),
         };
         let decision = decide(group, &view, circumstances);
         self.memory.note_progress(&view, &decision, self.now);
         self.absent(group, &decision);
+        self.surplus(group, &decision);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
-        let news = self.memory.said.news(group, &decision);
+        let news = self.memory.said.news(group, &decision, self.memory.surges.is_asking());
         if !news.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), news });
         }
@@ -240,6 +250,18 @@ impl Pass<'_> {
             && let Some(at) = self.memory.waits.note(&decision.incomplete, time, self.now)
         {
             self.look_again(at);
+        }
+    }
+
+    /// Asks whether a rollout made what is there beyond the desired replicas.
+    fn surplus(&mut self, group: &Arc<Group>, decision: &Decision) {
+        match self.memory.surges.note(&decision.surplus, self.now) {
+            Vigil::Rest => {}
+            Vigil::Wait(until) => self.look_again(until),
+            Vigil::Ask => {
+                let surplus = decision.surplus.clone();
+                self.actions.push(Action::FindSurge { group: group.clone(), surplus });
+            }
         }
     }
 
