@@ -37,6 +37,13 @@ const POD_GROUPS: &[&str] = &["scheduling.x-k8s.io", "scheduling.volcano.sh"];
 /// For the loop and the webhook, however certificates are kept.
 const RIGHTS: &[Right] = &[
     of(&[""], &["pods"], &["list", "watch", "patch"], "Pods of groups are watched; lifting a gate is a patch."),
+    of(
+        &[""],
+        &["pods"],
+        &["get", "delete"],
+        "Only for `--recreate-mis-stamped`: held pods of another batch are made again.",
+    ),
+    of(&[""], &["events"], &["list"], "Why pods are not made that others wait for: a quota, a refusal."),
     of(&[""], &["namespaces"], &["list", "watch"], "Namespaces that have opted out."),
     of(&["apps"], &["deployments", "statefulsets"], READ, "How many replicas a role wants, and who makes its pods."),
     of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], READ, "The same."),
