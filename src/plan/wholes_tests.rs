@@ -199,7 +199,7 @@ fn what_has_waited_long_enough_goes_with_the_pods_that_it_has() {
         assert!(waits.overdue(after, second * now).is_empty());
     }
     let overdue = waits.overdue(after, second * 5);
-    assert_eq!(overdue, [whole.clone()]);
+    assert_eq!(overdue, std::slice::from_ref(&whole));
     let view = GroupView::build(&scene.group, &scene.pods);
     let decision = decide(&scene.group, &view, Circumstances { overdue: &overdue, ..Circumstances::default() });
     assert_eq!((decision.release.len(), decision.held.len()), (3, 0));
