@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::apply::{Released, Writer};
+use super::apply::{Released, Writer, Written};
 use super::events::Events;
 use super::index::SharedIndex;
 use super::lookup::Lookup;
@@ -151,7 +151,9 @@ impl GateLoop {
             let object = PodRef { name: carrier.name.as_str().into(), uid: carrier.uid.as_str().into() };
             match writer.write_status(&other, &status).await {
                 Ok(written) => {
-                    written.into_iter().for_each(|written| index.write(|index| index.apply_carrier(None, written)));
+                    if let Written::Done(Some(written)) = written {
+                        index.write(|index| index.apply_carrier(None, written));
+                    }
                     Ended::Tried { object, failed: false }
                 }
                 Err(error) => {
@@ -167,17 +169,22 @@ impl GateLoop {
         self.spawn(key, async move {
             let key = &group.key;
             let (outcome, failed) = match writer.write_status(&group, &status).await {
-                Ok(Some(written)) => {
-                    lookup.index().write(|index| index.apply_carrier(None, written));
+                Ok(Written::Done(object)) => {
+                    object
+                        .into_iter()
+                        .for_each(|object| lookup.index().write(|index| index.apply_carrier(None, object)));
                     ("written", false)
                 }
-                Ok(None) => {
-                    // Somebody was faster, or the object is gone: plan again from what is there now.
-                    if let Err(error) = lookup.read_live(key).await {
+                // Somebody was faster: plan again from what is there now.
+                Ok(Written::Conflict) => {
+                    let read = lookup.read_live(key).await;
+                    if let Err(error) = &read {
                         tracing::warn!(group = %key, %error, "group cannot be read after a conflict");
                     }
-                    ("conflict", false)
+                    ("conflict", read.is_err())
                 }
+                // The watch will say so; until then nothing is gained by asking again at once.
+                Ok(Written::Gone) => ("gone", true),
                 Err(error) => {
                     tracing::warn!(group = %key, %error, "status cannot be written");
                     ("failed", true)

@@ -25,7 +25,8 @@ pub(super) struct Workloads {
 struct Entry {
     workload: Arc<Workload>,
     start: i64,
-    source: SourceId,
+    /// The watch that has told of it.
+    source: Option<SourceId>,
 }
 
 /// What a workload's change concerns.
@@ -42,10 +43,13 @@ impl Workloads {
         self.all.get(key).map(|entry| &*entry.workload)
     }
 
-    /// Takes a workload in. Without a source it was read outside a watch: the watch takes it over with its next event.
+    /// Takes a workload in. Without a source it was read outside a watch, which counts until a watch tells of it.
     pub(super) fn apply(&mut self, source: Option<SourceId>, seen: SeenWorkload) -> Changed {
         let key = seen.workload.key.clone();
         let before = self.all.get(&key);
+        if source.is_none() && before.is_some() {
+            return Changed { desired: false, pods: false };
+        }
         let changed = Changed {
             desired: before.is_none_or(|before| {
                 before.workload.desired != seen.workload.desired
@@ -55,7 +59,6 @@ impl Workloads {
             pods: before.map_or(0, |before| before.start) != seen.start
                 || before.and_then(|before| before.workload.one_by_one) != seen.workload.one_by_one,
         };
-        let source = source.or(before.map(|before| before.source)).unwrap_or_default();
         self.all.insert(key, Entry { workload: Arc::new(seen.workload), start: seen.start, source });
         changed
     }
@@ -85,8 +88,9 @@ impl Workloads {
         listed: &[SeenWorkload],
     ) -> Vec<WorkloadKey> {
         let listed: HashSet<_> = listed.iter().map(|seen| &seen.workload.key).collect();
-        let gone =
-            self.all.iter().filter(|(key, entry)| entry.source == source && key.kind == kind && !listed.contains(key));
+        let gone = self.all.iter().filter(|(key, entry)| {
+            entry.source.is_none_or(|from| from == source) && key.kind == kind && !listed.contains(key)
+        });
         let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
         gone.iter().for_each(|key| self.forget(key));
         gone
