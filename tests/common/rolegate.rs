@@ -104,7 +104,8 @@ impl Launch {
 
     /// The kubeconfig of its account: it has the rights that are shipped, and no others.
     async fn kubeconfig(&self) -> PathBuf {
-        let file = account(&self.plane, &self.client, self.value("name")).await;
+        let deletes = self.flags.iter().any(|(flag, _)| flag == "recreate-mis-stamped").then_some("--recreate-mis-stamped");
+        let file = account(&self.plane, &self.client, self.value("name"), deletes.as_slice()).await;
         let Some(proxy) = self.proxy else { return file };
         let direct = std::fs::read_to_string(file).unwrap();
         let path = self.plane.dir.join(format!("{}-{}.kubeconfig", self.value("name"), proxy.port()));
