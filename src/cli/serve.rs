@@ -20,6 +20,7 @@ use args::{LogFormat, ReachArg, Switch, WebhooksArg};
 
 use super::connection::Failure;
 use crate::cluster::apply::Writer;
+use crate::cluster::cache_age::CacheAges;
 use crate::cluster::certificates::{Certificates, Policy};
 use crate::cluster::events::Events;
 use crate::cluster::index::SharedIndex;
@@ -92,11 +93,11 @@ fn start_log(args: &ServeArgs) -> Result<(), ServeError> {
 }
 
 async fn serve(args: ServeArgs) -> Result<(), ServeError> {
-    let client = Client::try_from(args.connection.config().await?)?;
     let (webhook, admin) = (bind(args.listen).await?, bind(args.admin_listen).await?);
     let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
     let (mut registry, readiness, mut parts) =
         (Registry::with_prefix("rolegate"), Readiness::default(), Parts::default());
+    let client = CacheAges::register(&mut registry).client(args.connection.config().await?)?;
     let server_metrics = metrics::register(&mut registry);
     let admission_metrics = AdmissionMetrics::register(&mut registry);
     let loop_metrics = LoopMetrics::register(&mut registry);

@@ -16,6 +16,7 @@ pub mod role;
 pub mod segments;
 pub mod simulate;
 pub mod stamp;
+mod stopwatch;
 #[cfg(test)]
 mod test_support;
 pub mod view;

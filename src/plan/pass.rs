@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::batches::states;
 use super::conditions;
 use super::gangs::{BatchGang, batch_gangs, gang_of};
 use super::memory::Memory;
@@ -133,6 +134,8 @@ pub(super) struct Pass<'a> {
     pub(super) actions: Vec<Action>,
     /// When to look again although nothing happens.
     pub(super) again: Option<Moment>,
+    /// Set when a batch turns out to be released: how long that took.
+    pub(super) released: Option<Duration>,
 }
 
 impl Pass<'_> {
@@ -163,6 +166,8 @@ impl Pass<'_> {
         let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled, refused: &refused });
         self.memory.note_progress(&view, &decision, self.now);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
+        self.memory.batches = states(group, &view, &decision);
+        self.released = self.memory.stopwatch.looked(&view, &decision, self.now);
         let news = self.memory.said.news(group, &decision);
         if !news.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), news });
@@ -239,6 +244,7 @@ impl Pass<'_> {
     fn missing(&mut self, snapshot: &Snapshot) {
         let held = u32::try_from(snapshot.pods.iter().filter(|pod| pod.held).count()).unwrap_or(u32::MAX);
         self.memory.held = vec![(HoldReason::GroupMissing, held)];
+        self.memory.batches.clear();
         if held == 0 {
             return;
         }

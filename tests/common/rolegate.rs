@@ -232,9 +232,22 @@ impl Rolegate {
 
     /// The value of a metric, as `rolegate_leader` or `rolegate_held_pods{reason="GroupMissing"}`; 0 before it is there.
     pub async fn metric(&self, name: &str) -> i64 {
-        let (_, text) = http::get(self.admin, "/metrics").await.unwrap();
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        value.map_or(0, |value| value.parse().unwrap())
+        self.sample(name).await.map_or(0, |value| value.parse().unwrap())
+    }
+
+    /// The same as a number with a fraction; `None` before it is there.
+    pub async fn seconds(&self, name: &str) -> Option<f64> {
+        self.sample(name).await.map(|value| value.parse().unwrap())
+    }
+
+    async fn sample(&self, name: &str) -> Option<String> {
+        let text = self.metrics().await;
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).map(str::to_owned)
+    }
+
+    /// All metrics, as they are scraped.
+    pub async fn metrics(&self) -> String {
+        http::get(self.admin, "/metrics").await.unwrap().1
     }
 
     /// Waits until a metric has a value.
