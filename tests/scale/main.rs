@@ -12,7 +12,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod surplus;
 mod thousand;
+mod workers;
 
 use std::sync::{Arc, OnceLock};
 
