@@ -113,26 +113,6 @@ pub struct DeploymentSpec {
     /// Its pods.
     #[serde(deserialize_with = "null_default")]
     pub template: PodTemplate,
-    /// How it replaces them.
-    #[serde(deserialize_with = "null_default")]
-    pub strategy: DeploymentStrategy,
-}
-
-/// How a Deployment replaces its pods.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct DeploymentStrategy {
-    /// Bounds; the strategy Recreate has none.
-    #[serde(deserialize_with = "null_default")]
-    pub rolling_update: DeploymentBounds,
-}
-
-/// Bounds of a Deployment's rolling update.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct DeploymentBounds {
-    /// Most pods beyond the desired ones, a number or a percentage of them, rounded up.
-    pub max_surge: Option<IntOrString>,
 }
 
 /// A LeaderWorkerSet.

@@ -52,8 +52,7 @@ impl Picture {
         let judged = judge_group(group, None, &World::default());
         let view = GroupView::build(group, &snapshot.pods);
         let stalled = group.status.conditions.iter().any(|condition| condition.reason == "ProgressDeadlineExceeded");
-        let decision =
-            decide(group, &view, Circumstances { faults: &judged.errors, stalled, ..Circumstances::default() });
+        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled, refused: &[] });
         let batches = batches(group, &view, &decision);
         Self { key: key.clone(), batches, view, decision, snapshot }
     }

@@ -8,7 +8,7 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::index::{CarrierObject, Index, LookedUp, SeenWorkload, SharedIndex};
+use super::index::{CarrierObject, Index, LookedUp, SharedIndex};
 use super::sources::{
     CARRIERS, CLIQUE_SETS, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group, read_rbg,
     read_topology, seen_stateful_set,
@@ -17,10 +17,9 @@ use super::watched::{Guarded, api};
 use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
 use crate::api::pod_group::POD_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::api::workload::{Deployment, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
+use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
-use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, Workload, WorkloadKey, WorkloadKind};
-use crate::plan::Surge;
+use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind};
 
 /// Longest time for live reads of one request: well below the webhook's timeout of 3 s.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -214,31 +213,6 @@ impl Lookup {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(source) => Err(LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) }),
         }
-    }
-
-    /// What a workload that surges says now, `None` when there is no such workload. It goes into the index as well.
-    ///
-    /// # Errors
-    ///
-    /// When the API server fails.
-    pub async fn surge(&self, key: &WorkloadKey) -> Result<Option<Surge>, LookupError> {
-        let (kind, name) = (key.kind.object_kind(), GroupKey::new(&key.namespace, &key.name));
-        let workload = match key.kind {
-            // Its pods beyond the desired ones are one too many, whatever it does.
-            WorkloadKind::StatefulSet => None,
-            WorkloadKind::Deployment => {
-                self.get::<Deployment>(kind, &name, &key.name).await?.as_ref().map(Workload::from_deployment)
-            }
-            WorkloadKind::LeaderWorkerSet => self
-                .get::<LeaderWorkerSet>(kind, &name, &key.name)
-                .await?
-                .as_ref()
-                .map(Workload::from_leader_worker_set),
-        };
-        let Some(workload) = workload else { return Ok(None) };
-        let surge = Surge { desired: workload.desired, extra: workload.surge() };
-        self.index.write(|index| index.apply_workload(None, SeenWorkload { workload, start: 0 }));
-        Ok(Some(surge))
     }
 
     /// Makes sure that a StatefulSet's `spec.ordinals.start` is known before its pods are numbered. A set that cannot be

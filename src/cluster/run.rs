@@ -15,7 +15,7 @@ use super::lookup::Lookup;
 use super::metrics::{LoopMetrics, Outcome, Reason, State};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
-use crate::model::{Group, GroupKey, HoldReason, WorkloadKey};
+use crate::model::{Group, GroupKey, HoldReason};
 use crate::mutate::batch_labels;
 use crate::plan::{Action, Agenda, BatchGang, BatchState, Ended, Moment, PodRef, Unlabelled};
 
@@ -140,7 +140,6 @@ impl GateLoop {
             Action::WriteStatus { group, status } => self.write_status(key, group, status),
             Action::WriteConflicted { other, status } => self.write_conflicted(key, other, status),
             Action::EnsureGang { group, gang } => self.ensure_gang(key, group, gang),
-            Action::ReadWorkload { workload, pods } => self.read_workload(key, workload, pods),
             Action::VerifyGone { carrier } => self.verify_gone(key, carrier),
             Action::Publish { group, news } => self.events.publish(&group, news),
         }
@@ -204,15 +203,6 @@ impl GateLoop {
                 tracing::warn!(group = %group.key, pod_group = %gang.name, %error, "PodGroup cannot be made, will retry");
             }
             Ended::GangMade { gang, failed: made.is_err() }
-        });
-    }
-
-    fn read_workload(&self, key: &GroupKey, workload: WorkloadKey, pods: Vec<PodRef>) {
-        let lookup = self.lookup.clone();
-        self.spawn(key, async move {
-            let found = lookup.surge(&workload).await;
-            let found = found.map_err(|error| tracing::warn!(%workload, %error, "cannot be read, will retry"));
-            Ended::WorkloadRead { workload, pods, found }
         });
     }
 

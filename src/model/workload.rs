@@ -151,7 +151,7 @@ impl Workload {
             template_labels: labels([&deployment.spec.template]),
             partition: None,
             on_delete: false,
-            max_surge: deployment.spec.strategy.rolling_update.max_surge.clone(),
+            max_surge: None,
             one_by_one: None,
             first_host: None,
         }
@@ -163,18 +163,6 @@ impl Workload {
             None | Some(IntOrString::Int(0)) => false,
             Some(IntOrString::Int(_)) => true,
             Some(IntOrString::String(text)) => text.trim_end_matches('%').parse() != Ok(0),
-        }
-    }
-
-    /// Most replicas beyond the desired ones while it updates; what cannot be read is none.
-    pub fn surge(&self) -> u32 {
-        match &self.max_surge {
-            None => 0,
-            Some(IntOrString::Int(number)) => u32::try_from(*number).unwrap_or(0),
-            Some(IntOrString::String(text)) => {
-                let percent: u64 = text.strip_suffix('%').and_then(|percent| percent.parse().ok()).unwrap_or(0);
-                u32::try_from(percent.saturating_mul(self.desired.into()).div_ceil(100)).unwrap_or(u32::MAX)
-            }
         }
     }
 }

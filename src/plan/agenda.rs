@@ -9,9 +9,8 @@ use super::BatchState;
 use super::gangs::BatchGang;
 use super::memory::Memory;
 use super::pass::{Action, LoopOptions, Moment, Pass, Snapshot, gang_id};
-use super::surge::{Surge, workload_id};
 use super::view::PodRef;
-use crate::model::{GroupKey, HoldReason, WorkloadKey};
+use crate::model::{GroupKey, HoldReason};
 
 /// Events of one group within this time are planned together; the first is planned at once.
 const COALESCE: Duration = Duration::from_millis(10);
@@ -49,15 +48,6 @@ pub enum Ended {
         gang: BatchGang,
         /// True when it is to be tried again.
         failed: bool,
-    },
-    /// The workload of pods beyond the desired replicas was read.
-    WorkloadRead {
-        /// The workload.
-        workload: WorkloadKey,
-        /// The pods that were there before it was read.
-        pods: Vec<PodRef>,
-        /// What it says, `None` where there is no such workload; `Err` when it is to be tried again.
-        found: Result<Option<Surge>, ()>,
     },
     /// The group was looked for.
     Verified {
@@ -188,17 +178,6 @@ impl Agenda {
                     memory.succeeded(&id);
                     memory.gangs.insert(gang.name, gang.min_member);
                     Some(now)
-                }
-            }
-            Ended::WorkloadRead { workload, pods, found } => {
-                let id = workload_id(&workload);
-                memory.in_flight.remove(&id);
-                if let Ok(found) = found {
-                    memory.succeeded(&id);
-                    memory.surges.extend(pods.into_iter().map(|pod| (pod.uid, found)));
-                    Some(now)
-                } else {
-                    Some(memory.failed(&id, now))
                 }
             }
             Ended::Verified { gone } => {

@@ -6,7 +6,6 @@ use super::conditions::{self, Progress};
 use super::holds;
 use super::progression::{State, Targets, targets};
 use super::segments;
-use super::surge::{self, Surges, Surplus};
 use super::view::{GroupView, HeldPod, PodRef, RoleView};
 use super::wholes::Incomplete;
 use crate::api::status::{CoordinationState, GroupStatus, RoleProgress, Summary};
@@ -22,8 +21,6 @@ pub struct Circumstances<'a> {
     pub stalled: bool,
     /// Pods whose release was refused, and is tried again after a pause.
     pub refused: &'a [PodRef],
-    /// What workloads say of pods beyond the desired replicas; `None` where nobody can be asked.
-    pub surges: Option<&'a Surges>,
 }
 
 /// A pod to release.
@@ -59,8 +56,6 @@ pub struct Decision {
     pub released: BTreeMap<String, u32>,
     /// Pods to release, lowest ordinal first; those among them that were refused are tried again.
     pub release: Vec<Release>,
-    /// Pods beyond the desired replicas whose workload is to be asked whether it needs them for an update.
-    pub unclear: Vec<HeldPod>,
     /// Why the other held pods are held, and those that were refused.
     pub held: Vec<Held>,
     /// The status of the carrier, without times.
@@ -86,50 +81,29 @@ fn committed_counts(status: &GroupStatus) -> BTreeMap<(&str, &str), u32> {
 pub fn decide(group: &Group, view: &GroupView, circumstances: Circumstances<'_>) -> Decision {
     let targets = targets(group, &view.roles);
     let released = released_counts(view, &targets, circumstances);
-    let (mut release, mut held, mut unclear) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut release, mut held) = (Vec::new(), Vec::new());
     let mut incomplete = Incomplete::new(group, view);
     for pod in &view.held {
         match fate(pod, view, &released) {
-            Fate::Surplus(desired) => match surge::judge(group, pod, desired, circumstances.surges) {
-                Surplus::Goes if incomplete.holds(pod) => {}
-                Surplus::Goes => release.push(Release { pod: pod.clone(), at_once: true }),
-                Surplus::Unclear => unclear.push(pod.clone()),
-                Surplus::Stays => held.push(pod.clone()),
-            },
-            Fate::Goes { .. } if incomplete.holds(pod) => {}
-            Fate::Goes { at_once } => release.push(Release { pod: pod.clone(), at_once }),
-            Fate::Stays => held.push(pod.clone()),
+            Some(_) if incomplete.holds(pod) => {}
+            Some(at_once) => release.push(Release { pod: pod.clone(), at_once }),
+            None => held.push(pod.clone()),
         }
     }
     let mut held = holds::explain(group, view, &targets, &held, circumstances.faults);
     held.extend(incomplete.explain());
     held.extend(holds::refused(&release, circumstances.refused));
     let status = status(group, view, &targets, &released, &held, circumstances);
-    Decision { targets, released, release, unclear, held, status }
+    Decision { targets, released, release, held, status }
 }
 
-/// What is to become of a held pod.
-enum Fate {
-    /// It may go, without a commit or after it.
-    Goes { at_once: bool },
-    /// It is not its turn.
-    Stays,
-    /// It is beyond these desired replicas, which are all released.
-    Surplus(u32),
-}
-
-fn fate(pod: &HeldPod, view: &GroupView, released: &BTreeMap<String, u32>) -> Fate {
+/// `Some(at once)` for a pod that may go, `None` for one that stays.
+fn fate(pod: &HeldPod, view: &GroupView, released: &BTreeMap<String, u32>) -> Option<bool> {
     let (Some(role), Some(released)) = (view.roles.get(&pod.role), released.get(&pod.role)) else {
         // Nothing batches it: a role without coordination, or one that the group does not have.
-        return Fate::Goes { at_once: true };
+        return Some(true);
     };
-    if pod.ordinal < *released {
-        Fate::Goes { at_once: pod.ordinal < role.committed.unwrap_or(0) }
-    } else if *released >= role.desired && !role.unknown {
-        Fate::Surplus(role.desired)
-    } else {
-        Fate::Stays
-    }
+    (pod.ordinal < *released).then_some(pod.ordinal < role.committed.unwrap_or(0))
 }
 
 /// max(target, released count), never above desired. A group that breaks a rule keeps what it has.

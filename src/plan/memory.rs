@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::news::Said;
 use super::stopwatch::Stopwatch;
-use super::surge::Surges;
 use super::{BatchState, Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason};
@@ -41,8 +40,6 @@ pub(super) struct Memory {
     pub(super) batches: BTreeMap<BatchState, u32>,
     pub(super) said: Said,
     pub(super) stopwatch: Stopwatch,
-    /// What was read of the workloads of pods beyond the desired replicas.
-    pub(super) surges: Surges,
 }
 
 impl Memory {
@@ -66,7 +63,6 @@ impl Memory {
             batches: BTreeMap::new(),
             said: Said::default(),
             stopwatch: Stopwatch::default(),
-            surges: Surges::new(),
         }
     }
 

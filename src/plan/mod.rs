@@ -17,7 +17,6 @@ pub mod segments;
 pub mod simulate;
 pub mod stamp;
 mod stopwatch;
-pub mod surge;
 #[cfg(test)]
 mod test_support;
 pub mod view;
@@ -32,6 +31,5 @@ pub use observed::Observed;
 pub use pass::{Action, Claims, LoopOptions, MissingGroup, Moment, Snapshot, Unlabelled};
 pub use progression::{CoordinationTarget, State, Targets, targets};
 pub use simulate::{Run, decide_once, simulate};
-pub use surge::Surge;
 pub use view::{GroupView, PodFacts, PodRef, RoleView};
 pub use waits::{Missing, waits_for};

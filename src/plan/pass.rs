@@ -11,7 +11,7 @@ use super::news::News;
 use super::{Circumstances, Decision, GroupView, PodFacts, PodRef, decide, stamp};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
-use crate::model::{Group, HoldReason, WorkloadKey};
+use crate::model::{Group, HoldReason};
 use crate::rules::{World, judge_group};
 
 /// Time since the loop was started.
@@ -91,13 +91,6 @@ pub enum Action {
         /// The PodGroup.
         gang: BatchGang,
     },
-    /// Read the workload of pods that may be a surge.
-    ReadWorkload {
-        /// The workload.
-        workload: WorkloadKey,
-        /// The pods.
-        pods: Vec<PodRef>,
-    },
     /// Ask the API server whether the group is gone.
     VerifyGone {
         /// Kind of the object that carried it, where that is known.
@@ -159,7 +152,7 @@ impl Pass<'_> {
         }
     }
 
-    pub(super) fn look_again(&mut self, at: Moment) {
+    fn look_again(&mut self, at: Moment) {
         self.again = Some(self.again.map_or(at, |again| again.min(at)));
     }
 
@@ -170,11 +163,7 @@ impl Pass<'_> {
         let stalled = self.memory.is_stalled(deadline, self.now);
         let refused: Vec<_> =
             snapshot.pods.iter().map(|pod| &pod.pod).filter(|pod| self.memory.is_refused(pod)).cloned().collect();
-        self.memory.surges.retain(|uid, _| view.held.iter().any(|held| held.pod.uid == *uid));
-        let surges = Some(&self.memory.surges);
-        let circumstances = Circumstances { faults: &judged.errors, stalled, refused: &refused, surges };
-        let decision = decide(group, &view, circumstances);
-        self.ask_workloads(group, &decision);
+        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled, refused: &refused });
         self.memory.note_progress(&view, &decision, self.now);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
         self.memory.batches = states(group, &view, &decision);
