@@ -11,7 +11,7 @@ DENY := target/tools/bin/cargo-deny
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo test build crds docs rig addons fmt lint deny unit bench clean
+.PHONY: help demo test build crds docs rig addons fmt lint deny unit long bench clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -30,7 +30,7 @@ crds: ## Write the CustomResourceDefinitions from the Rust types.
 	cargo run --locked --quiet --bin rolegate -- crds --output deploy/crds
 	cargo run --locked --quiet --bin rolegate -- crds --optional --output deploy/optional
 
-docs: crds ## Write what is generated: definitions and the page of rules.
+docs: crds ## Write what is generated: definitions, manifests, the Helm chart, the page of rules.
 	UPDATE_DOCS=1 cargo test --locked --quiet --test house
 
 rig: ## Build the control plane for tests: etcd, API server, scheduler, controllers, kubectl, kwok.
@@ -54,6 +54,9 @@ $(DENY):
 
 unit: ## All Rust tests, the end-to-end suites included.
 	cargo test --locked -- --test-threads=$(THREADS)
+
+long: ## 100,000 random histories of the loop in a simulated cluster; `cargo test` tries 2,000.
+	ROLEGATE_HISTORIES=100000 cargo test --locked --release --test histories promises
 
 bench: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
 	cargo build --locked --release --bin rolegate --example bench --example bench-floor

@@ -38,8 +38,8 @@ pub fn conflicted(group: &Group, controls: &Group) -> GroupStatus {
 pub enum Progress {
     /// Nothing is left to do.
     Complete,
-    /// Something is left to do, and moves.
-    Moving,
+    /// Something is left to do, and moves; the text says why pods do not appear, where that is known.
+    Moving(String),
     /// Nothing moved for longer than the progress deadline; the text says what is waited for.
     DeadlineExceeded(String),
     /// The stored group breaks a rule; the text says which.
@@ -101,7 +101,7 @@ fn minimum(status: &GroupStatus, segments: Segments) -> Condition {
 fn progressing(progress: &Progress) -> Condition {
     match progress {
         Progress::Complete => condition(PROGRESSING, true, "Complete", String::new()),
-        Progress::Moving => condition(PROGRESSING, true, "Progressing", String::new()),
+        Progress::Moving(text) => condition(PROGRESSING, true, "Progressing", text.clone()),
         Progress::DeadlineExceeded(text) => condition(PROGRESSING, false, DEADLINE_EXCEEDED, text.clone()),
         Progress::Invalid(text) => condition(PROGRESSING, false, "InvalidCoordination", text.clone()),
     }

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::absence::Watchfulness;
 use super::news::Said;
 use super::stopwatch::Stopwatch;
+use super::surge::Surges;
+use super::wholes::Waits;
 use super::{BatchState, Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason};
@@ -40,6 +43,12 @@ pub(super) struct Memory {
     pub(super) batches: BTreeMap<BatchState, u32>,
     pub(super) said: Said,
     pub(super) stopwatch: Stopwatch,
+    /// Pods that do not appear, and why.
+    pub(super) watchfulness: Watchfulness,
+    /// Since when batches and replicas lack pods.
+    pub(super) waits: Waits,
+    /// Replicas beyond the desired ones.
+    pub(super) surges: Surges,
 }
 
 impl Memory {
@@ -63,6 +72,9 @@ impl Memory {
             batches: BTreeMap::new(),
             said: Said::default(),
             stopwatch: Stopwatch::default(),
+            watchfulness: Watchfulness::default(),
+            waits: Waits::default(),
+            surges: Surges::default(),
         }
     }
 
@@ -75,7 +87,8 @@ impl Memory {
 
     /// Nothing is on its way.
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && !self.writing && !self.verifying
+        let asking = self.verifying || self.watchfulness.is_asking() || self.surges.is_asking();
+        self.in_flight.is_empty() && !self.writing && !asking
     }
 
     pub(super) fn note_presence(&mut self, group: Option<&Group>, now: Moment) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::batches::word;
-use super::{Decision, Held, conditions};
+use super::{Decision, Held, WhyAbsent, conditions};
 use crate::api::status::CoordinationState;
 use crate::model::{Group, HoldReason};
 
@@ -25,16 +25,20 @@ type Counts = BTreeMap<String, BTreeMap<String, u32>>;
 #[derive(Debug, Default)]
 pub struct Said {
     held: BTreeMap<What, String>,
+    /// Why pods of a role do not appear.
+    absent: BTreeMap<(String, WhyAbsent), String>,
     /// `None` before the first look: what was released before this process began is no news.
     released: Option<Counts>,
     stalled: bool,
 }
 
 impl Said {
-    /// What is new in a decision, in the order in which it is to be said.
-    pub fn news(&mut self, group: &Group, decision: &Decision) -> Vec<News> {
+    /// What is new in a decision, in the order in which it is to be said. While it is not known whether a rollout made what
+    /// is beyond the desired replicas, nothing is said of that.
+    pub fn news(&mut self, group: &Group, decision: &Decision, surplus_is_open: bool) -> Vec<News> {
         let mut news = self.releases(group);
-        news.extend(self.holds(group, decision));
+        news.extend(self.holds(group, decision, surplus_is_open));
+        news.extend(self.absences(decision));
         news.extend(self.stall(decision));
         news
     }
@@ -53,9 +57,14 @@ impl Said {
         news
     }
 
-    fn holds(&mut self, group: &Group, decision: &Decision) -> Vec<News> {
-        let held: BTreeMap<What, &Held> =
-            decision.held.iter().map(|held| ((held.coordination.clone(), held.reason, held.batch), held)).collect();
+    fn holds(&mut self, group: &Group, decision: &Decision, surplus_is_open: bool) -> Vec<News> {
+        let is_known = |held: &&Held| !(surplus_is_open && held.reason == HoldReason::BeyondDesired);
+        let held: BTreeMap<What, &Held> = decision
+            .held
+            .iter()
+            .filter(is_known)
+            .map(|held| ((held.coordination.clone(), held.reason, held.batch), held))
+            .collect();
         // A batch whose release is being committed will be told to be released.
         let commits = decision.needs_commit(&group.status);
         let is_over = |what: &What| !(held.contains_key(what) || is_turn(what.1) || (commits && what.2.is_some()));
@@ -63,6 +72,23 @@ impl Said {
         let begun = held.iter().filter(|(what, _)| !self.held.contains_key(*what));
         let news = over.chain(begun.map(|(what, held)| News::held(what, held))).collect();
         self.held = held.into_iter().map(|(what, held)| (what, held.message.clone())).collect();
+        news
+    }
+
+    fn absences(&mut self, decision: &Decision) -> Vec<News> {
+        let now: BTreeMap<_, _> =
+            decision.found_texts().map(|(found, note)| ((found.role.clone(), found.why), note)).collect();
+        let over = self.absent.iter().filter(|(what, _)| !now.contains_key(*what));
+        let over = over.map(|((role, why), note)| News::over(format!("{} {role}", why.as_str()), note));
+        let begun = now.iter().filter(|(what, _)| !self.absent.contains_key(*what));
+        let begun = begun.map(|((role, why), note)| News {
+            reason: why.as_str().to_owned(),
+            subject: role.clone(),
+            note: note.clone(),
+            warning: true,
+        });
+        let news = over.chain(begun).collect();
+        self.absent = now;
         news
     }
 
@@ -122,7 +148,10 @@ impl News {
     }
 
     fn cleared(what: &What, note: &str) -> Self {
-        let subject = format!("{} {}", what.1, subject(what));
+        Self::over(format!("{} {}", what.1, subject(what)), note)
+    }
+
+    fn over(subject: String, note: &str) -> Self {
         Self { reason: CLEARED.to_owned(), subject, note: format!("no longer so: {note}"), warning: false }
     }
 

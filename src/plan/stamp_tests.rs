@@ -7,6 +7,7 @@ use super::*;
 use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::Group;
+use crate::plan::marks::Marks;
 use crate::plan::role::Replica;
 use crate::plan::test_support::mk_segments;
 use crate::plan::view::{GroupView, HeldPod, PodRef, RoleView};
@@ -46,7 +47,7 @@ fn view(group: &Group, released: u32, sizes: (u32, u32)) -> GroupView {
             );
             if held {
                 let pod = PodRef { name: format!("{name}-{ordinal}").into(), uid: format!("{name}-{ordinal}").into() };
-                view.held.push(HeldPod { pod, role: name.clone(), ordinal, labelled: true });
+                view.held.push(HeldPod { pod, role: name.clone(), ordinal, labelled: true, marks: Marks::default() });
             }
         }
     }

@@ -232,7 +232,8 @@ impl Rolegate {
 
     /// The value of a metric, as `rolegate_leader` or `rolegate_held_pods{reason="GroupMissing"}`; 0 before it is there.
     pub async fn metric(&self, name: &str) -> i64 {
-        self.sample(name).await.map_or(0, |value| value.parse().unwrap())
+        // Those that are asked for here are whole numbers, some of them written with a fraction of 0.
+        self.sample(name).await.map_or(0, |value| value.trim_end_matches(".0").parse().unwrap())
     }
 
     /// The same as a number with a fraction; `None` before it is there.

@@ -13,6 +13,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod absence;
 mod api_server;
 mod arrival;
 mod events;
@@ -27,3 +28,4 @@ mod replicas;
 mod reviews;
 mod scaling;
 mod story;
+mod wholes;
