@@ -12,6 +12,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod story_2;
 mod surplus;
 mod thousand;
 mod workers;
