@@ -1,14 +1,15 @@
 //! What the loop remembers of one group between passes. All of it may be lost: the cluster holds the truth.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::absence::Watchfulness;
 use super::news::Said;
+use super::stopwatch::Stopwatch;
 use super::surge::Surges;
 use super::wholes::Waits;
-use super::{Decision, GroupView, Moment, PodRef, RoleView};
+use super::{BatchState, Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason};
 
@@ -38,7 +39,10 @@ pub(super) struct Memory {
     progress: Vec<u32>,
     moved: Moment,
     pub(super) held: Vec<(HoldReason, u32)>,
+    /// Batches by state, as they were last decided.
+    pub(super) batches: BTreeMap<BatchState, u32>,
     pub(super) said: Said,
+    pub(super) stopwatch: Stopwatch,
     /// Pods that do not appear, and why.
     pub(super) watchfulness: Watchfulness,
     /// Since when batches and replicas lack pods.
@@ -65,11 +69,20 @@ impl Memory {
             progress: Vec::new(),
             moved: now,
             held: Vec::new(),
+            batches: BTreeMap::new(),
             said: Said::default(),
+            stopwatch: Stopwatch::default(),
             watchfulness: Watchfulness::default(),
             waits: Waits::default(),
             surges: Surges::default(),
         }
+    }
+
+    /// Forgets what was last decided: who does not lead has nothing to say of it.
+    pub(super) fn decided_nothing(&mut self) {
+        self.held.clear();
+        self.batches.clear();
+        self.stopwatch = Stopwatch::default();
     }
 
     /// Nothing is on its way.

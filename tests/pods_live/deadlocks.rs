@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::common::pods::{Pod, Step, View};
 use crate::common::stage::{Answer, CORE, GROUPS, typed};
 use crate::common::{Group, PATIENT, Stage, always, eventually, invariants};
-use crate::support::{RACK, add_rack, coordinations, stage};
+use crate::support::{RACK, add_rack, stage};
 
 const LWS: &str = "/apis/leaderworkerset.x-k8s.io/v1";
 const OURS: &str = "/apis/rolegate.dev/v1alpha1";
