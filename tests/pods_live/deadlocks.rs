@@ -152,7 +152,7 @@ async fn create(stage: &Stage, group: &Group) {
         "template": set["spec"]["template"],
     });
     let object = coordination("Deployment", "router", 1, None);
-    coordinations(stage).create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.coordinations().create(&PostParams::default(), &typed(object)).await.unwrap();
     let api = stage.api::<Deployment>();
     api.create(&PostParams::default(), &typed(json!({ "metadata": { "name": "router" }, "spec": spec })))
         .await
