@@ -13,7 +13,7 @@ use crate::common::control_plane::SYSTEM;
 use crate::common::pods::Pod;
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, PATIENT, Stage, eventually};
-use crate::{group, rolegate};
+use crate::{group, rolegate, rolegate_with};
 
 /// Names of what is ours in the cluster.
 fn left(plane: &ControlPlane, name: &str) -> String {
@@ -35,6 +35,35 @@ fn left(plane: &ControlPlane, name: &str) -> String {
 fn topologies(stage: &Stage) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk("rolegate.dev", "v1alpha1", "ClusterTopology");
     Api::all_with(stage.client.clone(), &ApiResource::from_gvk(&kind))
+}
+
+#[tokio::test]
+async fn the_shipped_files_go_as_they_came() {
+    let plane = Arc::new(tokio::task::spawn_blocking(ControlPlane::start).await.unwrap());
+    let base = format!("{}/deploy/base", env!("CARGO_MANIFEST_DIR"));
+    // Twice: an object may come before its definition is established.
+    plane.kubectl(&["apply", "--server-side", "-k", &base], "");
+    plane.must(&["apply", "--server-side", "-k", &base], "");
+    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+
+    // Nothing runs here: that is found, and nothing is wrong with the files.
+    let expected = ["endpoint", "ca-bundle", "admission", "leader"];
+    eventually(PATIENT, &format!("errors {expected:?}"), async || {
+        let seen = rolegate_with(&plane.kubeconfig, &["doctor", "-o", "json"]).await;
+        let findings = seen.json()["findings"].as_array().unwrap().clone();
+        let bad = findings.iter().filter(|finding| ["error", "warning"].contains(&finding["level"].as_str().unwrap()));
+        let mut ids: Vec<_> = bad.map(|finding| finding["check"].as_str().unwrap().to_owned()).collect();
+        ids.dedup();
+        if ids == expected { Ok(()) } else { Err(seen.out) }
+    })
+    .await;
+
+    let done = rolegate_with(&plane.kubeconfig, &["uninstall", "--yes"]).await;
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(left(&plane, "rolegate"), "");
+    plane.must(&["delete", "--ignore-not-found", "-k", &base], "");
+    let ours = plane.must(&["get", "crd,clusterrole,clusterrolebinding,namespace", "-o", "name"], "");
+    assert!(!ours.contains("rolegate"), "{ours}");
 }
 
 #[tokio::test]

@@ -281,7 +281,8 @@ const CASES: &[Case] = &[
     (|facts| facts.lease = Ok(None), &["Error leader: no replica has ever led: held pods are not released"]),
     (
         |facts| {
-            facts.lease.as_mut().unwrap().as_mut().unwrap().spec.as_mut().unwrap().holder_identity = Some(String::new());
+            facts.lease.as_mut().unwrap().as_mut().unwrap().spec.as_mut().unwrap().holder_identity =
+                Some(String::new());
         },
         &["Error leader: no replica leads, the last one gave up its Lease: held pods are not released"],
     ),
