@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -96,6 +97,11 @@ async fn nothing_is_held_after_it() {
     let sets = stage.api::<StatefulSet>();
     sets.patch("llm-decode", &PatchParams::default(), &frozen).await.unwrap();
 
+    // The API server holds pods by itself, too.
+    let policy = concat!(env!("CARGO_MANIFEST_DIR"), "/policies/hold.yaml");
+    plane.must(&["apply", "-f", policy], "");
+    plane.must(&["label", "namespace", "uninstall", "rolegate.dev/hold=always"], "");
+
     // While one runs that we cannot end, nothing is touched.
     let refused = rolegate(&stage, &["uninstall", "--yes"]).await;
     assert_eq!(refused.code, 1, "{refused:?}");
@@ -119,7 +125,7 @@ async fn nothing_is_held_after_it() {
     let listed = rolegate(&stage, &["uninstall", "--dry-run", "-o", "json"]).await.json();
     let count =
         |action: &str| listed["items"].as_array().unwrap().iter().filter(|item| item["action"] == action).count();
-    assert_eq!((count("delete"), count("release"), count("thaw"), count("unprotect")), (5, 12, 1, 1), "{listed}");
+    assert_eq!((count("delete"), count("release"), count("thaw"), count("unprotect")), (7, 12, 1, 1), "{listed}");
     let unasked = rolegate(&stage, &["uninstall"]).await;
     assert_eq!((unasked.code, left(&plane, "uninstall").is_empty()), (1, false), "{unasked:?}");
 
@@ -140,6 +146,9 @@ async fn nothing_is_held_after_it() {
     let update = set.spec.unwrap().update_strategy.unwrap().rolling_update.unwrap();
     assert_eq!(update.partition, Some(3));
     assert_eq!(left(&plane, "uninstall"), "");
+    let late: ApiPod = typed(group().pod("prefill", "late", "uninstall"));
+    let late = stage.api::<ApiPod>().create(&PostParams::default(), &late).await.unwrap();
+    assert_eq!(late.spec.unwrap().scheduling_gates, None, "somebody still holds pods");
     topologies(&stage).delete("racks", &DeleteParams::default()).await.unwrap();
     eventually(PATIENT, "the topology gone", async || {
         let found = topologies(&stage).get_opt("racks").await.unwrap();
