@@ -86,7 +86,7 @@ pub struct ManifestsArgs {
     /// Replicas of the Deployment.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     replicas: u16,
-    /// Whether two replicas may share a node.
+    /// How replicas are spread over nodes.
     #[arg(long, value_enum, default_value = "preferred")]
     spread: Spread,
     /// Where the serving certificate comes from.

@@ -14,9 +14,11 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
+use super::account::account;
 use super::control_plane::{ControlPlane, SYSTEM, rolegate_binary, scratch_dir};
 use super::group::Group;
 use super::http;
@@ -33,6 +35,8 @@ pub struct Launch {
     namespace: String,
     flags: Vec<(String, String)>,
     program: PathBuf,
+    /// What it talks to the API server through, if anything.
+    proxy: Option<SocketAddr>,
     /// How often it was started: each time it has a log of its own, which the next run of the test replaces.
     started: Arc<AtomicUsize>,
 }
@@ -40,29 +44,51 @@ pub struct Launch {
 impl Launch {
     /// One that serves a namespace, reached on loopback.
     pub fn new(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
-        let kubeconfig = plane.kubeconfig.display().to_string();
+        let namespace = namespace.to_owned();
         let launch = Self {
             plane,
             client,
-            namespace: namespace.to_owned(),
+            namespace,
             flags: Vec::new(),
             program: rolegate_binary(),
+            proxy: None,
             started: Arc::default(),
         };
+        let namespace = launch.namespace.clone();
         [
-            ("kubeconfig", kubeconfig.as_str()),
             ("listen", "127.0.0.1:0"),
             ("admin-listen", "127.0.0.1:0"),
             ("reach", "loopback"),
             ("webhooks", "all"),
-            ("name", namespace),
+            ("name", namespace.as_str()),
             ("namespace", SYSTEM),
-            ("namespaces", namespace),
+            ("namespaces", namespace.as_str()),
             ("drain-grace", "100ms"),
             ("lease-duration", "3s"),
         ]
         .into_iter()
         .fold(launch, |launch, (name, value)| launch.flag(name, value))
+    }
+
+    /// One as a Deployment starts it, but for the addresses where it listens. Its account must be there.
+    pub fn as_deployed(plane: Arc<ControlPlane>, client: Client, deployment: &Value) -> Self {
+        let namespace = deployment["metadata"]["namespace"].as_str().unwrap().to_owned();
+        let launch = Self {
+            plane,
+            client,
+            namespace,
+            flags: Vec::new(),
+            program: rolegate_binary(),
+            proxy: None,
+            started: Arc::default(),
+        };
+        let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+        let mut arguments = arguments.iter().map(|argument| argument.as_str().unwrap());
+        assert_eq!(arguments.next(), Some("serve"));
+        let given =
+            arguments.map(|argument| argument.trim_start_matches('-').split_once('=').unwrap_or((argument, "")));
+        let here = [("listen", "127.0.0.1:0"), ("admin-listen", "127.0.0.1:0"), ("drain-grace", "100ms")];
+        given.chain(here).fold(launch, |launch, (name, value)| launch.flag(name, value))
     }
 
     /// Sets an option.
@@ -84,11 +110,19 @@ impl Launch {
     }
 
     /// It talks to the API server through a proxy.
-    pub fn through(self, proxy: &Proxy) -> Self {
-        let direct = std::fs::read_to_string(&self.plane.kubeconfig).unwrap();
-        let path = scratch_dir().join(format!("{}.kubeconfig", self.namespace));
-        std::fs::write(&path, direct.replace(&self.plane.server, &format!("https://{}", proxy.address))).unwrap();
-        self.flag("kubeconfig", &path.display().to_string())
+    pub fn through(mut self, proxy: &Proxy) -> Self {
+        self.proxy = Some(proxy.address);
+        self
+    }
+
+    /// The kubeconfig of its account: it has the rights that are shipped, and no others.
+    async fn kubeconfig(&self) -> PathBuf {
+        let file = account(&self.plane, &self.client, self.value("name")).await;
+        let Some(proxy) = self.proxy else { return file };
+        let direct = std::fs::read_to_string(file).unwrap();
+        let path = self.plane.dir.join(format!("{}-{}.kubeconfig", self.value("name"), proxy.port()));
+        std::fs::write(&path, direct.replace(&self.plane.server, &format!("https://{proxy}"))).unwrap();
+        path
     }
 
     fn value(&self, name: &str) -> &str {
@@ -115,6 +149,8 @@ impl Launch {
         });
         let mut process = Command::new(&self.program)
             .arg("serve")
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig().await)
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -13,13 +13,13 @@ pub enum Certificates {
     CertManager,
 }
 
-/// What happens when replicas cannot be spread over nodes.
+/// How replicas are spread over nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Spread {
-    /// Two may share a node.
+    /// As evenly as goes at once.
     #[default]
     Preferred,
-    /// They wait for a node of their own.
+    /// No node gets a second replica while another can have its first.
     Required,
 }
 
@@ -168,7 +168,7 @@ pub fn chart_values() -> Map<String, Value> {
         "imagePullSecrets": [],
         "#replicas": "The webhook runs on all of them, the loop on one.",
         "replicas": defaults.replicas,
-        "#whenUnsatisfiable": "DoNotSchedule: replicas wait for a node of their own. ScheduleAnyway: two may share one.",
+        "#whenUnsatisfiable": "DoNotSchedule: no node gets a second replica while another can have its first. ScheduleAnyway: it may.",
         "whenUnsatisfiable": defaults.when_unsatisfiable,
         "#certificates": "self-managed, or cert-manager: then its controller and CA injector must be installed.",
         "certificates": "self-managed",
