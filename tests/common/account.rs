@@ -20,8 +20,8 @@ pub async fn account(plane: &ControlPlane, client: &Client, name: &str) -> PathB
         return file;
     }
     let shipped = manifests(&["--part", "rbac", "--namespace", SYSTEM, "--name", name]);
-    let more: String = to_keep_configurations(name).iter().map(|object| format!("---\n{object}\n")).collect();
-    plane.must(&["create", "-f", "-"], &(shipped + &more));
+    let more: Vec<_> = to_keep_configurations(name).iter().map(|object| format!("---\n{object}\n")).collect();
+    plane.must(&["create", "-f", "-"], &(shipped + &more.concat()));
     token(plane, name);
     // Roles and bindings reach the API server's own caches a moment later. These are the last of each kind.
     let secret = format!("{name}-certificates");
