@@ -124,6 +124,8 @@ impl Agenda {
         }
         memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
         if !self.leads || !self.synced {
+            // Who leads again later looks again.
+            memory.verified_gone = false;
             return Vec::new();
         }
         let mut pass = Pass { memory, options: self.options, now, now_text, actions: Vec::new(), again: None };

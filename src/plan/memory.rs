@@ -29,6 +29,8 @@ pub(super) struct Memory {
     pub(super) write_failures: u32,
     /// Kind of the object that carried the group when it was last there.
     pub(super) carrier: Option<ObjectKind>,
+    /// Unique id of that object: what failed for one does not hold its successor up.
+    carrier_uid: String,
     pub(super) missing_since: Option<Moment>,
     pub(super) verifying: bool,
     pub(super) verified_gone: bool,
@@ -50,6 +52,7 @@ impl Memory {
             last_write: None,
             write_failures: 0,
             carrier: None,
+            carrier_uid: String::new(),
             missing_since: None,
             verifying: false,
             verified_gone: false,
@@ -69,6 +72,10 @@ impl Memory {
         match group {
             Some(group) => {
                 self.carrier = Some(group.carrier.kind);
+                if self.carrier_uid != group.carrier.uid {
+                    self.carrier_uid.clone_from(&group.carrier.uid);
+                    self.write_failures = 0;
+                }
                 self.missing_since = None;
                 self.verified_gone = false;
             }
