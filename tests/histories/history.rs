@@ -129,13 +129,12 @@ impl Step {
         }
         match (theme, random.below(4)) {
             (Theme::Everything, _) => Self::anything(random, replica, n),
-            (Theme::Faults, 0) => Self::Flow(1),
+            (Theme::Faults | Theme::Pods, 0) => Self::Flow(1),
             (Theme::Faults, _) => Self::Serve { replica, n, fault: Fault::random(random) },
             (Theme::Groups, 0) => Self::DeleteGroup,
             (Theme::Groups, 1) => Self::CreateGroup(Wish::random(random)),
             (Theme::Groups, 2) => Self::Wait(Duration::from_secs(random.pick(&[1, 31, 70]))),
             (Theme::Groups, _) => Self::Deliver { replica, watch: n % 2, most: 10, duplicate: false },
-            (Theme::Pods, 0) => Self::Flow(1),
             (Theme::Pods, _) => {
                 Self::Pod(random.pick(&[Fate::Ready, Fate::Unready, Fate::Failed, Fate::Evicted, Fate::Removed]), n)
             }
