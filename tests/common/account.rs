@@ -20,8 +20,8 @@ pub async fn account(plane: &ControlPlane, client: &Client, name: &str) -> PathB
         return file;
     }
     let shipped = manifests(&["--part", "rbac", "--namespace", SYSTEM, "--name", name]);
-    let more: String = to_keep_configurations(name).iter().map(|object| format!("---\n{object}\n")).collect();
-    plane.must(&["create", "-f", "-"], &(shipped + &more));
+    let more = json!({ "apiVersion": "v1", "kind": "List", "items": to_keep_configurations(name) });
+    plane.must(&["create", "-f", "-"], &format!("{shipped}---\n{more}\n"));
     token(plane, name);
     // Roles and bindings reach the API server's own caches a moment later. These are the last of each kind.
     let secret = format!("{name}-certificates");
@@ -61,7 +61,7 @@ pub fn token(plane: &ControlPlane, name: &str) {
 }
 
 fn path(plane: &ControlPlane, name: &str) -> PathBuf {
-    plane.dir.join(format!("account-{name}.kubeconfig"))
+    plane.dir.join(format!("conf/account-{name}.kubeconfig"))
 }
 
 /// For `--webhooks all`: a rolegate of the tests makes its configurations itself, since only it knows its port.
