@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::common::control_plane::SYSTEM;
 use crate::common::pods::Pod;
-use crate::common::{ControlPlane, Group, Stage};
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 use crate::support::{get, install};
 
 #[tokio::test]
@@ -42,6 +42,15 @@ async fn with_all_replicas_gone_nothing_that_is_needed_to_come_back_is_refused()
     plane.must(&["rollout", "status", "deployment/rolegate", "-n", SYSTEM, "--timeout=60s"], "");
     // What runs goes on: the pods of the group are as they were.
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 30, "{now}"));
+
+    // A namespace that is taken out goes on at once.
+    let out = Stage::on(plane.clone(), "left-out").await;
+    plane.must(&["label", "namespace", "left-out", "rolegate.dev/ignore="], "");
+    eventually(PATIENT, "pods of groups pass there", async || {
+        let created = out.send("POST", &path("left-out"), &group.pod("prefill", "first", "left-out")).await;
+        if created.code == 201 { Ok(()) } else { Err(created.body.to_string()) }
+    })
+    .await;
 
     // Back, and what was refused is made.
     let _rolegate = installed.serve(&stage).await;
