@@ -14,7 +14,7 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo test build image crds docs rig addons tools fmt lint deny unit bench clean
+.PHONY: help demo test build image crds docs rig addons tools fmt lint deny unit long bench clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -64,6 +64,9 @@ $(DENY):
 
 unit: ## All Rust tests, the end-to-end suites included.
 	cargo test --locked -- --test-threads=$(THREADS)
+
+long: ## 100,000 random histories of the loop in a simulated cluster; `cargo test` tries 2,000.
+	ROLEGATE_HISTORIES=100000 cargo test --locked --release --test histories promises
 
 bench: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
 	cargo build --locked --release --bin rolegate --example bench --example bench-floor

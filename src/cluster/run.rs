@@ -8,18 +8,20 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::apply::{Released, Writer};
+use super::apply::{Released, Writer, Written};
 use super::events::Events;
 use super::index::SharedIndex;
 use super::lookup::Lookup;
 use super::metrics::{LoopMetrics, Outcome, Reason};
+use super::{reasons, surge};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, GroupKey, HoldReason};
 use crate::mutate::batch_labels;
-use crate::plan::{Action, Agenda, BatchGang, Ended, Moment, PodRef, Unlabelled};
+use crate::plan::surge::Surplus;
+use crate::plan::{Absence, Action, Agenda, BatchGang, Ended, Moment, PodRef, Unlabelled};
 
-pub use crate::plan::{LoopOptions, MissingGroup};
+pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
 
 /// Releases in flight at a time.
 const RELEASES: usize = 64;
@@ -128,6 +130,9 @@ impl GateLoop {
             Action::WriteStatus { group, status } => self.write_status(key, group, status),
             Action::WriteConflicted { other, status } => self.write_conflicted(key, other, status),
             Action::EnsureGang { group, gang } => self.ensure_gang(key, group, gang),
+            Action::Recreate { pod } => self.recreate(key, pod),
+            Action::FindReasons { group, absent } => self.find_reasons(key, group, absent),
+            Action::FindSurge { group, surplus } => self.find_surge(key, &group, surplus),
             Action::VerifyGone { carrier } => self.verify_gone(key, carrier),
             Action::Publish { group, news } => self.events.publish(&group, news),
         }
@@ -146,7 +151,9 @@ impl GateLoop {
             let object = PodRef { name: carrier.name.as_str().into(), uid: carrier.uid.as_str().into() };
             match writer.write_status(&other, &status).await {
                 Ok(written) => {
-                    written.into_iter().for_each(|written| index.write(|index| index.apply_carrier(None, written)));
+                    if let Written::Done(Some(written)) = written {
+                        index.write(|index| index.apply_carrier(None, written));
+                    }
                     Ended::Tried { object, failed: false }
                 }
                 Err(error) => {
@@ -162,17 +169,22 @@ impl GateLoop {
         self.spawn(key, async move {
             let key = &group.key;
             let (outcome, failed) = match writer.write_status(&group, &status).await {
-                Ok(Some(written)) => {
-                    lookup.index().write(|index| index.apply_carrier(None, written));
+                Ok(Written::Done(object)) => {
+                    object
+                        .into_iter()
+                        .for_each(|object| lookup.index().write(|index| index.apply_carrier(None, object)));
                     ("written", false)
                 }
-                Ok(None) => {
-                    // Somebody was faster, or the object is gone: plan again from what is there now.
-                    if let Err(error) = lookup.read_live(key).await {
+                // Somebody was faster: plan again from what is there now.
+                Ok(Written::Conflict) => {
+                    let read = lookup.read_live(key).await;
+                    if let Err(error) = &read {
                         tracing::warn!(group = %key, %error, "group cannot be read after a conflict");
                     }
-                    ("conflict", false)
+                    ("conflict", read.is_err())
                 }
+                // The watch will say so; until then nothing is gained by asking again at once.
+                Ok(Written::Gone) => ("gone", true),
                 Err(error) => {
                     tracing::warn!(group = %key, %error, "status cannot be written");
                     ("failed", true)
@@ -202,6 +214,53 @@ impl GateLoop {
                 false
             });
             Ended::Verified { gone }
+        });
+    }
+
+    fn find_reasons(&self, key: &GroupKey, group: Arc<Group>, absent: Vec<Absence>) {
+        let writer = self.writer.clone();
+        let makers = reasons::makers(&self.index.read(), &group, absent.iter().map(|absence| &*absence.role));
+        self.spawn(key, async move {
+            let found = reasons::find(writer.client(), &group, &absent, &makers).await;
+            let found = found.unwrap_or_else(|error| {
+                tracing::warn!(group = %group.key, %error, "cannot tell why pods do not appear");
+                Vec::new()
+            });
+            Ended::Found { found }
+        });
+    }
+
+    fn find_surge(&self, key: &GroupKey, group: &Group, surplus: Vec<Surplus>) {
+        let (writer, of) = (self.writer.clone(), key.clone());
+        let makers = reasons::makers(&self.index.read(), group, surplus.iter().map(|surplus| &*surplus.role));
+        self.spawn(key, async move {
+            let proven = surge::find(writer.client(), &surplus, &makers).await.unwrap_or_else(|error| {
+                tracing::warn!(group = %of, %error, "cannot tell a surge from growth, will retry");
+                Vec::new()
+            });
+            Ended::Surge { proven }
+        });
+    }
+
+    fn recreate(&self, key: &GroupKey, pod: PodRef) {
+        let (writer, group, permits) = (self.writer.clone(), key.clone(), self.permits.clone());
+        self.spawn(key, async move {
+            // The semaphore is never closed.
+            let _permit = permits.acquire().await.ok();
+            let deleted = writer.delete_held(&group.namespace, &pod).await;
+            let failed = match deleted {
+                Ok(true) => {
+                    tracing::info!(%group, name = %pod.name, "deleted: it was made for another batch");
+                    false
+                }
+                // Nobody would make it again, or it runs.
+                Ok(false) => true,
+                Err(error) => {
+                    tracing::warn!(%group, name = %pod.name, %error, "delete failed, will retry");
+                    true
+                }
+            };
+            Ended::Tried { object: pod, failed }
         });
     }
 

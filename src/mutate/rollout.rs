@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::Patch;
 use crate::api::Meta;
-use crate::model::{Group, GroupKey, WorkloadKind, names};
+use crate::model::{Group, GroupKey, WorkloadKind, names, rolling};
 
-/// The partition of a frozen workload. Not its replicas: a later scale-up would start the new ordinals at the new revision.
-pub const FROZEN: i64 = 2_147_483_647;
+/// The partition of a frozen workload, as its spec says it.
+const FROZEN: i64 = rolling::FROZEN as i64;
 
 /// What a kind of workload calls the things that matter.
 #[derive(Clone, Copy, Debug)]

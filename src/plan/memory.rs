@@ -4,7 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::absence::Watchfulness;
 use super::news::Said;
+use super::surge::Surges;
+use super::wholes::Waits;
 use super::{Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason};
@@ -36,6 +39,12 @@ pub(super) struct Memory {
     moved: Moment,
     pub(super) held: Vec<(HoldReason, u32)>,
     pub(super) said: Said,
+    /// Pods that do not appear, and why.
+    pub(super) watchfulness: Watchfulness,
+    /// Since when batches and replicas lack pods.
+    pub(super) waits: Waits,
+    /// Replicas beyond the desired ones.
+    pub(super) surges: Surges,
 }
 
 impl Memory {
@@ -57,12 +66,16 @@ impl Memory {
             moved: now,
             held: Vec::new(),
             said: Said::default(),
+            watchfulness: Watchfulness::default(),
+            waits: Waits::default(),
+            surges: Surges::default(),
         }
     }
 
     /// Nothing is on its way.
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && !self.writing && !self.verifying
+        let asking = self.verifying || self.watchfulness.is_asking() || self.surges.is_asking();
+        self.in_flight.is_empty() && !self.writing && !asking
     }
 
     pub(super) fn note_presence(&mut self, group: Option<&Group>, now: Moment) {

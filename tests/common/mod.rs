@@ -15,6 +15,7 @@
 )]
 
 pub mod account;
+pub mod audit;
 pub mod control_plane;
 pub mod group;
 pub mod http;

@@ -69,7 +69,7 @@ const RIGHTS: &[Right] = &[
         &["create"],
         "No PodGroup is made for somebody who may not make it.",
     ),
-    of(&["events.k8s.io"], &["events"], &["create", "patch"], "Why pods are held, on their group."),
+    of(&["events.k8s.io"], &["events"], &["get", "create", "patch"], "Why pods are held, on their group."),
     Right {
         groups: &["coordination.k8s.io"],
         resources: &["leases"],

@@ -2,6 +2,7 @@
 //! from it; nothing here talks to anybody.
 
 mod carriers;
+mod graves;
 mod named;
 mod pods;
 mod shared;
@@ -19,7 +20,7 @@ pub use workloads::SeenWorkload;
 use super::watch::Change;
 use crate::api::{Meta, Object, ObjectKind, Pod};
 use crate::model::{
-    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind,
+    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind, names,
 };
 use crate::plan::Snapshot;
 
@@ -100,6 +101,13 @@ impl Index {
         self.workloads.get(key).is_some()
     }
 
+    /// The workload whose pods say that they are of this role.
+    pub fn maker_of(&self, group: &GroupKey, role: &str) -> Option<WorkloadKey> {
+        let schemes = names::LABEL_SCHEMES.iter();
+        let sets: Vec<_> = schemes.map(|(of_group, of_role)| [(*of_group, &*group.name), (*of_role, role)]).collect();
+        self.workloads.with_labels(&group.namespace, &sets).cloned()
+    }
+
     /// What planning needs of one group.
     pub fn snapshot(&self, key: &GroupKey) -> Snapshot {
         let claims = self.carriers.claims(key).cloned();
@@ -145,19 +153,19 @@ impl Index {
             Change::Listed(objects) => {
                 self.note_served(kind, true);
                 let objects: Vec<_> = objects.into_iter().flatten().collect();
-                let gone = self.carriers.keep_only(source, &objects);
+                let gone = self.carriers.keep_only(source, kind, &objects);
                 self.rebuild(gone);
                 objects.into_iter().for_each(|object| self.apply_carrier(Some(source), object));
                 self.awaited.remove(&source);
             }
             Change::Applied(object) => object.into_iter().for_each(|object| self.apply_carrier(Some(source), object)),
             Change::Deleted(object) => {
-                let gone = object.and_then(|object| self.carriers.forget(&object));
+                let gone = object.and_then(|object| self.carriers.deleted(&object));
                 self.rebuild(gone);
             }
             Change::NotServed => {
                 self.note_served(kind, false);
-                let gone = self.carriers.keep_only(source, &[]);
+                let gone = self.carriers.forget_all(source);
                 self.rebuild(gone);
                 self.awaited.remove(&source);
             }

@@ -1,6 +1,6 @@
 //! Workloads: desired replicas of roles that refer to them, and where StatefulSets start to count.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::SourceId;
@@ -25,7 +25,8 @@ pub(super) struct Workloads {
 struct Entry {
     workload: Arc<Workload>,
     start: i64,
-    source: SourceId,
+    /// The watch that has told of it.
+    source: Option<SourceId>,
 }
 
 /// What a workload's change concerns.
@@ -42,10 +43,13 @@ impl Workloads {
         self.all.get(key).map(|entry| &*entry.workload)
     }
 
-    /// Takes a workload in. Without a source it was read outside a watch: the watch takes it over with its next event.
+    /// Takes a workload in. Without a source it was read outside a watch, which counts until a watch tells of it.
     pub(super) fn apply(&mut self, source: Option<SourceId>, seen: SeenWorkload) -> Changed {
         let key = seen.workload.key.clone();
         let before = self.all.get(&key);
+        if source.is_none() && before.is_some() {
+            return Changed { desired: false, pods: false };
+        }
         let changed = Changed {
             desired: before.is_none_or(|before| {
                 before.workload.desired != seen.workload.desired
@@ -55,9 +59,21 @@ impl Workloads {
             pods: before.map_or(0, |before| before.start) != seen.start
                 || before.and_then(|before| before.workload.one_by_one) != seen.workload.one_by_one,
         };
-        let source = source.or(before.map(|before| before.source)).unwrap_or_default();
         self.all.insert(key, Entry { workload: Arc::new(seen.workload), start: seen.start, source });
         changed
+    }
+
+    /// The workload whose pods carry these labels: all of one of the sets.
+    pub(super) fn with_labels(&self, namespace: &str, sets: &[[(&str, &str); 2]]) -> Option<&WorkloadKey> {
+        let carries = |labels: &BTreeMap<String, String>, set: &[(&str, &str); 2]| {
+            set.iter().all(|(key, value)| labels.get(*key).is_some_and(|found| found == value))
+        };
+        let makes = |workload: &Workload| {
+            workload.template_labels.iter().any(|labels| sets.iter().any(|set| carries(labels, set)))
+        };
+        let own = self.all.iter().filter(|(key, entry)| key.namespace == namespace && makes(&entry.workload));
+        // The StatefulSets behind a LeaderWorkerSet have its labels as well.
+        own.map(|(key, _)| key).min_by_key(|key| (key.kind == WorkloadKind::StatefulSet, *key))
     }
 
     pub(super) fn forget(&mut self, key: &WorkloadKey) {
@@ -72,8 +88,9 @@ impl Workloads {
         listed: &[SeenWorkload],
     ) -> Vec<WorkloadKey> {
         let listed: HashSet<_> = listed.iter().map(|seen| &seen.workload.key).collect();
-        let gone =
-            self.all.iter().filter(|(key, entry)| entry.source == source && key.kind == kind && !listed.contains(key));
+        let gone = self.all.iter().filter(|(key, entry)| {
+            entry.source.is_none_or(|from| from == source) && key.kind == kind && !listed.contains(key)
+        });
         let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
         gone.iter().for_each(|key| self.forget(key));
         gone
