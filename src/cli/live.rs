@@ -9,6 +9,7 @@ use crate::cluster::index::Index;
 use crate::cluster::survey::{Survey, survey};
 use crate::cluster::watched::api;
 use crate::model::{Group, GroupKey, HoldReason};
+use crate::plan::rollout::Rollouts;
 use crate::plan::{Batch, Circumstances, Decision, GroupView, Held, Snapshot, batches, decide};
 use crate::rules::{World, judge_group};
 
@@ -23,6 +24,8 @@ pub struct Picture {
     pub view: GroupView,
     /// What would be decided now.
     pub decision: Decision,
+    /// Its open rollouts.
+    pub rollouts: Rollouts,
     /// Its batches.
     pub batches: Vec<Batch>,
 }
@@ -52,9 +55,12 @@ impl Picture {
         let judged = judge_group(group, None, &World::default());
         let view = GroupView::build(group, &snapshot.pods);
         let stalled = group.status.conditions.iter().any(|condition| condition.reason == "ProgressDeadlineExceeded");
-        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled, refused: &[] });
+        // When the loop first saw an edit, nobody else knows.
+        let rollouts = Rollouts::observe(group, &view, &snapshot.pods, &snapshot.workloads, |_| true, false);
+        let circumstances = Circumstances { faults: &judged.errors, stalled, refused: &[], rollouts: Some(&rollouts) };
+        let decision = decide(group, &view, circumstances);
         let batches = batches(group, &view, &decision);
-        Self { key: key.clone(), batches, view, decision, snapshot }
+        Self { key: key.clone(), batches, view, decision, rollouts, snapshot }
     }
 
     fn of_missing(key: &GroupKey, snapshot: Snapshot) -> Self {
@@ -68,7 +74,8 @@ impl Picture {
         };
         let decision = Decision { held: vec![held], ..Decision::default() };
         let view = GroupView::default();
-        Self { key: key.clone(), snapshot, view, decision, batches: Vec::new() }
+        let rollouts = Rollouts::default();
+        Self { key: key.clone(), snapshot, view, decision, rollouts, batches: Vec::new() }
     }
 
     /// The group, as its controlling object carries it.

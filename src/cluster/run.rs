@@ -8,14 +8,14 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::apply::{Released, Writer};
+use super::apply::{PartitionSet, Released, Writer};
 use super::events::Events;
 use super::index::SharedIndex;
 use super::lookup::Lookup;
 use super::metrics::{LoopMetrics, Outcome, Reason};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
-use crate::model::{Group, GroupKey, HoldReason};
+use crate::model::{Group, GroupKey, HoldReason, RolledWorkload};
 use crate::mutate::batch_labels;
 use crate::plan::{Action, Agenda, BatchGang, Ended, Moment, PodRef, Unlabelled};
 
@@ -128,6 +128,7 @@ impl GateLoop {
             Action::WriteStatus { group, status } => self.write_status(key, group, status),
             Action::WriteConflicted { other, status } => self.write_conflicted(key, other, status),
             Action::EnsureGang { group, gang } => self.ensure_gang(key, group, gang),
+            Action::SetPartition { workload, partition, ends } => self.set_partition(key, *workload, partition, ends),
             Action::VerifyGone { carrier } => self.verify_gone(key, carrier),
             Action::Publish { group, news } => self.events.publish(&group, news),
         }
@@ -229,7 +230,28 @@ impl GateLoop {
         });
     }
 
+    fn set_partition(&self, key: &GroupKey, workload: RolledWorkload, partition: u32, ends: bool) {
+        let (writer, index, metrics) = (self.writer.clone(), self.index.clone(), self.metrics.clone());
+        self.spawn(key, async move {
+            let object = PodRef { name: workload.key.name.as_str().into(), uid: workload.uid.clone() };
+            let (outcome, failed) = match writer.set_partition(&workload, partition, ends).await {
+                Ok(PartitionSet::Done(seen)) => {
+                    index.write(|index| index.apply_workload(None, *seen));
+                    ("written", false)
+                }
+                Ok(PartitionSet::Changed) => ("conflict", true),
+                Err(error) => {
+                    tracing::warn!(workload = %workload.key, %error, "partition cannot be set, will retry");
+                    ("failed", true)
+                }
+            };
+            metrics.partitions.get_or_create(&Outcome { outcome }).inc();
+            Ended::Tried { object, failed }
+        });
+    }
+
     fn count_held(&self) {
+        self.metrics.show_rollouts(self.agenda.updated());
         let mut all: HashMap<HoldReason, i64> = HoldReason::ALL.iter().map(|reason| (*reason, 0)).collect();
         for (reason, pods) in self.agenda.held() {
             *all.entry(reason).or_default() += i64::from(pods);

@@ -11,6 +11,8 @@ pub enum HoldReason {
     InvalidCoordination,
     /// The workload made more replicas than the group declares.
     BeyondDesired,
+    /// A rollout cannot go on, since its workload waits for held replicas on top.
+    RolloutBehindHeldBatch,
     /// Another coordination that shares a role waits.
     BlockedByCoordination,
     /// An earlier segment has replicas that are missing or not ready.
@@ -31,6 +33,7 @@ impl HoldReason {
         Self::GroupMissing,
         Self::InvalidCoordination,
         Self::BeyondDesired,
+        Self::RolloutBehindHeldBatch,
         Self::BlockedByCoordination,
         Self::PreviousSegmentNotReady,
         Self::PreviousStepNotScheduled,
@@ -45,6 +48,7 @@ impl HoldReason {
             Self::GroupMissing => "GroupMissing",
             Self::InvalidCoordination => "InvalidCoordination",
             Self::BeyondDesired => "BeyondDesired",
+            Self::RolloutBehindHeldBatch => "RolloutBehindHeldBatch",
             Self::BlockedByCoordination => "BlockedByCoordination",
             Self::PreviousSegmentNotReady => "PreviousSegmentNotReady",
             Self::PreviousStepNotScheduled => "PreviousStepNotScheduled",

@@ -4,8 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Patch;
-use crate::api::Meta;
-use crate::model::{Group, GroupKey, WorkloadKind, names, rolling};
+use crate::model::{Claim, Group, WorkloadKind, names, rolling};
 
 /// The partition of a frozen workload, as its spec says it.
 const FROZEN: i64 = rolling::FROZEN as i64;
@@ -41,26 +40,6 @@ const SHAPES: &[Shape] = &[
         strategy: "/spec/rolloutStrategy/type",
     },
 ];
-
-/// A workload's claim to be rolled in lockstep.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// Its group.
-    pub group: GroupKey,
-    /// Its role.
-    pub role: String,
-}
-
-/// The claim of a workload: by our own labels on it, or, with the opt-in annotation, by those of the controller that owns
-/// it. No other workload depends on us.
-pub fn claim(meta: &Meta, namespace: &str) -> Option<Claim> {
-    let opted_in = meta.annotation(names::ROLLOUT) == Some("enabled");
-    let read = |(group, role): &(&str, &str)| {
-        let claim = Claim { group: GroupKey::new(namespace, meta.label(group)?), role: meta.label(role)?.to_owned() };
-        (!claim.group.name.is_empty() && !claim.role.is_empty()).then_some(claim)
-    };
-    names::LABEL_SCHEMES.iter().filter(|scheme| opted_in || scheme.0 == names::GROUP).find_map(read)
-}
 
 /// What becomes of an update of a claimed workload by anyone but the loop. A change that replaces pods freezes it, once the
 /// group was ready for the first time; while a rollout is open the live partition stays, and the one that was asked for is
@@ -107,6 +86,27 @@ pub fn hold_rollout(
         shape.set_partition(&mut patch, new, wanted);
     }
     patch
+}
+
+/// A workload that is claimed no longer keeps nothing of an open rollout: it goes on by itself, from where its user wanted it.
+pub fn thaw(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
+    let mut patch = Patch::default();
+    let Some(shape) = SHAPES.iter().find(|shape| shape.kind == kind) else { return patch };
+    let Some(kept) = annotation(old, names::USER_PARTITION) else { return patch };
+    let (live, asked) = (shape.partition_of(old), shape.partition_of(new));
+    if annotation(new, names::USER_PARTITION).is_some() {
+        patch.remove(format!("/metadata/annotations/{}", super::patch::escaped(names::USER_PARTITION)));
+    }
+    if asked == live || asked == FROZEN {
+        shape.set_partition(&mut patch, new, kept.parse().unwrap_or(0));
+    }
+    patch
+}
+
+/// What the loop writes to set a workload's partition: a JSON Merge Patch of its spec. `None` for a kind without one.
+pub fn partition_patch(kind: WorkloadKind, partition: u32) -> Option<Value> {
+    let shape = SHAPES.iter().find(|shape| shape.kind == kind)?;
+    Some(shape.partition.iter().rev().fold(json!(partition), |inner, step| json!({ (*step): inner })))
 }
 
 impl Shape {

@@ -34,6 +34,7 @@ impl Scene {
             scheduled: false,
             ready: false,
             labelled: true,
+            revision: None,
             created: None,
         }));
         self

@@ -13,6 +13,7 @@ pub mod observed;
 pub mod pass;
 pub mod progression;
 pub mod role;
+mod rolling_pass;
 pub mod rollout;
 pub mod segments;
 pub mod simulate;

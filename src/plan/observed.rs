@@ -91,6 +91,7 @@ impl Observed {
                 scheduled: ordinal < counts.scheduled,
                 ready: ordinal < counts.ready,
                 labelled: true,
+                revision: None,
                 created: None,
             }));
         }

@@ -10,7 +10,7 @@ use super::news::News;
 use super::{Circumstances, Decision, GroupView, PodFacts, PodRef, decide, stamp};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
-use crate::model::{Group, HoldReason};
+use crate::model::{Group, HoldReason, RolledWorkload};
 use crate::rules::{World, judge_group};
 
 /// Time since the loop was started.
@@ -34,6 +34,8 @@ pub struct LoopOptions {
     pub vanished_grace: Duration,
     /// How long nothing may move before the group says `ProgressDeadlineExceeded`.
     pub progress_deadline: Duration,
+    /// How long a role that was edited waits for the edits of the others.
+    pub settle: Duration,
 }
 
 /// Who carries a group.
@@ -52,11 +54,20 @@ pub struct Snapshot {
     pub claims: Option<Claims>,
     /// Its pods.
     pub pods: Vec<PodFacts>,
+    /// Workloads that are claimed for its rollouts.
+    pub workloads: Vec<RolledWorkload>,
     /// The namespace has opted out.
     pub ignored: bool,
     /// How long ago kinds of carriers came back that had not been served: while one is away nobody can bring a group
     /// back. Only told of a group that is not there.
     pub returned: Vec<(ObjectKind, Duration)>,
+}
+
+impl Snapshot {
+    /// Nothing is left of the group.
+    pub(super) fn is_empty(&self) -> bool {
+        self.claims.is_none() && self.pods.is_empty() && self.workloads.is_empty()
+    }
 }
 
 /// What is to be done. Each ends with a word to the agenda, except `Publish`.
@@ -89,6 +100,15 @@ pub enum Action {
         group: Arc<Group>,
         /// The PodGroup.
         gang: BatchGang,
+    },
+    /// Set the partition of a workload with an open rollout, if nobody changed it since it was read.
+    SetPartition {
+        /// The workload as it was read.
+        workload: Box<RolledWorkload>,
+        /// Its partition to be.
+        partition: u32,
+        /// The rollout is over: the partition is its user's again.
+        ends: bool,
     },
     /// Ask the API server whether the group is gone.
     VerifyGone {
@@ -149,7 +169,7 @@ impl Pass<'_> {
         }
     }
 
-    fn look_again(&mut self, at: Moment) {
+    pub(super) fn look_again(&mut self, at: Moment) {
         self.again = Some(self.again.map_or(at, |again| again.min(at)));
     }
 
@@ -160,17 +180,23 @@ impl Pass<'_> {
         let stalled = self.memory.is_stalled(deadline, self.now);
         let refused: Vec<_> =
             snapshot.pods.iter().map(|pod| &pod.pod).filter(|pod| self.memory.is_refused(pod)).cloned().collect();
-        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled, refused: &refused });
+        let rollouts = self.observe(group, &view, snapshot);
+        let circumstances =
+            Circumstances { faults: &judged.errors, stalled, refused: &refused, rollouts: Some(&rollouts) };
+        let decision = decide(group, &view, circumstances);
         self.memory.note_progress(&view, &decision, self.now);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
-        let news = self.memory.said.news(group, &decision);
+        let mut news = self.memory.said.news(group, &decision);
+        news.extend(self.memory.said.rollouts(&rollouts, &decision.rollout, stalled));
         if !news.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), news });
         }
-        let again = self.memory.progress_due(deadline).filter(|_| !decision.held.is_empty());
+        let again =
+            self.memory.progress_due(deadline).filter(|_| !decision.held.is_empty() || !rollouts.roles.is_empty());
         if let Some(at) = again.filter(|at| *at > self.now) {
             self.look_again(at);
         }
+        self.roll(&rollouts, &decision);
         self.gangs(group, &view);
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
@@ -239,7 +265,7 @@ impl Pass<'_> {
     fn missing(&mut self, snapshot: &Snapshot) {
         let held = u32::try_from(snapshot.pods.iter().filter(|pod| pod.held).count()).unwrap_or(u32::MAX);
         self.memory.held = vec![(HoldReason::GroupMissing, held)];
-        if held == 0 {
+        if held == 0 && !snapshot.workloads.iter().any(RolledWorkload::is_open) {
             return;
         }
         if self.memory.verified_gone {
@@ -269,6 +295,7 @@ impl Pass<'_> {
         for pod in snapshot.pods.iter().filter(|pod| pod.held) {
             self.release(&pod.pod, None);
         }
+        snapshot.workloads.iter().filter(|workload| workload.is_open()).for_each(|workload| self.thaw(workload));
     }
 
     fn release(&mut self, pod: &PodRef, labels: Option<Unlabelled>) {

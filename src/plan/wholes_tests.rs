@@ -41,6 +41,7 @@ impl Scene {
             scheduled: false,
             ready: false,
             labelled: true,
+            revision: None,
             created: None,
         }));
         self

@@ -55,6 +55,9 @@ pub struct ServeArgs {
     /// How long nothing may move before a group says ProgressDeadlineExceeded.
     #[arg(long, default_value = "10m", value_parser = duration::parse)]
     pub(super) progress_deadline: Duration,
+    /// How long an edited role of a coordinated rollout waits for the edits of the others.
+    #[arg(long, default_value = "10s", value_parser = duration::parse)]
+    pub(super) settle: Duration,
     /// How long a leader that went silent is believed.
     #[arg(long, default_value = "15s", value_parser = duration::parse)]
     pub(super) lease_duration: Duration,
