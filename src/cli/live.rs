@@ -6,11 +6,12 @@ use super::connection::{Connection, Failure};
 use crate::api::pod::POD;
 use crate::api::{ObjectKind, Pod};
 use crate::cluster::index::Index;
+use crate::cluster::reasons;
 use crate::cluster::survey::{Survey, survey};
 use crate::cluster::watched::api;
-use crate::model::{Group, GroupKey, HoldReason};
+use crate::model::{Group, GroupKey, HoldReason, WorkloadKey};
 use crate::plan::rollout::Rollouts;
-use crate::plan::{Batch, Circumstances, Decision, GroupView, Held, Snapshot, batches, decide};
+use crate::plan::{Batch, Circumstances, Decision, Found, GroupView, Held, Snapshot, batches, decide};
 use crate::rules::{World, judge_group};
 
 /// A group with what would be decided about it now.
@@ -28,6 +29,8 @@ pub struct Picture {
     pub rollouts: Rollouts,
     /// Its batches.
     pub batches: Vec<Batch>,
+    /// The workloads of the roles that lack pods.
+    makers: Vec<Option<WorkloadKey>>,
 }
 
 /// Lists the cluster, and says what could not be read.
@@ -49,7 +52,14 @@ pub async fn look(connection: &Connection, namespace: Option<&str>) -> Result<Su
 impl Picture {
     /// The group of this key, whether its object is there or only pods that name it.
     pub fn of(index: &Index, key: &GroupKey) -> Self {
-        let snapshot = index.snapshot(key);
+        let mut picture = Self::decided(key, index.snapshot(key), &[]);
+        if let Some(group) = picture.group() {
+            picture.makers = reasons::makers(index, group, &picture.decision.absent);
+        }
+        picture
+    }
+
+    fn decided(key: &GroupKey, snapshot: Snapshot, found: &[Found]) -> Self {
         let Some(claims) = &snapshot.claims else { return Self::of_missing(key, snapshot) };
         let group = &claims.group;
         let judged = judge_group(group, None, &World::default());
@@ -57,10 +67,27 @@ impl Picture {
         let stalled = group.status.conditions.iter().any(|condition| condition.reason == "ProgressDeadlineExceeded");
         // When the loop first saw an edit, nobody else knows.
         let rollouts = Rollouts::observe(group, &view, &snapshot.pods, &snapshot.workloads, |_| true, false);
-        let circumstances = Circumstances { faults: &judged.errors, stalled, refused: &[], rollouts: Some(&rollouts) };
+        let rollouts_seen = Some(&rollouts);
+        let circumstances = Circumstances {
+            faults: &judged.errors,
+            stalled,
+            found,
+            rollouts: rollouts_seen,
+            ..Circumstances::default()
+        };
         let decision = decide(group, &view, circumstances);
         let batches = batches(group, &view, &decision);
-        Self { key: key.clone(), batches, view, decision, rollouts, snapshot }
+        Self { key: key.clone(), batches, view, decision, rollouts, snapshot, makers: Vec::new() }
+    }
+
+    /// Finds out why pods do not appear that may run. What cannot be read is left out.
+    pub async fn find_reasons(self, connection: &Connection) -> Self {
+        let Some(group) = self.group().filter(|_| !self.decision.absent.is_empty()) else { return self };
+        let found = reasons::find(&connection.client, group, &self.decision.absent, &self.makers).await;
+        match found {
+            Ok(found) if !found.is_empty() => Self::decided(&self.key, self.snapshot, &found),
+            _ => self,
+        }
     }
 
     fn of_missing(key: &GroupKey, snapshot: Snapshot) -> Self {
@@ -71,11 +98,12 @@ impl Picture {
             reason: HoldReason::GroupMissing,
             message: format!("group {:?} is not there", &*key.name),
             pods: u32::try_from(held).unwrap_or(u32::MAX),
+            waits_for_own: false,
         };
         let decision = Decision { held: vec![held], ..Decision::default() };
         let view = GroupView::default();
         let rollouts = Rollouts::default();
-        Self { key: key.clone(), snapshot, view, decision, rollouts, batches: Vec::new() }
+        Self { key: key.clone(), snapshot, view, decision, rollouts, batches: Vec::new(), makers: Vec::new() }
     }
 
     /// The group, as its controlling object carries it.

@@ -8,6 +8,7 @@ mod documents;
 mod duration;
 pub mod explain;
 mod live;
+pub mod manifests;
 pub mod mutate;
 mod node;
 pub mod plan;
@@ -48,6 +49,8 @@ enum Command {
     Release(release::ReleaseArgs),
     /// Print the completions of a shell.
     Completions(completions::CompletionsArgs),
+    /// Print everything to install rolegate in a cluster.
+    Manifests(manifests::ManifestsArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
     Crds(crds::CrdsArgs),
 }
@@ -64,6 +67,7 @@ pub fn run() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Release(args) => release::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Manifests(args) => manifests::run(&args),
         Command::Crds(args) => crds::run(&args),
     }
 }

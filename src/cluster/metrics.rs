@@ -46,6 +46,8 @@ pub struct LoopMetrics {
     pub releases: Family<Outcome, Counter>,
     /// Status writes, by outcome: written, conflict, failed.
     pub status_writes: Family<Outcome, Counter>,
+    /// Events, by outcome: written, failed, dropped.
+    pub events: Family<Outcome, Counter>,
     /// Pods that are held now, by reason.
     pub held: Family<Reason, Gauge>,
     /// Seconds that one decision for one group takes.
@@ -66,6 +68,7 @@ impl LoopMetrics {
         let metrics = Self {
             releases: Family::default(),
             status_writes: Family::default(),
+            events: Family::default(),
             held: Family::default(),
             plan_seconds: Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
             leader: Gauge::default(),
@@ -75,6 +78,7 @@ impl LoopMetrics {
         };
         registry.register("releases", "Pods released, by outcome", metrics.releases.clone());
         registry.register("status_writes", "Status writes, by outcome", metrics.status_writes.clone());
+        registry.register("events", "Events on groups, by outcome", metrics.events.clone());
         registry.register("held_pods", "Pods that are held now, by reason", metrics.held.clone());
         registry.register("plan_seconds", "Time of one decision for one group", metrics.plan_seconds.clone());
         registry.register("partitions", "Partitions set, by outcome", metrics.partitions.clone());

@@ -9,6 +9,7 @@ pub mod lease;
 pub mod live_world;
 pub mod lookup;
 pub mod metrics;
+pub mod reasons;
 pub mod run;
 pub mod sources;
 pub mod survey;

@@ -13,13 +13,14 @@ use super::events::Events;
 use super::index::SharedIndex;
 use super::lookup::Lookup;
 use super::metrics::{LoopMetrics, Outcome, Reason};
+use super::reasons;
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, GroupKey, HoldReason, RolledWorkload};
 use crate::mutate::batch_labels;
-use crate::plan::{Action, Agenda, BatchGang, Ended, Moment, PodRef, Unlabelled};
+use crate::plan::{Absence, Action, Agenda, BatchGang, Ended, Moment, PodRef, Unlabelled};
 
-pub use crate::plan::{LoopOptions, MissingGroup};
+pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
 
 /// Releases in flight at a time.
 const RELEASES: usize = 64;
@@ -129,6 +130,8 @@ impl GateLoop {
             Action::WriteConflicted { other, status } => self.write_conflicted(key, other, status),
             Action::EnsureGang { group, gang } => self.ensure_gang(key, group, gang),
             Action::SetPartition { workload, partition, ends } => self.set_partition(key, *workload, partition, ends),
+            Action::Recreate { pod } => self.recreate(key, pod),
+            Action::FindReasons { group, absent } => self.find_reasons(key, group, absent),
             Action::VerifyGone { carrier } => self.verify_gone(key, carrier),
             Action::Publish { group, news } => self.events.publish(&group, news),
         }
@@ -203,6 +206,41 @@ impl GateLoop {
                 false
             });
             Ended::Verified { gone }
+        });
+    }
+
+    fn find_reasons(&self, key: &GroupKey, group: Arc<Group>, absent: Vec<Absence>) {
+        let writer = self.writer.clone();
+        let makers = reasons::makers(&self.index.read(), &group, &absent);
+        self.spawn(key, async move {
+            let found = reasons::find(writer.client(), &group, &absent, &makers).await;
+            let found = found.unwrap_or_else(|error| {
+                tracing::warn!(group = %group.key, %error, "cannot tell why pods do not appear");
+                Vec::new()
+            });
+            Ended::Found { found }
+        });
+    }
+
+    fn recreate(&self, key: &GroupKey, pod: PodRef) {
+        let (writer, group, permits) = (self.writer.clone(), key.clone(), self.permits.clone());
+        self.spawn(key, async move {
+            // The semaphore is never closed.
+            let _permit = permits.acquire().await.ok();
+            let deleted = writer.delete_held(&group.namespace, &pod).await;
+            let failed = match deleted {
+                Ok(true) => {
+                    tracing::info!(%group, name = %pod.name, "deleted: it was made for another batch");
+                    false
+                }
+                // Nobody would make it again, or it runs.
+                Ok(false) => true,
+                Err(error) => {
+                    tracing::warn!(%group, name = %pod.name, %error, "delete failed, will retry");
+                    true
+                }
+            };
+            Ended::Tried { object: pod, failed }
         });
     }
 

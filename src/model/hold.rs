@@ -9,6 +9,10 @@ pub enum HoldReason {
     GroupMissing,
     /// The stored group breaks a rule.
     InvalidCoordination,
+    /// The pods were made for another batch than the one that they are in now.
+    StampMismatch,
+    /// A quota leaves no room for pods that others wait for, and the held ones use it up.
+    QuotaDeadlock,
     /// The workload made more replicas than the group declares.
     BeyondDesired,
     /// A rollout cannot go on, since its workload waits for held replicas on top.
@@ -32,6 +36,8 @@ impl HoldReason {
     pub const ALL: &[Self] = &[
         Self::GroupMissing,
         Self::InvalidCoordination,
+        Self::StampMismatch,
+        Self::QuotaDeadlock,
         Self::BeyondDesired,
         Self::RolloutBehindHeldBatch,
         Self::BlockedByCoordination,
@@ -47,6 +53,8 @@ impl HoldReason {
         match self {
             Self::GroupMissing => "GroupMissing",
             Self::InvalidCoordination => "InvalidCoordination",
+            Self::StampMismatch => "StampMismatch",
+            Self::QuotaDeadlock => "QuotaDeadlock",
             Self::BeyondDesired => "BeyondDesired",
             Self::RolloutBehindHeldBatch => "RolloutBehindHeldBatch",
             Self::BlockedByCoordination => "BlockedByCoordination",

@@ -28,7 +28,7 @@ pub use clique_set::CliqueSet;
 pub use coordination::Coordination;
 pub use dialect::Dialect;
 pub use gang::GangTree;
-pub use group::{Carrier, Group, GroupKey, Role};
+pub use group::{CARRIERS, Carrier, Group, GroupKey, Role};
 pub use hold::HoldReason;
 pub use identity::{OrdinalStarts, PodIdentity, Unnumbered, identify};
 pub use layers::{Layer, Layers};

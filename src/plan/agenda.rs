@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::absence::Found;
 use super::gangs::BatchGang;
 use super::memory::Memory;
 use super::pass::{Action, LoopOptions, Moment, Pass, Snapshot, gang_id};
@@ -45,6 +46,11 @@ pub enum Ended {
         gang: BatchGang,
         /// True when it is to be tried again.
         failed: bool,
+    },
+    /// It was looked for why pods do not appear.
+    Found {
+        /// What was found, one entry for each role at most.
+        found: Vec<Found>,
     },
     /// The group was looked for.
     Verified {
@@ -163,6 +169,10 @@ impl Agenda {
                     memory.gangs.insert(gang.name, gang.min_member);
                     Some(now)
                 }
+            }
+            Ended::Found { found } => {
+                memory.watchfulness.answered(found, now);
+                Some(now)
             }
             Ended::Verified { gone } => {
                 memory.verifying = false;

@@ -126,9 +126,8 @@ fn state(shares: &BTreeMap<String, Share>, beyond: bool) -> BatchState {
 /// A batch that may go by its count, and waits for pods that do not exist.
 fn incomplete(decision: &Decision, coordination: &Coordination, batch: u32) -> Option<HoldReason> {
     let name = coordination.display_name();
-    let mut held = decision.held.iter().filter(|held| held.reason == HoldReason::IncompleteBatch);
-    held.any(|held| held.batch == Some(batch) && held.coordination.as_ref() == Some(&name))
-        .then_some(HoldReason::IncompleteBatch)
+    let mut held = decision.held.iter().filter(|held| held.waits_for_own);
+    held.find(|held| held.batch == Some(batch) && held.coordination.as_ref() == Some(&name)).map(|held| held.reason)
 }
 
 /// Why a batch may not go for the sake of one of its roles. Pods of a role are held under the first of its coordinations.

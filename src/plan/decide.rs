@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::absence::{self, Absence, Found};
 use super::conditions::{self, Progress};
 use super::holds;
+use super::marks;
 use super::progression::{State, Targets, targets};
 use super::rollout::{RolloutPlan, Rollouts, plan_rollout, waits_for};
 use super::segments;
 use super::view::{GroupView, HeldPod, PodRef, RoleView};
-use super::wholes::Incomplete;
+use super::wholes::{Incomplete, Whole};
 use crate::api::status::{CoordinationState, GroupStatus, RoleProgress, Summary};
 use crate::model::{Coordination, Group, HoldReason};
 use crate::rules::Violation;
@@ -27,6 +29,10 @@ pub struct Circumstances<'a> {
     pub refused: &'a [PodRef],
     /// Open rollouts.
     pub rollouts: Option<&'a Rollouts>,
+    /// Why pods do not appear, as far as that was found out.
+    pub found: &'a [Found],
+    /// What has waited long enough for its pods: it goes without those that are missing.
+    pub overdue: &'a [Whole],
 }
 
 /// A pod to release.
@@ -51,6 +57,8 @@ pub struct Held {
     pub message: String,
     /// How many pods.
     pub pods: u32,
+    /// True for pods that may go by their count, and wait for others of their own batch or replica.
+    pub waits_for_own: bool,
 }
 
 /// One decision for one group.
@@ -62,10 +70,18 @@ pub struct Decision {
     pub released: BTreeMap<String, u32>,
     /// Pods to release, lowest ordinal first; those among them that were refused are tried again.
     pub release: Vec<Release>,
+    /// Held pods that were made for another batch than theirs: they stay until they are made again.
+    pub mis_stamped: Vec<PodRef>,
     /// Why the other held pods are held, and those that were refused.
     pub held: Vec<Held>,
     /// Where the open rollouts stand, and how far each role may go.
     pub rollout: RolloutPlan,
+    /// Replicas that may run, and lack pods.
+    pub absent: Vec<Absence>,
+    /// Why, as far as that was found out.
+    pub found: Vec<Found>,
+    /// What lacks pods and is released as a whole.
+    pub incomplete: Vec<Whole>,
     /// The status of the carrier, without times.
     pub status: GroupStatus,
 }
@@ -74,6 +90,11 @@ impl Decision {
     /// True when the released counts differ from what the stored status keeps.
     pub fn needs_commit(&self, stored: &GroupStatus) -> bool {
         committed_counts(&self.status) != committed_counts(stored)
+    }
+
+    /// Why pods do not appear, role by role, in words.
+    pub fn found_texts(&self) -> impl Iterator<Item = (&Found, String)> {
+        self.found.iter().filter_map(|found| Some((found, absence::of(&self.absent, found)?.text(found))))
     }
 }
 
@@ -90,23 +111,43 @@ pub fn decide(group: &Group, view: &GroupView, circumstances: Circumstances<'_>)
     let targets = targets(group, &view.roles);
     let released = released_counts(view, &targets, circumstances);
     let (mut release, mut held) = (Vec::new(), Vec::new());
-    let mut incomplete = Incomplete::new(group, view);
-    for pod in &view.held {
+    let mut incomplete = Incomplete::new(group, view, circumstances.overdue);
+    let sorted = marks::sort(group, view);
+    for pod in &sorted.right {
         match fate(pod, view, &released) {
             Some(_) if incomplete.holds(pod) => {}
-            Some(at_once) => release.push(Release { pod: pod.clone(), at_once }),
-            None => held.push(pod.clone()),
+            Some(at_once) => release.push(Release { pod: (*pod).clone(), at_once }),
+            None => held.push((*pod).clone()),
         }
     }
     let mut held = holds::explain(group, view, &targets, &held, circumstances.faults);
+    held.extend(sorted.explain(group));
     held.extend(incomplete.explain());
+    let absent = absence::absences(group, view, &released);
+    let found: Vec<_> =
+        circumstances.found.iter().filter(|found| absence::of(&absent, found).is_some()).cloned().collect();
+    absence::tell(group, &absent, &found, &mut held);
     held.extend(holds::refused(&release, circumstances.refused));
     let moves_on = release.iter().any(|release| !release.at_once)
         || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()));
     let rollout = rollouts(circumstances, moves_on);
     held.extend(holds::rollouts(&rollout, circumstances.rollouts));
-    let status = status(group, view, (&targets, &rollout), &released, &held, circumstances);
-    Decision { targets, released, release, held, rollout, status }
+    let incomplete = incomplete.into_wholes();
+    let mis_stamped = sorted.wrong.iter().map(|pod| pod.pod.clone()).collect();
+    let mut decision = Decision {
+        targets,
+        released,
+        release,
+        mis_stamped,
+        held,
+        absent,
+        found,
+        rollout,
+        incomplete,
+        status: GroupStatus::default(),
+    };
+    decision.status = status(group, view, &decision, circumstances);
+    decision
 }
 
 /// How far the roles may go. A pass that releases moves no partition, nor does one that looks at a faulty group.
@@ -140,25 +181,24 @@ fn released_counts(view: &GroupView, targets: &Targets, circumstances: Circumsta
     targets.roles.iter().filter_map(|(role, target)| Some((role.clone(), count(role, *target)?))).collect()
 }
 
-fn status(
-    group: &Group,
-    view: &GroupView,
-    (targets, rollout): (&Targets, &RolloutPlan),
-    released: &BTreeMap<String, u32>,
-    held: &[Held],
-    circumstances: Circumstances<'_>,
-) -> GroupStatus {
+fn status(group: &Group, view: &GroupView, decision: &Decision, circumstances: Circumstances<'_>) -> GroupStatus {
+    let held = &decision.held;
     let before = &group.status;
     let segments = group.batched().next().map(|_| segments::count(group, &view.roles));
-    let progress = progress(view, held, rollout, circumstances);
-    let in_rollout = rollout.values().any(|role| matches!(role.state, State::Progressing | State::Waiting));
+    let progress = progress(view, decision, circumstances);
+    let in_rollout = decision.rollout.values().any(|role| matches!(role.state, State::Progressing | State::Waiting));
     let conditions = conditions::conditions(before, &view.roles, (segments, in_rollout), &progress);
     let ready = view.roles.values().map(RoleView::ready_pods).sum::<u32>();
     let desired = view.roles.values().map(RoleView::desired_pods).sum::<u32>();
     let mut status = GroupStatus {
         observed_generation: group.carrier.generation,
         conditions,
-        coordination_state: coordination_states(group, view, (targets, rollout), released),
+        coordination_state: coordination_states(
+            group,
+            view,
+            (&decision.targets, &decision.rollout),
+            &decision.released,
+        ),
         first_ready_time: before.first_ready_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
         summary: Some(Summary {
@@ -175,7 +215,8 @@ fn status(
     status
 }
 
-fn progress(view: &GroupView, held: &[Held], rollout: &RolloutPlan, circumstances: Circumstances<'_>) -> Progress {
+fn progress(view: &GroupView, decision: &Decision, circumstances: Circumstances<'_>) -> Progress {
+    let (held, rollout) = (&decision.held, &decision.rollout);
     if let Some(fault) = circumstances.faults.first() {
         return Progress::Invalid(format!("{}: {fault}", fault.rule));
     }
@@ -183,15 +224,17 @@ fn progress(view: &GroupView, held: &[Held], rollout: &RolloutPlan, circumstance
     if held.is_empty() && open.clone().next().is_none() && conditions::is_ready(&view.roles) {
         return Progress::Complete;
     }
+    let lacks = decision.found_texts().map(|(_, text)| text).collect::<Vec<_>>().join("; ");
     if circumstances.stalled {
         let stalled = open.find_map(|(name, role)| Some((name, role.waits.as_ref()?)));
         if let Some(((name, wait), rollouts)) = stalled.zip(circumstances.rollouts) {
             return Progress::DeadlineExceeded(waits_for(name, wait, &rollouts.roles));
         }
         let waits = held.iter().min_by_key(|held| held.reason).map(|held| held.message.clone());
+        let waits = waits.or_else(|| Some(lacks).filter(|text| !text.is_empty()));
         return Progress::DeadlineExceeded(waits.unwrap_or_else(|| "replicas are missing or not ready".to_owned()));
     }
-    Progress::Moving
+    Progress::Moving(lacks)
 }
 
 fn coordination_states(

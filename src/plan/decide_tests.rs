@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::{GroupKey, PodIdentity};
+use crate::plan::marks::Marks;
 use crate::plan::test_support::{mk_group, mk_segments};
 use crate::plan::view::{PodFacts, PodRef};
 
@@ -36,6 +37,7 @@ impl Scene {
             labelled: true,
             revision: None,
             created: None,
+            marks: Marks::default(),
         }));
         self
     }

@@ -66,6 +66,7 @@ fn explain_one(
         batch: Some(batch),
         reason,
         message,
+        waits_for_own: false,
         pods: u32::try_from(pods.len()).unwrap_or(u32::MAX),
     })
 }
@@ -130,6 +131,7 @@ fn unknown_of(group: &Group, unknown: &[&HeldPod]) -> Option<Held> {
         batch: None,
         reason: HoldReason::GroupMissing,
         message,
+        waits_for_own: false,
         pods: u32::try_from(unknown.len()).unwrap_or(u32::MAX),
     })
 }
@@ -145,6 +147,7 @@ fn surplus_of(view: &GroupView, surplus: &[&HeldPod]) -> Option<Held> {
             "replica {} of role {:?} is held: the group declares {desired} replicas",
             first.ordinal, first.role
         ),
+        waits_for_own: false,
         pods: u32::try_from(surplus.len()).unwrap_or(u32::MAX),
     })
 }
@@ -158,6 +161,7 @@ pub fn refused(release: &[Release], refused: &[PodRef]) -> Option<Held> {
         batch: None,
         reason: HoldReason::PatchFailed,
         message: format!("pod {:?} is held: its release was refused and is tried again", &*first.pod.pod.name),
+        waits_for_own: false,
         pods: u32::try_from(pods.count() + 1).unwrap_or(u32::MAX),
     })
 }
@@ -172,6 +176,7 @@ pub fn rollouts(plan: &RolloutPlan, rollouts: Option<&Rollouts>) -> Vec<Held> {
             reason: HoldReason::RolloutBehindHeldBatch,
             message: waits_for(name, wait, &rollouts?.roles),
             pods: 0,
+            waits_for_own: false,
         })
     });
     behind.collect()

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::absence::Watchfulness;
 use super::news::Said;
-use super::rollout::Rollouts;
+use super::rollout::{Rollouts, SaidOfRollouts};
+use super::wholes::Waits;
 use super::{Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason, RolledWorkload, WorkloadKey};
@@ -37,6 +39,7 @@ pub(super) struct Memory {
     moved: Moment,
     pub(super) held: Vec<(HoldReason, u32)>,
     pub(super) said: Said,
+    pub(super) said_of_rollouts: SaidOfRollouts,
     /// When each open rollout was seen to begin, and to which revision.
     opened: BTreeMap<WorkloadKey, (Option<String>, Moment)>,
     rolling: Vec<(u32, u32, u32)>,
@@ -44,6 +47,10 @@ pub(super) struct Memory {
     rolled: Moment,
     /// Updated and desired replicas of the roles with an open rollout.
     pub(super) updated: BTreeMap<String, (u32, u32)>,
+    /// Pods that do not appear, and why.
+    pub(super) watchfulness: Watchfulness,
+    /// Since when batches and replicas lack pods.
+    pub(super) waits: Waits,
 }
 
 impl Memory {
@@ -65,16 +72,19 @@ impl Memory {
             moved: now,
             held: Vec::new(),
             said: Said::default(),
+            said_of_rollouts: SaidOfRollouts::default(),
             opened: BTreeMap::new(),
             rolling: Vec::new(),
             rolled: now,
             updated: BTreeMap::new(),
+            watchfulness: Watchfulness::default(),
+            waits: Waits::default(),
         }
     }
 
     /// Nothing is on its way.
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && !self.writing && !self.verifying
+        self.in_flight.is_empty() && !self.writing && !self.verifying && !self.watchfulness.is_asking()
     }
 
     pub(super) fn note_presence(&mut self, group: Option<&Group>, now: Moment) {

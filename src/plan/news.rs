@@ -1,81 +1,124 @@
-//! What is worth an Event: a batch begins to be held for a reason, replicas are released.
+//! What is worth an Event: a batch begins to be held for a reason, a hold is over, a batch is released, nothing moves any
+//! more. One for each batch, never one for each pod.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::progression::State;
-use super::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
-use super::{Decision, Held};
+use super::batches::word;
+use super::{Decision, Held, WhyAbsent, conditions};
+use crate::api::status::CoordinationState;
 use crate::model::{Group, HoldReason};
 
-/// Reason of the Event that replicas were released.
+/// Reason of the Event that a batch was released.
 pub const RELEASED: &str = "Released";
+/// Reason of the Event that a hold is over whose end no release tells.
+pub const CLEARED: &str = "HoldCleared";
+/// Reason of the Event that a group moves again.
+pub const RESUMED: &str = "ProgressResumed";
 
-/// Reason of the Event that a role waits in a rollout.
-const ROLLOUT_HELD: &str = "RolloutHeld";
-/// Reason of the Event that a rollout went on, or is over.
-const ROLLOUT_ADVANCED: &str = "RolloutAdvanced";
-/// Reason of the Event that a rollout has not moved for longer than the progress deadline.
-const ROLLOUT_STALLED: &str = "RolloutStalled";
+/// What is held: the coordination, why, and the lowest batch.
+type What = (Option<String>, HoldReason, Option<u32>);
+
+/// Released counts by coordination and role.
+type Counts = BTreeMap<String, BTreeMap<String, u32>>;
 
 /// What was said last of a group, so that it is not said again.
 #[derive(Debug, Default)]
 pub struct Said {
-    held: BTreeSet<(Option<String>, HoldReason, Option<u32>)>,
+    held: BTreeMap<What, String>,
+    /// Why pods of a role do not appear.
+    absent: BTreeMap<(String, WhyAbsent), String>,
     /// `None` before the first look: what was released before this process began is no news.
-    released: Option<BTreeMap<String, u32>>,
-    /// Partitions of open rollouts; `None` before the first look.
-    partitions: Option<BTreeMap<String, u32>>,
-    /// Which role was said to wait for which, and why, since its rollout began.
-    waits: BTreeSet<(String, WaitReason, String)>,
+    released: Option<Counts>,
     stalled: bool,
 }
 
 impl Said {
-    /// What is new in a decision: notes with their reasons, worth a warning or not.
+    /// What is new in a decision, in the order in which it is to be said.
     pub fn news(&mut self, group: &Group, decision: &Decision) -> Vec<News> {
-        let what = |held: &Held| (held.coordination.clone(), held.reason, held.batch);
-        let is_new = |held: &&Held| !self.held.contains(&what(held));
-        let mut news: Vec<_> = decision.held.iter().filter(is_new).map(News::held).collect();
-        self.held = decision.held.iter().map(what).collect();
-        let committed = committed(group);
-        news.extend(self.released.as_ref().and_then(|before| News::released(before, &committed)));
-        self.released = Some(committed);
+        let mut news = self.releases(group);
+        news.extend(self.holds(group, decision));
+        news.extend(self.absences(decision));
+        news.extend(self.stall(decision));
         news
+    }
+
+    /// Releases are told when they are stored: not before they are certain.
+    fn releases(&mut self, group: &Group) -> Vec<News> {
+        let now: Counts =
+            group.status.coordination_state.iter().map(|state| (state.name.clone(), counts(state))).collect();
+        let none = BTreeMap::new();
+        let news = self.released.iter().flat_map(|before| {
+            let since = |name: &String| before.get(name).unwrap_or(&none);
+            now.iter().filter_map(|(name, counts)| News::released(group, name, since(name), counts)).collect::<Vec<_>>()
+        });
+        let news = news.collect();
+        self.released = Some(now);
+        news
+    }
+
+    fn holds(&mut self, group: &Group, decision: &Decision) -> Vec<News> {
+        let held: BTreeMap<What, &Held> =
+            decision.held.iter().map(|held| ((held.coordination.clone(), held.reason, held.batch), held)).collect();
+        // A batch whose release is being committed will be told to be released.
+        let commits = decision.needs_commit(&group.status);
+        let is_over = |what: &What| !(held.contains_key(what) || is_turn(what.1) || (commits && what.2.is_some()));
+        let over = self.held.iter().filter(|(what, _)| is_over(what)).map(|(what, note)| News::cleared(what, note));
+        let begun = held.iter().filter(|(what, _)| !self.held.contains_key(*what));
+        let news = over.chain(begun.map(|(what, held)| News::held(what, held))).collect();
+        self.held = held.into_iter().map(|(what, held)| (what, held.message.clone())).collect();
+        news
+    }
+
+    fn absences(&mut self, decision: &Decision) -> Vec<News> {
+        let now: BTreeMap<_, _> =
+            decision.found_texts().map(|(found, note)| ((found.role.clone(), found.why), note)).collect();
+        let over = self.absent.iter().filter(|(what, _)| !now.contains_key(*what));
+        let over = over.map(|((role, why), note)| News::over(format!("{} {role}", why.as_str()), note));
+        let begun = now.iter().filter(|(what, _)| !self.absent.contains_key(*what));
+        let begun = begun.map(|((role, why), note)| News {
+            reason: why.as_str().to_owned(),
+            subject: role.clone(),
+            note: note.clone(),
+            warning: true,
+        });
+        let news = over.chain(begun).collect();
+        self.absent = now;
+        news
+    }
+
+    fn stall(&mut self, decision: &Decision) -> Option<News> {
+        let found =
+            decision.status.conditions.iter().find(|condition| condition.reason == conditions::DEADLINE_EXCEEDED);
+        let was = std::mem::replace(&mut self.stalled, found.is_some());
+        match found {
+            Some(condition) if !was => Some(News {
+                reason: conditions::DEADLINE_EXCEEDED.to_owned(),
+                subject: condition.message.clone(),
+                note: format!("nothing moves: {}", condition.message),
+                warning: true,
+            }),
+            None if was => Some(News {
+                reason: RESUMED.to_owned(),
+                subject: String::new(),
+                note: "the group moves again".to_owned(),
+                warning: false,
+            }),
+            _ => None,
+        }
     }
 }
 
-impl Said {
-    /// What is new in the rollouts of a group.
-    pub fn rollouts(&mut self, rollouts: &Rollouts, plan: &RolloutPlan, stalled: bool) -> Vec<News> {
-        let roles = &rollouts.roles;
-        let partitions: BTreeMap<_, _> =
-            roles.iter().map(|(name, role)| (name.clone(), role.partition.min(role.desired()))).collect();
-        let mut news: Vec<_> =
-            self.partitions.iter().filter_map(|before| News::advanced(before, &partitions)).collect();
-        self.partitions = Some(partitions);
-        self.waits.retain(|(name, ..)| roles.contains_key(name));
-        let waits = plan.iter().filter(|(_, role)| role.state != State::Complete);
-        let waits: Vec<_> = waits.filter_map(|(name, role)| Some((name, role.state, role.waits.as_ref()?))).collect();
-        for (name, state, wait) in &waits {
-            // What comes and goes within a moment is no news, nor is a role's own replica that starts.
-            let lasts = *state == State::Waiting && wait.reason != WaitReason::NotObserved;
-            if lasts && self.waits.insert(((*name).clone(), wait.reason, wait.role.clone())) {
-                news.push(News::rollout(ROLLOUT_HELD, waits_for(name, wait, roles), false));
-            }
-        }
-        if stalled && !self.stalled {
-            let said = waits.iter().map(|(name, _, wait)| waits_for(name, wait, roles));
-            news.extend(said.map(|note| News::rollout(ROLLOUT_STALLED, note, true)));
-        }
-        self.stalled = stalled;
-        news
-    }
+/// Waiting for one's turn is what was asked for, and ends with a release.
+const fn is_turn(reason: HoldReason) -> bool {
+    matches!(
+        reason,
+        HoldReason::PreviousSegmentNotReady | HoldReason::PreviousStepNotScheduled | HoldReason::BlockedByCoordination
+    )
 }
 
 /// Released counts as they are stored.
-fn committed(group: &Group) -> BTreeMap<String, u32> {
-    let states = group.status.coordination_state.iter().flat_map(|state| &state.progress);
-    states.filter_map(|(role, progress)| Some((role.clone(), progress.released?))).collect()
+fn counts(state: &CoordinationState) -> BTreeMap<String, u32> {
+    state.progress.iter().filter_map(|(role, progress)| Some((role.clone(), progress.released?))).collect()
 }
 
 /// One Event to be.
@@ -83,6 +126,8 @@ fn committed(group: &Group) -> BTreeMap<String, u32> {
 pub struct News {
     /// One word.
     pub reason: String,
+    /// What it is about: of one group, news with the same reason and subject are the same news again.
+    pub subject: String,
     /// For people.
     pub note: String,
     /// True when somebody should look.
@@ -90,56 +135,56 @@ pub struct News {
 }
 
 impl News {
-    fn held(held: &Held) -> Self {
+    fn held(what: &What, held: &Held) -> Self {
         let pods = if held.pods == 0 { String::new() } else { format!(" ({} pods)", held.pods) };
         let note = held.message.clone() + &pods;
-        // Waiting for the segment before is what was asked for.
-        let warning = !matches!(
-            held.reason,
-            HoldReason::PreviousSegmentNotReady | HoldReason::PreviousStepNotScheduled | HoldReason::IncompleteBatch
-        );
-        Self { reason: held.reason.to_string(), note, warning }
+        let warning = !(is_turn(held.reason) || held.reason == HoldReason::IncompleteBatch);
+        Self { reason: held.reason.to_string(), subject: subject(what), note, warning }
     }
 
-    fn rollout(reason: &str, note: String, warning: bool) -> Self {
-        Self { reason: reason.to_owned(), note, warning }
+    fn cleared(what: &What, note: &str) -> Self {
+        Self::over(format!("{} {}", what.1, subject(what)), note)
     }
 
-    /// `prefill 36-39, decode 18-19 may be updated`, or a role whose rollout is over.
-    fn advanced(before: &BTreeMap<String, u32>, now: &BTreeMap<String, u32>) -> Option<Self> {
-        let granted = before.iter().filter_map(|(role, old)| match now.get(role) {
-            Some(new) if new < old => Some(format!("{role} {new}-{} may be updated", old - 1)),
-            Some(_) => None,
-            None => Some(format!("{role} is done")),
-        });
-        let granted: Vec<_> = granted.collect();
-        (!granted.is_empty()).then(|| Self::rollout(ROLLOUT_ADVANCED, granted.join(", "), false))
+    fn over(subject: String, note: &str) -> Self {
+        Self { reason: CLEARED.to_owned(), subject, note: format!("no longer so: {note}"), warning: false }
     }
 
-    /// `prefill 10-19, decode 5-9 released`; `None` when counts only fell.
-    fn released(before: &BTreeMap<String, u32>, now: &BTreeMap<String, u32>) -> Option<Self> {
-        let ranges = now.iter().filter_map(|(role, count)| {
+    /// `segment 2 is released: decode 5-9, prefill 10-19`; `None` when counts only fell.
+    fn released(
+        group: &Group,
+        coordination: &str,
+        before: &BTreeMap<String, u32>,
+        now: &BTreeMap<String, u32>,
+    ) -> Option<Self> {
+        let (_, batching) = group.batched().find(|(known, _)| known.display_name() == coordination)?;
+        let (mut ranges, mut first, mut last) = (Vec::new(), u32::MAX, 0);
+        for (role, count) in now {
+            let Some(size) = batching.size(role) else { continue };
             let from = before.get(role).copied().unwrap_or(0);
-            (*count > from).then(|| format!("{role} {from}-{}", count - 1))
-        });
-        let ranges: Vec<_> = ranges.collect();
-        (!ranges.is_empty()).then(|| Self {
-            reason: RELEASED.to_owned(),
-            note: format!("released {}", ranges.join(", ")),
-            warning: false,
-        })
+            if *count > from {
+                ranges.push(format!("{role} {from}-{}", count - 1));
+                (first, last) = (first.min(from / size), last.max((count - 1) / size));
+            }
+        }
+        let (word, ranges) = (word(batching.kind), ranges.join(", "));
+        let note = match last.checked_sub(first)? {
+            0 => format!("{word} {} is released: {ranges}", first + 1),
+            _ => format!("{word}s {} to {} are released: {ranges}", first + 1, last + 1),
+        };
+        let subject = format!("{coordination} {ranges}");
+        Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false })
     }
+}
+
+fn subject((coordination, _, batch): &What) -> String {
+    format!(
+        "{} {}",
+        coordination.as_deref().unwrap_or_default(),
+        batch.map(|batch| batch.to_string()).unwrap_or_default()
+    )
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_release_names_the_ordinals() {
-        let before = BTreeMap::from([("prefill".to_owned(), 10)]);
-        let now = BTreeMap::from([("decode".to_owned(), 5), ("prefill".to_owned(), 20)]);
-        assert_eq!(News::released(&before, &now).unwrap().note, "released decode 0-4, prefill 10-19");
-        assert_eq!(News::released(&now, &before), None);
-    }
-}
+#[path = "news_tests.rs"]
+mod tests;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::marks::Marks;
 use super::view::{GroupView, PodFacts, PodRef};
 use crate::model::{Group, PodIdentity};
 
@@ -93,6 +94,7 @@ impl Observed {
                 labelled: true,
                 revision: None,
                 created: None,
+                marks: Marks::default(),
             }));
         }
         let mut view = GroupView::build(group, &facts);

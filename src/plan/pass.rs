@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::absence::{Absence, Vigil};
 use super::conditions;
 use super::gangs::{BatchGang, batch_gangs, gang_of};
 use super::memory::Memory;
@@ -25,6 +26,15 @@ pub enum MissingGroup {
     Hold,
 }
 
+/// What happens to the pods of a batch that others of it never join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncompleteBatch {
+    /// They wait.
+    Wait,
+    /// They go when they have waited this long.
+    ReleaseAfter(Duration),
+}
+
 /// How the loop behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopOptions {
@@ -36,6 +46,10 @@ pub struct LoopOptions {
     pub progress_deadline: Duration,
     /// How long a role that was edited waits for the edits of the others.
     pub settle: Duration,
+    /// Batches that are released as a whole and lack pods.
+    pub incomplete: IncompleteBatch,
+    /// Delete held pods that were made for another batch than theirs, so that they are made again.
+    pub recreate_mis_stamped: bool,
 }
 
 /// Who carries a group.
@@ -110,6 +124,18 @@ pub enum Action {
         /// The rollout is over: the partition is its user's again.
         ends: bool,
     },
+    /// Delete a pod if it is still held, so that it is made again.
+    Recreate {
+        /// The pod.
+        pod: PodRef,
+    },
+    /// Find out why pods do not appear.
+    FindReasons {
+        /// The group.
+        group: Arc<Group>,
+        /// Replicas that lack pods.
+        absent: Vec<Absence>,
+    },
     /// Ask the API server whether the group is gone.
     VerifyGone {
         /// Kind of the object that carried it, where that is known.
@@ -181,13 +207,24 @@ impl Pass<'_> {
         let refused: Vec<_> =
             snapshot.pods.iter().map(|pod| &pod.pod).filter(|pod| self.memory.is_refused(pod)).cloned().collect();
         let rollouts = self.observe(group, &view, snapshot);
-        let circumstances =
-            Circumstances { faults: &judged.errors, stalled, refused: &refused, rollouts: Some(&rollouts) };
+        let overdue = match self.options.incomplete {
+            IncompleteBatch::Wait => Vec::new(),
+            IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
+        };
+        let circumstances = Circumstances {
+            faults: &judged.errors,
+            stalled,
+            refused: &refused,
+            found: self.memory.watchfulness.found(),
+            overdue: &overdue,
+            rollouts: Some(&rollouts),
+        };
         let decision = decide(group, &view, circumstances);
         self.memory.note_progress(&view, &decision, self.now);
+        self.absent(group, &decision);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
         let mut news = self.memory.said.news(group, &decision);
-        news.extend(self.memory.said.rollouts(&rollouts, &decision.rollout, stalled));
+        news.extend(self.memory.said_of_rollouts.news(&rollouts, &decision.rollout, stalled));
         if !news.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), news });
         }
@@ -198,6 +235,7 @@ impl Pass<'_> {
         }
         self.roll(&rollouts, &decision);
         self.gangs(group, &view);
+        self.recreate(&decision);
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
             // A pod that comes before its PodGroup would be scheduled without it.
@@ -212,6 +250,38 @@ impl Pass<'_> {
             self.release(&pod.pod, labels);
         }
         self.write_status(group, &decision);
+    }
+
+    /// Asks why pods do not appear when that has lasted, and remembers since when batches lack them.
+    fn absent(&mut self, group: &Arc<Group>, decision: &Decision) {
+        match self.memory.watchfulness.note(&decision.absent, self.now) {
+            Vigil::Rest => {}
+            Vigil::Wait(until) => self.look_again(until),
+            Vigil::Ask => {
+                self.actions.push(Action::FindReasons { group: group.clone(), absent: decision.absent.clone() });
+            }
+        }
+        if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete
+            && let Some(at) = self.memory.waits.note(&decision.incomplete, time, self.now)
+        {
+            self.look_again(at);
+        }
+    }
+
+    /// Has pods made again that were made for another batch.
+    fn recreate(&mut self, decision: &Decision) {
+        if !self.options.recreate_mis_stamped {
+            return;
+        }
+        for pod in &decision.mis_stamped {
+            match self.memory.retry_due(&pod.uid).filter(|at| *at > self.now) {
+                Some(at) => self.look_again(at),
+                None if self.memory.in_flight.insert(pod.uid.clone()) => {
+                    self.actions.push(Action::Recreate { pod: pod.clone() });
+                }
+                None => {}
+            }
+        }
     }
 
     /// Makes the PodGroups of committed batches, and loosens them once their batch was scheduled.
@@ -274,12 +344,12 @@ impl Pass<'_> {
             self.memory.missing_since = Some(self.now);
             return self.release_all(snapshot);
         }
-        let grace = match (self.memory.carrier, self.options.missing_group) {
+        let carrier = self.memory.carrier.or_else(|| marked_carrier(snapshot));
+        let grace = match (carrier, self.options.missing_group) {
             (Some(_), _) => self.options.vanished_grace,
             (None, MissingGroup::ReleaseAfter(time)) => time,
             (None, MissingGroup::Hold) => return,
         };
-        let carrier = self.memory.carrier;
         let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
         let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
         let since = returned.max(*self.memory.missing_since.get_or_insert(self.now));
@@ -287,7 +357,7 @@ impl Pass<'_> {
             return self.look_again(since + grace);
         }
         if !std::mem::replace(&mut self.memory.verifying, true) {
-            self.actions.push(Action::VerifyGone { carrier: self.memory.carrier });
+            self.actions.push(Action::VerifyGone { carrier });
         }
     }
 
@@ -306,4 +376,10 @@ impl Pass<'_> {
             self.actions.push(Action::Release { pod: pod.clone(), labels });
         }
     }
+}
+
+/// Kind of the object that carried a group which this process has never seen: what its youngest held pod says.
+fn marked_carrier(snapshot: &Snapshot) -> Option<ObjectKind> {
+    let marked = snapshot.pods.iter().filter(|pod| pod.held && pod.marks.carrier.is_some());
+    marked.max_by(|a, b| a.created.cmp(&b.created))?.marks.carrier
 }

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::model::{Group, GroupKey, HoldReason, PodIdentity};
+use crate::plan::marks::Marks;
 use crate::plan::stamp::stamp;
 use crate::plan::test_support::{mk_group, mk_segments};
 use crate::plan::view::{PodFacts, PodRef};
@@ -43,6 +44,7 @@ impl Scene {
             labelled: true,
             revision: None,
             created: None,
+            marks: Marks::default(),
         }));
         self
     }

@@ -72,10 +72,3 @@ pub fn nobody_was_held_again(pods: &PodLog) {
         assert!(!(event.pod.is_held() && released.contains(&event.pod.uid)), "{} got its gate back", event.pod.name);
     }
 }
-
-/// Pods that took the place of others, by name.
-pub fn replaced(pods: &PodLog) -> Vec<String> {
-    let (mut names, mut uids) = (HashSet::new(), HashSet::new());
-    let births = pods.births().into_iter().filter(|pod| uids.insert(pod.uid.clone()));
-    births.filter(|pod| !names.insert(pod.name.clone())).map(|pod| pod.name).collect()
-}

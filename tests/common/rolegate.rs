@@ -234,7 +234,8 @@ impl Rolegate {
     pub async fn metric(&self, name: &str) -> i64 {
         let (_, text) = http::get(self.admin, "/metrics").await.unwrap();
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        value.map_or(0, |value| value.parse().unwrap())
+        // All of ours are whole numbers, some of them written with a fraction of 0.
+        value.map_or(0, |value| value.trim_end_matches(".0").parse().unwrap())
     }
 
     /// Waits until a metric has a value.

@@ -13,8 +13,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod absence;
 mod api_server;
 mod arrival;
+mod events;
 mod kinds_of_pods;
 mod outage;
 mod progressions;
@@ -25,3 +27,4 @@ mod replicas;
 mod reviews;
 mod scaling;
 mod story;
+mod wholes;

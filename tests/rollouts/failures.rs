@@ -72,8 +72,7 @@ async fn a_second_edit_in_the_middle_freezes_again_and_ends() {
     }
     duo.stage.pods.until("it has begun", |now| now.count("prefill", |pod| duo.is_new(pod)) == 1).await;
     for role in ["prefill", "decode"] {
-        duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
-        duo.set_image(role, "registry.invalid/x:3");
+        duo.edit_good(role, "registry.invalid/x:3");
     }
     duo.until_over().await;
     duo.assert_bounds(25, &|_| 1);
@@ -90,10 +89,7 @@ async fn a_first_version_that_is_broken_can_be_replaced() {
     let duo = Duo::serve_on(stage, group, &both, &[]).await;
     duo.stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_scheduled) == 3).await;
     for role in ["prefill", "decode"] {
-        let good = json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": null } },
-            "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:2" }] } });
-        let patch = json!({ "spec": { "template": good } }).to_string();
-        duo.kubectl(&["patch", &duo.target(role), "--type=strategic", "-p", &patch], "");
+        duo.edit_good(role, "registry.invalid/x:2");
         assert_eq!(duo.user_partition(role).await, None);
     }
     // The StatefulSets wait for their held pods on top before they replace those below: these are deleted by hand.
@@ -128,7 +124,8 @@ async fn a_rollout_behind_a_held_batch_is_named_and_has_a_way_out() {
         duo.set_image(role, "registry.invalid/x:2");
     }
     duo.until_event("RolloutBehindHeldBatch", &["prefill", "scale it to 6 replicas"]).await;
-    let status = duo.statuses.until("it says so", |status| status.0["summary"]["reason"] == "RolloutBehindHeldBatch").await;
+    let status =
+        duo.statuses.until("it says so", |status| status.0["summary"]["reason"] == "RolloutBehindHeldBatch").await;
     assert_eq!(status.0["summary"]["held"], 3);
     duo.stage.scale(&group).await;
     duo.until_over().await;

@@ -11,7 +11,7 @@ use crate::common::pods::{Pod, View};
 use crate::common::rolegate::Rolegate;
 use crate::common::stage::typed;
 use crate::common::status::StatusLog;
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::{Group, PATIENT, Stage, eventually, http};
 
 pub const FROZEN: i64 = 2_147_483_647;
 pub const USER_PARTITION: &str = "rolegate.dev/user-partition";
@@ -31,7 +31,8 @@ pub struct Duo {
 impl Duo {
     /// Prefill and decode are there and ready. `bounds` are those of the rolling update.
     pub async fn serve(namespace: &str, prefill: u32, decode: u32, bounds: Value, flags: &[(&str, &str)]) -> Self {
-        let rolling = json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } });
+        let rolling =
+            json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } });
         let group = Group::new("llm").role("prefill", prefill, 1).role("decode", decode, 1);
         Self::serve_group(namespace, group, &json!([rolling]), flags).await
     }
@@ -82,7 +83,17 @@ impl Duo {
     /// A new image; its pods run and do not become ready before they are let.
     pub fn edit_held_back(&self, role: &str, image: &str) {
         let container = json!({ "name": "main", "image": image });
-        let template = json!({ "metadata": { "annotations": { NOT_READY: "" } }, "spec": { "containers": [container] } });
+        let template =
+            json!({ "metadata": { "annotations": { NOT_READY: "" } }, "spec": { "containers": [container] } });
+        let patch = json!({ "spec": { "template": template } }).to_string();
+        self.kubectl(&["patch", &self.target(role), "--type=strategic", "-p", &patch], "");
+    }
+
+    /// A new image in the place of one that was held back.
+    pub fn edit_good(&self, role: &str, image: &str) {
+        let container = json!({ "name": "main", "image": image });
+        let template =
+            json!({ "metadata": { "annotations": { NOT_READY: null } }, "spec": { "containers": [container] } });
         let patch = json!({ "spec": { "template": template } }).to_string();
         self.kubectl(&["patch", &self.target(role), "--type=strategic", "-p", &patch], "");
     }
@@ -186,11 +197,23 @@ impl Duo {
         of_group.map(|event| (event.reason.unwrap_or_default(), event.message.unwrap_or_default())).collect()
     }
 
+    /// Waits for a line of the metrics about rollouts that ends so.
+    pub async fn until_metric(&self, name: &str, end: &str) {
+        let start = format!("rolegate_rollout_{name}{{");
+        eventually(PATIENT, &format!("{start} … {end}"), async || {
+            let (_, text) = http::get(self.rolegate.admin, "/metrics").await.unwrap();
+            let found: Vec<_> = text.lines().filter(|line| line.starts_with(&start)).map(str::to_owned).collect();
+            if found.iter().any(|line| line.ends_with(end)) { Ok(()) } else { Err(format!("{found:#?}")) }
+        })
+        .await;
+    }
+
     /// Waits for an Event on the group.
     pub async fn until_event(&self, reason: &str, words: &[&str]) {
         eventually(PATIENT, &format!("{reason} {words:?}"), async || {
             let events = self.events().await;
-            let fits = |(found, note): &(String, String)| found == reason && words.iter().all(|word| note.contains(word));
+            let fits =
+                |(found, note): &(String, String)| found == reason && words.iter().all(|word| note.contains(word));
             if events.iter().any(fits) { Ok(()) } else { Err(format!("{events:#?}")) }
         })
         .await;

@@ -35,7 +35,7 @@ async fn without_the_coordination_it_is_thawed() {
 #[tokio::test]
 async fn without_the_group_it_is_thawed() {
     let duo = frozen("no-group").await;
-    duo.kubectl(&["delete", "rolebasedgroup", "llm"], "");
+    duo.kubectl(&["delete", "rolebasedgroups.workloads.x-k8s.io", "llm"], "");
     rolls_by_itself(&duo).await;
 }
 

@@ -108,7 +108,8 @@ async fn the_partition_of_its_user_is_a_floor() {
     let duo = Duo::serve("user-floor", 4, 4, bounds, &[]).await.ready().await;
     for role in ["prefill", "decode"] {
         let template = json!({ "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:2" }] } });
-        let patch = json!({ "spec": { "template": template, "updateStrategy": { "rollingUpdate": { "partition": 3 } } } });
+        let patch =
+            json!({ "spec": { "template": template, "updateStrategy": { "rollingUpdate": { "partition": 3 } } } });
         duo.kubectl(&["patch", &duo.target(role), "--type=strategic", "-p", &patch.to_string()], "");
     }
     let paused = |role: &'static str| move |status: &crate::common::status::Status| status.state(role) == "Paused";

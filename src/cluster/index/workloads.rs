@@ -1,6 +1,6 @@
 //! Workloads: desired replicas of roles that refer to them, and where StatefulSets start to count.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{SourceId, version};
@@ -111,6 +111,18 @@ impl Workloads {
     pub(super) fn open(&self) -> impl Iterator<Item = &GroupKey> {
         let rolled = self.all.values().filter_map(|entry| entry.rolled.as_ref());
         rolled.filter(|rolled| rolled.is_open()).map(|rolled| &rolled.claim.group)
+    }
+
+    /// The workload whose pods carry these labels: all of one of the sets.
+    pub(super) fn with_labels(&self, namespace: &str, sets: &[[(&str, &str); 2]]) -> Option<&WorkloadKey> {
+        let carries = |labels: &BTreeMap<String, String>, set: &[(&str, &str); 2]| {
+            set.iter().all(|(key, value)| labels.get(*key).is_some_and(|found| found == value))
+        };
+        let makes = |workload: &Workload| {
+            workload.template_labels.iter().any(|labels| sets.iter().any(|set| carries(labels, set)))
+        };
+        let own = self.all.iter().filter(|(key, entry)| key.namespace == namespace && makes(&entry.workload));
+        own.map(|(key, _)| key).min()
     }
 
     /// Forgets what a watch has not listed; returns what that was.

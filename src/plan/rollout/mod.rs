@@ -1,5 +1,6 @@
 //! Rollouts in lockstep (KEP-30; SPEC §4.5): from what each ordinal of each role is to the partition of each workload. Pure.
 
+mod news;
 mod observe;
 mod skew;
 mod text;
@@ -7,6 +8,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
+pub use news::SaidOfRollouts;
 pub use observe::Rollouts;
 pub use skew::excess;
 pub use text::waits_for;
