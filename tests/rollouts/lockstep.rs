@@ -24,10 +24,10 @@ async fn prefill_waits_until_decode_has_caught_up() {
     assert_eq!(status.state("decode"), "Progressing");
     assert!(status.ready().starts_with("False RolloutInProgress"), "{status}");
     duo.until_event("RolloutHeld", &["prefill waits for decode", "updated and ready, next is decode-"]).await;
-    for (name, value) in
-        [("updated_ratio", "prefill\"} 0.25"), ("updated_ratio", "decode\"} 0.2"), ("skew", "\"} 0.05")]
+    for (name, role, value) in
+        [("updated_ratio", "prefill", 0.25), ("updated_ratio", "decode", 0.2), ("skew", "", 0.05)]
     {
-        duo.until_metric(name, value).await;
+        duo.until_metric(name, role, value).await;
     }
     assert_eq!(duo.new_ordinals("prefill"), (30..40).collect());
 

@@ -197,13 +197,14 @@ impl Duo {
         of_group.map(|event| (event.reason.unwrap_or_default(), event.message.unwrap_or_default())).collect()
     }
 
-    /// Waits for a line of the metrics about rollouts that ends so.
-    pub async fn until_metric(&self, name: &str, end: &str) {
-        let start = format!("rolegate_rollout_{name}{{");
-        eventually(PATIENT, &format!("{start} … {end}"), async || {
+    /// Waits until a metric of the rollout has about this value.
+    pub async fn until_metric(&self, name: &str, role: &str, value: f64) {
+        let labels = format!("{{namespace=\"{}\",group=\"llm\",role=\"{role}\"}} ", self.stage.namespace);
+        let start = format!("rolegate_rollout_{name}{labels}");
+        eventually(PATIENT, &format!("{start} {value}"), async || {
             let (_, text) = http::get(self.rolegate.admin, "/metrics").await.unwrap();
-            let found: Vec<_> = text.lines().filter(|line| line.starts_with(&start)).map(str::to_owned).collect();
-            if found.iter().any(|line| line.ends_with(end)) { Ok(()) } else { Err(format!("{found:#?}")) }
+            let found = text.lines().find_map(|line| line.strip_prefix(&start)?.parse::<f64>().ok());
+            if found.is_some_and(|found| (found - value).abs() < 0.001) { Ok(()) } else { Err(format!("{found:?}")) }
         })
         .await;
     }

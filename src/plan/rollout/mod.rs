@@ -1,5 +1,6 @@
 //! Rollouts in lockstep (KEP-30; SPEC §4.5): from what each ordinal of each role is to the partition of each workload. Pure.
 
+mod counts;
 mod news;
 mod observe;
 mod skew;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 pub use news::SaidOfRollouts;
 pub use observe::Rollouts;
 pub use skew::excess;
-pub use text::waits_for;
+pub use text::{rollouts, waits_for};
 pub use walk::plan_rollout;
 
 use super::progression::State;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{RoleRollout, Wait, WaitReason};
+use super::{RolePlan, RoleRollout, RolloutPlan, Rollouts, Wait, WaitReason};
 
 /// One sentence: which role waits, for what, and what to look at.
 pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>) -> String {
@@ -26,4 +26,21 @@ pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>)
             )
         }
     }
+}
+
+/// One line for each role with an open rollout: `prefill: 10/40 updated, 10 ready, partition 30, Waiting`, and for what.
+pub fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> Vec<String> {
+    let line = |(name, decided): (&String, &RolePlan)| {
+        let role = rollouts.roles.get(name)?;
+        let (desired, partition) = (role.desired(), decided.partition.min(role.desired()));
+        let waits = decided.waits.as_ref().map(|wait| format!(": {}", waits_for(name, wait, &rollouts.roles)));
+        Some(format!(
+            "rollout of {name}: {}/{desired} updated, {} of them ready, partition {partition}, {}{}",
+            role.updated(),
+            role.done(),
+            decided.state.as_str(),
+            waits.unwrap_or_default()
+        ))
+    };
+    plan.iter().filter_map(line).collect()
 }
