@@ -67,7 +67,7 @@ pub fn pass(
                 let stored = stored.ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
                 commit(group, status, stored, snapshot, server)?;
             }
-            Request::Reread | Request::Verify => {}
+            Request::Reread | Request::Verify | Request::Look(_) => {}
         }
     }
     if group.is_none() {

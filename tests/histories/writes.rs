@@ -37,6 +37,7 @@ impl Replica {
                 Answer::Written(done)
             }
             Request::Reread => Answer::Reread(if fault == Fault::None { Ok(server.group.clone()) } else { Err(()) }),
+            Request::Look(ended) => Answer::Looked(ended),
             Request::Verify => {
                 let lies = self.sabotage == Some(Sabotage::DoesNotLook);
                 Answer::Verified(match fault {
@@ -94,6 +95,7 @@ impl Replica {
                 self.take_read(read.as_ref().ok().and_then(Option::as_ref));
                 Ended::Written { failed: read.is_err() }
             }
+            Answer::Looked(ended) => ended,
             Answer::Verified(read) => {
                 self.take_read(read.as_ref().ok().and_then(Option::as_ref));
                 let gone = read.is_ok() && self.index.group(&key()).is_none();

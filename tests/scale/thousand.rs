@@ -20,10 +20,9 @@ async fn a_thousand_pods_cost_one_patch_each_and_a_status_write_a_segment() {
     for node in 0..4 {
         stage.add_node(&node.to_string(), 250).await;
     }
-    let account = Account::new(&stage).await;
-    let launch = stage.launch().flag("kubeconfig", &account.kubeconfig.display().to_string());
+    let account = Account::of(&stage);
     // Longer than a busy machine may be silent: a new leader would tell the Events of what is held once more.
-    let _rolegate = launch.flag("lease-duration", "15s").start().await;
+    let _rolegate = stage.launch().flag("lease-duration", "15s").start().await;
     let group = Group::new("llm").role("prefill", 600, 15).role("decode", 400, 10);
     let statuses = stage.statuses(&group);
     // Judging a group reads what it refers to; after that nothing is read.

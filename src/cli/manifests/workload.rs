@@ -125,6 +125,7 @@ fn container(settings: &Settings) -> Value {
             namespaces,
             of_cert_manager(format!("--cert-file={MOUNT}/tls.crt")),
             of_cert_manager(format!("--key-file={MOUNT}/tls.key")),
+            { "=": "--recreate-mis-stamped", "?": "recreate-mis-stamped" },
             settings.arguments,
         ],
         "env": [
