@@ -10,6 +10,7 @@ use crate::cluster::reasons;
 use crate::cluster::survey::{Survey, survey};
 use crate::cluster::watched::api;
 use crate::model::{Group, GroupKey, HoldReason, WorkloadKey};
+use crate::plan::conditions::says_stalled;
 use crate::plan::{Batch, Circumstances, Decision, Found, GroupView, Held, Snapshot, batches, decide};
 use crate::rules::{World, judge_group};
 
@@ -62,7 +63,7 @@ impl Picture {
         let group = &claims.group;
         let judged = judge_group(group, None, &World::default());
         let view = GroupView::build(group, &snapshot.pods);
-        let stalled = group.status.conditions.iter().any(|condition| condition.reason == "ProgressDeadlineExceeded");
+        let stalled = says_stalled(&group.status);
         let circumstances = Circumstances { faults: &judged.errors, stalled, found, ..Circumstances::default() };
         let decision = decide(group, &view, circumstances);
         let batches = batches(group, &view, &decision);
