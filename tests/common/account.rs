@@ -13,13 +13,14 @@ use super::control_plane::{ControlPlane, SYSTEM, rig_binary, rolegate_binary};
 use super::stage::typed;
 use super::wait::{PATIENT, eventually};
 
-/// Makes the account of a name with the rights that `rolegate manifests` prints, and returns its kubeconfig.
-pub async fn account(plane: &ControlPlane, client: &Client, name: &str) -> PathBuf {
+/// Makes the account of a name with the rights that `rolegate manifests` prints with more arguments, and returns its
+/// kubeconfig.
+pub async fn account(plane: &ControlPlane, client: &Client, name: &str, more: &[&str]) -> PathBuf {
     let file = path(plane, name);
     if file.exists() {
         return file;
     }
-    let shipped = manifests(&["--part", "rbac", "--namespace", SYSTEM, "--name", name]);
+    let shipped = manifests(&[&["--part", "rbac", "--namespace", SYSTEM, "--name", name], more].concat());
     let more = to_keep_configurations(name).map(|object| object.to_string());
     plane.must(&["create", "-f", "-"], &[&[shipped], &more[..]].concat().join("\n---\n"));
     token(plane, name);
@@ -61,7 +62,7 @@ pub fn token(plane: &ControlPlane, name: &str) {
 }
 
 fn path(plane: &ControlPlane, name: &str) -> PathBuf {
-    plane.dir.join(format!("account-{name}.kubeconfig"))
+    plane.dir.join(format!("conf/account-{name}.kubeconfig"))
 }
 
 /// For `--webhooks all`: a rolegate of the tests makes its configurations itself, since only it knows its port.

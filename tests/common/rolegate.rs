@@ -36,6 +36,7 @@ pub struct Launch {
     flags: Vec<(String, String)>,
     /// What it talks to the API server through, if anything.
     proxy: Option<SocketAddr>,
+    program: PathBuf,
     /// How often it was started: each time it has a log of its own, which the next run of the test replaces.
     started: Arc<AtomicUsize>,
 }
@@ -43,17 +44,15 @@ pub struct Launch {
 impl Launch {
     /// One that serves a namespace, reached on loopback.
     pub fn new(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
-        let namespace = namespace.to_owned();
-        let launch = Self { plane, client, namespace, flags: Vec::new(), proxy: None, started: Arc::default() };
-        let namespace = launch.namespace.clone();
+        let launch = Self::bare(plane, client, namespace);
         [
             ("listen", "127.0.0.1:0"),
             ("admin-listen", "127.0.0.1:0"),
             ("reach", "loopback"),
             ("webhooks", "all"),
-            ("name", namespace.as_str()),
+            ("name", namespace),
             ("namespace", SYSTEM),
-            ("namespaces", namespace.as_str()),
+            ("namespaces", namespace),
             ("drain-grace", "100ms"),
             ("lease-duration", "3s"),
         ]
@@ -61,10 +60,15 @@ impl Launch {
         .fold(launch, |launch, (name, value)| launch.flag(name, value))
     }
 
+    fn bare(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
+        let (namespace, program) = (namespace.to_owned(), rolegate_binary());
+        Self { plane, client, namespace, program, flags: Vec::new(), proxy: None, started: Arc::default() }
+    }
+
     /// One as a Deployment starts it, but for the addresses where it listens. Its account must be there.
     pub fn as_deployed(plane: Arc<ControlPlane>, client: Client, deployment: &Value) -> Self {
         let namespace = deployment["metadata"]["namespace"].as_str().unwrap().to_owned();
-        let launch = Self { plane, client, namespace, flags: Vec::new(), proxy: None, started: Arc::default() };
+        let launch = Self::bare(plane, client, &namespace);
         let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
         let mut arguments = arguments.iter().map(|argument| argument.as_str().unwrap());
         assert_eq!(arguments.next(), Some("serve"));
@@ -86,6 +90,12 @@ impl Launch {
         self.flag(name, "")
     }
 
+    /// Another build of it.
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = program.into();
+        self
+    }
+
     /// It talks to the API server through a proxy.
     pub fn through(mut self, proxy: &Proxy) -> Self {
         self.proxy = Some(proxy.address);
@@ -94,10 +104,12 @@ impl Launch {
 
     /// The kubeconfig of its account: it has the rights that are shipped, and no others.
     async fn kubeconfig(&self) -> PathBuf {
-        let file = account(&self.plane, &self.client, self.value("name")).await;
+        let deletes =
+            self.flags.iter().any(|(flag, _)| flag == "recreate-mis-stamped").then_some("--recreate-mis-stamped");
+        let file = account(&self.plane, &self.client, self.value("name"), deletes.as_slice()).await;
         let Some(proxy) = self.proxy else { return file };
         let direct = std::fs::read_to_string(file).unwrap();
-        let path = self.plane.dir.join(format!("{}-{}.kubeconfig", self.value("name"), proxy.port()));
+        let path = self.plane.dir.join(format!("conf/{}-{}.kubeconfig", self.value("name"), proxy.port()));
         std::fs::write(&path, direct.replace(&self.plane.server, &format!("https://{proxy}"))).unwrap();
         path
     }
@@ -124,7 +136,7 @@ impl Launch {
             "" => format!("--{name}"),
             value => format!("--{name}={value}"),
         });
-        let mut process = Command::new(rolegate_binary())
+        let mut process = Command::new(&self.program)
             .arg("serve")
             .arg("--kubeconfig")
             .arg(self.kubeconfig().await)
@@ -143,7 +155,7 @@ impl Launch {
         let word = |key: &str| line.split_whitespace().find_map(|word| word.strip_prefix(key));
         let address = |key: &str| word(key).and_then(|address| address.parse().ok()).expect("an address");
         let (webhook, admin) = (address("webhook=https://"), address("admin=http://"));
-        Rolegate { process, _output: output, log, webhook, admin }
+        Rolegate { process, _output: output, log, overlooks_refusals: false, webhook, admin }
     }
 
     /// The webhook configurations as they are.
@@ -218,6 +230,8 @@ pub struct Rolegate {
     process: Child,
     _output: Lines<BufReader<ChildStdout>>,
     log: PathBuf,
+    /// An API server that has just started knows no rights for a moment.
+    pub overlooks_refusals: bool,
     pub webhook: SocketAddr,
     pub admin: SocketAddr,
 }
@@ -258,10 +272,23 @@ impl Rolegate {
 
     /// The value of a metric, as `rolegate_leader` or `rolegate_held_pods{reason="GroupMissing"}`; 0 before it is there.
     pub async fn metric(&self, name: &str) -> i64 {
-        let (_, text) = http::get(self.admin, "/metrics").await.unwrap();
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        // All of ours are whole numbers, some of them written with a fraction of 0.
-        value.map_or(0, |value| value.trim_end_matches(".0").parse().unwrap())
+        // Those that are asked for here are whole numbers, some of them written with a fraction of 0.
+        self.sample(name).await.map_or(0, |value| value.trim_end_matches(".0").parse().unwrap())
+    }
+
+    /// The same as a number with a fraction; `None` before it is there.
+    pub async fn seconds(&self, name: &str) -> Option<f64> {
+        self.sample(name).await.map(|value| value.parse().unwrap())
+    }
+
+    async fn sample(&self, name: &str) -> Option<String> {
+        let text = self.metrics().await;
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).map(str::to_owned)
+    }
+
+    /// All metrics, as they are scraped.
+    pub async fn metrics(&self) -> String {
+        http::get(self.admin, "/metrics").await.unwrap().1
     }
 
     /// Waits until a metric has a value.
@@ -281,11 +308,14 @@ impl Rolegate {
 
 impl Drop for Rolegate {
     fn drop(&mut self) {
+        let log = self.log();
         if std::thread::panicking() {
-            let log = self.log();
             let tail: Vec<_> = log.lines().rev().take(60).collect();
             eprintln!("the end of {}:", self.log.display());
             tail.into_iter().rev().for_each(|line| eprintln!("  {line}"));
+        } else if !self.overlooks_refusals {
+            let refused = log.lines().find(|line| line.contains("is forbidden: User"));
+            assert_eq!(refused, None, "a right is missing: src/cli/manifests/rights.rs");
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::common::pods::{Pod, Step, View};
 use crate::common::stage::{Answer, CORE, GROUPS, typed};
 use crate::common::{Group, PATIENT, Stage, always, eventually, invariants};
-use crate::support::{RACK, add_rack, coordinations, stage};
+use crate::support::{RACK, add_rack, stage};
 
 const LWS: &str = "/apis/leaderworkerset.x-k8s.io/v1";
 const OURS: &str = "/apis/rolegate.dev/v1alpha1";
@@ -152,7 +152,7 @@ async fn create(stage: &Stage, group: &Group) {
         "template": set["spec"]["template"],
     });
     let object = coordination("Deployment", "router", 1, None);
-    coordinations(stage).create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.coordinations().create(&PostParams::default(), &typed(object)).await.unwrap();
     let api = stage.api::<Deployment>();
     api.create(&PostParams::default(), &typed(json!({ "metadata": { "name": "router" }, "spec": spec })))
         .await
