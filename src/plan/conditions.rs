@@ -9,6 +9,15 @@ use crate::model::Group;
 
 /// `Ready`: every desired replica of every role is ready.
 pub const READY: &str = "Ready";
+/// Reasons that we give for `Ready`. With any other it was written by somebody else, who goes on keeping it.
+pub const READY_REASONS: &[&str] = &[
+    "AllReplicasReady",
+    "ScalingInProgress",
+    "RolloutInProgress",
+    "ReplicasNotReady",
+    "PartialDeployment",
+    "DeploymentInProgress",
+];
 /// `MinimumSegmentsAvailable`: at least one complete segment is ready.
 pub const MINIMUM: &str = "MinimumSegmentsAvailable";
 /// `Progressing`: the group moves, or has no need to.
