@@ -148,6 +148,8 @@ impl Agenda {
         memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
         if !self.leads || !self.synced {
             memory.decided_nothing();
+            // Who leads again later looks again.
+            memory.verified_gone = false;
             return Vec::new();
         }
         let mut pass =

@@ -33,6 +33,8 @@ pub(super) struct Memory {
     pub(super) write_failures: u32,
     /// Kind of the object that carried the group when it was last there.
     pub(super) carrier: Option<ObjectKind>,
+    /// Unique id of that object: what failed for one does not hold its successor up.
+    carrier_uid: String,
     pub(super) missing_since: Option<Moment>,
     pub(super) verifying: bool,
     pub(super) verified_gone: bool,
@@ -63,6 +65,7 @@ impl Memory {
             last_write: None,
             write_failures: 0,
             carrier: None,
+            carrier_uid: String::new(),
             missing_since: None,
             verifying: false,
             verified_gone: false,
@@ -95,6 +98,10 @@ impl Memory {
         match group {
             Some(group) => {
                 self.carrier = Some(group.carrier.kind);
+                if self.carrier_uid != group.carrier.uid {
+                    self.carrier_uid.clone_from(&group.carrier.uid);
+                    self.write_failures = 0;
+                }
                 self.missing_since = None;
                 self.verified_gone = false;
             }

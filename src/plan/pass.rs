@@ -338,14 +338,10 @@ impl Pass<'_> {
         let held = u32::try_from(snapshot.pods.iter().filter(|pod| pod.held).count()).unwrap_or(u32::MAX);
         self.memory.held = vec![(HoldReason::GroupMissing, held)];
         self.memory.batches.clear();
+        // It speaks for this look only: what comes later is looked for again.
+        let verified_gone = std::mem::take(&mut self.memory.verified_gone);
         if held == 0 {
             return;
-        }
-        if self.memory.verified_gone {
-            // What comes later waits its own time.
-            self.memory.verified_gone = false;
-            self.memory.missing_since = Some(self.now);
-            return self.release_all(snapshot);
         }
         let carrier = self.memory.carrier.or_else(|| marked_carrier(snapshot));
         let grace = match (carrier, self.options.missing_group) {
@@ -356,8 +352,14 @@ impl Pass<'_> {
         let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
         let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
         let since = returned.max(*self.memory.missing_since.get_or_insert(self.now));
+        // Also when somebody has looked: it may have been there in between.
         if since + grace > self.now {
             return self.look_again(since + grace);
+        }
+        if verified_gone {
+            // What comes later waits its own time.
+            self.memory.missing_since = Some(self.now);
+            return self.release_all(snapshot);
         }
         if !std::mem::replace(&mut self.memory.verifying, true) {
             self.actions.push(Action::VerifyGone { carrier });

@@ -34,7 +34,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         "isCA": true,
         "commonName": format!("{name} webhook CA"),
         "secretName": ca,
-        "#duration": "Ten years. A new CA is trusted only once the injector has brought it to the webhooks.",
+        "#duration": "Ten years. The injector adds a new CA to the old one once a certificate was issued by it.",
         "duration": "87600h",
         "renewBefore": "8760h",
         "privateKey": key,
