@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use super::absence::Watchfulness;
 use super::news::Said;
+use super::rollout::{Rollouts, SaidOfRollouts};
 use super::stopwatch::Stopwatch;
 use super::surge::Surges;
 use super::wholes::Waits;
 use super::{BatchState, Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
-use crate::model::{Group, HoldReason};
+use crate::model::{Group, HoldReason, RolledWorkload, WorkloadKey};
 
 /// Pause after the first failure of a write; doubles up to `LONGEST_RETRY`.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -45,6 +46,14 @@ pub(super) struct Memory {
     pub(super) batches: BTreeMap<BatchState, u32>,
     pub(super) said: Said,
     pub(super) stopwatch: Stopwatch,
+    pub(super) said_of_rollouts: SaidOfRollouts,
+    /// When each open rollout was seen to begin, and to which revision.
+    opened: BTreeMap<WorkloadKey, (Option<String>, Moment)>,
+    rolling: Vec<(u32, u32, u32)>,
+    /// When an open rollout last moved.
+    rolled: Moment,
+    /// Updated and desired replicas of the roles with an open rollout.
+    pub(super) updated: BTreeMap<String, (u32, u32)>,
     /// Pods that do not appear, and why.
     pub(super) watchfulness: Watchfulness,
     /// Since when batches and replicas lack pods.
@@ -75,6 +84,11 @@ impl Memory {
             batches: BTreeMap::new(),
             said: Said::default(),
             stopwatch: Stopwatch::default(),
+            said_of_rollouts: SaidOfRollouts::default(),
+            opened: BTreeMap::new(),
+            rolling: Vec::new(),
+            rolled: now,
+            updated: BTreeMap::new(),
             watchfulness: Watchfulness::default(),
             waits: Waits::default(),
             surges: Surges::default(),
@@ -117,6 +131,38 @@ impl Memory {
             self.progress = progress;
             self.moved = now;
         }
+    }
+
+    /// Remembers which rollouts are open since when. Another edit begins another one.
+    pub(super) fn note_open(&mut self, workloads: &[RolledWorkload], now: Moment) {
+        let mut before = std::mem::take(&mut self.opened);
+        for workload in workloads.iter().filter(|workload| workload.is_open()) {
+            let revision = &workload.update_revision;
+            let since = before.remove(&workload.key).filter(|(known, _)| known == revision).map_or(now, |(_, at)| at);
+            self.opened.insert(workload.key.clone(), (revision.clone(), since));
+        }
+    }
+
+    /// When the rollout of a workload was seen to begin.
+    pub(super) fn opened(&self, workload: &WorkloadKey) -> Option<Moment> {
+        self.opened.get(workload).map(|(_, at)| *at)
+    }
+
+    /// Remembers when an open rollout last moved.
+    pub(super) fn note_rollouts(&mut self, rollouts: &Rollouts, now: Moment) {
+        let roles = rollouts.roles.values();
+        let rolling: Vec<_> = roles.map(|role| (role.partition, role.updated(), role.done())).collect();
+        if rolling != self.rolling {
+            self.rolling = rolling;
+            (self.rolled, self.moved) = (now, now);
+        }
+        let updated = rollouts.roles.iter().map(|(name, role)| (name.clone(), (role.updated(), role.desired())));
+        self.updated = updated.collect();
+    }
+
+    /// When the open rollouts count as stuck if nothing moves.
+    pub(super) fn stuck_at(&self, patience: Duration) -> Moment {
+        self.rolled + patience
     }
 
     pub(super) fn is_stalled(&self, deadline: Duration, now: Moment) -> bool {
