@@ -60,6 +60,11 @@ pub fn conditions(
     all
 }
 
+/// True when a status says that nothing moves.
+pub fn says_stalled(status: &GroupStatus) -> bool {
+    status.conditions.iter().any(|condition| condition.r#type == PROGRESSING && condition.reason == DEADLINE_EXCEEDED)
+}
+
 /// True when every desired pod of every role is ready.
 pub fn is_ready(roles: &BTreeMap<String, RoleView>) -> bool {
     roles.values().all(|view| !view.unknown && view.all_in(0, view.desired, super::view::Replica::is_ready))
