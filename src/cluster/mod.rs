@@ -10,6 +10,7 @@ pub mod live_world;
 pub mod lookup;
 pub mod metrics;
 pub mod reasons;
+pub mod removal;
 pub mod run;
 pub mod sources;
 pub mod surge;

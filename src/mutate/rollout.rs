@@ -109,6 +109,19 @@ pub fn hold_rollout(
     patch
 }
 
+/// The merge patch that ends the hold of a workload: the partition that its user asked for, and no annotation. `None` when
+/// it is not held.
+pub fn thaw(kind: WorkloadKind, workload: &Value) -> Option<Value> {
+    let asked = annotation(workload, names::USER_PARTITION)?.parse::<i64>().unwrap_or(0);
+    let shape = SHAPES.iter().find(|shape| shape.kind == kind)?;
+    let mut patch = shape.partition.iter().rev().fold(json!(asked), |inner, step| json!({ (*step): inner }));
+    // Refused when somebody changed it meanwhile: then it may ask for something else.
+    let version = workload.pointer("/metadata/resourceVersion");
+    let metadata = json!({ "resourceVersion": version, "annotations": { (names::USER_PARTITION): null } });
+    patch.as_object_mut()?.insert("metadata".to_owned(), metadata);
+    Some(patch)
+}
+
 impl Shape {
     fn partition_of(self, workload: &Value) -> i64 {
         let partition = self.partition.iter().try_fold(workload, |value, step| value.get(step));

@@ -36,6 +36,7 @@ pub struct Launch {
     flags: Vec<(String, String)>,
     /// What it talks to the API server through, if anything.
     proxy: Option<SocketAddr>,
+    program: PathBuf,
     /// How often it was started: each time it has a log of its own, which the next run of the test replaces.
     started: Arc<AtomicUsize>,
 }
@@ -43,17 +44,15 @@ pub struct Launch {
 impl Launch {
     /// One that serves a namespace, reached on loopback.
     pub fn new(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
-        let namespace = namespace.to_owned();
-        let launch = Self { plane, client, namespace, flags: Vec::new(), proxy: None, started: Arc::default() };
-        let namespace = launch.namespace.clone();
+        let launch = Self::bare(plane, client, namespace);
         [
             ("listen", "127.0.0.1:0"),
             ("admin-listen", "127.0.0.1:0"),
             ("reach", "loopback"),
             ("webhooks", "all"),
-            ("name", namespace.as_str()),
+            ("name", namespace),
             ("namespace", SYSTEM),
-            ("namespaces", namespace.as_str()),
+            ("namespaces", namespace),
             ("drain-grace", "100ms"),
             ("lease-duration", "3s"),
         ]
@@ -61,10 +60,15 @@ impl Launch {
         .fold(launch, |launch, (name, value)| launch.flag(name, value))
     }
 
+    fn bare(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
+        let (namespace, program) = (namespace.to_owned(), rolegate_binary());
+        Self { plane, client, namespace, program, flags: Vec::new(), proxy: None, started: Arc::default() }
+    }
+
     /// One as a Deployment starts it, but for the addresses where it listens. Its account must be there.
     pub fn as_deployed(plane: Arc<ControlPlane>, client: Client, deployment: &Value) -> Self {
         let namespace = deployment["metadata"]["namespace"].as_str().unwrap().to_owned();
-        let launch = Self { plane, client, namespace, flags: Vec::new(), proxy: None, started: Arc::default() };
+        let launch = Self::bare(plane, client, &namespace);
         let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
         let mut arguments = arguments.iter().map(|argument| argument.as_str().unwrap());
         assert_eq!(arguments.next(), Some("serve"));
@@ -84,6 +88,12 @@ impl Launch {
     /// Sets an option that has no value.
     pub fn switch(self, name: &str) -> Self {
         self.flag(name, "")
+    }
+
+    /// Another build of it.
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = program.into();
+        self
     }
 
     /// It talks to the API server through a proxy.
@@ -124,7 +134,7 @@ impl Launch {
             "" => format!("--{name}"),
             value => format!("--{name}={value}"),
         });
-        let mut process = Command::new(rolegate_binary())
+        let mut process = Command::new(&self.program)
             .arg("serve")
             .arg("--kubeconfig")
             .arg(self.kubeconfig().await)
@@ -290,7 +300,7 @@ impl Drop for Rolegate {
             tail.into_iter().rev().for_each(|line| eprintln!("  {line}"));
         } else if !self.overlooks_refusals {
             let refused = log.lines().find(|line| line.contains("is forbidden: User"));
-            assert_eq!(refused, None, "a right is missing: src/cli/manifests/rights.rs");
+            assert_eq!(refused, None, "a right is missing: src/cli/rights.rs");
         }
     }
 }
