@@ -114,6 +114,10 @@ pub const OF_CERTIFICATES: &[Right] = &[
     },
 ];
 
+/// For `--recreate-mis-stamped`.
+pub const OF_RECREATION: &[Right] =
+    &[of(&[""], &["pods"], &["get", "delete"], "Held pods that were made for another batch are made again.")];
+
 const fn of(
     groups: &'static [&'static str],
     resources: &'static [&'static str],

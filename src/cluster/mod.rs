@@ -1,6 +1,7 @@
 //! Talks to the API server: watch, index, plan, apply.
 
 pub mod apply;
+pub mod cache_age;
 pub mod certificates;
 pub mod events;
 mod gangs;

@@ -215,3 +215,7 @@ pub fn makers<'a>(index: &Index, group: &Group, roles: impl Iterator<Item = &'a 
     };
     roles.map(maker).collect()
 }
+
+#[cfg(test)]
+#[path = "reasons_tests.rs"]
+mod tests;

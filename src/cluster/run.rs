@@ -12,14 +12,14 @@ use super::apply::{Released, Writer, Written};
 use super::events::Events;
 use super::index::SharedIndex;
 use super::lookup::Lookup;
-use super::metrics::{LoopMetrics, Outcome, Reason};
+use super::metrics::{LoopMetrics, Outcome, Reason, State};
 use super::{reasons, surge};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, GroupKey, HoldReason};
 use crate::mutate::batch_labels;
 use crate::plan::surge::Surplus;
-use crate::plan::{Absence, Action, Agenda, BatchGang, Ended, Moment, PodRef, Unlabelled};
+use crate::plan::{Absence, Action, Agenda, BatchGang, BatchState, Ended, Moment, PodRef, Unlabelled};
 
 pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
 
@@ -81,7 +81,7 @@ impl GateLoop {
             };
             tokio::select! {
                 () = stop.cancelled() => return,
-                Some((key, ended)) = self.results.recv() => self.agenda.ended(key, ended, self.now()),
+                Some((key, ended)) = self.results.recv() => self.ended(key, ended),
                 () = self.index.changed() => self.take_changes(),
                 Ok(()) = self.leader.changed() => self.leadership(),
                 () = timer => self.pass_due(),
@@ -98,6 +98,17 @@ impl GateLoop {
         self.metrics.leader.set(i64::from(leads));
         let keys = self.index.read().keys();
         self.agenda.lead(leads, keys, self.now());
+    }
+
+    fn ended(&mut self, key: GroupKey, ended: Ended) {
+        self.agenda.ended(key, ended, self.now());
+        self.time_releases();
+    }
+
+    fn time_releases(&mut self) {
+        for time in self.agenda.take_released() {
+            self.metrics.batch_release_seconds.observe(time.as_secs_f64());
+        }
     }
 
     fn take_changes(&mut self) {
@@ -121,7 +132,8 @@ impl GateLoop {
             }
             actions.into_iter().for_each(|action| self.act(&key, action));
         }
-        self.count_held();
+        self.time_releases();
+        self.count();
     }
 
     fn act(&self, key: &GroupKey, action: Action) {
@@ -288,13 +300,21 @@ impl GateLoop {
         });
     }
 
-    fn count_held(&self) {
+    /// What is held now, and how far the batches are. One who does not lead knows of neither.
+    fn count(&self) {
         let mut all: HashMap<HoldReason, i64> = HoldReason::ALL.iter().map(|reason| (*reason, 0)).collect();
         for (reason, pods) in self.agenda.held() {
             *all.entry(reason).or_default() += i64::from(pods);
         }
         for (reason, pods) in all {
             self.metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
+        }
+        let mut all: HashMap<BatchState, i64> = BatchState::ALL.iter().map(|state| (*state, 0)).collect();
+        for (state, batches) in self.agenda.batches() {
+            *all.entry(state).or_default() += i64::from(batches);
+        }
+        for (state, batches) in all {
+            self.metrics.batches.get_or_create(&State { state: state.as_str() }).set(batches);
         }
     }
 }

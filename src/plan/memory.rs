@@ -1,14 +1,15 @@
 //! What the loop remembers of one group between passes. All of it may be lost: the cluster holds the truth.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::absence::Watchfulness;
 use super::news::Said;
+use super::stopwatch::Stopwatch;
 use super::surge::Surges;
 use super::wholes::Waits;
-use super::{Decision, GroupView, Moment, PodRef, RoleView};
+use super::{BatchState, Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason};
 
@@ -32,13 +33,18 @@ pub(super) struct Memory {
     pub(super) write_failures: u32,
     /// Kind of the object that carried the group when it was last there.
     pub(super) carrier: Option<ObjectKind>,
+    /// Unique id of that object: what failed for one does not hold its successor up.
+    carrier_uid: String,
     pub(super) missing_since: Option<Moment>,
     pub(super) verifying: bool,
     pub(super) verified_gone: bool,
     progress: Vec<u32>,
     moved: Moment,
     pub(super) held: Vec<(HoldReason, u32)>,
+    /// Batches by state, as they were last decided.
+    pub(super) batches: BTreeMap<BatchState, u32>,
     pub(super) said: Said,
+    pub(super) stopwatch: Stopwatch,
     /// Pods that do not appear, and why.
     pub(super) watchfulness: Watchfulness,
     /// Since when batches and replicas lack pods.
@@ -59,17 +65,27 @@ impl Memory {
             last_write: None,
             write_failures: 0,
             carrier: None,
+            carrier_uid: String::new(),
             missing_since: None,
             verifying: false,
             verified_gone: false,
             progress: Vec::new(),
             moved: now,
             held: Vec::new(),
+            batches: BTreeMap::new(),
             said: Said::default(),
+            stopwatch: Stopwatch::default(),
             watchfulness: Watchfulness::default(),
             waits: Waits::default(),
             surges: Surges::default(),
         }
+    }
+
+    /// Forgets what was last decided: who does not lead has nothing to say of it.
+    pub(super) fn decided_nothing(&mut self) {
+        self.held.clear();
+        self.batches.clear();
+        self.stopwatch = Stopwatch::default();
     }
 
     /// Nothing is on its way.
@@ -82,6 +98,10 @@ impl Memory {
         match group {
             Some(group) => {
                 self.carrier = Some(group.carrier.kind);
+                if self.carrier_uid != group.carrier.uid {
+                    self.carrier_uid.clone_from(&group.carrier.uid);
+                    self.write_failures = 0;
+                }
                 self.missing_since = None;
                 self.verified_gone = false;
             }

@@ -19,6 +19,7 @@ pub mod rollout;
 pub mod segments;
 pub mod simulate;
 pub mod stamp;
+mod stopwatch;
 pub mod surge;
 #[cfg(test)]
 mod test_support;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::absence::{Absence, Vigil};
+use super::batches::states;
 use super::conditions;
 use super::gangs::{BatchGang, batch_gangs, gang_of};
 use super::memory::Memory;
@@ -167,6 +168,8 @@ pub(super) struct Pass<'a> {
     pub(super) actions: Vec<Action>,
     /// When to look again although nothing happens.
     pub(super) again: Option<Moment>,
+    /// Set when a batch turns out to be released: how long that took.
+    pub(super) released: Option<Duration>,
 }
 
 impl Pass<'_> {
@@ -211,6 +214,8 @@ impl Pass<'_> {
         self.absent(group, &decision);
         self.surplus(group, &decision);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
+        self.memory.batches = states(group, &view, &decision);
+        self.released = self.memory.stopwatch.looked(&view, &decision, self.now);
         let news = self.memory.said.news(group, &decision, self.memory.surges.is_asking());
         if !news.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), news });
@@ -332,14 +337,11 @@ impl Pass<'_> {
     fn missing(&mut self, snapshot: &Snapshot) {
         let held = u32::try_from(snapshot.pods.iter().filter(|pod| pod.held).count()).unwrap_or(u32::MAX);
         self.memory.held = vec![(HoldReason::GroupMissing, held)];
+        self.memory.batches.clear();
+        // It speaks for this look only: what comes later is looked for again.
+        let verified_gone = std::mem::take(&mut self.memory.verified_gone);
         if held == 0 {
             return;
-        }
-        if self.memory.verified_gone {
-            // What comes later waits its own time.
-            self.memory.verified_gone = false;
-            self.memory.missing_since = Some(self.now);
-            return self.release_all(snapshot);
         }
         let carrier = self.memory.carrier.or_else(|| marked_carrier(snapshot));
         let grace = match (carrier, self.options.missing_group) {
@@ -350,8 +352,14 @@ impl Pass<'_> {
         let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
         let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
         let since = returned.max(*self.memory.missing_since.get_or_insert(self.now));
+        // Also when somebody has looked: it may have been there in between.
         if since + grace > self.now {
             return self.look_again(since + grace);
+        }
+        if verified_gone {
+            // What comes later waits its own time.
+            self.memory.missing_since = Some(self.now);
+            return self.release_all(snapshot);
         }
         if !std::mem::replace(&mut self.memory.verifying, true) {
             self.actions.push(Action::VerifyGone { carrier });

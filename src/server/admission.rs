@@ -175,10 +175,10 @@ impl Admission {
             Some(key) => self.lookup.group(key).await?,
             None => None,
         };
-        if let Some(owner) = pod.metadata.controller().filter(|owner| owner.kind == "StatefulSet") {
-            if self.lookup.stateful_set(namespace, &owner.name).await {
-                subject = Subject::of(pod, namespace, &*self.lookup.index().read());
-            }
+        if let Some(owner) = pod.metadata.controller().filter(|owner| owner.kind == "StatefulSet")
+            && self.lookup.stateful_set(namespace, &owner.name).await
+        {
+            subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         }
         let group = match group {
             Some(group) if self.discovery && group.discovery => self.with_hosts(group).await?,

@@ -13,15 +13,16 @@ use super::control_plane::{ControlPlane, SYSTEM, rig_binary, rolegate_binary};
 use super::stage::typed;
 use super::wait::{PATIENT, eventually};
 
-/// Makes the account of a name with the rights that `rolegate manifests` prints, and returns its kubeconfig.
-pub async fn account(plane: &ControlPlane, client: &Client, name: &str) -> PathBuf {
+/// Makes the account of a name with the rights that `rolegate manifests` prints with more arguments, and returns its
+/// kubeconfig.
+pub async fn account(plane: &ControlPlane, client: &Client, name: &str, more: &[&str]) -> PathBuf {
     let file = path(plane, name);
     if file.exists() {
         return file;
     }
-    let shipped = manifests(&["--part", "rbac", "--namespace", SYSTEM, "--name", name]);
-    let more = json!({ "apiVersion": "v1", "kind": "List", "items": to_keep_configurations(name) });
-    plane.must(&["create", "-f", "-"], &format!("{shipped}---\n{more}\n"));
+    let shipped = manifests(&[&["--part", "rbac", "--namespace", SYSTEM, "--name", name], more].concat());
+    let more = to_keep_configurations(name).map(|object| object.to_string());
+    plane.must(&["create", "-f", "-"], &[&[shipped], &more[..]].concat().join("\n---\n"));
     token(plane, name);
     // Roles and bindings reach the API server's own caches a moment later. These are the last of each kind.
     let secret = format!("{name}-certificates");

@@ -104,7 +104,9 @@ impl Launch {
 
     /// The kubeconfig of its account: it has the rights that are shipped, and no others.
     async fn kubeconfig(&self) -> PathBuf {
-        let file = account(&self.plane, &self.client, self.value("name")).await;
+        let deletes =
+            self.flags.iter().any(|(flag, _)| flag == "recreate-mis-stamped").then_some("--recreate-mis-stamped");
+        let file = account(&self.plane, &self.client, self.value("name"), deletes.as_slice()).await;
         let Some(proxy) = self.proxy else { return file };
         let direct = std::fs::read_to_string(file).unwrap();
         let path = self.plane.dir.join(format!("conf/{}-{}.kubeconfig", self.value("name"), proxy.port()));
@@ -270,10 +272,23 @@ impl Rolegate {
 
     /// The value of a metric, as `rolegate_leader` or `rolegate_held_pods{reason="GroupMissing"}`; 0 before it is there.
     pub async fn metric(&self, name: &str) -> i64 {
-        let (_, text) = http::get(self.admin, "/metrics").await.unwrap();
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        // All of ours are whole numbers, some of them written with a fraction of 0.
-        value.map_or(0, |value| value.trim_end_matches(".0").parse().unwrap())
+        // Those that are asked for here are whole numbers, some of them written with a fraction of 0.
+        self.sample(name).await.map_or(0, |value| value.trim_end_matches(".0").parse().unwrap())
+    }
+
+    /// The same as a number with a fraction; `None` before it is there.
+    pub async fn seconds(&self, name: &str) -> Option<f64> {
+        self.sample(name).await.map(|value| value.parse().unwrap())
+    }
+
+    async fn sample(&self, name: &str) -> Option<String> {
+        let text = self.metrics().await;
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).map(str::to_owned)
+    }
+
+    /// All metrics, as they are scraped.
+    pub async fn metrics(&self) -> String {
+        http::get(self.admin, "/metrics").await.unwrap().1
     }
 
     /// Waits until a metric has a value.

@@ -93,42 +93,66 @@ impl fmt::Display for History {
     }
 }
 
+/// What a history is rich in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Theme {
+    Everything,
+    /// Writes fail.
+    Faults,
+    /// Groups come and go.
+    Groups,
+    /// Pods come and go while everything else flows.
+    Pods,
+    /// Replicas that both lead and lag.
+    Leaders,
+}
+
 impl History {
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let setup = Setup::random(&mut random);
+        let mut setup = Setup::random(&mut random);
+        let themes = [Theme::Everything, Theme::Faults, Theme::Groups, Theme::Pods, Theme::Leaders];
+        let theme = random.pick(&themes);
+        setup.two |= theme == Theme::Leaders;
         let length = 10 + random.below(50);
-        let steps = (0..length).map(|_| Step::random(&mut random, setup.two)).collect();
+        let steps = (0..length).map(|_| Step::random(&mut random, theme, setup.two)).collect();
         Self { setup, steps }
     }
 }
 
 impl Step {
-    fn random(random: &mut Random, two: bool) -> Self {
+    fn random(random: &mut Random, theme: Theme, two: bool) -> Self {
         let replica = if two { random.below(2) as usize } else { 0 };
-        let role = random.pick(&[0, 0, 1, 1, 2]);
         let n = random.below(40) as usize;
+        if !random.percent(30) {
+            return Self::anything(random, replica, n);
+        }
+        match (theme, random.below(4)) {
+            (Theme::Everything, _) => Self::anything(random, replica, n),
+            (Theme::Faults | Theme::Pods, 0) => Self::Flow(1),
+            (Theme::Faults, _) => Self::Serve { replica, n, fault: Fault::random(random) },
+            (Theme::Groups, 0) => Self::DeleteGroup,
+            (Theme::Groups, 1) => Self::CreateGroup(Wish::random(random)),
+            (Theme::Groups, 2) => Self::Wait(Duration::from_secs(random.pick(&[1, 31, 70]))),
+            (Theme::Groups, _) => Self::Deliver { replica, watch: n % 2, most: 10, duplicate: false },
+            (Theme::Pods, _) => {
+                Self::Pod(random.pick(&[Fate::Ready, Fate::Unready, Fate::Failed, Fate::Evicted, Fate::Removed]), n)
+            }
+            (Theme::Leaders, 0) => Self::Lead { replica, leads: true },
+            (Theme::Leaders, 1) => Self::Serve { replica, n, fault: Fault::None },
+            (Theme::Leaders, 2) => Self::Answer { replica, n },
+            (Theme::Leaders, _) => Self::Deliver { replica, watch: n % 2, most: 20, duplicate: false },
+        }
+    }
+
+    fn anything(random: &mut Random, replica: usize, n: usize) -> Self {
+        let role = random.pick(&[0, 0, 1, 1, 2]);
         let watch = random.pick(&[0, 0, 0, 1, 1, 2, 3, 4]);
         match random.below(100) {
             0..=12 => Self::Flow(1 + random.below(4)),
             13..=17 => Self::Wait(Duration::from_millis(random.pick(&[5, 15, 250, 2_000, 31_000, 70_000]))),
             18..=27 => Self::Control { role, most: 1 + n % 6, stale: random.percent(10) },
-            28..=45 => Self::Pod(
-                random.pick(&[
-                    Fate::Scheduled,
-                    Fate::Ready,
-                    Fate::Ready,
-                    Fate::Unready,
-                    Fate::Failed,
-                    Fate::Evicted,
-                    Fate::Removed,
-                    Fate::Removed,
-                    Fate::GatedByOthers,
-                    Fate::FreedByOthers,
-                    Fate::LiftedByOthers,
-                ]),
-                n,
-            ),
+            28..=45 => Self::Pod(random.pick(Fate::ALL), n),
             46..=49 => Self::Scale { role, replicas: random.below(6) },
             50 => Self::ScaleWorkload { role, replicas: random.below(6) },
             51..=53 => Self::Edit(Wish::random(random)),
@@ -138,16 +162,36 @@ impl Step {
             58..=71 => Self::Deliver { replica, watch, most: 1 + n % 12, duplicate: random.percent(10) },
             72..=73 => Self::List { replica, watch },
             74..=84 => {
-                let fault = match random.below(12) {
-                    0 => Fault::Refused(random.pick(&[403, 404, 409, 422, 429, 500])),
-                    1 => Fault::AnswerLost,
-                    _ => Fault::None,
-                };
+                let fault = if random.percent(15) { Fault::random(random) } else { Fault::None };
                 Self::Serve { replica, n, fault }
             }
             85..=94 => Self::Answer { replica, n },
             95..=97 => Self::Lead { replica, leads: random.percent(70) },
             _ => Self::Restart { replica, done: random.percent(50) },
+        }
+    }
+}
+
+impl Fate {
+    const ALL: &[Self] = &[
+        Self::Scheduled,
+        Self::Ready,
+        Self::Unready,
+        Self::Failed,
+        Self::Evicted,
+        Self::Removed,
+        Self::Removed,
+        Self::GatedByOthers,
+        Self::FreedByOthers,
+        Self::LiftedByOthers,
+    ];
+}
+
+impl Fault {
+    fn random(random: &mut Random) -> Self {
+        match random.below(3) {
+            0 => Self::AnswerLost,
+            _ => Self::Refused(random.pick(&[403, 409, 422, 429, 500, 404])),
         }
     }
 }

@@ -66,6 +66,7 @@ pub fn pass(
                 let stored = server.history.get(&group.carrier.resource_version.parse().unwrap());
                 let stored = stored.ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
                 commit(group, status, stored, snapshot, server)?;
+                tells_of_all(replica, status, stored, snapshot, server)?;
             }
             Request::Reread | Request::Verify | Request::Look(_) => {}
         }
@@ -180,6 +181,27 @@ fn commit(
             }
         }
     }
+    Ok(())
+}
+
+/// S8: a status counts all pods that stay, and those whose release was refused.
+fn tells_of_all(
+    replica: &Replica,
+    status: &GroupStatus,
+    stored: &Stored,
+    snapshot: &Snapshot,
+    server: &Server,
+) -> Result<(), Broken> {
+    let stays = |pod: &&PodFacts| {
+        let place = server.setup.place(&pod.pod.name);
+        let free = stored.wish.of_role(place.role).is_empty();
+        let waits = !free && released(status, ROLES[place.role]).is_none_or(|count| place.ordinal >= count);
+        pod.held && (waits || replica.refused.contains(&pod.pod.uid))
+    };
+    let staying: Vec<_> = snapshot.pods.iter().filter(stays).map(|pod| &*pod.pod.name).collect();
+    let summary = status.summary.clone().unwrap_or_default();
+    let told = summary.held as usize >= staying.len() && summary.reason.is_empty() == (summary.held == 0);
+    hold!(told, "S8: {staying:?} stay, and the status says {summary:?}");
     Ok(())
 }
 

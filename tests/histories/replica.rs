@@ -47,8 +47,12 @@ pub enum Answer {
     Released(PodRef, Answered<Arc<Pod>>),
     Written(Answered<Arc<Stored>>),
     Reread(Result<Option<Arc<Stored>>, ()>),
-    Verified(Result<Option<Arc<Stored>>, ()>),
     Looked(Ended),
+    /// `absent` is the truth at that time.
+    Verified {
+        read: Result<Option<Arc<Stored>>, ()>,
+        absent: bool,
+    },
 }
 
 /// How the API server and the way to it fail.
@@ -66,7 +70,7 @@ pub enum Fault {
 pub struct Absence {
     /// Since when its passes see no group.
     pub since: Option<Duration>,
-    /// The last look at the API server found none.
+    /// The last look at the API server found none, and there was none.
     pub verified: bool,
     /// There was one before.
     pub carried: bool,

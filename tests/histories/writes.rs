@@ -23,6 +23,9 @@ impl Replica {
         if self.sabotage.is_some_and(|sabotage| sabotage.swallows(&request)) {
             return Ok(true);
         }
+        // There is no pod of which it is said that there is none.
+        let is_lie = fault == Fault::Refused(404) && matches!(request, Request::Release { .. });
+        let fault = if is_lie { Fault::None } else { fault };
         let answer = match request {
             Request::Release { pod, labels } => {
                 let mut patch = release_patch(&pod, &labels);
@@ -40,11 +43,12 @@ impl Replica {
             Request::Look(ended) => Answer::Looked(ended),
             Request::Verify => {
                 let lies = self.sabotage == Some(Sabotage::DoesNotLook);
-                Answer::Verified(match fault {
+                let read = match fault {
                     _ if lies => Ok(None),
                     Fault::None => Ok(server.group.clone()),
                     _ => Err(()),
-                })
+                };
+                Answer::Verified { read, absent: server.group.is_none() }
             }
         };
         self.answers.push(answer);
@@ -96,10 +100,11 @@ impl Replica {
                 Ended::Written { failed: read.is_err() }
             }
             Answer::Looked(ended) => ended,
-            Answer::Verified(read) => {
+            Answer::Verified { read, absent } => {
                 self.take_read(read.as_ref().ok().and_then(Option::as_ref));
                 let gone = read.is_ok() && self.index.group(&key()).is_none();
-                self.absence.verified = gone;
+                // What was read and is gone all the same was deleted since, by the watch's own word.
+                self.absence.verified = gone && (absent || matches!(read, Ok(Some(_))));
                 Ended::Verified { gone }
             }
         };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use crate::common::pods::{Pod, Step, View};
 use crate::common::stage::{Answer, CORE, GROUPS, typed};
 use crate::common::{Group, PATIENT, Stage, always, eventually, invariants};
-use crate::support::{RACK, add_rack, coordinations, stage};
+use crate::support::{RACK, add_rack, stage};
 
 const LWS: &str = "/apis/leaderworkerset.x-k8s.io/v1";
 const OURS: &str = "/apis/rolegate.dev/v1alpha1";
@@ -151,7 +152,7 @@ async fn create(stage: &Stage, group: &Group) {
         "template": set["spec"]["template"],
     });
     let object = coordination("Deployment", "router", 1, None);
-    coordinations(stage).create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.coordinations().create(&PostParams::default(), &typed(object)).await.unwrap();
     let api = stage.api::<Deployment>();
     api.create(&PostParams::default(), &typed(json!({ "metadata": { "name": "router" }, "spec": spec })))
         .await
@@ -233,6 +234,33 @@ async fn a_rollout_of_a_leader_worker_set_that_makes_one_group_more_is_not_held_
     all_ready("the new ones run", &over).await;
     let surge = stage.pods.births().into_iter().filter(|pod| pod.labels[GROUP_INDEX] == "2").count();
     assert!(surge >= 3, "{surge} pods of a third group");
+}
+
+/// Held leaders use up the quota of their workers: no group is complete, and each waits for the other.
+#[tokio::test]
+async fn groups_of_a_leader_worker_set_that_lock_each_other_by_a_quota() {
+    let stage = stage("lws-quota").await;
+    stage.add_node("all", 6).await;
+    let rolegate = stage.launch().start().await;
+    let quota = json!({ "metadata": { "name": "small" }, "spec": { "hard": { "pods": "3" } } });
+    let quotas = stage.api::<ResourceQuota>();
+    quotas.create(&PostParams::default(), &typed(quota)).await.unwrap();
+    eventually(PATIENT, "a quota that counts", async || {
+        let status = quotas.get("small").await.unwrap().status.unwrap_or_default();
+        if status.used.is_some() { Ok(()) } else { Err(format!("{status:?}")) }
+    })
+    .await;
+    let made = stage.post(LWS, "leaderworkersets", &set(&stage, &json!({}))).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    assert_eq!(coordinate(&stage, None).await.code, 201);
+    rolegate.until_metric(r#"rolegate_held_pods{reason="QuotaDeadlock"}"#, 3).await;
+    quotas.delete("small", &DeleteParams::default()).await.unwrap();
+    eventually(PATIENT, "all run", async || {
+        stage.let_ready(Pod::is_scheduled).await;
+        stage.pods.now(|now| if now.count_all(Pod::is_ready) == 6 { Ok(()) } else { Err(now.to_string()) })
+    })
+    .await;
+    rolegate.until_metric(r#"rolegate_held_pods{reason="QuotaDeadlock"}"#, 0).await;
 }
 
 /// What looks like a surge may be growth that is not known yet: only the next of the new replicas goes.

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::settings::Settings;
 
 /// Name of the Secret with the serving certificate, which the pods mount.
-pub fn serving_secret(settings: &Settings) -> String {
-    format!("{}-serving", settings.name)
+pub fn serving_secret(name: &str) -> String {
+    format!("{name}-serving")
 }
 
 /// The chain, in the order in which each needs the one before.
@@ -42,7 +42,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
     });
     let host = format!("{name}.{namespace}.svc");
     let serving = json!({
-        "secretName": serving_secret(settings),
+        "secretName": serving_secret(&settings.name),
         "dnsNames": [host, format!("{host}.cluster.local")],
         "#duration": "A pod sees a renewed Secret within two minutes, and reads it again every five seconds.",
         "duration": "2160h",

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::settings::Settings;
-use crate::cli::rights::{OF_CERTIFICATES, RIGHTS, Reach, Right};
+use crate::cli::rights::{OF_CERTIFICATES, OF_RECREATION, RIGHTS, Reach, Right};
 
 /// The ServiceAccount, its roles and bindings.
 pub fn objects(settings: &Settings) -> Vec<Value> {
@@ -14,14 +14,18 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         "#automountServiceAccountToken": "Whoever else runs under this account gets no token by accident.",
         "automountServiceAccountToken": false,
     });
-    let certificates = format!("{}-certificates", settings.name);
+    let named = |part: &str| format!("{}-{part}", settings.name);
     let mut objects = vec![account];
-    for (name, rights, when) in [(&settings.name, RIGHTS, None), (&certificates, OF_CERTIFICATES, Some("self-managed"))]
-    {
+    for (name, rights, when) in [
+        (settings.name.clone(), RIGHTS, None),
+        (named("certificates"), OF_CERTIFICATES, Some("self-managed")),
+        (named("recreation"), OF_RECREATION, Some("recreate-mis-stamped")),
+    ] {
         let (cluster, own): (Vec<_>, Vec<_>) =
             rights.iter().partition(|right| matches!(right.reach, Reach::Cluster | Reach::Webhooks));
-        for (kind, rights) in [("ClusterRole", cluster), ("Role", own)] {
-            objects.extend(role_and_binding(settings, kind, name, &rights, when));
+        let kinds = [("ClusterRole", cluster), ("Role", own)];
+        for (kind, rights) in kinds.into_iter().filter(|(_, rights)| !rights.is_empty()) {
+            objects.extend(role_and_binding(settings, kind, &name, &rights, when));
         }
     }
     objects

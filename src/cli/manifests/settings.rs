@@ -30,6 +30,8 @@ pub struct Choices {
     pub certificates: Certificates,
     /// A ServiceMonitor: takes the definition of the Prometheus operator.
     pub service_monitor: bool,
+    /// Held pods that were made for another batch are deleted, to be made again.
+    pub recreate_mis_stamped: bool,
 }
 
 /// A condition on which a part of an object is there.
@@ -55,6 +57,11 @@ const CONDITIONS: &[Condition] = &[
         holds: |choices| choices.certificates == Certificates::CertManager,
     },
     Condition { name: "service-monitor", helm: ".Values.serviceMonitor", holds: |choices| choices.service_monitor },
+    Condition {
+        name: "recreate-mis-stamped",
+        helm: ".Values.recreateMisStamped",
+        holds: |choices| choices.recreate_mis_stamped,
+    },
 ];
 
 /// The condition of a name.
@@ -174,6 +181,8 @@ pub fn chart_values() -> Map<String, Value> {
         "certificates": "self-managed",
         "#serviceMonitor": "Takes the definition of the Prometheus operator.",
         "serviceMonitor": false,
+        "#recreateMisStamped": "Held pods that were made for another batch are deleted, to be made again: takes the right to delete pods.",
+        "recreateMisStamped": false,
         "#extraArguments": "More arguments of `rolegate serve`, as --strict.",
         "extraArguments": [],
         "#resources": "Requests and limits. Processor time is not limited: see the Deployment.",

@@ -220,3 +220,7 @@ impl Carriers {
 fn workloads(group: &Group) -> impl Iterator<Item = WorkloadKey> {
     group.roles.iter().filter_map(|role| role.workload.key.clone())
 }
+
+#[cfg(test)]
+#[path = "carriers_tests.rs"]
+mod tests;
