@@ -11,7 +11,7 @@ DENY := target/tools/bin/cargo-deny
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo test build crds docs rig addons fmt lint deny unit long bench clean
+.PHONY: help demo test build crds docs rig addons tools fmt lint deny unit long bench clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -20,7 +20,7 @@ demo: rig ## KEP-32's Story 1 on a real control plane: builds, shows, cleans up.
 	cargo build --locked --release --bin rolegate --example demo
 	target/release/examples/demo
 
-test: rig addons fmt lint deny unit ## Everything that CI runs.
+test: rig addons tools fmt lint deny unit ## Everything that CI runs.
 	@echo "all tests passed"
 
 build: ## The release binary, target/release/rolegate.
@@ -30,7 +30,7 @@ crds: ## Write the CustomResourceDefinitions from the Rust types.
 	cargo run --locked --quiet --bin rolegate -- crds --output deploy/crds
 	cargo run --locked --quiet --bin rolegate -- crds --optional --output deploy/optional
 
-docs: crds ## Write what is generated: definitions and the page of rules.
+docs: crds ## Write what is generated: definitions, manifests, the Helm chart, the page of rules.
 	UPDATE_DOCS=1 cargo test --locked --quiet --test house
 
 rig: ## Build the control plane for tests: etcd, API server, scheduler, controllers, kubectl, kwok.
@@ -38,6 +38,9 @@ rig: ## Build the control plane for tests: etcd, API server, scheduler, controll
 
 addons: ## Build cert-manager and LeaderWorkerSet for tests.
 	tests/controlplane/build.sh addons $(CONTROLPLANE)
+
+tools: ## Build Helm for tests.
+	tests/controlplane/build.sh tools $(CONTROLPLANE)
 
 fmt:
 	cargo fmt --check

@@ -98,3 +98,16 @@ fn the_page_of_rules_is_that_of_their_tables() {
     let stored = fs::read_to_string(&path).unwrap_or_default();
     assert!(stored == rules_page(), "docs/rules.md is not what the tables say: run `make docs`");
 }
+
+#[test]
+fn what_is_installed_is_what_the_program_prints() {
+    for (path, text) in rolegate::cli::manifests::files() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(&path);
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, &text).unwrap();
+        }
+        let stored = fs::read_to_string(&file).unwrap_or_default();
+        assert!(stored == text, "{path} is not what the program says: run `make docs`");
+    }
+}

@@ -16,6 +16,23 @@ pub enum IntOrString {
     String(String),
 }
 
+impl IntOrString {
+    /// `25%` as 25; `None` for anything that is not a whole percentage from 0 to 100.
+    pub fn percent(&self) -> Option<u32> {
+        match self {
+            Self::Int(_) => None,
+            Self::String(text) => percent(text),
+        }
+    }
+}
+
+/// `25%` as 25; `None` for anything that is not a whole percentage from 0 to 100.
+pub fn percent(text: &str) -> Option<u32> {
+    let digits = text.strip_suffix('%')?;
+    let plain = !digits.is_empty() && digits.len() <= 3 && digits.bytes().all(|digit| digit.is_ascii_digit());
+    digits.parse().ok().filter(|percent| plain && *percent <= 100)
+}
+
 impl fmt::Display for IntOrString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -124,6 +124,11 @@ impl ObjectKind {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// `kind.version.group`, as kubectl takes it: `RoleBasedGroup.v1alpha1.workloads.x-k8s.io`.
+    pub fn full_name(&self) -> String {
+        format!("{}.{}.{}", self.kind, self.version, self.group)
+    }
+
     /// Name of the `CustomResourceDefinition` that defines the kind.
     pub fn crd_name(&self) -> String {
         format!("{}.{}", self.plural, self.group)

@@ -8,6 +8,7 @@ pub mod coordinated_policy;
 pub mod coordination;
 pub mod crd;
 pub mod disruption_budget;
+pub mod event;
 pub mod grove;
 pub mod int_or_string;
 pub mod meta;

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// A review as the API server sends it. Borrowed from the request's body.
+/// A review as the API server sends it. Borrowed from the request's body; `O` is how the object is read.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Review<'a> {
+#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"))]
+pub struct Review<'a, O = &'a RawValue> {
     /// `admission.k8s.io/v1` or `v1beta1`.
     #[serde(borrow)]
     pub api_version: Cow<'a, str>,
@@ -20,13 +20,13 @@ pub struct Review<'a> {
     pub kind: Cow<'a, str>,
     /// What is asked.
     #[serde(borrow, default)]
-    pub request: Option<Request<'a>>,
+    pub request: Option<Request<'a, O>>,
 }
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Request<'a> {
+#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"))]
+pub struct Request<'a, O = &'a RawValue> {
     /// Must be in the answer. Another one in each call, even for the same object.
     #[serde(borrow)]
     pub uid: Cow<'a, str>,
@@ -52,8 +52,8 @@ pub struct Request<'a> {
     #[serde(borrow, default)]
     pub user_info: Option<&'a RawValue>,
     /// The object; absent or `null` on DELETE.
-    #[serde(borrow, default)]
-    pub object: Option<&'a RawValue>,
+    #[serde(default)]
+    pub object: Option<O>,
     /// The object before; absent or `null` on CREATE.
     #[serde(borrow, default)]
     pub old_object: Option<&'a RawValue>,
@@ -90,6 +90,39 @@ pub struct Resource<'a> {
     /// Plural name.
     #[serde(borrow)]
     pub resource: Cow<'a, str>,
+}
+
+impl<'a, O> Request<'a, O> {
+    /// The object as it was read, and the request without it.
+    pub fn take_object(self) -> (Request<'a>, Option<O>) {
+        let Self {
+            uid,
+            kind,
+            resource,
+            sub_resource,
+            name,
+            namespace,
+            operation,
+            user_info,
+            object,
+            old_object,
+            dry_run,
+        } = self;
+        let rest = Request {
+            uid,
+            kind,
+            resource,
+            sub_resource,
+            name,
+            namespace,
+            operation,
+            user_info,
+            object: None,
+            old_object,
+            dry_run,
+        };
+        (rest, object)
+    }
 }
 
 impl Request<'_> {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::status::Condition;
 use super::{IntOrString, Meta, Object, ObjectKind, null_default};
 
 /// `apps/v1 StatefulSet`.
@@ -102,6 +103,18 @@ pub struct Deployment {
     /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: DeploymentSpec,
+    /// Status.
+    #[serde(deserialize_with = "null_default")]
+    pub status: DeploymentStatus,
+}
+
+/// The fields of a Deployment's status that are read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeploymentStatus {
+    /// Conditions, of which `ReplicaFailure` is read.
+    #[serde(deserialize_with = "null_default")]
+    pub conditions: Vec<Condition>,
 }
 
 /// The fields of a Deployment's spec that are read.
@@ -110,6 +123,9 @@ pub struct Deployment {
 pub struct DeploymentSpec {
     /// Desired replicas, 1 by default.
     pub replicas: Option<i64>,
+    /// True while no pods of a new template are made.
+    #[serde(deserialize_with = "null_default")]
+    pub paused: bool,
     /// Its pods.
     #[serde(deserialize_with = "null_default")]
     pub template: PodTemplate,

@@ -61,6 +61,7 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         Subject::Group => {
             let seen = live::look(&connection, Some(&connection.namespace)).await?;
             let picture = live::named(&seen.index, &connection.namespace, &args.name)?;
+            let picture = picture.find_reasons(&connection).await;
             match args.output {
                 Output::Text => group::text(&picture),
                 Output::Json => group::json(&picture),
@@ -75,7 +76,7 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
 async fn explain_pod(args: &ExplainArgs, connection: &Connection) -> Result<String, Failure> {
     let pod = live::pod(connection, &args.name).await?;
     let seen = live::look(connection, Some(&connection.namespace)).await?;
-    let story = pod::Story::of(&pod, &connection.namespace, &seen.index, jiff::Timestamp::now());
+    let story = pod::Story::of(&pod, connection, &seen.index, jiff::Timestamp::now()).await;
     Ok(match args.output {
         Output::Text => story.text(),
         Output::Json => serde_json::to_string_pretty(&story).unwrap_or_default() + "\n",

@@ -6,10 +6,11 @@ use super::connection::{Connection, Failure};
 use crate::api::pod::POD;
 use crate::api::{ObjectKind, Pod};
 use crate::cluster::index::Index;
+use crate::cluster::reasons;
 use crate::cluster::survey::{Survey, survey};
 use crate::cluster::watched::api;
-use crate::model::{Group, GroupKey, HoldReason};
-use crate::plan::{Batch, Circumstances, Decision, GroupView, Held, Snapshot, batches, decide};
+use crate::model::{Group, GroupKey, HoldReason, WorkloadKey};
+use crate::plan::{Batch, Circumstances, Decision, Found, GroupView, Held, Snapshot, batches, decide};
 use crate::rules::{World, judge_group};
 
 /// A group with what would be decided about it now.
@@ -25,6 +26,8 @@ pub struct Picture {
     pub decision: Decision,
     /// Its batches.
     pub batches: Vec<Batch>,
+    /// The workloads of the roles that lack pods.
+    makers: Vec<Option<WorkloadKey>>,
 }
 
 /// Lists the cluster, and says what could not be read.
@@ -46,15 +49,34 @@ pub async fn look(connection: &Connection, namespace: Option<&str>) -> Result<Su
 impl Picture {
     /// The group of this key, whether its object is there or only pods that name it.
     pub fn of(index: &Index, key: &GroupKey) -> Self {
-        let snapshot = index.snapshot(key);
+        let mut picture = Self::decided(key, index.snapshot(key), &[]);
+        if let Some(group) = picture.group() {
+            picture.makers =
+                reasons::makers(index, group, picture.decision.absent.iter().map(|absence| &*absence.role));
+        }
+        picture
+    }
+
+    fn decided(key: &GroupKey, snapshot: Snapshot, found: &[Found]) -> Self {
         let Some(claims) = &snapshot.claims else { return Self::of_missing(key, snapshot) };
         let group = &claims.group;
         let judged = judge_group(group, None, &World::default());
         let view = GroupView::build(group, &snapshot.pods);
         let stalled = group.status.conditions.iter().any(|condition| condition.reason == "ProgressDeadlineExceeded");
-        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled, refused: &[] });
+        let circumstances = Circumstances { faults: &judged.errors, stalled, found, ..Circumstances::default() };
+        let decision = decide(group, &view, circumstances);
         let batches = batches(group, &view, &decision);
-        Self { key: key.clone(), batches, view, decision, snapshot }
+        Self { key: key.clone(), batches, view, decision, snapshot, makers: Vec::new() }
+    }
+
+    /// Finds out why pods do not appear that may run. What cannot be read is left out.
+    pub async fn find_reasons(self, connection: &Connection) -> Self {
+        let Some(group) = self.group().filter(|_| !self.decision.absent.is_empty()) else { return self };
+        let found = reasons::find(&connection.client, group, &self.decision.absent, &self.makers).await;
+        match found {
+            Ok(found) if !found.is_empty() => Self::decided(&self.key, self.snapshot, &found),
+            _ => self,
+        }
     }
 
     fn of_missing(key: &GroupKey, snapshot: Snapshot) -> Self {
@@ -65,10 +87,11 @@ impl Picture {
             reason: HoldReason::GroupMissing,
             message: format!("group {:?} is not there", &*key.name),
             pods: u32::try_from(held).unwrap_or(u32::MAX),
+            waits_for_own: false,
         };
         let decision = Decision { held: vec![held], ..Decision::default() };
         let view = GroupView::default();
-        Self { key: key.clone(), snapshot, view, decision, batches: Vec::new() }
+        Self { key: key.clone(), snapshot, view, decision, batches: Vec::new(), makers: Vec::new() }
     }
 
     /// The group, as its controlling object carries it.

@@ -4,17 +4,21 @@ pub mod check;
 pub mod completions;
 mod connection;
 pub mod crds;
+pub mod doctor;
 mod documents;
 mod duration;
 pub mod explain;
 mod live;
+pub mod manifests;
 pub mod mutate;
 mod node;
 pub mod plan;
 pub mod release;
+pub mod rights;
 pub mod serve;
 pub mod status;
 mod terminal;
+pub mod uninstall;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -46,8 +50,14 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Lift the gate of pods by hand, in an emergency.
     Release(release::ReleaseArgs),
+    /// Look at an installation, and say what is wrong and how to mend it.
+    Doctor(doctor::DoctorArgs),
+    /// Take rolegate out of a cluster: nothing is held any more.
+    Uninstall(uninstall::UninstallArgs),
     /// Print the completions of a shell.
     Completions(completions::CompletionsArgs),
+    /// Print everything to install rolegate in a cluster.
+    Manifests(manifests::ManifestsArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
     Crds(crds::CrdsArgs),
 }
@@ -63,7 +73,10 @@ pub fn run() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Release(args) => release::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Uninstall(args) => uninstall::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Manifests(args) => manifests::run(&args),
         Command::Crds(args) => crds::run(&args),
     }
 }

@@ -1,20 +1,17 @@
 //! `rolegate release`: lifts our gate by hand, in an emergency, whatever the planner says.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use futures::{StreamExt, stream};
-use kube::api::ListParams;
 use serde::Serialize;
 
 use super::connection::{Connection, Failure, LiveArgs, block_on};
 use super::live;
-use super::terminal::{counted, shown};
-use crate::api::Pod;
-use crate::api::pod::POD;
+use super::terminal::{counted, says_yes, shown};
 use crate::cluster::apply::{Released, Writer};
-use crate::cluster::watched::api;
+use crate::cluster::removal;
 use crate::model::names;
 use crate::plan::PodRef;
 
@@ -121,7 +118,7 @@ async fn held_pods(args: &ReleaseArgs, connection: &Connection) -> Result<Vec<Po
     match (args.kind, args.name.as_deref()) {
         (Some(Subject::Pod), Some(name)) => {
             let pod = live::pod(connection, name).await?;
-            Ok(held(&pod).into_iter().collect())
+            Ok(removal::held(&pod).into_iter().collect())
         }
         (Some(Subject::Group), Some(name)) => {
             let seen = live::look(connection, Some(namespace)).await?;
@@ -130,19 +127,11 @@ async fn held_pods(args: &ReleaseArgs, connection: &Connection) -> Result<Vec<Po
             Ok(held.map(|pod| pod.pod).collect())
         }
         _ => {
-            // A pod with a node has no gates.
-            let unbound = ListParams::default().fields("spec.nodeName=");
-            let pods = api::<Pod>(&connection.client, POD, Some(namespace)).list(&unbound).await;
+            let pods = removal::held_pods(&connection.client, Some(namespace)).await;
             let pods = pods.map_err(|error| connection.failure(&error))?;
-            Ok(pods.items.iter().filter_map(|pod| held(&pod.object)).collect())
+            Ok(pods.into_iter().map(|(_, pod)| pod).collect())
         }
     }
-}
-
-fn held(pod: &Pod) -> Option<PodRef> {
-    let meta = &pod.metadata;
-    (pod.has_gate(names::GATE) && !pod.is_gone())
-        .then(|| PodRef { name: meta.display_name().into(), uid: meta.uid.as_deref().unwrap_or_default().into() })
 }
 
 /// Asks; only a yes is a yes.
@@ -151,15 +140,12 @@ fn confirm(pods: &[PodRef], namespace: &str) -> bool {
     if pods.len() > NAMED {
         named.push("…".to_owned());
     }
-    eprint!(
-        "Lift the gate {} from {} in namespace {namespace:?} ({})?\nThey are scheduled at once, whatever they wait for. [y/N] ",
+    says_yes(&format!(
+        "Lift the gate {} from {} in namespace {namespace:?} ({})?\nThey are scheduled at once, whatever they wait for.",
         names::GATE,
         counted(pods.len(), "pod"),
         named.join(", "),
-    );
-    let mut answer = String::new();
-    let read = io::stdin().lock().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    ))
 }
 
 impl Outcome {

@@ -1,6 +1,7 @@
 //! `rolegate serve`: the webhook on every replica, the loop on the one that leads.
 
 mod args;
+mod certificates;
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -8,7 +9,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,11 +16,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use args::ServeArgs;
-use args::{LogFormat, ReachArg, Switch, WebhooksArg};
+use args::{LogFormat, Switch};
 
 use super::connection::Failure;
 use crate::cluster::apply::Writer;
-use crate::cluster::certificates::{Certificates, Policy};
+use crate::cluster::cache_age::CacheAges;
 use crate::cluster::events::Events;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::lease::{Election, LeaseOptions};
@@ -30,19 +30,16 @@ use crate::cluster::metrics::LoopMetrics;
 use crate::cluster::run::{GateLoop, LoopOptions};
 use crate::cluster::sources::Sources;
 use crate::cluster::topologies::TopologyKeeper;
-use crate::cluster::webhooks::{Keep, Webhooks};
 use crate::rules::Options;
 use crate::server::accept::{Drain, Listener};
 use crate::server::admin::{self, Readiness};
 use crate::server::admission::Admission;
 use crate::server::admission_metrics::AdmissionMetrics;
-use crate::server::authority::LeafSpec;
-use crate::server::cert_files::CertFiles;
+use crate::server::files::FilesError;
 use crate::server::limits::Limits;
 use crate::server::metrics;
-use crate::server::registration::{Reach, Registration};
 use crate::server::self_dial::SelfDial;
-use crate::server::tls::{CertStore, server_config};
+use crate::server::tls::{CertError, CertStore, ClientAuthError, server_config};
 
 /// Why `serve` could not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +53,9 @@ enum ServeError {
     #[error("{0} cannot be listened on: {1}")]
     Listen(SocketAddr, std::io::Error),
     #[error("certificate files: {0}")]
-    CertFiles(#[from] crate::server::cert_files::CertFilesError),
+    CertFiles(#[from] FilesError<CertError>),
+    #[error("client CA: {0}")]
+    ClientCa(#[from] FilesError<ClientAuthError>),
     #[error("TLS: {0}")]
     Tls(String),
     #[error("runtime: {0}")]
@@ -92,20 +91,21 @@ fn start_log(args: &ServeArgs) -> Result<(), ServeError> {
 }
 
 async fn serve(args: ServeArgs) -> Result<(), ServeError> {
-    let client = Client::try_from(args.connection.config().await?)?;
     let (webhook, admin) = (bind(args.listen).await?, bind(args.admin_listen).await?);
     let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
     let (mut registry, readiness, mut parts) =
         (Registry::with_prefix("rolegate"), Readiness::default(), Parts::default());
+    let client = CacheAges::register(&mut registry).client(args.connection.config().await?)?;
     let server_metrics = metrics::register(&mut registry);
     let admission_metrics = AdmissionMetrics::register(&mut registry);
     let loop_metrics = LoopMetrics::register(&mut registry);
 
     let store = CertStore::empty();
     parts.add("certificate metrics", server_metrics.clone().follow_certificate(store.changes()));
-    start_certificates(&args, &client, &store, webhook.address, &mut parts, &stop).await?;
-    let tls = server_config(&store, None).map_err(|error| ServeError::Tls(error.to_string()))?;
-    let dial = SelfDial::new(webhook.address, store, None).map_err(|error| ServeError::Tls(error.to_string()))?;
+    certificates::start(&args, &client, &store, webhook.address, &mut parts, &stop).await?;
+    let (callers, own) = certificates::callers(&args, &mut parts, &stop).await?;
+    let tls = server_config(&store, callers).map_err(|error| ServeError::Tls(error.to_string()))?;
+    let dial = SelfDial::new(webhook.address, store, own).map_err(|error| ServeError::Tls(error.to_string()))?;
     parts.add("self dial", dial.run(readiness.register("tls"), stop.clone()));
 
     let index = SharedIndex::default();
@@ -124,7 +124,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
     let live_world = LiveWorld::new(client.clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
-    let events = Events::new(client.clone(), &identity);
+    let events = Events::new(client.clone(), &identity, loop_metrics.clone());
     let lease = LeaseOptions {
         namespace: args.namespace.clone(),
         name: args.name.clone(),
@@ -139,6 +139,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         missing_group: args.missing_group,
         vanished_grace: args.vanished_grace,
         progress_deadline: args.progress_deadline,
+        incomplete: args.incomplete,
+        recreate_mis_stamped: args.recreate_mis_stamped,
     };
     let gates = GateLoop::new(lookup.clone(), Writer::new(client), options, events, loop_metrics, leader);
     parts.add("loop", gates.run(draining.clone()));
@@ -230,60 +232,4 @@ async fn bind(address: SocketAddr) -> Result<Bound, ServeError> {
     let socket = TcpListener::bind(address).await.map_err(fault)?;
     let address = socket.local_addr().map_err(fault)?;
     Ok(Bound { socket, address })
-}
-
-async fn start_certificates(
-    args: &ServeArgs,
-    client: &Client,
-    store: &CertStore,
-    address: SocketAddr,
-    parts: &mut Parts,
-    stop: &CancellationToken,
-) -> Result<(), ServeError> {
-    if let (Some(cert), Some(key)) = (&args.cert_file, &args.key_file) {
-        let mut files = CertFiles::new(cert, key, store.clone());
-        files.load().await?;
-        parts.add("certificate files", files.run(stop.clone()));
-        return Ok(());
-    }
-    let service = match &args.reach {
-        ReachArg::Service(name) => name.as_str(),
-        ReachArg::Loopback | ReachArg::Url(_) => "rolegate",
-    };
-    let mut leaf = LeafSpec::for_service(service, &args.namespace);
-    let host = |url: &str| url.strip_prefix("https://")?.rsplit_once(':').map(|(host, _)| host.to_owned());
-    match &args.reach {
-        ReachArg::Loopback => leaf.addresses.push(address.ip()),
-        ReachArg::Url(url) => match host(url).map(|host| host.parse().map_err(|_| host)) {
-            Some(Ok(ip)) => leaf.addresses.push(ip),
-            Some(Err(name)) => leaf.names.push(name),
-            None => {}
-        },
-        ReachArg::Service(_) => {}
-    }
-    let secret = format!("{}-certificates", args.name);
-    let (certificates, publication) =
-        Certificates::new(client.clone(), &args.namespace, &secret, Policy::for_leaf(leaf), store.clone());
-    parts.add("certificates", certificates.run(stop.clone()));
-    let keep = match args.webhooks {
-        WebhooksArg::All => Keep::All,
-        WebhooksArg::CaBundle => Keep::CaBundle,
-        WebhooksArg::Off => return Ok(()),
-    };
-    let reach = match &args.reach {
-        ReachArg::Service(name) => Reach::Service { namespace: args.namespace.clone(), name: name.clone() },
-        ReachArg::Loopback => Reach::Url(format!("https://{address}")),
-        ReachArg::Url(url) => Reach::Url(url.clone()),
-    };
-    let registration = Registration {
-        name: args.name.clone(),
-        reach,
-        own_namespace: args.namespace.clone(),
-        namespaces: args.namespaces.clone(),
-    };
-    parts.add(
-        "webhook configurations",
-        Webhooks::new(client.clone(), registration, keep).run(publication, stop.clone()),
-    );
-    Ok(())
 }

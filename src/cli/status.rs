@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use futures::future::join_all;
 
 use super::connection::{Connection, Failure, LiveArgs, block_on};
 use super::live::{self, Picture};
@@ -62,7 +63,7 @@ async fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let scope = (!args.all_namespaces).then_some(connection.namespace.as_str());
     // The first look tells what is wrong with the connection; a watch would try for ever.
     let seen = live::look(&connection, scope).await?;
-    let first = render(args, &connection, &seen.index)?;
+    let first = render(args, &connection, pictures(args, &connection, &seen.index)?).await;
     drop(seen);
     // Whoever closed the pipe has seen enough.
     let shown = show(args, &first);
@@ -76,7 +77,11 @@ async fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let mut last = first;
     loop {
         // A group that is gone for a moment is shown again when it is back.
-        let now = render(args, &connection, &index.read()).unwrap_or_else(|failure| format!("{failure}\n"));
+        let found = pictures(args, &connection, &index.read());
+        let now = match found {
+            Ok(pictures) => render(args, &connection, pictures).await,
+            Err(failure) => format!("{failure}\n"),
+        };
         if now != last {
             if show(args, &now).is_err() {
                 return Ok(ExitCode::SUCCESS);
@@ -88,18 +93,22 @@ async fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn render(args: &StatusArgs, connection: &Connection, index: &Index) -> Result<String, Failure> {
-    let pictures = match &args.group {
+fn pictures(args: &StatusArgs, connection: &Connection, index: &Index) -> Result<Vec<Picture>, Failure> {
+    Ok(match &args.group {
         Some(name) => vec![live::named(index, &connection.namespace, name)?],
         None => live::pictures(index).into_iter().filter(Picture::concerns_us).collect(),
-    };
+    })
+}
+
+async fn render(args: &StatusArgs, connection: &Connection, pictures: Vec<Picture>) -> String {
+    let pictures = join_all(pictures.into_iter().map(|picture| picture.find_reasons(connection))).await;
     let now = jiff::Timestamp::now();
-    Ok(match args.output {
+    match args.output {
         Output::Json => json::render(&pictures, args.watch),
         Output::Text if pictures.is_empty() && args.all_namespaces => "no groups\n".to_owned(),
         Output::Text if pictures.is_empty() => format!("no groups in namespace {:?}\n", connection.namespace),
         Output::Text => text::render(&pictures, args.group.is_some(), now),
-    })
+    }
 }
 
 fn show(args: &StatusArgs, text: &str) -> io::Result<()> {

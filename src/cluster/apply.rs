@@ -1,6 +1,6 @@
 //! The only writer: releases pods, writes the status of groups.
 
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -65,6 +65,33 @@ impl Writer {
         let pods: Api<Watched<Pod>> = api(&self.client, POD, Some(namespace));
         let patch = Patch::Strategic(release_patch(pod, labels));
         released(pods.patch(&pod.name, &params(), &patch).await.map(|pod| pod.object))
+    }
+
+    /// Deletes a pod if it is still held, and has a controller that makes it again; false when not. What is looked at and
+    /// what is deleted is one and the same version of the pod.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn delete_held(&self, namespace: &str, pod: &PodRef) -> Result<bool, kube::Error> {
+        let pods: Api<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+        let Some(Watched { object: found, .. }) = pods.get_opt(&pod.name).await? else { return Ok(true) };
+        let meta = &found.metadata;
+        if meta.uid.as_deref() != Some(&*pod.uid) || meta.is_deleting() {
+            return Ok(true);
+        }
+        if !found.has_gate(names::GATE) || meta.controller().is_none() {
+            return Ok(false);
+        }
+        let preconditions = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match pods.delete(&pod.name, &params).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
+            // Somebody changed it meanwhile: looked at again.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes the status of a group if nobody changed the object since it was read.

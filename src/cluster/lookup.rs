@@ -216,12 +216,12 @@ impl Lookup {
     }
 
     /// Makes sure that a StatefulSet's `spec.ordinals.start` is known before its pods are numbered. A set that cannot be
-    /// read numbers from 0: its pods are held all the same.
-    pub async fn stateful_set(&self, namespace: &str, name: &str) {
+    /// read numbers from 0: its pods are held all the same. True when it was not known before.
+    pub async fn stateful_set(&self, namespace: &str, name: &str) -> bool {
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         let key = WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name };
         if self.index.read().knows_workload(&key) {
-            return;
+            return false;
         }
         let api = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(&key.namespace));
         match tokio::time::timeout(DEADLINE, api.get_opt(&key.name)).await {
@@ -230,6 +230,7 @@ impl Lookup {
             Ok(Err(error)) => tracing::warn!(%key, %error, "StatefulSet cannot be read"),
             Err(_) => tracing::warn!(%key, "StatefulSet cannot be read in time"),
         }
+        true
     }
 
     /// True when a live read says that the group is gone, and that its kind could be seen if it were there: a deleted

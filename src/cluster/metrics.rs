@@ -21,6 +21,16 @@ pub struct Reason {
     pub reason: &'static str,
 }
 
+/// State of batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct State {
+    /// A `BatchState`.
+    pub state: &'static str,
+}
+
+/// Upper bounds in seconds for the release of a batch: hundreds of writes at most.
+const RELEASE_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
+
 /// Metrics of the loop.
 #[derive(Clone, Debug)]
 pub struct LoopMetrics {
@@ -28,8 +38,14 @@ pub struct LoopMetrics {
     pub releases: Family<Outcome, Counter>,
     /// Status writes, by outcome: written, conflict, failed.
     pub status_writes: Family<Outcome, Counter>,
+    /// Events, by outcome: written, failed, dropped.
+    pub events: Family<Outcome, Counter>,
     /// Pods that are held now, by reason.
     pub held: Family<Reason, Gauge>,
+    /// Batches of all groups now, by state.
+    pub batches: Family<State, Gauge>,
+    /// Seconds from the event that lets a batch go to the end of its last release.
+    pub batch_release_seconds: Histogram,
     /// Seconds that one decision for one group takes.
     pub plan_seconds: Histogram,
     /// 1 on the replica that releases.
@@ -42,13 +58,23 @@ impl LoopMetrics {
         let metrics = Self {
             releases: Family::default(),
             status_writes: Family::default(),
+            events: Family::default(),
             held: Family::default(),
+            batches: Family::default(),
+            batch_release_seconds: Histogram::new(RELEASE_BUCKETS),
             plan_seconds: Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
             leader: Gauge::default(),
         };
         registry.register("releases", "Pods released, by outcome", metrics.releases.clone());
         registry.register("status_writes", "Status writes, by outcome", metrics.status_writes.clone());
+        registry.register("events", "Events on groups, by outcome", metrics.events.clone());
         registry.register("held_pods", "Pods that are held now, by reason", metrics.held.clone());
+        registry.register("batches", "Batches of all groups now, by state", metrics.batches.clone());
+        registry.register(
+            "batch_release_seconds",
+            "From the event that lets a batch go to the end of the last release of its pods",
+            metrics.batch_release_seconds.clone(),
+        );
         registry.register("plan_seconds", "Time of one decision for one group", metrics.plan_seconds.clone());
         registry.register("leader", "1 on the replica that releases", metrics.leader.clone());
         metrics

@@ -12,14 +12,16 @@ use super::apply::{Released, Writer, Written};
 use super::events::Events;
 use super::index::SharedIndex;
 use super::lookup::Lookup;
-use super::metrics::{LoopMetrics, Outcome, Reason};
+use super::metrics::{LoopMetrics, Outcome, Reason, State};
+use super::{reasons, surge};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, GroupKey, HoldReason};
 use crate::mutate::batch_labels;
-use crate::plan::{Action, Agenda, BatchGang, Ended, Moment, PodRef, Unlabelled};
+use crate::plan::surge::Surplus;
+use crate::plan::{Absence, Action, Agenda, BatchGang, BatchState, Ended, Moment, PodRef, Unlabelled};
 
-pub use crate::plan::{LoopOptions, MissingGroup};
+pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
 
 /// Releases in flight at a time.
 const RELEASES: usize = 64;
@@ -79,7 +81,7 @@ impl GateLoop {
             };
             tokio::select! {
                 () = stop.cancelled() => return,
-                Some((key, ended)) = self.results.recv() => self.agenda.ended(key, ended, self.now()),
+                Some((key, ended)) = self.results.recv() => self.ended(key, ended),
                 () = self.index.changed() => self.take_changes(),
                 Ok(()) = self.leader.changed() => self.leadership(),
                 () = timer => self.pass_due(),
@@ -96,6 +98,17 @@ impl GateLoop {
         self.metrics.leader.set(i64::from(leads));
         let keys = self.index.read().keys();
         self.agenda.lead(leads, keys, self.now());
+    }
+
+    fn ended(&mut self, key: GroupKey, ended: Ended) {
+        self.agenda.ended(key, ended, self.now());
+        self.time_releases();
+    }
+
+    fn time_releases(&mut self) {
+        for time in self.agenda.take_released() {
+            self.metrics.batch_release_seconds.observe(time.as_secs_f64());
+        }
     }
 
     fn take_changes(&mut self) {
@@ -119,7 +132,8 @@ impl GateLoop {
             }
             actions.into_iter().for_each(|action| self.act(&key, action));
         }
-        self.count_held();
+        self.time_releases();
+        self.count();
     }
 
     fn act(&self, key: &GroupKey, action: Action) {
@@ -128,6 +142,9 @@ impl GateLoop {
             Action::WriteStatus { group, status } => self.write_status(key, group, status),
             Action::WriteConflicted { other, status } => self.write_conflicted(key, other, status),
             Action::EnsureGang { group, gang } => self.ensure_gang(key, group, gang),
+            Action::Recreate { pod } => self.recreate(key, pod),
+            Action::FindReasons { group, absent } => self.find_reasons(key, group, absent),
+            Action::FindSurge { group, surplus } => self.find_surge(key, &group, surplus),
             Action::VerifyGone { carrier } => self.verify_gone(key, carrier),
             Action::Publish { group, news } => self.events.publish(&group, news),
         }
@@ -212,6 +229,53 @@ impl GateLoop {
         });
     }
 
+    fn find_reasons(&self, key: &GroupKey, group: Arc<Group>, absent: Vec<Absence>) {
+        let writer = self.writer.clone();
+        let makers = reasons::makers(&self.index.read(), &group, absent.iter().map(|absence| &*absence.role));
+        self.spawn(key, async move {
+            let found = reasons::find(writer.client(), &group, &absent, &makers).await;
+            let found = found.unwrap_or_else(|error| {
+                tracing::warn!(group = %group.key, %error, "cannot tell why pods do not appear");
+                Vec::new()
+            });
+            Ended::Found { found }
+        });
+    }
+
+    fn find_surge(&self, key: &GroupKey, group: &Group, surplus: Vec<Surplus>) {
+        let (writer, of) = (self.writer.clone(), key.clone());
+        let makers = reasons::makers(&self.index.read(), group, surplus.iter().map(|surplus| &*surplus.role));
+        self.spawn(key, async move {
+            let proven = surge::find(writer.client(), &surplus, &makers).await.unwrap_or_else(|error| {
+                tracing::warn!(group = %of, %error, "cannot tell a surge from growth, will retry");
+                Vec::new()
+            });
+            Ended::Surge { proven }
+        });
+    }
+
+    fn recreate(&self, key: &GroupKey, pod: PodRef) {
+        let (writer, group, permits) = (self.writer.clone(), key.clone(), self.permits.clone());
+        self.spawn(key, async move {
+            // The semaphore is never closed.
+            let _permit = permits.acquire().await.ok();
+            let deleted = writer.delete_held(&group.namespace, &pod).await;
+            let failed = match deleted {
+                Ok(true) => {
+                    tracing::info!(%group, name = %pod.name, "deleted: it was made for another batch");
+                    false
+                }
+                // Nobody would make it again, or it runs.
+                Ok(false) => true,
+                Err(error) => {
+                    tracing::warn!(%group, name = %pod.name, %error, "delete failed, will retry");
+                    true
+                }
+            };
+            Ended::Tried { object: pod, failed }
+        });
+    }
+
     fn release(&self, key: &GroupKey, pod: PodRef, labels: Option<Unlabelled>) {
         let (writer, index, permits, metrics) =
             (self.writer.clone(), self.index.clone(), self.permits.clone(), self.metrics.clone());
@@ -236,13 +300,21 @@ impl GateLoop {
         });
     }
 
-    fn count_held(&self) {
+    /// What is held now, and how far the batches are. One who does not lead knows of neither.
+    fn count(&self) {
         let mut all: HashMap<HoldReason, i64> = HoldReason::ALL.iter().map(|reason| (*reason, 0)).collect();
         for (reason, pods) in self.agenda.held() {
             *all.entry(reason).or_default() += i64::from(pods);
         }
         for (reason, pods) in all {
             self.metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
+        }
+        let mut all: HashMap<BatchState, i64> = BatchState::ALL.iter().map(|state| (*state, 0)).collect();
+        for (state, batches) in self.agenda.batches() {
+            *all.entry(state).or_default() += i64::from(batches);
+        }
+        for (state, batches) in all {
+            self.metrics.batches.get_or_create(&State { state: state.as_str() }).set(batches);
         }
     }
 }

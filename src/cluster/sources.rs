@@ -22,14 +22,11 @@ use crate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
 use crate::api::{
     ClusterTopology, Meta, Object, ObjectKind, Pod, PodCliqueSet, PodGroup, RoleBasedGroup, RoleCoordination,
 };
+pub use crate::model::CARRIERS;
 use crate::model::{CliqueSet, GangTree, Layers, Workload, WorkloadKind, names};
 
 /// Kinds of RoleBasedGroup: those that can carry coordinations, and the one that has only roles.
 pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
-
-/// Kinds that carry groups.
-pub const CARRIERS: &[ObjectKind] =
-    &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2, ROLE_COORDINATION];
 
 /// Kinds of Grove sets: the kind was renamed.
 pub const CLIQUE_SETS: &[ObjectKind] = &[POD_CLIQUE_SET, POD_GANG_SET];

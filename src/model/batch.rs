@@ -24,6 +24,11 @@ impl Group {
             Some(Batch { group: self, coordination, batching, index })
         })
     }
+
+    /// The batch of a replica that shares a domain: a role is in at most one such coordination, or the group breaks a rule.
+    pub fn batch_with_topology<'a>(&'a self, role: &'a str, ordinal: u32) -> Option<Batch<'a>> {
+        self.batches_of(role, ordinal).find(|batch| batch.batching.topology.is_some())
+    }
 }
 
 impl Batch<'_> {

@@ -7,7 +7,8 @@ use super::role::RoleWorkload;
 use super::topology::PodGroupPolicy;
 use super::workload::desired;
 use super::{Batching, Coordination, FieldPath, Sources, WorkloadKey, WorkloadKind, names};
-use crate::api::role_coordination::CoordinatedRole;
+use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
+use crate::api::role_coordination::{CoordinatedRole, ROLE_COORDINATION};
 use crate::api::status::GroupStatus;
 use crate::api::{Meta, ObjectKind, RoleBasedGroup, RoleCoordination};
 
@@ -32,6 +33,10 @@ impl fmt::Display for GroupKey {
         write!(f, "{}/{}", self.namespace, self.name)
     }
 }
+
+/// Kinds that carry groups.
+pub const CARRIERS: &[ObjectKind] =
+    &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2, ROLE_COORDINATION];
 
 /// The object that carries a group's coordination.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,10 @@ pub enum HoldReason {
     GroupMissing,
     /// The stored group breaks a rule.
     InvalidCoordination,
+    /// The pods were made for another batch than the one that they are in now.
+    StampMismatch,
+    /// A quota leaves no room for pods that others wait for, and the held ones use it up.
+    QuotaDeadlock,
     /// The workload made more replicas than the group declares.
     BeyondDesired,
     /// Another coordination that shares a role waits.
@@ -30,6 +34,8 @@ impl HoldReason {
     pub const ALL: &[Self] = &[
         Self::GroupMissing,
         Self::InvalidCoordination,
+        Self::StampMismatch,
+        Self::QuotaDeadlock,
         Self::BeyondDesired,
         Self::BlockedByCoordination,
         Self::PreviousSegmentNotReady,
@@ -44,6 +50,8 @@ impl HoldReason {
         match self {
             Self::GroupMissing => "GroupMissing",
             Self::InvalidCoordination => "InvalidCoordination",
+            Self::StampMismatch => "StampMismatch",
+            Self::QuotaDeadlock => "QuotaDeadlock",
             Self::BeyondDesired => "BeyondDesired",
             Self::BlockedByCoordination => "BlockedByCoordination",
             Self::PreviousSegmentNotReady => "PreviousSegmentNotReady",

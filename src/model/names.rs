@@ -21,6 +21,9 @@ pub const PLACE: &str = "rolegate.dev/place";
 pub const DISCOVERY: &str = "rolegate.dev/discovery";
 /// Annotation on held pods, `<group>/<coordination>`: where to look for the reason.
 pub const HELD_BY: &str = "rolegate.dev/held-by";
+/// Annotation on held pods, `RoleBasedGroup.v1alpha1.workloads.x-k8s.io`: kind of the object that carries their group. While
+/// that kind is not served, nobody can say that the group is gone.
+pub const CARRIER: &str = "rolegate.dev/carrier";
 
 /// Finalizer of ClusterTopologies: they go when nothing refers to them any more.
 pub const TOPOLOGY_FINALIZER: &str = "rolegate.dev/topology-protection";

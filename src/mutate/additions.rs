@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Patch;
 use super::affinity::Term;
 use super::env::{Variable, prepend};
-use crate::api::Pod;
+use crate::api::{ObjectKind, Pod};
 use crate::model::names;
 
 /// Key and value of a label or annotation.
@@ -23,6 +23,8 @@ pub(super) struct Additions {
     pub annotations: Vec<Entry>,
     /// Where to look for the reason when the pod is to be held.
     pub held_by: Option<String>,
+    /// Kind of the object that carries the group of a pod which is to be held.
+    pub carrier: Option<ObjectKind>,
     /// Affinity to other pods.
     pub terms: Vec<Term>,
     /// Variables that stand first in every container.
@@ -34,10 +36,11 @@ pub(super) struct Additions {
 impl Additions {
     /// The smallest patch that adds what the pod lacks, and all warnings.
     pub fn into_patch(self, pod: &Pod) -> (Patch, Vec<String>) {
-        let Self { labels, mut annotations, held_by, terms, variables, mut warnings } = self;
+        let Self { labels, mut annotations, held_by, carrier, terms, variables, mut warnings } = self;
         let mut patch = Patch::default();
         let held = held_by.is_some();
         annotations.extend(held_by.map(|by| (names::HELD_BY.into(), by)));
+        annotations.extend(carrier.map(|kind| (names::CARRIER.into(), kind.full_name())));
         patch.set_entries("/metadata/labels", &pod.metadata.labels, borrowed(&labels));
         patch.set_entries("/metadata/annotations", &pod.metadata.annotations, borrowed(&annotations));
         if held && !pod.has_gate(names::GATE) {

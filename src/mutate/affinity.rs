@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::Patch;
 use super::additions::Additions;
-use super::labels::{batch_with_topology, shared_label};
+use super::labels::shared_label;
 use super::scene::{Coordinated, Scene, TopologyLookup};
 use super::selector::{Selector, is_ours};
 use crate::api::affinity::{Affinity, PodTerms};
@@ -59,7 +59,7 @@ pub(super) fn of_batch(scene: &Scene<'_>, additions: &mut Additions) {
         }
         return;
     };
-    let Some(batch) = batch_with_topology(group, role, ordinal) else { return };
+    let Some(batch) = group.batch_with_topology(role, ordinal) else { return };
     let meta = &scene.pod.metadata;
     let own = Selector {
         group: shared_label(meta, names::KEP75_GROUP, &group.key.name),

@@ -3,7 +3,7 @@
 use super::additions::{Additions, Entry};
 use super::scene::{Coordinated, Scene};
 use crate::api::Meta;
-use crate::model::{Batch, BatchKind, Group, names};
+use crate::model::{BatchKind, Group, names};
 
 /// The labels of a batched replica's pods (KEP-75, Pod Label Example; KEP-30, Coordination Labels); none where a stored
 /// size below 1 makes no batches, or no ordinal is known. The loop gives them to pods that came before their group, and to
@@ -16,7 +16,7 @@ pub fn batch_labels(group: &Group, role: &str, ordinal: Option<u32>) -> Vec<Entr
         (names::KEP75_SUBGROUP_SIZE.into(), size.to_string()),
         (names::KEP75_INSTANCE_INDEX.into(), ordinal.to_string()),
     ];
-    if let Some(batch) = batch_with_topology(group, role, ordinal) {
+    if let Some(batch) = group.batch_with_topology(role, ordinal) {
         let coordination = names::label_value(&batch.coordination.display_name());
         if batch.batching.kind == BatchKind::AffinityScheduling {
             let key = format!("{}{coordination}", names::KEP30_MEMBER_PREFIX);
@@ -26,11 +26,6 @@ pub fn batch_labels(group: &Group, role: &str, ordinal: Option<u32>) -> Vec<Entr
         labels.push((names::KEP75_BATCH.into(), batch.label()));
     }
     labels
-}
-
-/// The batch that shares a domain: a role is in at most one such coordination, or the group breaks a rule.
-pub(super) fn batch_with_topology<'a>(group: &'a Group, role: &'a str, ordinal: u32) -> Option<Batch<'a>> {
-    group.batches_of(role, ordinal).find(|batch| batch.batching.topology.is_some())
 }
 
 /// The labels of the pod's batch. The two that name group and role are RBG's own as well: where another value stands, a

@@ -53,6 +53,7 @@ fn hold(scene: &Scene<'_>, additions: &mut Additions) {
         additions.warnings.push("spec.nodeName is set: the pod is bound at creation and is not held".to_owned());
     } else {
         additions.held_by = Some(by);
+        additions.carrier = scene.coordinated.map(|coordinated| coordinated.group.carrier.kind);
     }
 }
 

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::Patch;
 use crate::api::Meta;
-use crate::model::{Group, GroupKey, WorkloadKind, names};
+use crate::model::{Group, GroupKey, WorkloadKind, names, rolling};
 
-/// The partition of a frozen workload. Not its replicas: a later scale-up would start the new ordinals at the new revision.
-pub const FROZEN: i64 = 2_147_483_647;
+/// The partition of a frozen workload, as its spec says it.
+const FROZEN: i64 = rolling::FROZEN as i64;
 
 /// What a kind of workload calls the things that matter.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +107,19 @@ pub fn hold_rollout(
         shape.set_partition(&mut patch, new, wanted);
     }
     patch
+}
+
+/// The merge patch that ends the hold of a workload: the partition that its user asked for, and no annotation. `None` when
+/// it is not held.
+pub fn thaw(kind: WorkloadKind, workload: &Value) -> Option<Value> {
+    let asked = annotation(workload, names::USER_PARTITION)?.parse::<i64>().unwrap_or(0);
+    let shape = SHAPES.iter().find(|shape| shape.kind == kind)?;
+    let mut patch = shape.partition.iter().rev().fold(json!(asked), |inner, step| json!({ (*step): inner }));
+    // Refused when somebody changed it meanwhile: then it may ask for something else.
+    let version = workload.pointer("/metadata/resourceVersion");
+    let metadata = json!({ "resourceVersion": version, "annotations": { (names::USER_PARTITION): null } });
+    patch.as_object_mut()?.insert("metadata".to_owned(), metadata);
+    Some(patch)
 }
 
 impl Shape {

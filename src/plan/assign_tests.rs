@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::{Group, GroupKey, PodIdentity, Unnumbered};
+use crate::plan::marks::Marks;
 use crate::plan::test_support::{mk_group, mk_segments};
 
 fn mk_workers(desired: u32) -> Group {
@@ -26,6 +27,7 @@ fn mk_pod(name: &str, made: u32, held: bool) -> PodFacts {
         ready: !held,
         labelled: false,
         created: Some(format!("2026-01-01T00:00:{made:02}Z").into()),
+        marks: Marks::default(),
     }
 }
 

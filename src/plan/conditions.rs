@@ -14,6 +14,9 @@ pub const MINIMUM: &str = "MinimumSegmentsAvailable";
 /// `Progressing`: the group moves, or has no need to.
 pub const PROGRESSING: &str = "Progressing";
 
+/// Reason of `Progressing` when nothing moved for longer than the progress deadline.
+pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+
 /// `Conflicted`: another object coordinates the same group, and was first.
 pub const CONFLICTED: &str = "Conflicted";
 /// Conditions that are ours to write, and to take away.
@@ -35,8 +38,8 @@ pub fn conflicted(group: &Group, controls: &Group) -> GroupStatus {
 pub enum Progress {
     /// Nothing is left to do.
     Complete,
-    /// Something is left to do, and moves.
-    Moving,
+    /// Something is left to do, and moves; the text says why pods do not appear, where that is known.
+    Moving(String),
     /// Nothing moved for longer than the progress deadline; the text says what is waited for.
     DeadlineExceeded(String),
     /// The stored group breaks a rule; the text says which.
@@ -98,8 +101,8 @@ fn minimum(status: &GroupStatus, segments: Segments) -> Condition {
 fn progressing(progress: &Progress) -> Condition {
     match progress {
         Progress::Complete => condition(PROGRESSING, true, "Complete", String::new()),
-        Progress::Moving => condition(PROGRESSING, true, "Progressing", String::new()),
-        Progress::DeadlineExceeded(text) => condition(PROGRESSING, false, "ProgressDeadlineExceeded", text.clone()),
+        Progress::Moving(text) => condition(PROGRESSING, true, "Progressing", text.clone()),
+        Progress::DeadlineExceeded(text) => condition(PROGRESSING, false, DEADLINE_EXCEEDED, text.clone()),
         Progress::Invalid(text) => condition(PROGRESSING, false, "InvalidCoordination", text.clone()),
     }
 }

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::absence::{self, Absence, Found};
 use super::conditions::{self, Progress};
 use super::holds;
+use super::marks;
 use super::progression::{State, Targets, targets};
 use super::segments;
+use super::surge::{self, Surplus};
 use super::view::{GroupView, HeldPod, PodRef, RoleView};
-use super::wholes::Incomplete;
+use super::wholes::{Incomplete, Whole};
 use crate::api::status::{CoordinationState, GroupStatus, RoleProgress, Summary};
 use crate::model::{Group, HoldReason};
 use crate::rules::Violation;
@@ -21,6 +24,12 @@ pub struct Circumstances<'a> {
     pub stalled: bool,
     /// Pods whose release was refused, and is tried again after a pause.
     pub refused: &'a [PodRef],
+    /// Why pods do not appear, as far as that was found out.
+    pub found: &'a [Found],
+    /// What has waited long enough for its pods: it goes without those that are missing.
+    pub overdue: &'a [Whole],
+    /// Pods beyond the desired replicas that a rollout made.
+    pub surge: &'a [PodRef],
 }
 
 /// A pod to release.
@@ -45,6 +54,8 @@ pub struct Held {
     pub message: String,
     /// How many pods.
     pub pods: u32,
+    /// True for pods that may go by their count, and wait for others of their own batch or replica.
+    pub waits_for_own: bool,
 }
 
 /// One decision for one group.
@@ -56,8 +67,18 @@ pub struct Decision {
     pub released: BTreeMap<String, u32>,
     /// Pods to release, lowest ordinal first; those among them that were refused are tried again.
     pub release: Vec<Release>,
+    /// Held pods that were made for another batch than theirs: they stay until they are made again.
+    pub mis_stamped: Vec<PodRef>,
     /// Why the other held pods are held, and those that were refused.
     pub held: Vec<Held>,
+    /// Replicas that may run, and lack pods.
+    pub absent: Vec<Absence>,
+    /// Why, as far as that was found out.
+    pub found: Vec<Found>,
+    /// What lacks pods and is released as a whole.
+    pub incomplete: Vec<Whole>,
+    /// Pods beyond the desired replicas that a rollout may have made.
+    pub surplus: Vec<Surplus>,
     /// The status of the carrier, without times.
     pub status: GroupStatus,
 }
@@ -66,6 +87,11 @@ impl Decision {
     /// True when the released counts differ from what the stored status keeps.
     pub fn needs_commit(&self, stored: &GroupStatus) -> bool {
         committed_counts(&self.status) != committed_counts(stored)
+    }
+
+    /// Why pods do not appear, role by role, in words.
+    pub fn found_texts(&self) -> impl Iterator<Item = (&Found, String)> {
+        self.found.iter().filter_map(|found| Some((found, absence::of(&self.absent, found)?.text(found))))
     }
 }
 
@@ -82,19 +108,43 @@ pub fn decide(group: &Group, view: &GroupView, circumstances: Circumstances<'_>)
     let targets = targets(group, &view.roles);
     let released = released_counts(view, &targets, circumstances);
     let (mut release, mut held) = (Vec::new(), Vec::new());
-    let mut incomplete = Incomplete::new(group, view);
-    for pod in &view.held {
+    let mut incomplete = Incomplete::new(group, view, circumstances.overdue);
+    let sorted = marks::sort(group, view);
+    for pod in &sorted.right {
         match fate(pod, view, &released) {
             Some(_) if incomplete.holds(pod) => {}
-            Some(at_once) => release.push(Release { pod: pod.clone(), at_once }),
-            None => held.push(pod.clone()),
+            Some(at_once) => release.push(Release { pod: (*pod).clone(), at_once }),
+            None => held.push((*pod).clone()),
         }
     }
+    let surplus = surge::surplus(view, &held, &released);
+    let goes = |pod: &HeldPod| circumstances.surge.contains(&pod.pod) && surge::is_in(&surplus, pod);
+    let (in_surge, held): (Vec<_>, Vec<_>) = held.into_iter().partition(goes);
+    release.extend(in_surge.into_iter().map(|pod| Release { pod, at_once: true }));
     let mut held = holds::explain(group, view, &targets, &held, circumstances.faults);
+    held.extend(sorted.explain(group));
     held.extend(incomplete.explain());
+    let absent = absence::absences(group, view, &released);
+    let found: Vec<_> =
+        circumstances.found.iter().filter(|found| absence::of(&absent, found).is_some()).cloned().collect();
+    absence::tell(group, &absent, &found, &mut held);
     held.extend(holds::refused(&release, circumstances.refused));
-    let status = status(group, view, &targets, &released, &held, circumstances);
-    Decision { targets, released, release, held, status }
+    let incomplete = incomplete.into_wholes();
+    let mis_stamped = sorted.wrong.iter().map(|pod| pod.pod.clone()).collect();
+    let mut decision = Decision {
+        targets,
+        released,
+        release,
+        mis_stamped,
+        held,
+        absent,
+        found,
+        incomplete,
+        surplus,
+        status: GroupStatus::default(),
+    };
+    decision.status = status(group, view, &decision, circumstances);
+    decision
 }
 
 /// `Some(at once)` for a pod that may go, `None` for one that stays.
@@ -116,24 +166,18 @@ fn released_counts(view: &GroupView, targets: &Targets, circumstances: Circumsta
     targets.roles.iter().filter_map(|(role, target)| Some((role.clone(), count(role, *target)?))).collect()
 }
 
-fn status(
-    group: &Group,
-    view: &GroupView,
-    targets: &Targets,
-    released: &BTreeMap<String, u32>,
-    held: &[Held],
-    circumstances: Circumstances<'_>,
-) -> GroupStatus {
+fn status(group: &Group, view: &GroupView, decision: &Decision, circumstances: Circumstances<'_>) -> GroupStatus {
+    let held = &decision.held;
     let before = &group.status;
     let segments = group.batched().next().map(|_| segments::count(group, &view.roles));
-    let progress = progress(view, held, circumstances);
+    let progress = progress(view, decision, circumstances);
     let conditions = conditions::conditions(before, &view.roles, segments, &progress);
     let ready = view.roles.values().map(RoleView::ready_pods).sum::<u32>();
     let desired = view.roles.values().map(RoleView::desired_pods).sum::<u32>();
     let mut status = GroupStatus {
         observed_generation: group.carrier.generation,
         conditions,
-        coordination_state: coordination_states(group, view, targets, released),
+        coordination_state: coordination_states(group, view, &decision.targets, &decision.released),
         first_ready_time: before.first_ready_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
         summary: Some(Summary {
@@ -150,18 +194,21 @@ fn status(
     status
 }
 
-fn progress(view: &GroupView, held: &[Held], circumstances: Circumstances<'_>) -> Progress {
+fn progress(view: &GroupView, decision: &Decision, circumstances: Circumstances<'_>) -> Progress {
+    let held = &decision.held;
     if let Some(fault) = circumstances.faults.first() {
         return Progress::Invalid(format!("{}: {fault}", fault.rule));
     }
     if held.is_empty() && conditions::is_ready(&view.roles) {
         return Progress::Complete;
     }
+    let lacks = decision.found_texts().map(|(_, text)| text).collect::<Vec<_>>().join("; ");
     if circumstances.stalled {
         let waits = held.iter().min_by_key(|held| held.reason).map(|held| held.message.clone());
+        let waits = waits.or_else(|| Some(lacks).filter(|text| !text.is_empty()));
         return Progress::DeadlineExceeded(waits.unwrap_or_else(|| "replicas are missing or not ready".to_owned()));
     }
-    Progress::Moving
+    Progress::Moving(lacks)
 }
 
 fn coordination_states(

@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::{GroupKey, PodIdentity};
+use crate::plan::marks::Marks;
 use crate::plan::test_support::{mk_group, mk_segments};
 use crate::plan::view::{PodFacts, PodRef};
 
@@ -35,6 +36,7 @@ impl Scene {
             ready: false,
             labelled: true,
             created: None,
+            marks: Marks::default(),
         }));
         self
     }

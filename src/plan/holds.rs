@@ -65,6 +65,7 @@ fn explain_one(
         batch: Some(batch),
         reason,
         message,
+        waits_for_own: false,
         pods: u32::try_from(pods.len()).unwrap_or(u32::MAX),
     })
 }
@@ -129,6 +130,7 @@ fn unknown_of(group: &Group, unknown: &[&HeldPod]) -> Option<Held> {
         batch: None,
         reason: HoldReason::GroupMissing,
         message,
+        waits_for_own: false,
         pods: u32::try_from(unknown.len()).unwrap_or(u32::MAX),
     })
 }
@@ -144,6 +146,7 @@ fn surplus_of(view: &GroupView, surplus: &[&HeldPod]) -> Option<Held> {
             "replica {} of role {:?} is held: the group declares {desired} replicas",
             first.ordinal, first.role
         ),
+        waits_for_own: false,
         pods: u32::try_from(surplus.len()).unwrap_or(u32::MAX),
     })
 }
@@ -157,6 +160,7 @@ pub fn refused(release: &[Release], refused: &[PodRef]) -> Option<Held> {
         batch: None,
         reason: HoldReason::PatchFailed,
         message: format!("pod {:?} is held: its release was refused and is tried again", &*first.pod.pod.name),
+        waits_for_own: false,
         pods: u32::try_from(pods.count() + 1).unwrap_or(u32::MAX),
     })
 }

@@ -1,11 +1,15 @@
 //! What the loop remembers of one group between passes. All of it may be lost: the cluster holds the truth.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::absence::Watchfulness;
 use super::news::Said;
-use super::{Decision, GroupView, Moment, PodRef, RoleView};
+use super::stopwatch::Stopwatch;
+use super::surge::Surges;
+use super::wholes::Waits;
+use super::{BatchState, Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason};
 
@@ -37,7 +41,16 @@ pub(super) struct Memory {
     progress: Vec<u32>,
     moved: Moment,
     pub(super) held: Vec<(HoldReason, u32)>,
+    /// Batches by state, as they were last decided.
+    pub(super) batches: BTreeMap<BatchState, u32>,
     pub(super) said: Said,
+    pub(super) stopwatch: Stopwatch,
+    /// Pods that do not appear, and why.
+    pub(super) watchfulness: Watchfulness,
+    /// Since when batches and replicas lack pods.
+    pub(super) waits: Waits,
+    /// Replicas beyond the desired ones.
+    pub(super) surges: Surges,
 }
 
 impl Memory {
@@ -59,13 +72,26 @@ impl Memory {
             progress: Vec::new(),
             moved: now,
             held: Vec::new(),
+            batches: BTreeMap::new(),
             said: Said::default(),
+            stopwatch: Stopwatch::default(),
+            watchfulness: Watchfulness::default(),
+            waits: Waits::default(),
+            surges: Surges::default(),
         }
+    }
+
+    /// Forgets what was last decided: who does not lead has nothing to say of it.
+    pub(super) fn decided_nothing(&mut self) {
+        self.held.clear();
+        self.batches.clear();
+        self.stopwatch = Stopwatch::default();
     }
 
     /// Nothing is on its way.
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && !self.writing && !self.verifying
+        let asking = self.verifying || self.watchfulness.is_asking() || self.surges.is_asking();
+        self.in_flight.is_empty() && !self.writing && !asking
     }
 
     pub(super) fn note_presence(&mut self, group: Option<&Group>, now: Moment) {

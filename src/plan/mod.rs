@@ -1,5 +1,6 @@
 //! From what is observed to what is decided. Pure: no client, no clock.
 
+pub mod absence;
 pub mod agenda;
 mod assign;
 pub mod batches;
@@ -7,28 +8,34 @@ pub mod conditions;
 pub mod decide;
 pub mod gangs;
 mod holds;
+pub mod marks;
 mod memory;
 pub mod news;
 pub mod observed;
 pub mod pass;
 pub mod progression;
 pub mod role;
+pub mod rollout;
 pub mod segments;
 pub mod simulate;
 pub mod stamp;
+mod stopwatch;
+pub mod surge;
 #[cfg(test)]
 mod test_support;
 pub mod view;
 pub mod waits;
 mod wholes;
 
+pub use absence::{Absence, Found, WhyAbsent};
 pub use agenda::{Agenda, Ended};
 pub use batches::{Batch, BatchState, batches};
 pub use decide::{Circumstances, Decision, Held, Release, decide};
 pub use gangs::BatchGang;
 pub use observed::Observed;
-pub use pass::{Action, Claims, LoopOptions, MissingGroup, Moment, Snapshot, Unlabelled};
+pub use pass::{Action, Claims, IncompleteBatch, LoopOptions, MissingGroup, Moment, Snapshot, Unlabelled};
 pub use progression::{CoordinationTarget, State, Targets, targets};
 pub use simulate::{Run, decide_once, simulate};
 pub use view::{GroupView, PodFacts, PodRef, RoleView};
 pub use waits::{Missing, waits_for};
+pub use wholes::Whole;

@@ -1,39 +1,130 @@
-//! What is worth an Event: a batch begins to be held for a reason, replicas are released.
+//! What is worth an Event: a batch begins to be held for a reason, a hold is over, a batch is released, nothing moves any
+//! more. One for each batch, never one for each pod.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::{Decision, Held};
+use super::batches::word;
+use super::{Decision, Held, WhyAbsent, conditions};
+use crate::api::status::CoordinationState;
 use crate::model::{Group, HoldReason};
 
-/// Reason of the Event that replicas were released.
+/// Reason of the Event that a batch was released.
 pub const RELEASED: &str = "Released";
+/// Reason of the Event that a hold is over whose end no release tells.
+pub const CLEARED: &str = "HoldCleared";
+/// Reason of the Event that a group moves again.
+pub const RESUMED: &str = "ProgressResumed";
+
+/// What is held: the coordination, why, and the lowest batch.
+type What = (Option<String>, HoldReason, Option<u32>);
+
+/// Released counts by coordination and role.
+type Counts = BTreeMap<String, BTreeMap<String, u32>>;
 
 /// What was said last of a group, so that it is not said again.
 #[derive(Debug, Default)]
 pub struct Said {
-    held: BTreeSet<(Option<String>, HoldReason, Option<u32>)>,
+    held: BTreeMap<What, String>,
+    /// Why pods of a role do not appear.
+    absent: BTreeMap<(String, WhyAbsent), String>,
     /// `None` before the first look: what was released before this process began is no news.
-    released: Option<BTreeMap<String, u32>>,
+    released: Option<Counts>,
+    stalled: bool,
 }
 
 impl Said {
-    /// What is new in a decision: notes with their reasons, worth a warning or not.
-    pub fn news(&mut self, group: &Group, decision: &Decision) -> Vec<News> {
-        let what = |held: &Held| (held.coordination.clone(), held.reason, held.batch);
-        let is_new = |held: &&Held| !self.held.contains(&what(held));
-        let mut news: Vec<_> = decision.held.iter().filter(is_new).map(News::held).collect();
-        self.held = decision.held.iter().map(what).collect();
-        let committed = committed(group);
-        news.extend(self.released.as_ref().and_then(|before| News::released(before, &committed)));
-        self.released = Some(committed);
+    /// What is new in a decision, in the order in which it is to be said. While it is not known whether a rollout made what
+    /// is beyond the desired replicas, nothing is said of that.
+    pub fn news(&mut self, group: &Group, decision: &Decision, surplus_is_open: bool) -> Vec<News> {
+        let mut news = self.releases(group);
+        news.extend(self.holds(group, decision, surplus_is_open));
+        news.extend(self.absences(decision));
+        news.extend(self.stall(decision));
         news
+    }
+
+    /// Releases are told when they are stored: not before they are certain.
+    fn releases(&mut self, group: &Group) -> Vec<News> {
+        let now: Counts =
+            group.status.coordination_state.iter().map(|state| (state.name.clone(), counts(state))).collect();
+        let none = BTreeMap::new();
+        let news = self.released.iter().flat_map(|before| {
+            let since = |name: &String| before.get(name).unwrap_or(&none);
+            now.iter().filter_map(|(name, counts)| News::released(group, name, since(name), counts)).collect::<Vec<_>>()
+        });
+        let news = news.collect();
+        self.released = Some(now);
+        news
+    }
+
+    fn holds(&mut self, group: &Group, decision: &Decision, surplus_is_open: bool) -> Vec<News> {
+        let is_known = |held: &&Held| !(surplus_is_open && held.reason == HoldReason::BeyondDesired);
+        let held: BTreeMap<What, &Held> = decision
+            .held
+            .iter()
+            .filter(is_known)
+            .map(|held| ((held.coordination.clone(), held.reason, held.batch), held))
+            .collect();
+        // A batch whose release is being committed will be told to be released.
+        let commits = decision.needs_commit(&group.status);
+        let is_over = |what: &What| !(held.contains_key(what) || is_turn(what.1) || (commits && what.2.is_some()));
+        let over = self.held.iter().filter(|(what, _)| is_over(what)).map(|(what, note)| News::cleared(what, note));
+        let begun = held.iter().filter(|(what, _)| !self.held.contains_key(*what));
+        let news = over.chain(begun.map(|(what, held)| News::held(what, held))).collect();
+        self.held = held.into_iter().map(|(what, held)| (what, held.message.clone())).collect();
+        news
+    }
+
+    fn absences(&mut self, decision: &Decision) -> Vec<News> {
+        let now: BTreeMap<_, _> =
+            decision.found_texts().map(|(found, note)| ((found.role.clone(), found.why), note)).collect();
+        let over = self.absent.iter().filter(|(what, _)| !now.contains_key(*what));
+        let over = over.map(|((role, why), note)| News::over(format!("{} {role}", why.as_str()), note));
+        let begun = now.iter().filter(|(what, _)| !self.absent.contains_key(*what));
+        let begun = begun.map(|((role, why), note)| News {
+            reason: why.as_str().to_owned(),
+            subject: role.clone(),
+            note: note.clone(),
+            warning: true,
+        });
+        let news = over.chain(begun).collect();
+        self.absent = now;
+        news
+    }
+
+    fn stall(&mut self, decision: &Decision) -> Option<News> {
+        let found =
+            decision.status.conditions.iter().find(|condition| condition.reason == conditions::DEADLINE_EXCEEDED);
+        let was = std::mem::replace(&mut self.stalled, found.is_some());
+        match found {
+            Some(condition) if !was => Some(News {
+                reason: conditions::DEADLINE_EXCEEDED.to_owned(),
+                subject: condition.message.clone(),
+                note: format!("nothing moves: {}", condition.message),
+                warning: true,
+            }),
+            None if was => Some(News {
+                reason: RESUMED.to_owned(),
+                subject: String::new(),
+                note: "the group moves again".to_owned(),
+                warning: false,
+            }),
+            _ => None,
+        }
     }
 }
 
+/// Waiting for one's turn is what was asked for, and ends with a release.
+const fn is_turn(reason: HoldReason) -> bool {
+    matches!(
+        reason,
+        HoldReason::PreviousSegmentNotReady | HoldReason::PreviousStepNotScheduled | HoldReason::BlockedByCoordination
+    )
+}
+
 /// Released counts as they are stored.
-fn committed(group: &Group) -> BTreeMap<String, u32> {
-    let states = group.status.coordination_state.iter().flat_map(|state| &state.progress);
-    states.filter_map(|(role, progress)| Some((role.clone(), progress.released?))).collect()
+fn counts(state: &CoordinationState) -> BTreeMap<String, u32> {
+    state.progress.iter().filter_map(|(role, progress)| Some((role.clone(), progress.released?))).collect()
 }
 
 /// One Event to be.
@@ -41,6 +132,8 @@ fn committed(group: &Group) -> BTreeMap<String, u32> {
 pub struct News {
     /// One word.
     pub reason: String,
+    /// What it is about: of one group, news with the same reason and subject are the same news again.
+    pub subject: String,
     /// For people.
     pub note: String,
     /// True when somebody should look.
@@ -48,40 +141,55 @@ pub struct News {
 }
 
 impl News {
-    fn held(held: &Held) -> Self {
+    fn held(what: &What, held: &Held) -> Self {
         let note = format!("{} ({} pods)", held.message, held.pods);
-        // Waiting for the segment before is what was asked for.
-        let warning = !matches!(
-            held.reason,
-            HoldReason::PreviousSegmentNotReady | HoldReason::PreviousStepNotScheduled | HoldReason::IncompleteBatch
-        );
-        Self { reason: held.reason.to_string(), note, warning }
+        let warning = !(is_turn(held.reason) || held.reason == HoldReason::IncompleteBatch);
+        Self { reason: held.reason.to_string(), subject: subject(what), note, warning }
     }
 
-    /// `prefill 10-19, decode 5-9 released`; `None` when counts only fell.
-    fn released(before: &BTreeMap<String, u32>, now: &BTreeMap<String, u32>) -> Option<Self> {
-        let ranges = now.iter().filter_map(|(role, count)| {
-            let from = before.get(role).copied().unwrap_or(0);
-            (*count > from).then(|| format!("{role} {from}-{}", count - 1))
-        });
-        let ranges: Vec<_> = ranges.collect();
-        (!ranges.is_empty()).then(|| Self {
-            reason: RELEASED.to_owned(),
-            note: format!("released {}", ranges.join(", ")),
-            warning: false,
-        })
+    fn cleared(what: &What, note: &str) -> Self {
+        Self::over(format!("{} {}", what.1, subject(what)), note)
     }
+
+    fn over(subject: String, note: &str) -> Self {
+        Self { reason: CLEARED.to_owned(), subject, note: format!("no longer so: {note}"), warning: false }
+    }
+
+    /// `segment 2 is released: decode 5-9, prefill 10-19`; `None` when counts only fell.
+    fn released(
+        group: &Group,
+        coordination: &str,
+        before: &BTreeMap<String, u32>,
+        now: &BTreeMap<String, u32>,
+    ) -> Option<Self> {
+        let (_, batching) = group.batched().find(|(known, _)| known.display_name() == coordination)?;
+        let (mut ranges, mut first, mut last) = (Vec::new(), u32::MAX, 0);
+        for (role, count) in now {
+            let Some(size) = batching.size(role) else { continue };
+            let from = before.get(role).copied().unwrap_or(0);
+            if *count > from {
+                ranges.push(format!("{role} {from}-{}", count - 1));
+                (first, last) = (first.min(from / size), last.max((count - 1) / size));
+            }
+        }
+        let (word, ranges) = (word(batching.kind), ranges.join(", "));
+        let note = match last.checked_sub(first)? {
+            0 => format!("{word} {} is released: {ranges}", first + 1),
+            _ => format!("{word}s {} to {} are released: {ranges}", first + 1, last + 1),
+        };
+        let subject = format!("{coordination} {ranges}");
+        Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false })
+    }
+}
+
+fn subject((coordination, _, batch): &What) -> String {
+    format!(
+        "{} {}",
+        coordination.as_deref().unwrap_or_default(),
+        batch.map(|batch| batch.to_string()).unwrap_or_default()
+    )
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_release_names_the_ordinals() {
-        let before = BTreeMap::from([("prefill".to_owned(), 10)]);
-        let now = BTreeMap::from([("decode".to_owned(), 5), ("prefill".to_owned(), 20)]);
-        assert_eq!(News::released(&before, &now).unwrap().note, "released decode 0-4, prefill 10-19");
-        assert_eq!(News::released(&now, &before), None);
-    }
-}
+#[path = "news_tests.rs"]
+mod tests;

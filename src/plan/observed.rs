@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::marks::Marks;
 use super::view::{GroupView, PodFacts, PodRef};
 use crate::model::{Group, PodIdentity};
 
@@ -92,6 +93,7 @@ impl Observed {
                 ready: ordinal < counts.ready,
                 labelled: true,
                 created: None,
+                marks: Marks::default(),
             }));
         }
         let mut view = GroupView::build(group, &facts);

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::absence::{Absence, Vigil};
+use super::batches::states;
 use super::conditions;
 use super::gangs::{BatchGang, batch_gangs, gang_of};
 use super::memory::Memory;
 use super::news::News;
+use super::surge::Surplus;
 use super::{Circumstances, Decision, GroupView, PodFacts, PodRef, decide, stamp};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
@@ -25,6 +28,15 @@ pub enum MissingGroup {
     Hold,
 }
 
+/// What happens to the pods of a batch that others of it never join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncompleteBatch {
+    /// They wait.
+    Wait,
+    /// They go when they have waited this long.
+    ReleaseAfter(Duration),
+}
+
 /// How the loop behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopOptions {
@@ -34,6 +46,10 @@ pub struct LoopOptions {
     pub vanished_grace: Duration,
     /// How long nothing may move before the group says `ProgressDeadlineExceeded`.
     pub progress_deadline: Duration,
+    /// Batches that are released as a whole and lack pods.
+    pub incomplete: IncompleteBatch,
+    /// Delete held pods that were made for another batch than theirs, so that they are made again.
+    pub recreate_mis_stamped: bool,
 }
 
 /// Who carries a group.
@@ -90,6 +106,25 @@ pub enum Action {
         /// The PodGroup.
         gang: BatchGang,
     },
+    /// Delete a pod if it is still held, so that it is made again.
+    Recreate {
+        /// The pod.
+        pod: PodRef,
+    },
+    /// Find out why pods do not appear.
+    FindReasons {
+        /// The group.
+        group: Arc<Group>,
+        /// Replicas that lack pods.
+        absent: Vec<Absence>,
+    },
+    /// Find out which pods beyond the desired replicas a rollout made.
+    FindSurge {
+        /// The group.
+        group: Arc<Group>,
+        /// The pods.
+        surplus: Vec<Surplus>,
+    },
     /// Ask the API server whether the group is gone.
     VerifyGone {
         /// Kind of the object that carried it, where that is known.
@@ -133,6 +168,8 @@ pub(super) struct Pass<'a> {
     pub(super) actions: Vec<Action>,
     /// When to look again although nothing happens.
     pub(super) again: Option<Moment>,
+    /// Set when a batch turns out to be released: how long that took.
+    pub(super) released: Option<Duration>,
 }
 
 impl Pass<'_> {
@@ -160,10 +197,26 @@ impl Pass<'_> {
         let stalled = self.memory.is_stalled(deadline, self.now);
         let refused: Vec<_> =
             snapshot.pods.iter().map(|pod| &pod.pod).filter(|pod| self.memory.is_refused(pod)).cloned().collect();
-        let decision = decide(group, &view, Circumstances { faults: &judged.errors, stalled, refused: &refused });
+        let overdue = match self.options.incomplete {
+            IncompleteBatch::Wait => Vec::new(),
+            IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
+        };
+        let circumstances = Circumstances {
+            faults: &judged.errors,
+            stalled,
+            refused: &refused,
+            found: self.memory.watchfulness.found(),
+            overdue: &overdue,
+            surge: self.memory.surges.proven(),
+        };
+        let decision = decide(group, &view, circumstances);
         self.memory.note_progress(&view, &decision, self.now);
+        self.absent(group, &decision);
+        self.surplus(group, &decision);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
-        let news = self.memory.said.news(group, &decision);
+        self.memory.batches = states(group, &view, &decision);
+        self.released = self.memory.stopwatch.looked(&view, &decision, self.now);
+        let news = self.memory.said.news(group, &decision, self.memory.surges.is_asking());
         if !news.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), news });
         }
@@ -172,6 +225,7 @@ impl Pass<'_> {
             self.look_again(at);
         }
         self.gangs(group, &view);
+        self.recreate(&decision);
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
             // A pod that comes before its PodGroup would be scheduled without it.
@@ -186,6 +240,50 @@ impl Pass<'_> {
             self.release(&pod.pod, labels);
         }
         self.write_status(group, &decision);
+    }
+
+    /// Asks why pods do not appear when that has lasted, and remembers since when batches lack them.
+    fn absent(&mut self, group: &Arc<Group>, decision: &Decision) {
+        match self.memory.watchfulness.note(&decision.absent, self.now) {
+            Vigil::Rest => {}
+            Vigil::Wait(until) => self.look_again(until),
+            Vigil::Ask => {
+                self.actions.push(Action::FindReasons { group: group.clone(), absent: decision.absent.clone() });
+            }
+        }
+        if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete
+            && let Some(at) = self.memory.waits.note(&decision.incomplete, time, self.now)
+        {
+            self.look_again(at);
+        }
+    }
+
+    /// Asks whether a rollout made what is there beyond the desired replicas.
+    fn surplus(&mut self, group: &Arc<Group>, decision: &Decision) {
+        match self.memory.surges.note(&decision.surplus, self.now) {
+            Vigil::Rest => {}
+            Vigil::Wait(until) => self.look_again(until),
+            Vigil::Ask => {
+                let surplus = decision.surplus.clone();
+                self.actions.push(Action::FindSurge { group: group.clone(), surplus });
+            }
+        }
+    }
+
+    /// Has pods made again that were made for another batch.
+    fn recreate(&mut self, decision: &Decision) {
+        if !self.options.recreate_mis_stamped {
+            return;
+        }
+        for pod in &decision.mis_stamped {
+            match self.memory.retry_due(&pod.uid).filter(|at| *at > self.now) {
+                Some(at) => self.look_again(at),
+                None if self.memory.in_flight.insert(pod.uid.clone()) => {
+                    self.actions.push(Action::Recreate { pod: pod.clone() });
+                }
+                None => {}
+            }
+        }
     }
 
     /// Makes the PodGroups of committed batches, and loosens them once their batch was scheduled.
@@ -239,12 +337,13 @@ impl Pass<'_> {
     fn missing(&mut self, snapshot: &Snapshot) {
         let held = u32::try_from(snapshot.pods.iter().filter(|pod| pod.held).count()).unwrap_or(u32::MAX);
         self.memory.held = vec![(HoldReason::GroupMissing, held)];
+        self.memory.batches.clear();
         // It speaks for this look only: what comes later is looked for again.
         let verified_gone = std::mem::take(&mut self.memory.verified_gone);
         if held == 0 {
             return;
         }
-        let carrier = self.memory.carrier;
+        let carrier = self.memory.carrier.or_else(|| marked_carrier(snapshot));
         let grace = match (carrier, self.options.missing_group) {
             (Some(_), _) => self.options.vanished_grace,
             (None, MissingGroup::ReleaseAfter(time)) => time,
@@ -281,4 +380,10 @@ impl Pass<'_> {
             self.actions.push(Action::Release { pod: pod.clone(), labels });
         }
     }
+}
+
+/// Kind of the object that carried a group which this process has never seen: what its youngest held pod says.
+fn marked_carrier(snapshot: &Snapshot) -> Option<ObjectKind> {
+    let marked = snapshot.pods.iter().filter(|pod| pod.held && pod.marks.carrier.is_some());
+    marked.max_by(|a, b| a.created.cmp(&b.created))?.marks.carrier
 }

@@ -1,6 +1,7 @@
 //! What is observed of one role: its replicas by ordinal, and how many may run.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// One instance of a role: one pod, or all pods of one LeaderWorkerSet group or RoleInstance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub struct RoleView {
     pub committed: Option<u32>,
     /// Replicas by ordinal.
     pub replicas: BTreeMap<u32, Replica>,
+    /// When its youngest pod was made, RFC 3339.
+    pub newest: Option<Arc<str>>,
 }
 
 impl RoleView {

@@ -37,5 +37,6 @@ pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
         unknown: false,
         committed: Some(released),
         replicas: (0..desired).map(|ordinal| (ordinal, replica(ordinal))).collect(),
+        newest: None,
     }
 }

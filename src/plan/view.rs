@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::assign::assign;
+use super::marks::Marks;
 use crate::api::Pod;
 use crate::model::{Group, PodIdentity, names};
 
@@ -27,6 +28,8 @@ pub struct PodFacts {
     pub labelled: bool,
     /// When it was made, RFC 3339: those without an ordinal are served in this order.
     pub created: Option<Arc<str>>,
+    /// What admission wrote on it.
+    pub marks: Marks,
 }
 
 /// Names one pod, not its successor of the same name.
@@ -56,6 +59,7 @@ impl PodFacts {
             ready: pod.condition_is_true("Ready"),
             labelled: meta.label(names::KEP75_INSTANCE_INDEX).is_some(),
             created: meta.creation_timestamp.as_deref().map(Into::into),
+            marks: Marks::of(meta),
         })
     }
 }
@@ -80,6 +84,8 @@ pub struct HeldPod {
     pub ordinal: u32,
     /// Labels of its batch are there.
     pub labelled: bool,
+    /// What admission wrote on it.
+    pub marks: Marks,
 }
 
 impl GroupView {
@@ -123,10 +129,13 @@ impl GroupView {
             replica.ready += u32::from(pod.ready);
             replica.size = replica.size.max(pod.identity.replica_size);
             replica.made_at_once |= pod.identity.made_at_once;
+            if view.newest < pod.created {
+                view.newest.clone_from(&pod.created);
+            }
         }
         if pod.held {
-            let (pod, labelled) = (pod.pod.clone(), pod.labelled);
-            self.held.push(HeldPod { pod, role: role.to_owned(), ordinal, labelled });
+            let (pod, labelled, marks) = (pod.pod.clone(), pod.labelled, pod.marks.clone());
+            self.held.push(HeldPod { pod, role: role.to_owned(), ordinal, labelled, marks });
         }
     }
 }

@@ -2,20 +2,32 @@
 //! batch that shares a hard domain or a gang. Once one pod of it was released, the others follow as they appear: whoever
 //! brings them back must not be made to wait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::batches::word;
 use super::decide::Held;
+use super::pass::Moment;
 use super::view::{GroupView, HeldPod, Replica, count};
 use crate::model::{Batching, Coordination, Group, HoldReason};
 
 /// Something that is released as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Whole {
-    /// A batch of the coordination at this place in the list.
-    Batch { coordination: usize, index: u32 },
+pub enum Whole {
+    /// A batch.
+    Batch {
+        /// Place of its coordination in the group's list.
+        coordination: usize,
+        /// Its number, from 0.
+        index: u32,
+    },
     /// One replica.
-    Replica { role: String, ordinal: u32 },
+    Replica {
+        /// Its role.
+        role: String,
+        /// Its ordinal.
+        ordinal: u32,
+    },
 }
 
 /// Pods that may go by their count, and wait for others of the same whole to be made.
@@ -25,18 +37,31 @@ pub(super) struct Incomplete<'a> {
     /// Batches that were looked at, and whether they wait.
     batches: BTreeMap<(usize, u32), bool>,
     waiting: BTreeMap<Whole, u32>,
+    /// What has waited long enough: it goes with the pods that it has.
+    overdue: &'a [Whole],
+    gone_without: BTreeSet<Whole>,
 }
 
 impl<'a> Incomplete<'a> {
-    pub(super) fn new(group: &'a Group, view: &'a GroupView) -> Self {
-        Self { group, view, batches: BTreeMap::new(), waiting: BTreeMap::new() }
+    pub(super) fn new(group: &'a Group, view: &'a GroupView, overdue: &'a [Whole]) -> Self {
+        let gone_without = BTreeSet::new();
+        Self { group, view, batches: BTreeMap::new(), waiting: BTreeMap::new(), overdue, gone_without }
     }
 
     /// Notes a pod that waits for others; false for one that may go.
     pub(super) fn holds(&mut self, pod: &HeldPod) -> bool {
         let Some(whole) = self.whole_of(pod) else { return false };
+        if self.overdue.contains(&whole) {
+            self.gone_without.insert(whole);
+            return false;
+        }
         *self.waiting.entry(whole).or_default() += 1;
         true
+    }
+
+    /// Everything that lacks pods, whether it waits for them or has done so for long enough.
+    pub(super) fn into_wholes(self) -> Vec<Whole> {
+        self.waiting.into_keys().chain(self.gone_without).collect()
     }
 
     fn whole_of(&mut self, pod: &HeldPod) -> Option<Whole> {
@@ -96,6 +121,7 @@ impl<'a> Incomplete<'a> {
             reason: HoldReason::IncompleteBatch,
             message,
             pods: 0,
+            waits_for_own: true,
         }
     }
 }
@@ -115,15 +141,40 @@ fn ranges<'a>(
 
 /// True for a batch of which pods are missing and none was released yet.
 fn batch_waits(view: &GroupView, batching: &Batching, index: u32) -> bool {
-    let mut incomplete = false;
-    for (_, role, range) in ranges(view, batching, index) {
-        let replicas = || role.replicas.range(range.clone()).map(|(_, replica)| replica);
-        if !replicas().all(Replica::is_untouched) {
-            return false;
-        }
-        incomplete |= replicas().filter(|replica| !replica.is_incomplete()).count() < range.len();
+    let lacks = |(_, role, range): (&str, &super::RoleView, std::ops::Range<u32>)| {
+        let complete = role.replicas.range(range.clone()).filter(|(_, replica)| !replica.is_incomplete());
+        complete.count() < range.len()
+    };
+    is_untouched(view, batching, index) && ranges(view, batching, index).any(lacks)
+}
+
+/// True for a batch of which no pod was released yet.
+pub(super) fn is_untouched(view: &GroupView, batching: &Batching, index: u32) -> bool {
+    let untouched =
+        |role: &super::RoleView, range| role.replicas.range(range).all(|(_, replica)| replica.is_untouched());
+    ranges(view, batching, index).all(|(_, role, range)| untouched(role, range))
+}
+
+/// Since when what is released as a whole lacks pods.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    since: BTreeMap<Whole, Moment>,
+}
+
+impl Waits {
+    /// What has waited this long.
+    pub(super) fn overdue(&self, after: Duration, now: Moment) -> Vec<Whole> {
+        self.since.iter().filter(|(_, since)| **since + after <= now).map(|(whole, _)| whole.clone()).collect()
     }
-    incomplete
+
+    /// Notes what lacks pods now; returns when the next of it will have waited this long.
+    pub(super) fn note(&mut self, incomplete: &[Whole], after: Duration, now: Moment) -> Option<Moment> {
+        self.since.retain(|whole, _| incomplete.contains(whole));
+        for whole in incomplete {
+            self.since.entry(whole.clone()).or_insert(now);
+        }
+        self.since.values().map(|since| *since + after).filter(|at| *at > now).min()
+    }
 }
 
 /// `7/10 prefill and 5/5 decode`.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Cause;
 use crate::api::IntOrString;
 use crate::api::coordination::RollingUpdate;
+use crate::api::int_or_string::percent;
 use crate::model::FieldPath;
 
 /// A fault: path, cause, value and what must hold.
@@ -18,7 +19,7 @@ const SKEW: &str = "must be a percentage without decimals, from \"1%\" to \"100%
 pub(super) fn rolling_update_faults(update: &RollingUpdate, at: &FieldPath) -> Vec<Fault> {
     let shares = [("maxSkew", &update.max_skew), ("partition", &update.partition)];
     let shares = shares.into_iter().filter_map(|(field, value)| {
-        let value = value.as_ref().filter(|value| share(value).is_none())?;
+        let value = value.as_ref().filter(|value| value.percent().is_none())?;
         Some((at.child(field), Cause::Invalid, Some(value.to_string()), SHARE))
     });
     let counts = [("maxUnavailable", &update.max_unavailable), ("maxUnavailableRatio", &update.max_unavailable_ratio)];
@@ -42,23 +43,9 @@ pub(super) fn scaling_skew_fault(value: &Value) -> Option<(String, &'static str)
     (!fits).then(|| (value.to_string(), SKEW))
 }
 
-fn share(value: &IntOrString) -> Option<u32> {
-    match value {
-        IntOrString::Int(_) => None,
-        IntOrString::String(text) => percent(text),
-    }
-}
-
 fn is_some_replicas(value: &IntOrString) -> bool {
     match value {
         IntOrString::Int(number) => *number > 0,
-        IntOrString::String(text) => percent(text).is_some_and(|percent| percent > 0),
+        IntOrString::String(_) => value.percent().is_some_and(|percent| percent > 0),
     }
-}
-
-/// `25%` as 25; `None` for anything that is not a whole percentage from 0 to 100.
-fn percent(text: &str) -> Option<u32> {
-    let digits = text.strip_suffix('%')?;
-    let plain = !digits.is_empty() && digits.len() <= 3 && digits.bytes().all(|digit| digit.is_ascii_digit());
-    digits.parse().ok().filter(|percent| plain && *percent <= 100)
 }

@@ -11,13 +11,13 @@ use axum::routing::{get, post};
 use http::{HeaderMap, StatusCode, header};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use tracing::{Instrument, Span, field};
+use tracing::{Instrument, Span};
 
 use super::admission_metrics::AdmissionMetrics;
 use super::answer::Verdict;
-use super::decode::decode;
+use super::decode::{Asked, decode};
 use super::limits::{Limits, read_body};
-use super::table::{self, Action, Endpoint};
+use super::table::{Action, Endpoint, Row};
 use crate::api::review::{Request, ReviewAnswer};
 use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::live_world::{Judging, LiveWorld, LiveWorldError};
@@ -82,18 +82,18 @@ impl Admission {
             Ok(body) => body,
             Err(error) => return plain(error.status(), error.to_string()),
         };
-        let (version, request) = match decode(&body) {
-            Ok(review) => review,
+        let Asked { version, request, row, pod } = match decode(endpoint, &body) {
+            Ok(asked) => asked,
             Err(error) => {
                 self.metrics.unreadable.inc();
                 return plain(StatusCode::BAD_REQUEST, error.to_string());
             }
         };
         let span = span_of(endpoint, &request);
-        match self.judge(endpoint, &request).instrument(span.clone()).await {
+        match self.judge(row, &request, pod).instrument(span.clone()).await {
             Ok(verdict) => {
-                span.record("verdict", verdict.as_str());
-                self.metrics.count(&request, verdict.as_str());
+                span.in_scope(|| tracing::debug!(verdict = verdict.as_str(), "answered"));
+                self.metrics.count(row, &request, verdict.as_str());
                 let answer = ReviewAnswer {
                     api_version: version,
                     kind: "AdmissionReview",
@@ -103,19 +103,21 @@ impl Admission {
                     .into_response()
             }
             Err(fault) => {
-                span.record("verdict", "error");
-                self.metrics.count(&request, "error");
-                span.in_scope(|| tracing::error!(%fault, "cannot answer"));
+                self.metrics.count(row, &request, "error");
+                span.in_scope(|| tracing::error!(uid = %request.uid, %fault, "cannot answer"));
                 plain(StatusCode::INTERNAL_SERVER_ERROR, format!("request {}: {fault}", request.uid))
             }
         }
     }
 
-    async fn judge(&self, endpoint: Endpoint, request: &Request<'_>) -> Result<Verdict, Fault> {
-        let Some(row) = table::find(endpoint, request) else {
+    async fn judge(&self, row: Option<&Row>, request: &Request<'_>, pod: Option<Pod>) -> Result<Verdict, Fault> {
+        let Some(row) = row else {
             self.metrics.unknown.inc();
             return Ok(Verdict::pass());
         };
+        if let Some(pod) = pod {
+            return self.hold_pod(&pod, request).await;
+        }
         // A DELETE carries only what the object was.
         let Some(object) = request.object.or(request.old_object) else { return Ok(Verdict::pass()) };
         let judged = match row.action {
@@ -127,13 +129,14 @@ impl Admission {
                 .map(|topology| Verdict::Allow { patch: protect_topology(&topology), warnings: Vec::new() }),
             Action::Judge => self.judge_object(row.kind, request, object).await?,
         };
-        Ok(judged.unwrap_or_else(|error| self.unexpected_shape(row.kind.kind, &error)))
+        Ok(judged.unwrap_or_else(|error| self.unexpected_shape(row.kind.kind, request, &error)))
     }
 
     /// The API server has checked the object against its schema already: a shape that cannot be read is a newer schema.
-    fn unexpected_shape(&self, kind: &str, error: &DecodeError) -> Verdict {
+    fn unexpected_shape(&self, kind: &str, request: &Request<'_>, error: &DecodeError) -> Verdict {
         self.metrics.schema_skew.inc();
-        tracing::warn!(kind, %error, "object does not have the expected shape");
+        let (namespace, name) = (request.namespace.as_deref(), request.name.as_deref());
+        tracing::warn!(kind, namespace, name, %error, "object does not have the expected shape");
         if self.strict {
             return Verdict::Deny { violations: vec![error.violation()], warnings: Vec::new(), forbidden: false };
         }
@@ -164,22 +167,23 @@ impl Admission {
     /// Gives a pod what it must be born with. Everything it names is known from caches, or else read live once.
     async fn hold_pod(&self, pod: &Pod, request: &Request<'_>) -> Result<Verdict, Fault> {
         let namespace = request.namespace.as_deref().unwrap_or_else(|| pod.metadata.namespace());
-        let first = Subject::of(pod, namespace, &());
-        if first.is_foreign() {
+        let mut subject = Subject::of(pod, namespace, &*self.lookup.index().read());
+        if subject.is_foreign() {
             return Ok(Verdict::pass());
         }
-        let group = match first.group() {
+        let group = match subject.group() {
             Some(key) => self.lookup.group(key).await?,
             None => None,
         };
-        if let Some(owner) = pod.metadata.controller().filter(|owner| owner.kind == "StatefulSet") {
-            self.lookup.stateful_set(namespace, &owner.name).await;
+        if let Some(owner) = pod.metadata.controller().filter(|owner| owner.kind == "StatefulSet")
+            && self.lookup.stateful_set(namespace, &owner.name).await
+        {
+            subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         }
         let group = match group {
             Some(group) if self.discovery && group.discovery => self.with_hosts(group).await?,
             group => group,
         };
-        let subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
             Some((topology, layer)) => self.lookup.topology(topology).await?.and_then(|layers| layers.layer(layer)),
             None => None,
@@ -215,8 +219,9 @@ impl Admission {
     }
 }
 
+/// Only where details are asked for: seven formatted fields cost more than the rest of the log.
 fn span_of(endpoint: Endpoint, request: &Request<'_>) -> Span {
-    tracing::info_span!(
+    tracing::debug_span!(
         "admission",
         path = endpoint.path(),
         uid = %request.uid,
@@ -224,7 +229,6 @@ fn span_of(endpoint: Endpoint, request: &Request<'_>) -> Span {
         operation = %request.operation,
         namespace = request.namespace.as_deref().unwrap_or_default(),
         name = request.name.as_deref().unwrap_or_default(),
-        verdict = field::Empty,
     )
 }
 

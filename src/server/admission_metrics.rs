@@ -5,13 +5,17 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
+use super::table::Row;
 use crate::api::review::Request;
+
+/// Label of what no row is for.
+const OTHER: &str = "other";
 
 /// Labels of an answered review.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answered {
-    resource: String,
-    operation: String,
+    resource: &'static str,
+    operation: &'static str,
     verdict: &'static str,
 }
 
@@ -38,11 +42,12 @@ impl AdmissionMetrics {
         metrics
     }
 
-    /// Counts an answer. Resources and operations come from the webhook's rules, so they are few.
-    pub(super) fn count(&self, request: &Request<'_>, verdict: &'static str) {
+    /// Counts an answer to what a row is for, by its names: the caller's are not bounded.
+    pub(super) fn count(&self, row: Option<&Row>, request: &Request<'_>, verdict: &'static str) {
+        let operation = row.and_then(|row| row.operations.iter().find(|known| **known == request.operation));
         let labels = Answered {
-            resource: request.resource.resource.to_string(),
-            operation: request.operation.to_string(),
+            resource: row.map_or(OTHER, |row| row.kind.plural),
+            operation: operation.copied().unwrap_or(OTHER),
             verdict,
         };
         self.answered.get_or_create(&labels).inc();

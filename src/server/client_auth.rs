@@ -3,11 +3,13 @@
 //! Anyone in the pod network reaches the webhook port. Where the API server can be given a client certificate for webhooks
 //! (its admission configuration file), this lets nobody else in.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
+use arc_swap::ArcSwapOption;
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
     client::danger::HandshakeSignatureValid,
+    crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, UnixTime, pem::PemObject},
     server::{
         VerifierBuilderError, WebPkiClientVerifier,
@@ -15,7 +17,10 @@ use rustls::{
     },
 };
 
-use super::tls::{dns_names, provider};
+use super::{
+    files::PolledFiles,
+    tls::{dns_names, provider},
+};
 
 /// Why client certificates can't be checked.
 #[derive(Debug, thiserror::Error)]
@@ -37,11 +42,52 @@ pub enum ClientAuthError {
     Tls(#[source] Error),
 }
 
+/// CAs that sign the callers' certificates, which can be exchanged while connections run: CAs rotate. None at first, so that
+/// nobody is let in. Clones share them.
+#[derive(Clone, Default)]
+pub struct ClientCas(Arc<ArcSwapOption<Chain>>);
+
+struct Chain(Arc<dyn ClientCertVerifier>);
+
+impl ClientCas {
+    /// Trusts these and no others from the next handshake on. Connections that are open stay open.
+    ///
+    /// # Errors
+    /// [`ClientAuthError`] if one of them can't be a trust anchor, or there is none; then those before still are trusted.
+    pub fn set(&self, pem: &[u8]) -> Result<(), ClientAuthError> {
+        let mut roots = RootCertStore::empty();
+        for der in CertificateDer::pem_slice_iter(pem) {
+            roots.add(der.map_err(ClientAuthError::Pem)?).map_err(ClientAuthError::Anchor)?;
+        }
+        let chain = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
+            .build()
+            .map_err(ClientAuthError::Verifier)?;
+        self.0.store(Some(Arc::new(Chain(chain))));
+        Ok(())
+    }
+
+    /// Keeps them equal to a file.
+    pub fn follow(&self, path: PathBuf) -> PolledFiles<1, ClientAuthError> {
+        let cas = self.clone();
+        PolledFiles::new("client CA", [path], move |[pem]| {
+            cas.set(pem)?;
+            tracing::info!("client CA read from its file");
+            Ok(())
+        })
+    }
+}
+
+impl fmt::Debug for ClientCas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClientCas").finish_non_exhaustive()
+    }
+}
+
 /// Which callers are let in.
 #[derive(Debug, Clone)]
 pub struct ClientAuth {
-    /// CAs that sign the callers' certificates, PEM.
-    pub ca_pem: Vec<u8>,
+    /// CAs that sign the callers' certificates.
+    pub cas: ClientCas,
     /// A caller's common name or one of its DNS names must be in this list.
     pub allowed_names: Vec<String>,
     /// The certificate (DER) with which this process calls itself for its readiness check, see
@@ -54,21 +100,16 @@ impl ClientAuth {
         if self.allowed_names.is_empty() {
             return Err(ClientAuthError::NoNames);
         }
-        let mut roots = RootCertStore::empty();
-        for der in CertificateDer::pem_slice_iter(&self.ca_pem) {
-            roots.add(der.map_err(ClientAuthError::Pem)?).map_err(ClientAuthError::Anchor)?;
-        }
-        let chain = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
-            .build()
-            .map_err(ClientAuthError::Verifier)?;
-        Ok(Arc::new(NamedClients { chain, allowed: self.allowed_names, own: self.own }))
+        let algorithms = provider().signature_verification_algorithms;
+        Ok(Arc::new(NamedClients { cas: self.cas, allowed: self.allowed_names, own: self.own, algorithms }))
     }
 }
 
 struct NamedClients {
-    chain: Arc<dyn ClientCertVerifier>,
+    cas: ClientCas,
     allowed: Vec<String>,
     own: Option<CertificateDer<'static>>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl NamedClients {
@@ -86,8 +127,9 @@ impl fmt::Debug for NamedClients {
 }
 
 impl ClientCertVerifier for NamedClients {
+    // None: a hint could not follow an exchange of CAs, and a caller that has one certificate needs none.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.chain.root_hint_subjects()
+        &[]
     }
 
     fn verify_client_cert(
@@ -99,7 +141,9 @@ impl ClientCertVerifier for NamedClients {
         if self.own.as_ref() == Some(end_entity) {
             return Ok(ClientCertVerified::assertion());
         }
-        let verified = self.chain.verify_client_cert(end_entity, intermediates, now)?;
+        let cas = self.cas.0.load();
+        let chain = cas.as_ref().ok_or(Error::InvalidCertificate(CertificateError::UnknownIssuer))?;
+        let verified = chain.0.verify_client_cert(end_entity, intermediates, now)?;
         if self.allows(end_entity) {
             Ok(verified)
         } else {
@@ -113,7 +157,7 @@ impl ClientCertVerifier for NamedClients {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls12_signature(message, cert, dss)
+        verify_tls12_signature(message, cert, dss, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -122,10 +166,10 @@ impl ClientCertVerifier for NamedClients {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls13_signature(message, cert, dss)
+        verify_tls13_signature(message, cert, dss, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chain.supported_verify_schemes()
+        self.algorithms.supported_schemes()
     }
 }

@@ -1,5 +1,9 @@
 //! From a request's body to a review, or to words that say what is wrong with it.
 
+use serde::Deserialize;
+
+use super::table::{self, Action, Endpoint, Row};
+use crate::api::Pod;
 use crate::api::review::{Request, Review};
 
 /// Why a body is no review. Shown to whoever sent it.
@@ -29,16 +33,47 @@ pub enum NoReview {
 /// Deepest nesting of a body. Real objects stay far below a hundred; the API server's own limit is 10,000.
 const MAX_DEPTH: usize = 512;
 
-/// A review that asks something: the version to answer in, and the request.
+/// A review that asks something: the version to answer in, the request, and its object where that is a pod to be mutated.
 ///
 /// # Errors
 ///
 /// When the body is none.
-pub fn decode(body: &[u8]) -> Result<(&'static str, Request<'_>), NoReview> {
+pub fn decode(endpoint: Endpoint, body: &[u8]) -> Result<Asked<'_>, NoReview> {
     if is_too_deep(body) {
         return Err(NoReview::TooDeep);
     }
-    let review: Review<'_> = serde_json::from_slice(body).map_err(|error| NoReview::Unreadable(error.to_string()))?;
+    // Nearly all that is to be mutated is pods: one pass over the body reads envelope and pod. What is none of that, or
+    // not of the shape that it should be, is read again with the object left as it is.
+    if endpoint == Endpoint::Mutate
+        && let Ok((version, request)) = read::<Pod>(body)
+    {
+        let row = table::find(endpoint, &request);
+        if row.is_some_and(|row| row.action == Action::HoldPod) {
+            let (request, pod) = request.take_object();
+            return Ok(Asked { version, request, row, pod });
+        }
+    }
+    let (version, request) = read(body)?;
+    let row = table::find(endpoint, &request);
+    Ok(Asked { version, request, row, pod: None })
+}
+
+/// A review that asks something.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// The version to answer in.
+    pub version: &'static str,
+    /// What is asked.
+    pub request: Request<'a>,
+    /// What is to be done; `None` for what is none of our business.
+    pub row: Option<&'static Row>,
+    /// The object, if it was read with the rest; then the request is without it.
+    pub pod: Option<Pod>,
+}
+
+fn read<'a, O: Deserialize<'a>>(body: &'a [u8]) -> Result<(&'static str, Request<'a, O>), NoReview> {
+    let review: Review<'_, O> =
+        serde_json::from_slice(body).map_err(|error| NoReview::Unreadable(error.to_string()))?;
     let version = match (&*review.api_version, &*review.kind) {
         ("admission.k8s.io/v1", "AdmissionReview") => "admission.k8s.io/v1",
         ("admission.k8s.io/v1beta1", "AdmissionReview") => "admission.k8s.io/v1beta1",
@@ -51,7 +86,7 @@ pub fn decode(body: &[u8]) -> Result<(&'static str, Request<'_>), NoReview> {
 
 /// Looks for nesting before anything recursive does. Counting brackets is enough for nearly every body.
 fn is_too_deep(body: &[u8]) -> bool {
-    if body.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= MAX_DEPTH {
+    if opening_brackets(body) <= MAX_DEPTH {
         return false;
     }
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
@@ -71,12 +106,44 @@ fn is_too_deep(body: &[u8]) -> bool {
     false
 }
 
+/// Counts in bytes of which no chunk can overflow one: so the compiler compares and adds many at a time.
+fn opening_brackets(body: &[u8]) -> usize {
+    let of_chunk = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
+    body.chunks(usize::from(u8::MAX)).map(|chunk| usize::from(of_chunk(chunk))).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn refused(body: &str) -> String {
-        decode(body.as_bytes()).unwrap_err().to_string()
+        let mutating = decode(Endpoint::Mutate, body.as_bytes()).unwrap_err();
+        assert_eq!(decode(Endpoint::Validate, body.as_bytes()).unwrap_err(), mutating);
+        mutating.to_string()
+    }
+
+    fn review(resource: &str, object: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"1","operation":"CREATE",
+            "kind":{{}},"resource":{{"group":"","version":"v1","resource":"{resource}"}},"object":{object}}}}}"#
+        )
+    }
+
+    #[test]
+    fn a_pod_to_be_mutated_is_read_with_its_review_and_all_else_is_left_as_it_is() {
+        let pod = review("pods", r#"{"metadata":{"name":"p"}}"#);
+        let asked = decode(Endpoint::Mutate, pod.as_bytes()).unwrap();
+        assert_eq!(asked.pod.unwrap().metadata.name.unwrap(), "p");
+        assert!(asked.request.object.is_none());
+        let left = [
+            (Endpoint::Validate, review("pods", r#"{"metadata":{"name":"p"}}"#)),
+            (Endpoint::Mutate, review("pods", r#"{"metadata":7}"#)),
+            (Endpoint::Mutate, review("services", r#"{"metadata":{"name":"s"}}"#)),
+        ];
+        for (endpoint, body) in left {
+            let asked = decode(endpoint, body.as_bytes()).unwrap();
+            assert!(asked.pod.is_none() && asked.request.object.is_some(), "{body}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod cert_files;
 mod client_auth;
 mod connection;
 pub mod decode;
+pub mod files;
 pub mod limits;
 pub mod metrics;
 mod pulse;

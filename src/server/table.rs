@@ -84,7 +84,7 @@ const fn judged(kind: ObjectKind, operations: &'static [&'static str]) -> Row {
 }
 
 /// The row for a request; `None` for what is none of our business and passes.
-pub fn find(endpoint: Endpoint, request: &Request<'_>) -> Option<&'static Row> {
+pub fn find<O>(endpoint: Endpoint, request: &Request<'_, O>) -> Option<&'static Row> {
     TABLE.iter().find(|row| {
         row.endpoint == endpoint
             && row.kind.plural == request.resource.resource

@@ -13,9 +13,12 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod absence;
 mod api_server;
 mod arrival;
+mod events;
 mod kinds_of_pods;
+mod metrics;
 mod outage;
 mod progressions;
 mod recovery;
@@ -25,3 +28,4 @@ mod replicas;
 mod reviews;
 mod scaling;
 mod story;
+mod wholes;

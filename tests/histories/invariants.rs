@@ -68,7 +68,7 @@ pub fn pass(
                 commit(group, status, stored, snapshot, server)?;
                 tells_of_all(replica, status, stored, snapshot, server)?;
             }
-            Request::Reread | Request::Verify => {}
+            Request::Reread | Request::Verify | Request::Look(_) => {}
         }
     }
     if group.is_none() {

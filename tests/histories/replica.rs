@@ -10,7 +10,7 @@ use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::Index;
 use rolegate::model::{Group, GroupKey};
 use rolegate::mutate::{Entry, batch_labels};
-use rolegate::plan::{Action, Agenda, LoopOptions, MissingGroup, PodRef, Snapshot};
+use rolegate::plan::{Action, Agenda, Ended, IncompleteBatch, LoopOptions, MissingGroup, PodRef, Snapshot};
 
 use crate::broken::{Broken, hold};
 use crate::sabotage::Sabotage;
@@ -37,6 +37,8 @@ pub enum Request {
     /// The group is read after a conflict.
     Reread,
     Verify,
+    /// A look at what explains the pods that are missing, or too many; it finds nothing.
+    Look(Ended),
 }
 
 /// An answer on its way back.
@@ -50,6 +52,7 @@ pub enum Answer {
         read: Result<Option<Arc<Stored>>, ()>,
         absent: bool,
     },
+    Looked(Ended),
 }
 
 /// How the API server and the way to it fail.
@@ -105,6 +108,8 @@ impl Replica {
             missing_group: MissingGroup::ReleaseAfter(MISSING),
             vanished_grace: GRACE,
             progress_deadline: Duration::from_secs(600),
+            incomplete: IncompleteBatch::Wait,
+            recreate_mis_stamped: false,
         };
         let mut replica = Self {
             agenda: Agenda::new(options),
@@ -204,11 +209,15 @@ impl Replica {
             }
             Action::WriteStatus { group, status } => Some(Request::Write { group, status }),
             Action::VerifyGone { .. } => Some(Request::Verify),
+            Action::FindReasons { .. } => Some(Request::Look(Ended::Found { found: Vec::new() })),
+            Action::FindSurge { .. } => Some(Request::Look(Ended::Surge { proven: Vec::new() })),
             Action::Publish { news, .. } => {
                 self.said.extend(news.into_iter().map(|news| news.reason));
                 None
             }
-            Action::WriteConflicted { .. } | Action::EnsureGang { .. } => unreachable!("one carrier, no gangs"),
+            Action::WriteConflicted { .. } | Action::EnsureGang { .. } | Action::Recreate { .. } => {
+                unreachable!("one carrier, no gangs, and nothing is made again")
+            }
         }
     }
 

@@ -40,6 +40,7 @@ impl Replica {
                 Answer::Written(done)
             }
             Request::Reread => Answer::Reread(if fault == Fault::None { Ok(server.group.clone()) } else { Err(()) }),
+            Request::Look(ended) => Answer::Looked(ended),
             Request::Verify => {
                 let lies = self.sabotage == Some(Sabotage::DoesNotLook);
                 let read = match fault {
@@ -98,6 +99,7 @@ impl Replica {
                 self.take_read(read.as_ref().ok().and_then(Option::as_ref));
                 Ended::Written { failed: read.is_err() }
             }
+            Answer::Looked(ended) => ended,
             Answer::Verified { read, absent } => {
                 self.take_read(read.as_ref().ok().and_then(Option::as_ref));
                 let gone = read.is_ok() && self.index.group(&key()).is_none();

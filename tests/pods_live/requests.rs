@@ -1,60 +1,18 @@
 //! What is asked of the API server while pods come in: nothing that the caches know.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use serde_json::json;
 
-use serde_json::{Value, json};
-use tokio::process::Command;
-
-use crate::common::control_plane::{SYSTEM, scratch_dir};
+use crate::common::audit::Account;
 use crate::common::pods::Pod;
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::{Group, PATIENT, eventually};
 use crate::support::{BATCH, rolling_deploy, stage};
-
-/// The kubeconfig of a service account of its own, by whose name its requests are known.
-async fn account(stage: &Stage) -> PathBuf {
-    let name = &stage.namespace;
-    stage.plane.must(&["create", "serviceaccount", name, "-n", SYSTEM], "");
-    let subject = format!("--serviceaccount={SYSTEM}:{name}");
-    stage.plane.must(&["create", "clusterrolebinding", name, "--clusterrole=cluster-admin", &subject], "");
-    let file = scratch_dir().join(format!("{name}-{}.kubeconfig", std::process::id()));
-    let rig = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/controlplane/bin/rig");
-    let mut command = Command::new(std::env::var_os("ROLEGATE_RIG").map_or(rig, PathBuf::from));
-    command.arg("sa-kubeconfig").arg("--kubeconfig").arg(&stage.plane.kubeconfig).arg("--out").arg(&file);
-    let output = command.args(["--namespace", SYSTEM, "--name", name]).output().await.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    file
-}
-
-/// What the account has asked for so far, by verb and resource.
-fn asked(stage: &Stage) -> BTreeMap<String, u32> {
-    let user = format!("system:serviceaccount:{SYSTEM}:{}", stage.namespace);
-    let log = std::fs::read_to_string(stage.plane.dir.join("log/audit.jsonl")).unwrap();
-    let mut counts = BTreeMap::new();
-    for line in log.lines().filter(|line| line.contains(&user)) {
-        // The last line may be half written.
-        let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
-        if event["user"]["username"] != user.as_str() || event["stage"] != "ResponseComplete" {
-            continue;
-        }
-        // Kinds that nobody defines are looked for again now and then.
-        if event["verb"] == "list" && event["responseStatus"]["code"] == 404 {
-            continue;
-        }
-        let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
-        let object = &event["objectRef"];
-        let resource = [text(&object["resource"]), text(&object["subresource"])].join("/");
-        *counts.entry(format!("{} {}", text(&event["verb"]), resource.trim_end_matches('/'))).or_default() += 1;
-    }
-    counts
-}
 
 #[tokio::test]
 async fn a_hundred_new_pods_cost_no_read() {
     let stage = stage("no-reads").await;
     stage.add_node("all", 102).await;
-    let kubeconfig = account(&stage).await;
-    let _rolegate = stage.launch().flag("kubeconfig", &kubeconfig.display().to_string()).start().await;
+    let account = Account::of(&stage);
+    let _rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("prefill", 1, 10).role("decode", 1, 10);
     let strategy = rolling_deploy("host", "soft", &json!({ "prefill": 10, "decode": 10 }));
     crate::support::deploy(&stage, &group, &strategy).await;
@@ -64,7 +22,7 @@ async fn a_hundred_new_pods_cost_no_read() {
     let group = group.role("prefill", 51, 10).role("decode", 51, 10);
     stage.patch_group(&group, json!({ "spec": { "roles": group.object()["spec"]["roles"] } })).await;
     stage.statuses(&group).until("the loop knows", |status| status.ready().ends_with("2/102 pods ready")).await;
-    let before = asked(&stage);
+    let before = account.counts();
     assert!(before.keys().any(|what| what.starts_with("list ")), "{before:?}");
     for role in ["prefill", "decode"] {
         stage.scale_set(&group, role, 51).await;
@@ -72,7 +30,7 @@ async fn a_hundred_new_pods_cost_no_read() {
     stage.pods.until("100 more", |now| now.count_all(Pod::is_scheduled) == 102).await;
     stage.pods.now(|now| assert!(now.all().all(|pod| pod.labels.contains_key(BATCH))));
     let new = eventually(PATIENT, "the releases are in the log", async || {
-        let mut new = asked(&stage);
+        let mut new = account.counts();
         for (what, count) in &before {
             *new.entry(what.clone()).or_default() -= count;
         }

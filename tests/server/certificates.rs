@@ -13,7 +13,7 @@ use rolegate::server::{
     admin::Readiness,
     authority::{Issued, LeafSpec, new_ca, new_leaf},
     self_dial::{SelfDial, SelfDialError, SelfIdentity},
-    tls::{CertStore, ClientAuth},
+    tls::{CertStore, ClientAuth, ClientCas},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -106,11 +106,10 @@ async fn only_allowed_clients_get_in() {
     let now = Timestamp::now();
     let client_ca = new_ca(now).unwrap();
     let identity = SelfIdentity::generate().unwrap();
-    let client = ClientAuth {
-        ca_pem: client_ca.cert_pem.clone().into_bytes(),
-        allowed_names: vec!["kube-apiserver".to_owned()],
-        own: Some(identity.certificate()),
-    };
+    let cas = ClientCas::default();
+    cas.set(client_ca.cert_pem.as_bytes()).unwrap();
+    let client =
+        ClientAuth { cas, allowed_names: vec!["kube-apiserver".to_owned()], own: Some(identity.certificate()) };
     let server = Server::start(Options { client: Some(client), ..Options::default() }).await;
     // An issuer whose leaves are for clients.
     let client = |name: &str, ca: &Issued| {

@@ -31,6 +31,23 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::StampMismatch,
+        Advice {
+            next: "it stays as it is: a pod's affinity cannot be changed; `serve --recreate-mis-stamped` has such pods made again",
+            you_can: &["delete the pod: its workload makes it again, for the batch that it is in now"],
+        },
+    ),
+    (
+        HoldReason::QuotaDeadlock,
+        Advice {
+            next: "it goes on when the quota has room: what makes the missing pods tries again by itself, more and more seldom",
+            you_can: &[
+                "raise the quota of the namespace: held pods count in it",
+                "scale the group down to what the quota allows",
+            ],
+        },
+    ),
+    (
         HoldReason::BeyondDesired,
         Advice {
             next: "it goes when the group declares this many replicas",

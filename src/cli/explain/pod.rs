@@ -9,6 +9,7 @@ use super::advice::advice;
 use super::gates::{Gate, gates};
 use super::replicas::{self, Awaited};
 use crate::api::Pod;
+use crate::cli::connection::Connection;
 use crate::cli::live::Picture;
 use crate::cli::terminal::{Style, age, ordinals, shown};
 use crate::cluster::index::Index;
@@ -70,7 +71,8 @@ struct Place {
 
 impl Story {
     /// What is seen of the pod now.
-    pub fn of(pod: &Pod, namespace: &str, index: &Index, now: Timestamp) -> Self {
+    pub async fn of(pod: &Pod, connection: &Connection, index: &Index, now: Timestamp) -> Self {
+        let namespace = connection.namespace.as_str();
         let created = pod.metadata.creation_timestamp.as_ref().and_then(|created| created.parse().ok());
         let mut story = Self {
             namespace: namespace.to_owned(),
@@ -86,7 +88,10 @@ impl Story {
             you_can: Vec::new(),
         };
         match identify(pod, namespace, index) {
-            Some(identity) => story.take_group(pod, &identity, &Picture::of(index, &identity.group)),
+            Some(identity) => {
+                let picture = Picture::of(index, &identity.group).find_reasons(connection).await;
+                story.take_group(pod, &identity, &picture);
+            }
             None if pod.has_gate(names::GATE) => story.orphaned(),
             None => {}
         }
@@ -129,7 +134,7 @@ impl Story {
             self.due("its namespace has opted out (label rolegate.dev/ignore)");
         } else if picture.decision.release.iter().any(|release| is_it(&release.pod.pod)) {
             self.due("its batch may go");
-        } else if let Some(held) = hold_of(picture, &place, identity) {
+        } else if let Some(held) = hold_of(picture, &place, identity, uid) {
             self.held(held, picture);
         } else {
             self.due("nothing holds it back");
@@ -251,8 +256,11 @@ impl Place {
 
 /// Why a pod of this place is held: pods of a batched role are counted under the first of its coordinations, others under
 /// the reason that concerns no batch.
-fn hold_of<'a>(picture: &'a Picture, place: &Place, identity: &PodIdentity) -> Option<&'a Held> {
+fn hold_of<'a>(picture: &'a Picture, place: &Place, identity: &PodIdentity, uid: &str) -> Option<&'a Held> {
     let all = &picture.decision.held;
+    if picture.decision.mis_stamped.iter().any(|pod| *pod.uid == *uid) {
+        return all.iter().find(|held| held.reason == HoldReason::StampMismatch);
+    }
     let of = |reason: HoldReason| all.iter().find(|held| held.coordination.is_none() && held.reason == reason);
     let role = identity.role.as_deref().and_then(|role| picture.view.roles.get(role));
     match (role, place.ordinal) {
@@ -264,8 +272,7 @@ fn hold_of<'a>(picture: &'a Picture, place: &Place, identity: &PodIdentity) -> O
             let released = identity.role.as_deref().and_then(|role| picture.decision.released.get(role));
             let may_go = ordinal.zip(released).is_some_and(|(ordinal, released)| ordinal < *released);
             let own = |held: &&Held| held.coordination == place.coordination;
-            let fits =
-                |held: &&Held| (held.reason == HoldReason::IncompleteBatch && held.batch == place.batch) == may_go;
+            let fits = |held: &&Held| (held.waits_for_own && held.batch == place.batch) == may_go;
             all.iter().filter(own).find(fits).or_else(|| all.iter().find(own))
         }
     }

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
-use crate::cluster::run::MissingGroup;
+use crate::cluster::run::{IncompleteBatch, MissingGroup};
 use crate::rules::KaiDialect;
 
 /// Options of `serve`.
@@ -43,6 +43,15 @@ pub struct ServeArgs {
     /// Key of the certificate.
     #[arg(long, value_name = "FILE", requires = "cert_file")]
     pub(super) key_file: Option<PathBuf>,
+    /// Let in only callers with a certificate of these CAs (PEM); read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "client_names")]
+    pub(super) client_ca: Option<PathBuf>,
+    /// Common name or DNS name that a caller's certificate must have; one of them is enough.
+    #[arg(long = "client-name", value_delimiter = ',', value_name = "NAME", requires = "client_ca")]
+    pub(super) client_names: Vec<String>,
+    /// How long a new CA is given to become known to every API server before a certificate of it is served.
+    #[arg(long, default_value = "1m", value_parser = duration::parse)]
+    pub(super) ca_settle: Duration,
     /// Serve these namespaces only.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     pub(super) namespaces: Vec<String>,
@@ -55,6 +64,12 @@ pub struct ServeArgs {
     /// How long nothing may move before a group says ProgressDeadlineExceeded.
     #[arg(long, default_value = "10m", value_parser = duration::parse)]
     pub(super) progress_deadline: Duration,
+    /// Batches that are released as a whole and of which pods are never made: `wait` or `release-after=DURATION`.
+    #[arg(long, default_value = "wait", value_parser = parse_incomplete)]
+    pub(super) incomplete: IncompleteBatch,
+    /// Delete held pods that were made for another batch than theirs, so that they are made again.
+    #[arg(long)]
+    pub(super) recreate_mis_stamped: bool,
     /// How long a leader that went silent is believed.
     #[arg(long, default_value = "15s", value_parser = duration::parse)]
     pub(super) lease_duration: Duration,
@@ -143,6 +158,14 @@ fn parse_reach(text: &str) -> Result<ReachArg, String> {
         (_, Some(name)) if !name.is_empty() => Ok(ReachArg::Service(name.to_owned())),
         (url, _) if url.starts_with("https://") => Ok(ReachArg::Url(url.trim_end_matches('/').to_owned())),
         _ => Err("must be service/NAME, loopback or https://HOST:PORT".to_owned()),
+    }
+}
+
+fn parse_incomplete(text: &str) -> Result<IncompleteBatch, String> {
+    match (text, text.strip_prefix("release-after=")) {
+        ("wait", _) => Ok(IncompleteBatch::Wait),
+        (_, Some(time)) => duration::parse(time).map(IncompleteBatch::ReleaseAfter),
+        _ => Err("must be wait or release-after=DURATION".to_owned()),
     }
 }
 

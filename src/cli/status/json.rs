@@ -111,7 +111,7 @@ impl<'a> Status<'a> {
 
 impl<'a> Hold<'a> {
     fn of(held: &'a Held) -> Self {
-        let Held { coordination, batch, reason, message, pods } = held;
+        let Held { coordination, batch, reason, message, pods, .. } = held;
         Self { coordination: coordination.as_deref(), batch: *batch, reason: reason.as_str(), message, pods: *pods }
     }
 }

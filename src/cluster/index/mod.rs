@@ -20,7 +20,7 @@ pub use workloads::SeenWorkload;
 use super::watch::Change;
 use crate::api::{Meta, Object, ObjectKind, Pod};
 use crate::model::{
-    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind,
+    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind, names,
 };
 use crate::plan::Snapshot;
 
@@ -99,6 +99,13 @@ impl Index {
     /// True when the workload was seen.
     pub fn knows_workload(&self, key: &WorkloadKey) -> bool {
         self.workloads.get(key).is_some()
+    }
+
+    /// The workload whose pods say that they are of this role.
+    pub fn maker_of(&self, group: &GroupKey, role: &str) -> Option<WorkloadKey> {
+        let schemes = names::LABEL_SCHEMES.iter();
+        let sets: Vec<_> = schemes.map(|(of_group, of_role)| [(*of_group, &*group.name), (*of_role, role)]).collect();
+        self.workloads.with_labels(&group.namespace, &sets).cloned()
     }
 
     /// What planning needs of one group.

@@ -1,6 +1,6 @@
 //! Workloads: desired replicas of roles that refer to them, and where StatefulSets start to count.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::SourceId;
@@ -61,6 +61,19 @@ impl Workloads {
         };
         self.all.insert(key, Entry { workload: Arc::new(seen.workload), start: seen.start, source });
         changed
+    }
+
+    /// The workload whose pods carry these labels: all of one of the sets.
+    pub(super) fn with_labels(&self, namespace: &str, sets: &[[(&str, &str); 2]]) -> Option<&WorkloadKey> {
+        let carries = |labels: &BTreeMap<String, String>, set: &[(&str, &str); 2]| {
+            set.iter().all(|(key, value)| labels.get(*key).is_some_and(|found| found == value))
+        };
+        let makes = |workload: &Workload| {
+            workload.template_labels.iter().any(|labels| sets.iter().any(|set| carries(labels, set)))
+        };
+        let own = self.all.iter().filter(|(key, entry)| key.namespace == namespace && makes(&entry.workload));
+        // The StatefulSets behind a LeaderWorkerSet have its labels as well.
+        own.map(|(key, _)| key).min_by_key(|key| (key.kind == WorkloadKind::StatefulSet, *key))
     }
 
     pub(super) fn forget(&mut self, key: &WorkloadKey) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::role_path;
+use crate::model::rolling::FROZEN;
 use crate::model::{Coordination, FieldPath, Group, Role, Workload, WorkloadKey, WorkloadKind};
 use crate::rules::percent::rolling_update_faults;
 use crate::rules::{Cause, Known, Need, Report, World};
@@ -84,17 +85,15 @@ pub(super) fn surge(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
-/// What a frozen workload's partition is: not a value that anybody wrote.
-const FROZEN: i64 = i32::MAX as i64;
-
 /// A coordinated workload's manifest sets no partition: server-side apply will conflict, and plain apply is overruled.
 /// On a live object 0 says nothing, since the API server fills it in.
 pub(super) fn partition(group: &Group, world: &World, report: &mut Report) {
     let has_partition = |key: &WorkloadKey| key.kind != WorkloadKind::Deployment;
     for (coordination, role) in updated_roles(group).filter(|(_, role)| role.workload.reference.is_some()) {
         let Some((workload, path)) = workload(coordination, role, has_partition, world, report) else { continue };
-        let written =
-            workload.partition.filter(|partition| world.manifests || (*partition != 0 && *partition != FROZEN));
+        let written = workload
+            .partition
+            .filter(|partition| world.manifests || (*partition != 0 && *partition != i64::from(FROZEN)));
         if let Some(partition) = written {
             let detail = format!(
                 "{} {:?} sets partition {partition}: applying it will conflict with the coordinated rollout",

@@ -125,6 +125,11 @@ func (c *cluster) writePKI() error {
 			return err
 		}
 	}
+	if c.opts.webhookClient != "" {
+		if err := c.writeWebhookClient(ca); err != nil {
+			return err
+		}
+	}
 	// The extras show up under the names they have in a real cluster, but their
 	// many RBAC objects are left out: they may do everything.
 	for _, name := range c.opts.with {

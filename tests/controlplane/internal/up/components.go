@@ -108,6 +108,9 @@ func (c *cluster) apiserverArgs() []string {
 			"--audit-log-path="+c.auditLog(),
 			"--audit-log-format=json")
 	}
+	if c.opts.webhookClient != "" {
+		args = append(args, "--admission-control-config-file="+c.admissionConfig())
+	}
 	return append(args, c.opts.apiserverFlags...)
 }
 

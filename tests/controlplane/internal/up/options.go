@@ -22,6 +22,7 @@ type options struct {
 	dir              string
 	with             []string
 	addons           string
+	webhookClient    string
 	audit            bool
 	keep, keepLogs   bool
 	untilStdinCloses bool
@@ -36,6 +37,7 @@ func parseOptions(args []string) (*options, error) {
 	fs.StringVar(&o.dir, "dir", "", "directory for data, certificates, logs and cluster.json (new, empty, or left by an earlier run)")
 	fs.StringSliceVar(&o.with, "with", nil, "extras to start: kwok,cert-manager,lws")
 	fs.StringVar(&o.addons, "addons", "", "addons binary (default: next to rig)")
+	fs.StringVar(&o.webhookClient, "webhook-client", "", "common name of a certificate (of DIR/pki/ca.crt) which the API server shows to webhooks (default: it shows none)")
 	fs.BoolVar(&o.audit, "audit", false, "write an audit log, level Metadata, to DIR/log/audit.jsonl")
 	fs.BoolVar(&o.keep, "keep", false, "leave everything in DIR after the end")
 	fs.BoolVar(&o.keepLogs, "keep-logs", false, "leave DIR/log after the end (always so after a failure)")

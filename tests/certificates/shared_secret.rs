@@ -1,12 +1,7 @@
-//! Self-managed certificates on a real API server, with three replicas that know nothing of each other.
-
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panic")]
-
-mod common;
+//! One Secret on a real API server, shared by three replicas that know nothing of each other.
 
 use std::time::Duration;
 
-use common::ControlPlane;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
@@ -22,6 +17,8 @@ use rolegate::{
 };
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
+
+use crate::common::ControlPlane;
 
 const PATIENT: Duration = Duration::from_secs(60);
 

@@ -1,0 +1,65 @@
+//! cert-manager's chain: a self-signed issuer, our CA, its issuer, and the serving certificate.
+
+use serde_json::{Value, json};
+
+use super::settings::Settings;
+
+/// Name of the Secret with the serving certificate, which the pods mount.
+pub fn serving_secret(settings: &Settings) -> String {
+    format!("{}-serving", settings.name)
+}
+
+/// The chain, in the order in which each needs the one before.
+pub fn objects(settings: &Settings) -> Vec<Value> {
+    let Settings { name, namespace, .. } = settings;
+    let (root, ca) = (format!("{name}-root"), format!("{name}-ca"));
+    let object = |kind: &str, named: &str, comment: &str, spec: Value| {
+        json!({
+            "?": "cert-manager",
+            "#": comment,
+            "apiVersion": "cert-manager.io/v1",
+            "kind": kind,
+            "metadata": { "name": named, "namespace": namespace, "labels": super::labels(settings) },
+            "spec": spec,
+        })
+    };
+    let by = |issuer: &str| json!({ "kind": "Issuer", "name": issuer });
+    let key = json!({
+        "algorithm": "ECDSA",
+        "size": 256,
+        "#rotationPolicy": "A new key with each certificate.",
+        "rotationPolicy": "Always",
+    });
+    let authority = json!({
+        "isCA": true,
+        "commonName": format!("{name} webhook CA"),
+        "secretName": ca,
+        "#duration": "Ten years. A new CA is trusted only once the injector has brought it to the webhooks.",
+        "duration": "87600h",
+        "renewBefore": "8760h",
+        "privateKey": key,
+        "issuerRef": by(&root),
+    });
+    let host = format!("{name}.{namespace}.svc");
+    let serving = json!({
+        "secretName": serving_secret(settings),
+        "dnsNames": [host, format!("{host}.cluster.local")],
+        "#duration": "A pod sees a renewed Secret within two minutes, and reads it again every five seconds.",
+        "duration": "2160h",
+        "renewBefore": "720h",
+        "privateKey": key,
+        "usages": ["digital signature", "server auth"],
+        "issuerRef": by(&ca),
+    });
+    vec![
+        object("Issuer", &root, "Signs nothing but our CA.", json!({ "selfSigned": {} })),
+        object(
+            "Certificate",
+            &ca,
+            "Our CA: the API server trusts it for our webhooks and for nothing else.",
+            authority,
+        ),
+        object("Issuer", &ca, "Issues with our CA.", json!({ "ca": { "secretName": ca } })),
+        object("Certificate", name, "What the webhook serves; its CA goes into the configurations.", serving),
+    ]
+}

@@ -1,0 +1,51 @@
+//! How others get to the pods.
+
+use serde_json::{Value, json};
+
+use super::settings::Settings;
+use super::{ADMIN_PORT, WEBHOOK_PORT};
+
+/// Services, and what may pass.
+pub fn objects(settings: &Settings) -> Vec<Value> {
+    let Settings { name, namespace, .. } = settings;
+    let metrics = format!("{name}-metrics");
+    let metadata = |name: &str| json!({ "name": name, "namespace": namespace, "labels": super::labels(settings) });
+    let selector = super::selector(settings);
+    let service = |name: &str, port: Value| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": metadata(name),
+            "spec": { "selector": selector, "ports": [port] },
+        })
+    };
+    let mut to_metrics = service(&metrics, json!({ "name": "admin", "port": ADMIN_PORT, "targetPort": "admin" }));
+    if let Some(labels) = to_metrics.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+        labels.insert("app.kubernetes.io/component".to_owned(), json!("metrics"));
+    }
+    let policy = json!({
+        "#": "The API server comes from where no selector reaches, and so do the kubelet's probes: the ports are what is \
+              limited. What goes out is the API server and DNS, whose addresses nobody knows here.",
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(name),
+        "spec": {
+            "podSelector": { "matchLabels": selector },
+            "policyTypes": ["Ingress"],
+            "ingress": [{ "ports": [{ "port": WEBHOOK_PORT }, { "port": ADMIN_PORT }] }],
+        },
+    });
+    let monitor = json!({
+        "?": "service-monitor",
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": metadata(name),
+        "spec": {
+            "selector": {
+                "matchLabels": { "app.kubernetes.io/name": name, "app.kubernetes.io/component": "metrics" },
+            },
+            "endpoints": [{ "port": "admin", "path": "/metrics" }],
+        },
+    });
+    vec![service(name, json!({ "name": "webhook", "port": 443, "targetPort": "webhook" })), to_metrics, policy, monitor]
+}

@@ -1,0 +1,71 @@
+//! The ServiceAccount and its roles, from the table of rights.
+
+use serde_json::{Value, json};
+
+use super::settings::Settings;
+use crate::cli::rights::{OF_CERTIFICATES, OF_RECREATION, RIGHTS, Reach, Right};
+
+/// The ServiceAccount, its roles and bindings.
+pub fn objects(settings: &Settings) -> Vec<Value> {
+    let account = json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": { "name": settings.name, "namespace": settings.namespace, "labels": super::labels(settings) },
+        "#automountServiceAccountToken": "Whoever else runs under this account gets no token by accident.",
+        "automountServiceAccountToken": false,
+    });
+    let named = |part: &str| format!("{}-{part}", settings.name);
+    let mut objects = vec![account];
+    for (name, rights, when) in [
+        (settings.name.clone(), RIGHTS, None),
+        (named("certificates"), OF_CERTIFICATES, Some("self-managed")),
+        (named("recreation"), OF_RECREATION, Some("recreate-mis-stamped")),
+    ] {
+        let (cluster, own): (Vec<_>, Vec<_>) =
+            rights.iter().partition(|right| matches!(right.reach, Reach::Cluster | Reach::Webhooks));
+        let kinds = [("ClusterRole", cluster), ("Role", own)];
+        for (kind, rights) in kinds.into_iter().filter(|(_, rights)| !rights.is_empty()) {
+            objects.extend(role_and_binding(settings, kind, &name, &rights, when));
+        }
+    }
+    objects
+}
+
+fn role_and_binding(settings: &Settings, kind: &str, name: &str, rights: &[&Right], when: Option<&str>) -> [Value; 2] {
+    let namespace = if kind == "Role" { json!(settings.namespace) } else { Value::Null };
+    let metadata = json!({ "name": name, "namespace": namespace, "labels": super::labels(settings) });
+    let rules: Vec<_> = rights.iter().map(|right| rule(settings, right)).collect();
+    let role = json!({
+        "?": when,
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "rules": rules,
+    });
+    let binding = json!({
+        "?": when,
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": format!("{kind}Binding"),
+        "metadata": metadata,
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "name": settings.name, "namespace": settings.namespace }],
+    });
+    [role, binding]
+}
+
+fn rule(settings: &Settings, right: &Right) -> Value {
+    let names = match right.reach {
+        Reach::Cluster | Reach::Own => Value::Null,
+        Reach::Webhooks | Reach::OwnLease => json!([settings.name]),
+        Reach::OwnSecret => json!([format!("{}-certificates", settings.name)]),
+    };
+    json!({
+        "#": right.why,
+        "=": {
+            "apiGroups": right.groups,
+            "resources": right.resources,
+            "resourceNames": names,
+            "verbs": right.verbs,
+        },
+    })
+}

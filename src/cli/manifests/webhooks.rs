@@ -1,0 +1,32 @@
+//! The webhook configurations, from the table that the server dispatches on.
+
+use serde_json::{Value, json};
+
+use super::settings::Settings;
+use crate::server::registration::{Reach, Registration};
+
+/// Both configurations. Whoever keeps the certificates fills in their `caBundle`.
+pub fn objects(settings: &Settings) -> Vec<Value> {
+    let registration = Registration {
+        name: settings.name.clone(),
+        reach: Reach::Service { namespace: settings.namespace.clone(), name: settings.name.clone() },
+        own_namespace: settings.namespace.clone(),
+        namespaces: settings.namespaces.clone(),
+    };
+    let metadata = json!({
+        "name": settings.name,
+        "labels": super::labels(settings),
+        "?annotations": "cert-manager",
+        "annotations": { "cert-manager.io/inject-ca-from": format!("{}/{}", settings.namespace, settings.name) },
+    });
+    [serde_json::to_value(registration.validating(None)), serde_json::to_value(registration.mutating(None))]
+        .into_iter()
+        .flatten()
+        .map(|mut configuration| {
+            if let Some(fields) = configuration.as_object_mut() {
+                fields.insert("metadata".to_owned(), metadata.clone());
+            }
+            configuration
+        })
+        .collect()
+}

@@ -1,0 +1,237 @@
+//! Objects as YAML with comments, for a cluster or as templates of a Helm chart.
+//!
+//! Objects are JSON, with marks beside what they are about: `"#key"` is a comment on `key`, `"?key"` names the condition on
+//! which `key` is there. An item of a list takes the form `{"=": item, "#": comment, "?": condition}` for the same; a list
+//! among the items stands for its own items; `null` stands for nothing. A document's marks are `"#"` and `"?"`.
+//! Text with `{{` is Helm's: `{{with X}}` is the chart's value X in whatever shape it has, or nothing when it is empty.
+
+use serde_json::{Map, Value};
+
+use super::settings::{Choices, condition};
+
+/// For whom it is written: that decides what becomes of conditions.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'a> {
+    /// A cluster: what does not hold is left out.
+    Cluster(&'a Choices),
+    /// Helm: conditions become its `if`.
+    Chart,
+}
+
+/// Keys that come before the others, which are sorted by name.
+const FIRST: &[&str] = &["apiVersion", "kind", "name", "namespace", "metadata"];
+/// Longest line of a comment.
+const WIDTH: usize = 110;
+
+/// The documents of a file, each after `---`.
+pub fn documents<'a>(objects: impl IntoIterator<Item = &'a Value>, target: Target<'_>) -> String {
+    objects.into_iter().map(|object| document(object, target)).collect()
+}
+
+fn document(object: &Value, target: Target<'_>) -> String {
+    let Value::Object(map) = object else { return String::new() };
+    let mut writer = Writer { target, out: String::new() };
+    writer.conditional(0, map.get("?"), |writer| {
+        writer.line(0, "---");
+        writer.comment(0, map.get("#"));
+        writer.map(0, map);
+    });
+    writer.out
+}
+
+/// A file of values: a map with comments.
+pub fn values(object: &Map<String, Value>) -> String {
+    let mut writer = Writer { target: Target::Chart, out: String::new() };
+    writer.map(0, object);
+    writer.out
+}
+
+struct Writer<'a> {
+    target: Target<'a>,
+    out: String,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, indent: usize, text: &str) {
+        self.out.extend(std::iter::repeat_n(' ', indent));
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    /// Writes something if its condition holds, or leaves that to Helm.
+    fn conditional(&mut self, indent: usize, name: Option<&Value>, write: impl FnOnce(&mut Self)) {
+        let found = name.and_then(Value::as_str).and_then(condition);
+        match (found, self.target) {
+            (None, _) => write(self),
+            (Some(condition), Target::Cluster(choices)) => {
+                if (condition.holds)(choices) {
+                    write(self);
+                }
+            }
+            (Some(condition), Target::Chart) => {
+                self.line(indent, &format!("{{{{- if {} }}}}", condition.helm));
+                write(self);
+                self.line(indent, "{{- end }}");
+            }
+        }
+    }
+
+    fn comment(&mut self, indent: usize, text: Option<&Value>) {
+        let mut line = String::new();
+        for word in text.and_then(Value::as_str).unwrap_or_default().split_whitespace() {
+            if !line.is_empty() && indent + line.len() + 1 + word.len() > WIDTH {
+                self.line(indent, &line);
+                line.clear();
+            }
+            line.push_str(if line.is_empty() { "# " } else { " " });
+            line.push_str(word);
+        }
+        if !line.is_empty() {
+            self.line(indent, &line);
+        }
+    }
+
+    fn map(&mut self, indent: usize, map: &Map<String, Value>) {
+        let plain = |key: &str| !key.starts_with(['#', '?']);
+        let first = |key: &str| FIRST.iter().position(|known| *known == key).unwrap_or(FIRST.len());
+        let mut entries: Vec<_> = map.iter().filter(|(key, value)| plain(key) && !value.is_null()).collect();
+        entries.sort_by_key(|(key, _)| first(key));
+        for (key, value) in entries {
+            self.conditional(indent, map.get(&format!("?{key}")), |writer| {
+                writer.comment(indent, map.get(&format!("#{key}")));
+                writer.entry(indent, key, value);
+            });
+        }
+    }
+
+    fn entry(&mut self, indent: usize, key: &str, value: &Value) {
+        let key = scalar(&Value::String(key.to_owned()));
+        if let Some(expression) = with(value) {
+            self.line(indent, &format!("{{{{- with {expression} }}}}"));
+            self.line(indent, &format!("{key}:"));
+            self.line(indent + 2, &format!("{{{{- toYaml . | nindent {} }}}}", indent + 2));
+            self.line(indent, "{{- end }}");
+            return;
+        }
+        match value {
+            Value::Object(map) if !map.is_empty() => {
+                self.line(indent, &format!("{key}:"));
+                self.map(indent + 2, map);
+            }
+            Value::Array(items) if items.iter().all(is_short) => {
+                let items: Vec<_> = items.iter().map(scalar).collect();
+                self.line(indent, &format!("{key}: [{}]", items.join(", ")));
+            }
+            Value::Array(items) => {
+                self.line(indent, &format!("{key}:"));
+                items.iter().for_each(|item| self.item(indent + 2, item));
+            }
+            value => self.line(indent, &format!("{key}: {}", scalar(value))),
+        }
+    }
+
+    fn item(&mut self, indent: usize, item: &Value) {
+        if let Some(expression) = with(item) {
+            self.line(indent, &format!("{{{{- with {expression} }}}}"));
+            self.line(indent, &format!("{{{{- toYaml . | nindent {indent} }}}}"));
+            self.line(indent, "{{- end }}");
+            return;
+        }
+        match item {
+            Value::Null => {}
+            Value::Array(items) => items.iter().for_each(|item| self.item(indent, item)),
+            Value::Object(map) if map.contains_key("=") => self.conditional(indent, map.get("?"), |writer| {
+                writer.comment(indent, map.get("#"));
+                writer.item(indent, map.get("=").unwrap_or(&Value::Null));
+            }),
+            Value::Object(map) => {
+                let mut inner = Writer { target: self.target, out: String::new() };
+                inner.map(indent + 2, map);
+                self.line(indent, &format!("- {}", inner.out.trim()));
+            }
+            value => self.line(indent, &format!("- {}", scalar(value))),
+        }
+    }
+}
+
+/// The chart's value that stands here in whatever shape it has.
+fn with(value: &Value) -> Option<&str> {
+    value.as_str()?.strip_prefix("{{with ")?.strip_suffix("}}")
+}
+
+/// True for an item that may stand in one line with others.
+fn is_short(item: &Value) -> bool {
+    match item {
+        Value::String(text) => text.len() <= 30 && !text.contains("{{") && !text.starts_with('-'),
+        Value::Number(_) | Value::Bool(_) => true,
+        _ => false,
+    }
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.contains("{{") || is_plain(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+/// True for text that YAML reads as this text without quotes. When in doubt, it is quoted.
+fn is_plain(text: &str) -> bool {
+    let starts_well = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
+        || (text.starts_with("--") && text.len() > 3);
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./=:".contains(c);
+    let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    starts_well && text.chars().all(safe) && !text.ends_with(':') && !word.iter().any(|w| text.eq_ignore_ascii_case(w))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::settings::Certificates;
+    use super::*;
+
+    fn object() -> Value {
+        json!({
+            "?": "cert-manager",
+            "#": "About it all.",
+            "a": { "x": "yes", "w": "a: b", "z": "9" },
+            "#b": "About b.",
+            "b": [1, { "=": "two", "#": "About two.", "?": "self-managed" }, ["three", "four"], { "k": 1, "l": [] }],
+            "c": null,
+            "d": "{{with .Values.d}}",
+            "e": "{{ .Values.e }}",
+        })
+    }
+
+    #[test]
+    fn for_a_cluster_only_what_holds_is_written() {
+        let choices = Choices { certificates: Certificates::CertManager, ..Choices::default() };
+        let mut object = object();
+        object.as_object_mut().unwrap().retain(|key, _| key != "d" && key != "e");
+        let yaml = documents([&object], Target::Cluster(&choices));
+        let expected = "---\n# About it all.\na:\n  w: \"a: b\"\n  x: \"yes\"\n  z: \"9\"\n\
+                        # About b.\nb:\n  - 1\n  - three\n  - four\n  - k: 1\n    l: []\n";
+        assert_eq!(yaml, expected);
+        assert_eq!(documents([&object], Target::Cluster(&Choices::default())), "");
+    }
+
+    #[test]
+    fn for_a_chart_conditions_and_values_are_left_to_helm() {
+        let yaml = documents([&object()], Target::Chart);
+        let expected = "{{- if eq .Values.certificates \"cert-manager\" }}\n---\n# About it all.\n\
+                        a:\n  w: \"a: b\"\n  x: \"yes\"\n  z: \"9\"\n# About b.\nb:\n  - 1\n  \
+                        {{- if eq .Values.certificates \"self-managed\" }}\n  # About two.\n  - two\n  {{- end }}\n  \
+                        - three\n  - four\n  - k: 1\n    l: []\n\
+                        {{- with .Values.d }}\nd:\n  {{- toYaml . | nindent 2 }}\n{{- end }}\ne: {{ .Values.e }}\n{{- end }}\n";
+        assert_eq!(yaml, expected);
+    }
+
+    #[test]
+    fn what_yaml_would_read_as_something_else_is_quoted() {
+        for text in ["no", "1", "1e3", "a:", "", " a", "*", "a b", "2026-01-01", "0x1", "~", "---", "a #b"] {
+            let read: String = serde_saphyr::from_str(&scalar(&json!(text))).unwrap();
+            assert_eq!((read.as_str(), is_plain(text)), (text, false));
+        }
+    }
+}

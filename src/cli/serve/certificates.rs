@@ -1,0 +1,92 @@
+//! What the webhook serves with, and which callers it lets in.
+
+use std::net::SocketAddr;
+
+use jiff::SignedDuration;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+use super::args::{ReachArg, ServeArgs, WebhooksArg};
+use super::{Parts, ServeError};
+use crate::cluster::certificates::{Certificates, Policy};
+use crate::cluster::webhooks::{Keep, Webhooks};
+use crate::server::authority::LeafSpec;
+use crate::server::cert_files::cert_files;
+use crate::server::registration::{Reach, Registration};
+use crate::server::self_dial::SelfIdentity;
+use crate::server::tls::{CertStore, ClientAuth, ClientCas};
+
+/// Who may call, and how the process itself shows that it may; `None` where anybody may.
+pub(super) async fn callers(
+    args: &ServeArgs,
+    parts: &mut Parts,
+    stop: &CancellationToken,
+) -> Result<(Option<ClientAuth>, Option<SelfIdentity>), ServeError> {
+    let Some(path) = &args.client_ca else { return Ok((None, None)) };
+    let cas = ClientCas::default();
+    let mut file = cas.follow(path.clone());
+    file.load().await?;
+    let own = SelfIdentity::generate().map_err(|error| ServeError::Tls(error.to_string()))?;
+    parts.add("client CA", file.run(stop.clone()));
+    let callers = ClientAuth { cas, allowed_names: args.client_names.clone(), own: Some(own.certificate()) };
+    Ok((Some(callers), Some(own)))
+}
+
+/// Starts to keep what is served with, and the webhook configurations that must trust it.
+pub(super) async fn start(
+    args: &ServeArgs,
+    client: &Client,
+    store: &CertStore,
+    address: SocketAddr,
+    parts: &mut Parts,
+    stop: &CancellationToken,
+) -> Result<(), ServeError> {
+    if let (Some(cert), Some(key)) = (&args.cert_file, &args.key_file) {
+        let mut files = cert_files(cert, key, store.clone());
+        files.load().await?;
+        parts.add("certificate files", files.run(stop.clone()));
+        return Ok(());
+    }
+    let service = match &args.reach {
+        ReachArg::Service(name) => name.as_str(),
+        ReachArg::Loopback | ReachArg::Url(_) => "rolegate",
+    };
+    let mut leaf = LeafSpec::for_service(service, &args.namespace);
+    let host = |url: &str| url.strip_prefix("https://")?.rsplit_once(':').map(|(host, _)| host.to_owned());
+    match &args.reach {
+        ReachArg::Loopback => leaf.addresses.push(address.ip()),
+        ReachArg::Url(url) => match host(url).map(|host| host.parse().map_err(|_| host)) {
+            Some(Ok(ip)) => leaf.addresses.push(ip),
+            Some(Err(name)) => leaf.names.push(name),
+            None => {}
+        },
+        ReachArg::Service(_) => {}
+    }
+    let secret = format!("{}-certificates", args.name);
+    let settle = SignedDuration::try_from(args.ca_settle).unwrap_or(SignedDuration::MAX);
+    let policy = Policy { settle, ..Policy::for_leaf(leaf) };
+    let (certificates, publication) =
+        Certificates::new(client.clone(), &args.namespace, &secret, policy, store.clone());
+    parts.add("certificates", certificates.run(stop.clone()));
+    let keep = match args.webhooks {
+        WebhooksArg::All => Keep::All,
+        WebhooksArg::CaBundle => Keep::CaBundle,
+        WebhooksArg::Off => return Ok(()),
+    };
+    let reach = match &args.reach {
+        ReachArg::Service(name) => Reach::Service { namespace: args.namespace.clone(), name: name.clone() },
+        ReachArg::Loopback => Reach::Url(format!("https://{address}")),
+        ReachArg::Url(url) => Reach::Url(url.clone()),
+    };
+    let registration = Registration {
+        name: args.name.clone(),
+        reach,
+        own_namespace: args.namespace.clone(),
+        namespaces: args.namespaces.clone(),
+    };
+    parts.add(
+        "webhook configurations",
+        Webhooks::new(client.clone(), registration, keep).run(publication, stop.clone()),
+    );
+    Ok(())
+}

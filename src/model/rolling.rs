@@ -1,0 +1,122 @@
+//! The bounds of a coordinated rollout (KEP-30), free of spelling.
+
+use super::{Coordination, Group};
+use crate::api::IntOrString;
+
+/// The partition of a frozen workload, which nobody else writes. Not its replicas: a later scale-up would start the new
+/// ordinals at the new revision.
+pub const FROZEN: u32 = i32::MAX as u32;
+
+/// Bounds of one coordination. A value that cannot be read counts as its default: with such a fault nothing moves anyway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RollingBounds {
+    /// Position of the coordination in the group's list.
+    pub index: usize,
+    /// Name of the coordination.
+    pub name: String,
+    /// Roles that are updated at one rate.
+    pub roles: Vec<String>,
+    /// Largest difference between the updated shares of two roles, percent.
+    pub max_skew: u32,
+    /// Replicas of a role that may be unavailable.
+    pub max_unavailable: Unavailable,
+    /// Share of each role that stays old, percent.
+    pub partition: u32,
+}
+
+/// Replicas of a role that may be unavailable: never less than one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// A number of replicas.
+    Count(u32),
+    /// A share of the desired replicas, percent, rounded down.
+    Percent(u32),
+}
+
+impl Unavailable {
+    /// The number, of so many desired replicas.
+    pub fn of(self, desired: u32) -> u32 {
+        let number = match self {
+            Self::Count(number) => number,
+            Self::Percent(percent) => share(percent, desired).0,
+        };
+        number.max(1)
+    }
+}
+
+impl RollingBounds {
+    /// The bounds of a coordination, if it has a rolling update.
+    pub fn of(coordination: &Coordination) -> Option<Self> {
+        let (update, _) = coordination.rolling_update.as_ref()?;
+        let percentage = |value: &Option<IntOrString>| value.as_ref().and_then(IntOrString::percent);
+        let unavailable = update.max_unavailable_ratio.as_ref().or(update.max_unavailable.as_ref());
+        Some(Self {
+            index: coordination.index,
+            name: coordination.display_name(),
+            roles: coordination.role_names().into_iter().map(str::to_owned).collect(),
+            max_skew: percentage(&update.max_skew).unwrap_or(100),
+            max_unavailable: match unavailable {
+                Some(IntOrString::Int(number)) => Unavailable::Count(u32::try_from(*number).unwrap_or(1)),
+                Some(text) => text.percent().map_or(Unavailable::Count(1), Unavailable::Percent),
+                None => Unavailable::Count(1),
+            },
+            partition: percentage(&update.partition).unwrap_or(0),
+        })
+    }
+
+    /// The bounds of every coordination of a group that has some.
+    pub fn all_of(group: &Group) -> Vec<Self> {
+        group.coordinations.iter().filter_map(Self::of).collect()
+    }
+
+    /// True when the role is one of these.
+    pub fn has(&self, role: &str) -> bool {
+        self.roles.iter().any(|name| name == role)
+    }
+
+    /// Replicas of so many desired ones that stay old, rounded up: 80 % of 200 leaves ordinals 0–159. Below 100 % at least
+    /// one is updated.
+    pub fn kept_old(&self, desired: u32) -> u32 {
+        let (whole, rest) = share(self.partition, desired);
+        let kept = whole + u32::from(rest > 0);
+        if self.partition < 100 { kept.min(desired.saturating_sub(1)) } else { desired }
+    }
+}
+
+/// So many percent of a number, rounded down, and what is left over.
+fn share(percent: u32, of: u32) -> (u32, u64) {
+    let hundredfold = u64::from(percent) * u64::from(of);
+    (u32::try_from(hundredfold / 100).unwrap_or(u32::MAX), hundredfold % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mk_bounds(partition: u32) -> RollingBounds {
+        RollingBounds {
+            index: 0,
+            name: "roll".to_owned(),
+            roles: Vec::new(),
+            max_skew: 100,
+            max_unavailable: Unavailable::Count(1),
+            partition,
+        }
+    }
+
+    #[test]
+    fn what_stays_old_is_rounded_up_and_never_all() {
+        for (partition, desired, kept) in
+            [(80, 200, 160), (80, 100, 80), (50, 5, 3), (80, 1, 0), (99, 10, 9), (100, 10, 10), (0, 10, 0), (50, 0, 0)]
+        {
+            assert_eq!(mk_bounds(partition).kept_old(desired), kept, "{partition} % of {desired}");
+        }
+    }
+
+    #[test]
+    fn at_least_one_replica_may_be_unavailable() {
+        assert_eq!(Unavailable::Percent(5).of(200), 10);
+        assert_eq!(Unavailable::Percent(5).of(19), 1);
+        assert_eq!(Unavailable::Count(3).of(2), 3);
+    }
+}

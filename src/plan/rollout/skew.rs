@@ -1,0 +1,45 @@
+//! How far one role may be ahead of another.
+
+use std::collections::BTreeMap;
+
+use super::RoleRollout;
+use crate::model::RollingBounds;
+
+/// How much too far ahead of another role one is that has `count` of `of` replicas updated, while `behind` of `behind_of` are
+/// in the other; zero or less when the bounds hold. They allow the skew, or one replica of the role behind where that is
+/// more: a role of two replicas must not stall the rest.
+pub fn excess(bounds: &RollingBounds, (count, of): (u32, u32), (behind, behind_of): (u32, u32)) -> i64 {
+    let [count, of, behind, behind_of] = [count, of, behind, behind_of].map(i64::from);
+    let distance = 100 * (count * behind_of - behind * of);
+    let skew = i64::from(bounds.max_skew) * of * behind_of;
+    distance - skew.max(100 * of)
+}
+
+/// The role that keeps `role` from having so many updated replicas: the one that is furthest behind.
+pub(super) fn limits<'a>(
+    bounds: &[RollingBounds],
+    (name, role, reach): (&str, &RoleRollout, u32),
+    others: &'a BTreeMap<String, RoleRollout>,
+) -> Option<&'a str> {
+    let desired = role.desired();
+    let shared = bounds.iter().filter(|bounds| bounds.has(name));
+    let over = shared.flat_map(|bounds| {
+        let others = others.iter().filter(|(other, _)| *other != name && bounds.has(other));
+        others.filter_map(move |(other, state)| {
+            let goal = state.desired() - bounds.kept_old(state.desired());
+            if state.desired() == 0 || (is_forced(bounds, desired) && state.done() >= goal) {
+                return None;
+            }
+            let excess = excess(bounds, (reach, desired), (state.done(), state.desired()));
+            (excess > 0).then_some((other.as_str(), i128::from(excess) * 1000 / i128::from(state.desired())))
+        })
+    });
+    over.max_by_key(|(_, excess)| *excess).map(|(other, _)| other)
+}
+
+/// A role so small that its share to be updated is less than one replica, and one is updated all the same: the others never
+/// come as far, so it goes last.
+fn is_forced(bounds: &RollingBounds, desired: u32) -> bool {
+    let share = u64::from(100 - bounds.partition.min(100)) * u64::from(desired);
+    bounds.partition > 0 && share > 0 && share < 100
+}

@@ -1,0 +1,136 @@
+//! The walk down from the top of each role, over the replicas that are not at the update revision, as far as all bounds
+//! hold.
+
+use std::collections::BTreeMap;
+
+use super::{RolePlan, RoleRollout, RolloutPlan, State, Wait, WaitReason, skew};
+use crate::model::RollingBounds;
+
+/// How far each role with an open rollout may go now. What is granted to one role is held against what is updated and
+/// ready in the others, so all may move in one step, and the bounds hold whichever moves first. Roles without an open
+/// rollout are not among `roles`, and are not compared.
+pub fn plan_rollout(bounds: &[RollingBounds], roles: &BTreeMap<String, RoleRollout>) -> RolloutPlan {
+    let plan = |(name, role): (&String, &RoleRollout)| {
+        let walk = Walk { bounds, roles, name, role };
+        (name.clone(), walk.plan())
+    };
+    roles.iter().map(plan).collect()
+}
+
+struct Walk<'a> {
+    bounds: &'a [RollingBounds],
+    roles: &'a BTreeMap<String, RoleRollout>,
+    name: &'a str,
+    role: &'a RoleRollout,
+}
+
+impl<'a> Walk<'a> {
+    fn plan(&self) -> RolePlan {
+        let (partition, stopped) = match self.may_not_start() {
+            Some(wait) => (None, Some(wait)),
+            None => self.descend(),
+        };
+        let partition = partition.unwrap_or(self.role.partition);
+        let in_flight = RoleRollout { partition, ..self.role.clone() }.in_flight();
+        let left = (self.floor()..self.role.desired()).rev().any(|ordinal| !self.at(ordinal).updated);
+        let own = |reason, ordinal| Wait { reason, role: self.name.to_owned(), ordinal: Some(ordinal) };
+        let state = if self.role.is_over() {
+            State::Complete
+        } else if partition < self.role.partition || in_flight.is_some() {
+            State::Progressing
+        } else if left {
+            State::Waiting
+        } else {
+            State::Paused
+        };
+        let held = self.behind_held().map(|ordinal| own(WaitReason::HeldBatch, ordinal));
+        let flying = in_flight.map(|ordinal| own(WaitReason::Unavailable, ordinal));
+        RolePlan { partition, state, waits: held.or(stopped).or(flying) }
+    }
+
+    /// What must be known, or waited for, before anything is decided.
+    fn may_not_start(&self) -> Option<Wait> {
+        let wait = |reason, role: &str| Some(Wait { reason, role: role.to_owned(), ordinal: None });
+        let unseen = |(name, role): &(&String, &RoleRollout)| !role.judged && (*name == self.name || self.shares(name));
+        if let Some((name, _)) = self.roles.iter().find(unseen) {
+            return wait(WaitReason::NotObserved, name);
+        }
+        let frozen = self.role.partition >= self.role.desired();
+        let closed = |name: &&String| !self.roles.contains_key(*name);
+        let missing = self.shared().find_map(|bounds| bounds.roles.iter().find(closed));
+        missing.filter(|_| frozen && !self.role.settled).and_then(|role| wait(WaitReason::Settling, role))
+    }
+
+    /// The lowest ordinal that may be granted, if any more may, and what ends the walk before the floor.
+    fn descend(&self) -> (Option<u32>, Option<Wait>) {
+        let role = self.role;
+        let budget = self.shared().map(|bounds| bounds.max_unavailable.of(role.desired())).min().unwrap_or(0);
+        let (mut reach, mut busy, mut lowest) = (role.reach(), self.busy(), None);
+        for ordinal in (self.floor()..role.partition.min(role.desired())).rev() {
+            let replica = self.at(ordinal);
+            if replica.updated {
+                continue;
+            }
+            if let Some(other) = skew::limits(self.bounds, (self.name, role, reach + 1), self.roles) {
+                let ordinal = self.roles.get(other).and_then(RoleRollout::behind);
+                return (lowest, Some(Wait { reason: WaitReason::Skew, role: other.to_owned(), ordinal }));
+            }
+            if replica.ready && busy >= budget {
+                let ordinal = self.first_unavailable().or(lowest);
+                let role = self.name.to_owned();
+                return (lowest, Some(Wait { reason: WaitReason::Unavailable, role, ordinal }));
+            }
+            // One that is held or not ready costs nothing more.
+            busy += u32::from(replica.ready || (replica.is_unavailable() && self.is_excused(ordinal)));
+            reach += 1;
+            lowest = Some(ordinal);
+        }
+        (lowest, None)
+    }
+
+    /// Replicas that are unavailable, or may be at any moment.
+    fn busy(&self) -> u32 {
+        self.role.count(|ordinal, replica| {
+            let leaves = self.role.is_granted(ordinal) && !replica.updated && replica.ready;
+            leaves || (replica.is_unavailable() && !self.is_excused(ordinal))
+        })
+    }
+
+    /// A replica that is down at a revision that was given up, and will stay down until it is replaced: it must not keep
+    /// those above it from being replaced.
+    fn is_excused(&self, ordinal: u32) -> bool {
+        let replica = self.at(ordinal);
+        self.role.stuck && replica.given_up && !replica.updated && !self.role.is_granted(ordinal)
+    }
+
+    fn first_unavailable(&self) -> Option<u32> {
+        let down = |(_, replica): &(u32, super::Ordinal)| replica.is_unavailable();
+        self.role.in_flight().or_else(|| self.role.numbered().rev().find(down).map(|(ordinal, _)| ordinal))
+    }
+
+    /// The highest held replica, when one that serves is below it and is to be replaced.
+    fn behind_held(&self) -> Option<u32> {
+        let held = self.role.numbered().rev().find(|(_, replica)| replica.held)?.0;
+        (self.floor()..held).any(|ordinal| !self.at(ordinal).updated && !self.at(ordinal).held).then_some(held)
+    }
+
+    /// Ordinals below this one stay old.
+    fn floor(&self) -> u32 {
+        let desired = self.role.desired();
+        let kept = self.shared().map(|bounds| bounds.kept_old(desired)).max().unwrap_or(desired);
+        kept.max(self.role.floor).min(desired)
+    }
+
+    fn at(&self, ordinal: u32) -> super::Ordinal {
+        self.role.ordinals.get(ordinal as usize).copied().unwrap_or_default()
+    }
+
+    fn shared(&self) -> impl Iterator<Item = &'a RollingBounds> {
+        let name = self.name;
+        self.bounds.iter().filter(move |bounds| bounds.has(name))
+    }
+
+    fn shares(&self, other: &str) -> bool {
+        self.shared().any(|bounds| bounds.has(other))
+    }
+}

@@ -1,0 +1,103 @@
+//! Events on a group: one for each batch and reason, each with its own text.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Event;
+use kube::api::ListParams;
+
+use crate::common::pods::Pod;
+use crate::common::{Group, PATIENT, Stage, eventually};
+
+/// Events on the group as `kubectl describe` shows them: how often each was said.
+async fn events(stage: &Stage) -> BTreeMap<String, i32> {
+    let of_group = ListParams::default().fields("involvedObject.kind=RoleBasedGroup,involvedObject.name=llm");
+    let events = stage.api::<Event>().list(&of_group).await.unwrap().items;
+    let line = |event: &Event| {
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        format!("{} {}: {}", text(&event.type_), text(&event.reason), text(&event.message))
+    };
+    let times = |event: &Event| event.series.as_ref().and_then(|series| series.count).unwrap_or(1);
+    let all: Vec<_> = events.iter().map(|event| (line(event), times(event))).collect();
+    let found = all.iter().cloned().collect::<BTreeMap<_, _>>();
+    assert_eq!(found.len(), all.len(), "no text twice: {all:#?}");
+    found
+}
+
+/// Waits until these begin the Events that there are, in order of their texts, and there are no others.
+async fn until_events(stage: &Stage, begin: &[(&str, i32)]) {
+    eventually(PATIENT, "these Events", async || {
+        let found = events(stage).await;
+        let fits = |((text, count), (begin, times)): ((&String, &i32), &(&str, i32))| {
+            text.starts_with(begin) && count == times
+        };
+        let same = found.len() == begin.len() && found.iter().zip(begin).all(fits);
+        if same { Ok(()) } else { Err(format!("{found:#?}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones() {
+    let stage = Stage::new("events").await;
+    stage.add_node("all", 45).await;
+    let launch = stage.launch();
+    let rolegate = launch.start().await;
+    let group = Group::new("llm").role("prefill", 30, 10).role("decode", 15, 5).held_back();
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+    stage.pods.until("a segment released", |now| now.count_all(Pod::is_released) == 15).await;
+    let first = [
+        ("Normal PreviousSegmentNotReady: segment 2 is held: segment 1 has ", 1),
+        ("Normal Released: segment 1 is released: decode 0-4, prefill 0-9", 1),
+    ];
+    until_events(&stage, &first).await;
+
+    rolegate.kill().await;
+    let rolegate = launch.start().await;
+    until_events(&stage, &[(first[0].0, 2), first[1]]).await;
+    for _ in 0..3 {
+        stage.let_ready(Pod::is_released).await;
+        let before = stage.pods.now(|now| now.count_all(Pod::is_released));
+        stage.pods.until("the next", |now| before == 45 || now.count_all(Pod::is_released) == before + 15).await;
+    }
+    stage.let_ready(|_| true).await;
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 45/45 pods ready").await;
+    let all = [
+        (first[0].0, 2),
+        ("Normal PreviousSegmentNotReady: segment 3 is held: segment 2 has ", 1),
+        ("Normal Released: segment 1 is released: decode 0-4, prefill 0-9", 1),
+        ("Normal Released: segment 2 is released: decode 5-9, prefill 10-19", 1),
+        ("Normal Released: segment 3 is released: decode 10-14, prefill 20-29", 1),
+    ];
+    until_events(&stage, &all).await;
+    assert_eq!(rolegate.metric(r#"rolegate_events_total{outcome="failed"}"#).await, 0);
+    rolegate.until_metric(r#"rolegate_events_total{outcome="written"}"#, 4).await;
+
+    let described =
+        stage.plane.must(&["describe", "rolebasedgroups.workloads.x-k8s.io", "llm", "-n", &stage.namespace], "");
+    for (text, _) in all {
+        let (_, note) = text.split_once(": ").unwrap();
+        assert!(described.contains(note), "{note:?} is not in:\n{described}");
+    }
+}
+
+#[tokio::test]
+async fn a_hold_that_is_over_says_so() {
+    let stage = Stage::new("hold-over").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 8, 8);
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    stage.create_sets(&group.clone().role("prefill", 12, 8)).await;
+    let held = "replica 8 of role \"prefill\" is held: the group declares 8 replicas";
+    let warning = format!("Warning BeyondDesired: {held} (");
+    let released = "Normal Released: segment 1 is released: prefill 0-7";
+    until_events(&stage, &[(released, 1), (&warning, 1)]).await;
+    // From here on nothing waits for its turn.
+    statuses.until("8 ready", |status| status.ready().starts_with("True")).await;
+    stage.scale(&group.clone().role("prefill", 12, 8)).await;
+    let over = format!("Normal HoldCleared: no longer so: {held}");
+    let rest = "Normal Released: segment 2 is released: prefill 8-11";
+    until_events(&stage, &[(&over, 1), (released, 1), (rest, 1), (&warning, 1)]).await;
+}

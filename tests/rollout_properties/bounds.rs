@@ -1,0 +1,178 @@
+//! Random roles, speeds, failures and edits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use rolegate::model::RollingBounds;
+use rolegate::model::rolling::{FROZEN, Unavailable};
+use rolegate::plan::State;
+
+use super::world::{Controller, Role, World, mk_bounds};
+
+const NAMES: &[&str] = &["prefill", "decode", "router", "encode"];
+
+/// What happens next.
+#[derive(Clone, Debug)]
+enum Event {
+    Plan,
+    Control(usize, usize),
+    Ready(usize, usize),
+    Fail(usize, usize),
+    Edit(usize, u8),
+}
+
+fn unavailable() -> impl Strategy<Value = Unavailable> {
+    prop_oneof![(1..5_u32).prop_map(Unavailable::Count), (1..=100_u32).prop_map(Unavailable::Percent)]
+}
+
+/// One coordination of all roles, and maybe one of the first two.
+fn all_bounds(count: usize, partition: u32) -> impl Strategy<Value = Vec<RollingBounds>> {
+    let one = || (0..=100_u32, unavailable());
+    (one(), proptest::option::of(one())).prop_map(move |((skew, unavailable), second)| {
+        let mut bounds = vec![mk_bounds(&NAMES[..count], skew, unavailable, partition)];
+        bounds.extend(second.map(|(skew, unavailable)| mk_bounds(&NAMES[..2], skew, unavailable, partition)));
+        bounds
+    })
+}
+
+fn roles(count: usize) -> impl Strategy<Value = BTreeMap<String, Role>> {
+    let controller = prop_oneof![Just(Controller::StatefulSet), Just(Controller::Any)];
+    proptest::collection::vec((1..30_u32, controller), count).prop_map(|roles| {
+        let named = NAMES.iter().zip(roles);
+        named.map(|(name, (desired, controller))| ((*name).to_owned(), Role::new(desired, controller))).collect()
+    })
+}
+
+fn world(partition: impl Strategy<Value = u32>) -> impl Strategy<Value = World> {
+    (2..=NAMES.len(), partition).prop_flat_map(|(count, partition)| {
+        (all_bounds(count, partition), roles(count)).prop_map(|(bounds, roles)| World {
+            bounds,
+            roles,
+            broken: BTreeSet::new(),
+            stuck: false,
+        })
+    })
+}
+
+fn events(edits: bool) -> impl Strategy<Value = Vec<Event>> {
+    let place = || (0..NAMES.len(), any::<usize>());
+    let calm = prop_oneof![
+        4 => Just(Event::Plan),
+        6 => place().prop_map(|(role, choice)| Event::Control(role, choice)),
+        12 => place().prop_map(|(role, index)| Event::Ready(role, index)),
+    ];
+    let wild = prop_oneof![
+        20 => calm.clone(),
+        1 => place().prop_map(|(role, index)| Event::Fail(role, index)),
+        1 => (0..NAMES.len(), 0..4_u8).prop_map(|(role, revision)| Event::Edit(role, revision)),
+    ];
+    let one = if edits { wild.boxed() } else { calm.boxed() };
+    proptest::collection::vec(one, 0..600)
+}
+
+fn happen(world: &mut World, event: &Event) {
+    let names = world.names();
+    let name = |role: &usize| names[role % names.len()].clone();
+    match event {
+        Event::Plan => plan_within_bounds(world),
+        Event::Control(role, choice) => _ = world.control(&name(role), *choice),
+        Event::Ready(role, index) => _ = world.get_ready(&name(role), *index),
+        Event::Fail(role, index) => world.fail(&name(role), *index),
+        Event::Edit(role, revision) => world.edit(&name(role), *revision),
+    }
+}
+
+/// A plan that takes a ready replica leaves no more than the bound unavailable, even if all that it grants go at once.
+fn plan_within_bounds(world: &mut World) {
+    let before = world.clone();
+    world.plan();
+    for (name, role) in &world.roles {
+        let (from, to) = (role.partition, before.roles[name].partition.min(role.desired()));
+        let is_old = |ordinal: u32| role.pods[ordinal as usize].is_some_and(|pod| pod.revision != role.update);
+        let is_ready = |ordinal: u32| role.pods[ordinal as usize].is_some_and(|pod| pod.ready);
+        let takes = (from..to).any(|ordinal| is_old(ordinal) && is_ready(ordinal));
+        let leaving = (from.min(role.desired())..role.desired()).filter(|at| is_old(*at) && is_ready(*at)).count();
+        let down = role.unavailable() + u32::try_from(leaving).unwrap();
+        assert!(!takes || down <= world.budget(name), "{name}: {down} may be unavailable");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Without failures: nothing is ever further ahead or more unavailable than it may be, and the rollout ends.
+    #[test]
+    fn a_rollout_keeps_its_bounds_and_ends(mut world in world(Just(0)), events in events(false)) {
+        for event in &events {
+            happen(&mut world, event);
+            for (name, role) in &world.roles {
+                prop_assert!(role.unavailable() <= world.budget(name), "{name}: {} unavailable", role.unavailable());
+            }
+        }
+        let plan = world.settle();
+        prop_assert!(world.all_are(&plan, State::Complete), "{plan:?}");
+    }
+
+    /// One role's pods never get ready: it stops within its bound, the others with it, and both can be rolled back.
+    #[test]
+    fn a_broken_image_stops_all_and_is_rolled_back(mut world in world(Just(0)), events in events(false), back in 0..3_u8) {
+        world.broken.insert(7);
+        world.edit("decode", 7);
+        for event in &events {
+            happen(&mut world, event);
+        }
+        world.settle();
+        for (name, role) in &world.roles {
+            prop_assert!(role.unavailable() <= world.budget(name), "{name}: {} unavailable", role.unavailable());
+        }
+        prop_assert!(world.roles["decode"].updated() <= world.budget("decode"));
+        // Back to what it was, or on to a third revision; the others as well, or not.
+        for name in world.names() {
+            if name == "decode" || back > 0 {
+                world.edit(&name, if back == 2 { 2 } else { 0 });
+            }
+        }
+        let plan = world.settle();
+        prop_assert!(world.all_are(&plan, State::Complete), "{plan:?}");
+    }
+
+    /// Pods fail, templates are edited in mid-rollout, forth and back: no plan breaks a bound, and it ends when pods get
+    /// ready.
+    #[test]
+    fn edits_and_failures_break_no_bound(mut world in world(Just(0)), events in events(true)) {
+        world.broken.insert(3);
+        for event in &events {
+            happen(&mut world, event);
+        }
+        for name in world.names() {
+            if world.roles[&name].update == 3 {
+                world.edit(&name, 2);
+            }
+        }
+        let plan = world.settle();
+        prop_assert!(world.all_are(&plan, State::Complete), "{plan:?} {world:?}");
+    }
+
+    /// What stays old stays old; the rest is updated, and the rollout pauses there.
+    #[test]
+    fn what_stays_old_stays_old(mut world in world(1..=99_u32), events in events(false)) {
+        for event in &events {
+            happen(&mut world, event);
+        }
+        let plan = world.settle();
+        for (name, role) in &world.roles {
+            let kept = world.bounds[0].kept_old(role.desired());
+            for (index, pod) in role.pods.iter().enumerate() {
+                let updated = pod.is_some_and(|pod| pod.revision == role.update);
+                prop_assert_eq!(updated, index >= kept as usize, "{}-{}", name, index);
+            }
+            let state = if kept == 0 { State::Complete } else { State::Paused };
+            prop_assert_eq!(plan[name].state, state);
+        }
+        // The user lowers it to nothing.
+        world.bounds.iter_mut().for_each(|bounds| bounds.partition = 0);
+        let plan = world.settle();
+        prop_assert!(world.all_are(&plan, State::Complete), "{plan:?}");
+        prop_assert!(world.roles.values().all(|role| role.partition < FROZEN));
+    }
+}

@@ -1,0 +1,156 @@
+//! Cases with known answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rolegate::model::rolling::{FROZEN, Unavailable};
+use rolegate::plan::State;
+use rolegate::plan::rollout::{Ordinal, RoleRollout, RolloutPlan, WaitReason, plan_rollout};
+
+use super::world::{Controller, Role, World, mk_bounds};
+
+const OLD: Ordinal = Ordinal { updated: false, ready: true, held: false, given_up: false };
+const NEW: Ordinal = Ordinal { updated: true, ..OLD };
+const BROKEN: Ordinal = Ordinal { ready: false, ..NEW };
+const HELD: Ordinal = Ordinal { ready: false, held: true, ..OLD };
+
+/// A role with these replicas from the bottom, of which the topmost are granted.
+fn mk_rollout(parts: &[(usize, Ordinal)], partition: u32) -> RoleRollout {
+    let ordinals = parts.iter().flat_map(|(count, ordinal)| std::iter::repeat_n(*ordinal, *count)).collect();
+    RoleRollout { partition, ordinals, judged: true, settled: true, ..RoleRollout::default() }
+}
+
+fn plan(max_skew: u32, unavailable: Unavailable, roles: &[(&str, RoleRollout)]) -> RolloutPlan {
+    let names: Vec<_> = roles.iter().map(|(name, _)| *name).collect();
+    let roles: BTreeMap<_, _> = roles.iter().map(|(name, role)| ((*name).to_owned(), role.clone())).collect();
+    plan_rollout(&[mk_bounds(&names, max_skew, unavailable, 0)], &roles)
+}
+
+fn rounds(skew: u32, unavailable: Unavailable) -> usize {
+    let role = |desired| Role::new(desired, Controller::StatefulSet);
+    let mut world = World {
+        bounds: vec![mk_bounds(&["decode", "prefill"], skew, unavailable, 0)],
+        roles: BTreeMap::from([("decode".to_owned(), role(100)), ("prefill".to_owned(), role(200))]),
+        broken: BTreeSet::new(),
+        stuck: false,
+    };
+    let rounds = std::iter::from_fn(|| world.round().then_some(())).count();
+    assert!(world.roles.values().all(|role| role.updated() == role.desired()));
+    println!("200 prefills and 100 decodes, maxSkew {skew} %, {unavailable:?} unavailable: {rounds} rounds");
+    rounds
+}
+
+/// KEP-30, table of the motivation: 10 of 40 and 3 of 20 are updated.
+#[test]
+fn prefill_waits_for_decode() {
+    let prefill = mk_rollout(&[(30, OLD), (10, NEW)], 30);
+    let decode = mk_rollout(&[(17, OLD), (3, NEW)], 17);
+    let plan = plan(10, Unavailable::Percent(50), &[("prefill", prefill), ("decode", decode)]);
+    assert_eq!((plan["prefill"].partition, plan["prefill"].state), (30, State::Waiting));
+    let wait = plan["prefill"].waits.clone().unwrap();
+    assert_eq!((wait.reason, wait.role.as_str(), wait.ordinal), (WaitReason::Skew, "decode", Some(16)));
+    // 7/20 − 10/40 = 10 %.
+    assert_eq!((plan["decode"].partition, plan["decode"].state), (13, State::Progressing));
+}
+
+#[test]
+fn as_many_rounds_as_the_bounds_demand() {
+    assert_eq!(rounds(1, Unavailable::Percent(5)), 100);
+    assert_eq!(rounds(10, Unavailable::Percent(5)), 20);
+    assert_eq!(rounds(10, Unavailable::Percent(100)), 10);
+}
+
+/// KEP-30's example: 80 % of 200 and 100 stay old.
+#[test]
+fn the_upper_fifth_is_updated() {
+    let roles = [("prefill", 200_u32), ("decode", 100)];
+    let mut world = World {
+        bounds: vec![mk_bounds(&["prefill", "decode"], 1, Unavailable::Percent(5), 80)],
+        roles: roles.map(|(name, desired)| (name.to_owned(), Role::new(desired, Controller::StatefulSet))).into(),
+        broken: BTreeSet::new(),
+        stuck: false,
+    };
+    let plan = world.settle();
+    for (name, desired) in roles {
+        let pods = world.roles[name].pods.iter().enumerate();
+        let updated: Vec<_> = pods.filter(|(_, pod)| pod.is_some_and(|pod| pod.revision == 1)).collect();
+        let ordinals: Vec<_> = updated.iter().map(|(index, _)| u32::try_from(*index).unwrap()).collect();
+        assert_eq!(ordinals, (desired * 4 / 5..desired).collect::<Vec<_>>(), "{name}");
+        assert_eq!((plan[name].partition, plan[name].state), (desired * 4 / 5, State::Paused));
+    }
+}
+
+/// The updated replicas are the low ones; the walk begins above them.
+#[test]
+fn a_half_way_rollback_starts_at_the_top() {
+    let role = || mk_rollout(&[(5, NEW), (5, OLD)], FROZEN);
+    let plan = plan(10, Unavailable::Count(2), &[("prefill", role()), ("decode", role())]);
+    for name in ["prefill", "decode"] {
+        // A skew of 10 % is one replica.
+        assert_eq!((plan[name].partition, plan[name].state), (9, State::Progressing), "{name}");
+    }
+}
+
+#[test]
+fn what_is_down_is_replaced_first_and_costs_nothing() {
+    let down = Ordinal { ready: false, ..OLD };
+    let role = || mk_rollout(&[(6, OLD), (4, down)], FROZEN);
+    let plan = plan(100, Unavailable::Count(1), &[("prefill", role()), ("decode", role())]);
+    assert_eq!(plan["prefill"].partition, 6);
+    assert_eq!(plan["prefill"].waits.clone().unwrap().reason, WaitReason::Unavailable);
+}
+
+/// Below ready replicas of a revision that was given up one is down: after a while it no longer keeps them from going.
+#[test]
+fn a_replica_that_was_given_up_blocks_nobody_for_ever() {
+    let [ready, down] = [true, false].map(|ready| Ordinal { ready, given_up: true, ..OLD });
+    let mut role = mk_rollout(&[(6, NEW), (1, down), (3, ready)], FROZEN);
+    let waiting = plan(100, Unavailable::Count(1), &[("prefill", role.clone())]);
+    assert_eq!((waiting["prefill"].partition, waiting["prefill"].state), (FROZEN, State::Waiting));
+    assert_eq!(waiting["prefill"].waits.clone().unwrap().ordinal, Some(6));
+    role.stuck = true;
+    assert_eq!(plan(100, Unavailable::Count(1), &[("prefill", role)])["prefill"].partition, 9);
+}
+
+#[test]
+fn a_broken_replica_stops_its_role_and_is_named() {
+    let prefill = mk_rollout(&[(38, OLD), (2, NEW)], 38);
+    let decode = mk_rollout(&[(19, OLD), (1, BROKEN)], 19);
+    let plan = plan(5, Unavailable::Count(1), &[("prefill", prefill), ("decode", decode)]);
+    assert_eq!((plan["decode"].partition, plan["prefill"].partition), (19, 38));
+    assert_eq!(plan["prefill"].state, State::Waiting);
+    for name in ["prefill", "decode"] {
+        let wait = plan[name].waits.clone().unwrap();
+        assert_eq!((wait.role.as_str(), wait.ordinal), ("decode", Some(19)), "{name}");
+    }
+}
+
+#[test]
+fn small_roles_do_not_stall_the_rest() {
+    let router = mk_rollout(&[(1, OLD)], FROZEN);
+    let other = mk_rollout(&[(50, OLD), (50, NEW)], 50);
+    let plan = plan(1, Unavailable::Percent(10), &[("router", router), ("prefill", other)]);
+    assert_eq!((plan["prefill"].partition, plan["prefill"].state), (40, State::Progressing));
+    assert_eq!((plan["router"].partition, plan["router"].state), (FROZEN, State::Waiting));
+}
+
+#[test]
+fn held_replicas_on_top_are_named() {
+    let plan = plan(100, Unavailable::Count(1), &[("prefill", mk_rollout(&[(4, OLD), (2, HELD)], FROZEN))]);
+    let wait = plan["prefill"].waits.clone().unwrap();
+    assert_eq!((wait.reason, wait.ordinal), (WaitReason::HeldBatch, Some(5)));
+}
+
+#[test]
+fn a_role_waits_for_the_edits_of_the_others() {
+    let role = RoleRollout { settled: false, ..mk_rollout(&[(4, OLD)], FROZEN) };
+    let bounds = [mk_bounds(&["prefill", "decode"], 100, Unavailable::Count(1), 0)];
+    let alone = BTreeMap::from([("prefill".to_owned(), role.clone())]);
+    let decided = plan_rollout(&bounds, &alone);
+    assert_eq!((decided["prefill"].partition, decided["prefill"].state), (FROZEN, State::Waiting));
+    assert_eq!(decided["prefill"].waits.clone().unwrap().reason, WaitReason::Settling);
+    let both = BTreeMap::from([("prefill".to_owned(), role.clone()), ("decode".to_owned(), role.clone())]);
+    assert_eq!(plan_rollout(&bounds, &both)["prefill"].partition, 3);
+    let unseen = RoleRollout { judged: false, ..role };
+    let both = BTreeMap::from([("prefill".to_owned(), unseen.clone()), ("decode".to_owned(), unseen)]);
+    assert_eq!(plan_rollout(&bounds, &both)["prefill"].waits.clone().unwrap().reason, WaitReason::NotObserved);
+}

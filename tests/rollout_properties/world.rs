@@ -1,0 +1,252 @@
+//! Workloads of several roles with their controllers, as far as a rollout is concerned.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rolegate::model::RollingBounds;
+use rolegate::model::rolling::{FROZEN, Unavailable};
+use rolegate::plan::State;
+use rolegate::plan::rollout::{Ordinal, RoleRollout, RolloutPlan, excess, plan_rollout};
+
+/// A pod, or a whole group of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pod {
+    pub revision: u8,
+    pub ready: bool,
+}
+
+/// How a workload replaces pods at or above its partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controller {
+    /// StatefulSet: from the top, the next one when the one above is ready.
+    StatefulSet,
+    /// Any old one, any time: the worst there may be.
+    Any,
+}
+
+#[derive(Clone, Debug)]
+pub struct Role {
+    pub controller: Controller,
+    pub pods: Vec<Option<Pod>>,
+    pub partition: u32,
+    pub floor: u32,
+    /// What recreated pods below the partition come back as.
+    pub current: u8,
+    pub update: u8,
+    /// Updated replicas up to here are excused: they were granted before somebody edited another role.
+    pub excused: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct World {
+    pub bounds: Vec<RollingBounds>,
+    pub roles: BTreeMap<String, Role>,
+    /// Revisions whose pods never get ready.
+    pub broken: BTreeSet<u8>,
+    /// True while nothing has moved for a while.
+    pub stuck: bool,
+}
+
+pub fn mk_bounds(roles: &[&str], max_skew: u32, max_unavailable: Unavailable, partition: u32) -> RollingBounds {
+    let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+    RollingBounds { index: 0, name: "roll".to_owned(), roles, max_skew, max_unavailable, partition }
+}
+
+impl Role {
+    pub fn new(desired: u32, controller: Controller) -> Self {
+        let pods = (0..desired).map(|_| Some(Pod { revision: 0, ready: true })).collect();
+        Self { controller, pods, partition: FROZEN, floor: 0, current: 0, update: 1, excused: 0 }
+    }
+
+    pub fn desired(&self) -> u32 {
+        u32::try_from(self.pods.len()).unwrap()
+    }
+
+    pub fn updated(&self) -> u32 {
+        let updated = self.pods.iter().flatten().filter(|pod| pod.revision == self.update);
+        u32::try_from(updated.count()).unwrap()
+    }
+
+    pub fn unavailable(&self) -> u32 {
+        u32::try_from(self.pods.iter().filter(|pod| pod.is_none_or(|pod| !pod.ready)).count()).unwrap()
+    }
+
+    pub fn view(&self, stuck: bool) -> RoleRollout {
+        let ordinal = |pod: &Option<Pod>| {
+            pod.map_or(Ordinal::default(), |pod| Ordinal {
+                updated: pod.revision == self.update,
+                ready: pod.ready,
+                held: false,
+                given_up: pod.revision != self.update && pod.revision != self.current,
+            })
+        };
+        RoleRollout {
+            partition: self.partition,
+            floor: self.floor,
+            ordinals: self.pods.iter().map(ordinal).collect(),
+            judged: true,
+            settled: true,
+            stuck,
+        }
+    }
+
+    /// One step of the workload's controller. True when it did anything.
+    fn step(&mut self, choice: usize) -> bool {
+        if let Some(index) = self.pods.iter().position(Option::is_none) {
+            let revision = if (index as u64) < u64::from(self.partition) { self.current } else { self.update };
+            self.pods[index] = Some(Pod { revision, ready: false });
+            return true;
+        }
+        let partition = usize::try_from(self.partition).unwrap();
+        let old = |pod: &Option<Pod>| pod.is_some_and(|pod| pod.revision != self.update);
+        match self.controller {
+            Controller::StatefulSet => {
+                for index in (partition..self.pods.len()).rev() {
+                    if old(&self.pods[index]) {
+                        self.pods[index] = None;
+                        return true;
+                    }
+                    if self.pods[index].is_some_and(|pod| !pod.ready) {
+                        return false;
+                    }
+                }
+                false
+            }
+            Controller::Any => {
+                let open: Vec<_> = (partition..self.pods.len()).filter(|index| old(&self.pods[*index])).collect();
+                let Some(index) = open.get(choice % open.len().max(1)) else { return false };
+                self.pods[*index] = None;
+                true
+            }
+        }
+    }
+}
+
+impl World {
+    pub fn names(&self) -> Vec<String> {
+        self.roles.keys().cloned().collect()
+    }
+
+    pub fn view(&self) -> BTreeMap<String, RoleRollout> {
+        self.roles.iter().map(|(name, role)| (name.clone(), role.view(self.stuck))).collect()
+    }
+
+    /// Plans and sets the partitions. Says what was decided, and whether anything was.
+    pub fn plan(&mut self) -> (RolloutPlan, bool) {
+        let plan = plan_rollout(&self.bounds, &self.view());
+        let mut moved = false;
+        for (name, decided) in &plan {
+            let role = self.roles.get_mut(name).unwrap();
+            assert!(decided.partition <= role.partition, "{name}: a partition may only fall");
+            moved |= decided.partition < role.partition;
+            role.partition = decided.partition;
+        }
+        let again = plan_rollout(&self.bounds, &self.view());
+        for (name, decided) in &again {
+            assert_eq!(decided.partition, plan[name].partition, "{name}: a replan of its own result is not empty");
+        }
+        (plan, moved)
+    }
+
+    /// A step of one role's controller.
+    pub fn control(&mut self, name: &str, choice: usize) -> bool {
+        let before = self.roles[name].updated();
+        let stepped = self.roles.get_mut(name).unwrap().step(choice);
+        if self.roles[name].updated() > before {
+            self.check_skew(name);
+        }
+        stepped
+    }
+
+    /// A pod gets ready, unless its revision is broken.
+    pub fn get_ready(&mut self, name: &str, index: usize) -> bool {
+        let role = self.roles.get_mut(name).unwrap();
+        let index = index % role.pods.len();
+        match &mut role.pods[index] {
+            Some(pod) if !pod.ready && !self.broken.contains(&pod.revision) => {
+                pod.ready = true;
+                if role.pods.iter().all(|pod| pod.is_some_and(|pod| pod.ready && pod.revision == role.update)) {
+                    role.current = role.update;
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub fn fail(&mut self, name: &str, index: usize) {
+        let role = self.roles.get_mut(name).unwrap();
+        let index = index % role.pods.len();
+        role.pods[index].iter_mut().for_each(|pod| pod.ready = false);
+    }
+
+    /// Somebody changes the template of one role, and the webhook freezes it.
+    pub fn edit(&mut self, name: &str, revision: u8) {
+        for (other, role) in &mut self.roles {
+            role.excused = role.excused.max(role.view(false).reach());
+            if other == name {
+                (role.update, role.partition) = (revision, FROZEN);
+                let missing = role.pods.iter().filter(|pod| pod.is_none()).count();
+                role.excused = role.updated() + u32::try_from(missing).unwrap();
+            }
+        }
+    }
+
+    /// Every role is as far ahead of the others as it may be, or less.
+    fn check_skew(&self, name: &str) {
+        let role = &self.roles[name];
+        if role.updated() <= role.excused {
+            return;
+        }
+        for bounds in self.bounds.iter().filter(|bounds| bounds.has(name)) {
+            for (other, state) in self.roles.iter().filter(|(other, _)| *other != name && bounds.has(other)) {
+                let (ours, theirs) = ((role.updated(), role.desired()), (state.updated(), state.desired()));
+                // One replica of a role whose share is less than one goes last.
+                let share = (100 - bounds.partition) * role.desired();
+                let goal = state.desired() - bounds.kept_old(state.desired());
+                if bounds.partition > 0 && share < 100 && role.updated() == 1 && state.updated() >= goal {
+                    continue;
+                }
+                assert!(excess(bounds, ours, theirs) <= 0, "{name} {ours:?} is too far ahead of {other} {theirs:?}");
+            }
+        }
+    }
+
+    pub fn budget(&self, name: &str) -> u32 {
+        let shared = self.bounds.iter().filter(|bounds| bounds.has(name));
+        shared.map(|bounds| bounds.max_unavailable.of(self.roles[name].desired())).min().unwrap()
+    }
+
+    /// Everybody does what he can, until nobody can.
+    pub fn settle(&mut self) -> RolloutPlan {
+        let steps = 50 + 20 * self.roles.values().map(|role| role.pods.len()).sum::<usize>();
+        for _ in 0..steps {
+            let (plan, mut moved) = self.plan();
+            for name in self.names() {
+                moved |= self.control(&name, 0);
+                for index in 0..self.roles[&name].pods.len() {
+                    moved |= self.get_ready(&name, index);
+                }
+            }
+            if !moved && self.stuck {
+                self.stuck = false;
+                return plan;
+            }
+            self.stuck = !moved;
+        }
+        panic!("no end after {steps} rounds: {self:?}");
+    }
+
+    /// A round in which everything that is granted gets updated and ready.
+    pub fn round(&mut self) -> bool {
+        let (_, moved) = self.plan();
+        for role in self.roles.values_mut() {
+            let (from, update) = (role.partition as usize, role.update);
+            role.pods.iter_mut().skip(from).for_each(|pod| *pod = Some(Pod { revision: update, ready: true }));
+        }
+        moved
+    }
+
+    pub fn all_are(&self, plan: &RolloutPlan, state: State) -> bool {
+        self.roles.keys().all(|name| plan[name].state == state)
+    }
+}
