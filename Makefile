@@ -8,10 +8,13 @@ SHELL := bash
 CONTROLPLANE := $(CURDIR)/target/controlplane/bin
 DENY_VERSION := 0.20.2
 DENY := target/tools/bin/cargo-deny
+# A target of its own, so that build scripts and macros are not linked statically as well.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo test build crds docs rig addons tools fmt lint deny unit long bench clean
+.PHONY: help demo test build image crds docs rig addons tools fmt lint deny unit long bench clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -25,6 +28,10 @@ test: rig addons tools fmt lint deny unit ## Everything that CI runs.
 
 build: ## The release binary, target/release/rolegate.
 	cargo build --locked --release --bin rolegate
+
+image: ## The image rolegate:VERSION: one static binary. Takes buildah, podman or docker.
+	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --bin rolegate --target $(HOST)
+	deploy/image/build.sh target/$(HOST)/release/rolegate $(IMAGE)
 
 crds: ## Write the CustomResourceDefinitions from the Rust types.
 	cargo run --locked --quiet --bin rolegate -- crds --output deploy/crds

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+pub use self::certificates::serving_secret;
 pub use self::files::files;
 use self::settings::{Certificates, Choices, Settings, Spread, when_unsatisfiable};
 use self::yaml::{Target, documents};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use futures::{StreamExt, stream};
 use serde::Serialize;
+use tokio::time::Instant;
 
 use super::connection::{Connection, ConnectionArgs, Failure, LiveArgs, block_on};
 use super::terminal::{Table, counted, says_yes, shown};
@@ -45,8 +46,10 @@ enum Output {
 
 /// Steps in flight at a time.
 const AT_A_TIME: usize = 16;
-/// How often marks are looked for again: a pod may have been on its way to the API server.
-const ROUNDS: usize = 3;
+/// For so long pods may still come that are held: an API server hears a moment later that the webhook is gone.
+const SETTLE: Duration = Duration::from_secs(2);
+/// Between two looks for them.
+const PAUSE: Duration = Duration::from_millis(500);
 /// How long replicas of the Deployment may take to end, beyond the time that their Lease is believed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -98,16 +101,19 @@ impl Work<'_> {
         if deployment.is_empty() {
             self.until_quiet(Duration::ZERO).await?;
         }
-        self.carry_out(self.removal.webhooks().await).await?;
+        self.carry_out(self.removal.holds().await).await?;
         if !deployment.is_empty() {
             self.carry_out(Ok(deployment)).await?;
             self.until_quiet(PATIENCE).await?;
-            self.carry_out(self.removal.webhooks().await).await?;
+            self.carry_out(self.removal.holds().await).await?;
         }
-        for _ in 0..ROUNDS {
-            if self.carry_out(self.removal.marks().await).await? == 0 {
+        let since = Instant::now();
+        loop {
+            let found = self.carry_out(self.removal.marks().await).await?;
+            if since.elapsed() > SETTLE && (found == 0 || !self.outcome.failed.is_empty()) {
                 break;
             }
+            tokio::time::sleep(PAUSE).await;
         }
         self.carry_out(self.removal.own().await).await?;
         Ok(())

@@ -28,6 +28,17 @@ use crate::plan::PodRef;
 const FROZEN: &[WorkloadKind] = &[WorkloadKind::StatefulSet, WorkloadKind::LeaderWorkerSet];
 /// Kinds that carry our finalizer.
 const TOPOLOGIES: &[ObjectKind] = &[CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
+/// A policy of ours that holds pods without the webhook, and what puts it in force.
+const HOLD_POLICY: &str = "hold.rolegate.dev";
+const POLICY: ObjectKind = ObjectKind {
+    group: "admissionregistration.k8s.io",
+    version: "v1",
+    kind: "MutatingAdmissionPolicy",
+    plural: "mutatingadmissionpolicies",
+    namespaced: false,
+};
+const POLICY_BINDING: ObjectKind =
+    ObjectKind { kind: "MutatingAdmissionPolicyBinding", plural: "mutatingadmissionpolicybindings", ..POLICY };
 /// Between two looks at the Lease.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a Lease without a holder must stay so: a follower takes it in less.
@@ -96,18 +107,19 @@ impl Removal {
     /// # Errors
     /// When the API server fails, or does not let us look.
     pub async fn plan(&self) -> Result<Vec<Item>, kube::Error> {
-        let mut plan = self.webhooks().await?;
+        let mut plan = self.holds().await?;
         plan.extend(self.deployment().await?);
         plan.extend(self.marks().await?);
         plan.extend(self.own().await?);
         Ok(plan)
     }
 
-    /// Our webhook configurations: from when they are gone, no pod is held any more.
+    /// What holds pods: our webhook configurations, and the policy that does without. From when they are gone, no pod is
+    /// held any more. (Policies that only judge stay: they need no rolegate.)
     ///
     /// # Errors
     /// When the API server fails.
-    pub async fn webhooks(&self) -> Result<Vec<Item>, kube::Error> {
+    pub async fn holds(&self) -> Result<Vec<Item>, kube::Error> {
         let mutating = Api::<MutatingWebhookConfiguration>::all(self.client.clone()).get_opt(&self.name).await?;
         let validating = Api::<ValidatingWebhookConfiguration>::all(self.client.clone()).get_opt(&self.name).await?;
         let name = self.name.as_str();
@@ -115,7 +127,16 @@ impl Removal {
             .map(|_| deleted("MutatingWebhookConfiguration", "", name))
             .into_iter()
             .chain(validating.map(|_| deleted("ValidatingWebhookConfiguration", "", name)));
-        Ok(items.collect())
+        let mut items: Vec<_> = items.collect();
+        for object in self.objects(POLICY_BINDING).await? {
+            if object.data.pointer("/spec/policyName").and_then(Value::as_str) == Some(HOLD_POLICY) {
+                items.push(marked(Action::Delete, POLICY_BINDING, &object, Value::Null));
+            }
+        }
+        let policies = self.objects(POLICY).await?;
+        let ours = policies.iter().filter(|policy| policy.metadata.name.as_deref() == Some(HOLD_POLICY));
+        items.extend(ours.map(|policy| marked(Action::Delete, POLICY, policy, Value::Null)));
+        Ok(items)
     }
 
     /// The Deployment, where there is one.
@@ -190,6 +211,12 @@ impl Removal {
                 Api::<ValidatingWebhookConfiguration>::all(client).delete(name, &params).await.map(|_| ())
             }
             (Action::Delete, "Deployment") => self.mine::<Deployment>().delete(name, &params).await.map(|_| ()),
+            (Action::Delete, "MutatingAdmissionPolicy") => {
+                dynamic(&client, POLICY, None).delete(name, &params).await.map(|_| ())
+            }
+            (Action::Delete, "MutatingAdmissionPolicyBinding") => {
+                dynamic(&client, POLICY_BINDING, None).delete(name, &params).await.map(|_| ())
+            }
             (Action::Delete, "Lease") => self.mine::<Lease>().delete(name, &params).await.map(|_| ()),
             (Action::Delete, _) => self.mine::<Secret>().delete(name, &params).await.map(|_| ()),
             (Action::Release, _) => {

@@ -162,3 +162,21 @@ fn plain(value: Option<&Value>) -> Value {
         None => Value::Null,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thawed_workload_goes_to_the_partition_that_its_user_asked_for() {
+        let frozen = json!({ "metadata": { "resourceVersion": "7", "annotations": { (names::USER_PARTITION): "3" } } });
+        let metadata = json!({ "resourceVersion": "7", "annotations": { (names::USER_PARTITION): null } });
+        let set = json!({ "updateStrategy": { "rollingUpdate": { "partition": 3 } } });
+        let leader_worker_set = json!({ "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": 3 } } });
+        for (kind, spec) in [(WorkloadKind::StatefulSet, set), (WorkloadKind::LeaderWorkerSet, leader_worker_set)] {
+            assert_eq!(thaw(kind, &frozen), Some(json!({ "metadata": metadata, "spec": spec })), "{kind:?}");
+            assert_eq!(thaw(kind, &json!({ "metadata": {} })), None, "{kind:?}");
+        }
+        assert_eq!(thaw(WorkloadKind::Deployment, &frozen), None);
+    }
+}

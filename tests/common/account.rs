@@ -62,7 +62,7 @@ pub fn token(plane: &ControlPlane, name: &str) {
 }
 
 fn path(plane: &ControlPlane, name: &str) -> PathBuf {
-    plane.dir.join(format!("account-{name}.kubeconfig"))
+    plane.dir.join(format!("conf/account-{name}.kubeconfig"))
 }
 
 /// For `--webhooks all`: a rolegate of the tests makes its configurations itself, since only it knows its port.

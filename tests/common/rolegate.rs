@@ -109,7 +109,7 @@ impl Launch {
         let file = account(&self.plane, &self.client, self.value("name"), deletes.as_slice()).await;
         let Some(proxy) = self.proxy else { return file };
         let direct = std::fs::read_to_string(file).unwrap();
-        let path = self.plane.dir.join(format!("{}-{}.kubeconfig", self.value("name"), proxy.port()));
+        let path = self.plane.dir.join(format!("conf/{}-{}.kubeconfig", self.value("name"), proxy.port()));
         std::fs::write(&path, direct.replace(&self.plane.server, &format!("https://{proxy}"))).unwrap();
         path
     }
@@ -155,7 +155,7 @@ impl Launch {
         let word = |key: &str| line.split_whitespace().find_map(|word| word.strip_prefix(key));
         let address = |key: &str| word(key).and_then(|address| address.parse().ok()).expect("an address");
         let (webhook, admin) = (address("webhook=https://"), address("admin=http://"));
-        Rolegate { process, _output: output, log, webhook, admin }
+        Rolegate { process, _output: output, log, overlooks_refusals: false, webhook, admin }
     }
 
     /// The webhook configurations as they are.
@@ -230,6 +230,8 @@ pub struct Rolegate {
     process: Child,
     _output: Lines<BufReader<ChildStdout>>,
     log: PathBuf,
+    /// An API server that has just started knows no rights for a moment.
+    pub overlooks_refusals: bool,
     pub webhook: SocketAddr,
     pub admin: SocketAddr,
 }
@@ -306,11 +308,14 @@ impl Rolegate {
 
 impl Drop for Rolegate {
     fn drop(&mut self) {
+        let log = self.log();
         if std::thread::panicking() {
-            let log = self.log();
             let tail: Vec<_> = log.lines().rev().take(60).collect();
             eprintln!("the end of {}:", self.log.display());
             tail.into_iter().rev().for_each(|line| eprintln!("  {line}"));
+        } else if !self.overlooks_refusals {
+            let refused = log.lines().find(|line| line.contains("is forbidden: User"));
+            assert_eq!(refused, None, "a right is missing: src/cli/manifests/rights.rs");
         }
     }
 }

@@ -47,12 +47,12 @@ pub enum Answer {
     Released(PodRef, Answered<Arc<Pod>>),
     Written(Answered<Arc<Stored>>),
     Reread(Result<Option<Arc<Stored>>, ()>),
+    Looked(Ended),
     /// `absent` is the truth at that time.
     Verified {
         read: Result<Option<Arc<Stored>>, ()>,
         absent: bool,
     },
-    Looked(Ended),
 }
 
 /// How the API server and the way to it fail.

@@ -15,6 +15,9 @@ use crate::world::World;
 const ROUNDS: u32 = 300;
 /// Longest pause between two tries of one write.
 const RETRY: Duration = Duration::from_secs(30);
+/// When nothing is written for so long, which is longer than any deadline, it is rest: why pods do not appear, or are too
+/// many, is looked for once a minute for as long as that is so.
+const QUIET: Duration = Duration::from_secs(900);
 /// Counts are shown this often.
 const COUNTS: Duration = Duration::from_secs(1);
 
@@ -54,7 +57,7 @@ fn requests(world: &World) -> Vec<String> {
 }
 
 fn rest(world: &mut World) -> Result<(), Broken> {
-    let mut moving = 0;
+    let (mut moving, mut quiet, mut version) = (0, Duration::ZERO, world.server.version);
     for _ in 0..ROUNDS {
         if world.flow()? {
             moving += 1;
@@ -64,6 +67,11 @@ fn rest(world: &mut World) -> Result<(), Broken> {
         let wait = next.saturating_sub(world.now);
         if wait > RETRY || (wait > COUNTS && !world.replicas.iter().any(Replica::retries)) {
             nothing_is_in_the_way(world)?;
+        }
+        quiet = if version == world.server.version { quiet + wait } else { Duration::ZERO };
+        version = world.server.version;
+        if quiet > QUIET {
+            return Ok(());
         }
         world.now = world.now.max(next);
     }

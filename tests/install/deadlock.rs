@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::control_plane::SYSTEM;
+use crate::common::pods::Pod;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 use crate::support::{get, install};
 
@@ -29,15 +30,7 @@ async fn with_all_replicas_gone_nothing_that_is_needed_to_come_back_is_refused()
     // The pods of the Deployment itself come up meanwhile.
     plane.must(&["rollout", "status", "deployment/rolegate", "-n", SYSTEM, "--timeout=60s"], "");
 
-    let rolegate = installed.launch.start_unready().await;
-    rolegate.until_ready().await;
-    installed.service.lead_to(&[rolegate.webhook]);
-    eventually(PATIENT, "the API server reaches it by the name of its Service", async || {
-        let created =
-            stage.send("POST", &format!("{}?dryRun=All", path("llm")), &group.pod("prefill", "probe", "llm")).await;
-        if created.code == 201 { Ok(()) } else { Err(created.body.to_string()) }
-    })
-    .await;
+    let rolegate = installed.serve(&stage).await;
     stage.deploy(&group).await;
     statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 30/30 pods ready").await;
 
@@ -48,12 +41,19 @@ async fn with_all_replicas_gone_nothing_that_is_needed_to_come_back_is_refused()
     plane.must(&["delete", "pods", "--all", "-n", SYSTEM], "");
     plane.must(&["rollout", "status", "deployment/rolegate", "-n", SYSTEM, "--timeout=60s"], "");
     // What runs goes on: the pods of the group are as they were.
-    stage.pods.now(|now| assert_eq!(now.count_all(crate::common::pods::Pod::is_ready), 30, "{now}"));
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 30, "{now}"));
+
+    // A namespace that is taken out goes on at once.
+    let out = Stage::on(plane.clone(), "left-out").await;
+    plane.must(&["label", "namespace", "left-out", "rolegate.dev/ignore="], "");
+    eventually(PATIENT, "pods of groups pass there", async || {
+        let created = out.send("POST", &path("left-out"), &group.pod("prefill", "first", "left-out")).await;
+        if created.code == 201 { Ok(()) } else { Err(created.body.to_string()) }
+    })
+    .await;
 
     // Back, and what was refused is made.
-    let rolegate = installed.launch.start_unready().await;
-    rolegate.until_ready().await;
-    installed.service.lead_to(&[rolegate.webhook]);
+    let _rolegate = installed.serve(&stage).await;
     let larger = group.clone().role("prefill", 30, 10).role("decode", 15, 5);
     stage.scale(&larger).await;
     statuses.until("grown", |status| status.ready() == "True AllReplicasReady: 45/45 pods ready").await;

@@ -15,6 +15,9 @@ mod common;
 mod agreement;
 mod cert_manager;
 mod deadlock;
+#[path = "../rules_live/definitions.rs"]
+#[allow(dead_code, reason = "the other suite uses the rest")]
+mod definitions;
 mod pods;
 mod rights;
 mod support;

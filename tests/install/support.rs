@@ -3,14 +3,15 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use kube::Client;
 use serde_json::{Value, json};
 
-use crate::common::ControlPlane;
 use crate::common::account::{manifests, token};
 use crate::common::control_plane::SYSTEM;
+use crate::common::pods::GATE;
 use crate::common::proxy::Proxy;
-use crate::common::rolegate::Launch;
+use crate::common::rolegate::{Launch, Rolegate};
+use crate::common::stage::{CORE, Stage};
+use crate::common::{ControlPlane, Group, PATIENT, eventually};
 
 /// Where nothing listens.
 const NOBODY: &str = "127.0.0.1:1";
@@ -18,8 +19,6 @@ const NOBODY: &str = "127.0.0.1:1";
 /// An installation, and the way from the API server to whoever serves.
 pub struct Installation {
     pub plane: Arc<ControlPlane>,
-    #[allow(dead_code)]
-    pub client: Client,
     /// In place of the Service.
     pub service: Proxy,
     pub launch: Launch,
@@ -34,8 +33,29 @@ pub async fn install(plane: ControlPlane, arguments: &[&str]) -> Installation {
     let service = Proxy::before(NOBODY.parse().unwrap()).await;
     lead(&plane, service.address);
     token(&plane, "rolegate");
-    let launch = Launch::as_deployed(plane.clone(), client.clone(), &get(&plane, "deployment"));
-    Installation { plane, client, service, launch }
+    let launch = Launch::as_deployed(plane.clone(), client, &get(&plane, "deployment"));
+    Installation { plane, service, launch }
+}
+
+impl Installation {
+    /// Starts a replica and leads the API server to it, until that asks it about a namespace's pods.
+    pub async fn serve(&self, stage: &Stage) -> Rolegate {
+        let rolegate = self.launch.start_unready().await;
+        rolegate.until_ready().await;
+        self.service.lead_to(&[rolegate.webhook]);
+        let pod = Group::new("probe").pod("main", "probe", &stage.namespace);
+        let path = format!("{CORE}/namespaces/{}/pods?dryRun=All", stage.namespace);
+        eventually(PATIENT, "the API server reaches it by the name of its Service", async || {
+            let created = stage.send("POST", &path, &pod).await;
+            if created.body["spec"]["schedulingGates"][0]["name"] == GATE {
+                Ok(())
+            } else {
+                Err(created.body.to_string())
+            }
+        })
+        .await;
+        rolegate
+    }
 }
 
 /// Installs our definitions first, as they must be.

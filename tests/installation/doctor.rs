@@ -10,40 +10,13 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use rolegate::cli::rights::{OF_CERTIFICATES, RIGHTS};
 use rolegate::server::authority::{LeafSpec, new_ca, new_leaf};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::common::control_plane::{SYSTEM, scratch_dir};
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 use crate::{Ran, rolegate, rolegate_with};
-
-/// A ServiceAccount of the stage's name, with all rights of the table.
-fn account(stage: &Stage) -> Value {
-    let name = &stage.namespace;
-    let rules = RIGHTS
-        .iter()
-        .chain(OF_CERTIFICATES)
-        .map(|right| json!({ "apiGroups": right.groups, "resources": right.resources, "verbs": right.verbs }));
-    let rbac = "rbac.authorization.k8s.io";
-    json!({ "apiVersion": "v1", "kind": "List", "items": [
-        { "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": SYSTEM } },
-        {
-            "apiVersion": format!("{rbac}/v1"),
-            "kind": "ClusterRole",
-            "metadata": { "name": name },
-            "rules": rules.collect::<Vec<_>>(),
-        },
-        {
-            "apiVersion": format!("{rbac}/v1"),
-            "kind": "ClusterRoleBinding",
-            "metadata": { "name": name },
-            "roleRef": { "apiGroup": rbac, "kind": "ClusterRole", "name": name },
-            "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": SYSTEM }],
-        },
-    ] })
-}
 
 async fn doctor(stage: &Stage) -> Ran {
     rolegate(stage, &["doctor", "-o", "json", "--try-in", &stage.namespace]).await
@@ -76,7 +49,6 @@ async fn a_healthy_installation_and_one_fault_after_another() {
     let plane = Arc::new(tokio::task::spawn_blocking(ControlPlane::start).await.unwrap());
     plane.define_groups();
     let stage = Stage::on(plane.clone(), "doctor").await;
-    plane.must(&["apply", "-f", "-"], &account(&stage).to_string());
     // The second of them leaves the configurations as the first has made them, so that they stay broken.
     let first = stage.launch().start().await;
     let address = first.webhook.to_string();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -13,7 +14,7 @@ use crate::common::control_plane::SYSTEM;
 use crate::common::pods::Pod;
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, PATIENT, Stage, eventually};
-use crate::{group, rolegate};
+use crate::{group, rolegate, rolegate_with};
 
 /// Names of what is ours in the cluster.
 fn left(plane: &ControlPlane, name: &str) -> String {
@@ -35,6 +36,35 @@ fn left(plane: &ControlPlane, name: &str) -> String {
 fn topologies(stage: &Stage) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk("rolegate.dev", "v1alpha1", "ClusterTopology");
     Api::all_with(stage.client.clone(), &ApiResource::from_gvk(&kind))
+}
+
+#[tokio::test]
+async fn the_shipped_files_go_as_they_came() {
+    let plane = Arc::new(tokio::task::spawn_blocking(ControlPlane::start).await.unwrap());
+    let base = format!("{}/deploy/base", env!("CARGO_MANIFEST_DIR"));
+    // Twice: an object may come before its definition is established.
+    plane.kubectl(&["apply", "--server-side", "-k", &base], "");
+    plane.must(&["apply", "--server-side", "-k", &base], "");
+    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+
+    // Nothing runs here: that is found, and nothing is wrong with the files.
+    let expected = ["endpoint", "ca-bundle", "admission", "leader"];
+    eventually(PATIENT, &format!("errors {expected:?}"), async || {
+        let seen = rolegate_with(&plane.kubeconfig, &["doctor", "-o", "json"]).await;
+        let findings = seen.json()["findings"].as_array().unwrap().clone();
+        let bad = findings.iter().filter(|finding| ["error", "warning"].contains(&finding["level"].as_str().unwrap()));
+        let mut ids: Vec<_> = bad.map(|finding| finding["check"].as_str().unwrap().to_owned()).collect();
+        ids.dedup();
+        if ids == expected { Ok(()) } else { Err(seen.out) }
+    })
+    .await;
+
+    let done = rolegate_with(&plane.kubeconfig, &["uninstall", "--yes"]).await;
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(left(&plane, "rolegate"), "");
+    plane.must(&["delete", "--ignore-not-found", "-k", &base], "");
+    let ours = plane.must(&["get", "crd,clusterrole,clusterrolebinding,namespace", "-o", "name"], "");
+    assert!(!ours.contains("rolegate"), "{ours}");
 }
 
 #[tokio::test]
@@ -67,6 +97,11 @@ async fn nothing_is_held_after_it() {
     let sets = stage.api::<StatefulSet>();
     sets.patch("llm-decode", &PatchParams::default(), &frozen).await.unwrap();
 
+    // The API server holds pods by itself, too.
+    let policy = concat!(env!("CARGO_MANIFEST_DIR"), "/policies/hold.yaml");
+    plane.must(&["apply", "-f", policy], "");
+    plane.must(&["label", "namespace", "uninstall", "rolegate.dev/hold=always"], "");
+
     // While one runs that we cannot end, nothing is touched.
     let refused = rolegate(&stage, &["uninstall", "--yes"]).await;
     assert_eq!(refused.code, 1, "{refused:?}");
@@ -90,7 +125,7 @@ async fn nothing_is_held_after_it() {
     let listed = rolegate(&stage, &["uninstall", "--dry-run", "-o", "json"]).await.json();
     let count =
         |action: &str| listed["items"].as_array().unwrap().iter().filter(|item| item["action"] == action).count();
-    assert_eq!((count("delete"), count("release"), count("thaw"), count("unprotect")), (5, 12, 1, 1), "{listed}");
+    assert_eq!((count("delete"), count("release"), count("thaw"), count("unprotect")), (7, 12, 1, 1), "{listed}");
     let unasked = rolegate(&stage, &["uninstall"]).await;
     assert_eq!((unasked.code, left(&plane, "uninstall").is_empty()), (1, false), "{unasked:?}");
 
@@ -111,6 +146,9 @@ async fn nothing_is_held_after_it() {
     let update = set.spec.unwrap().update_strategy.unwrap().rolling_update.unwrap();
     assert_eq!(update.partition, Some(3));
     assert_eq!(left(&plane, "uninstall"), "");
+    let late: ApiPod = typed(group().pod("prefill", "late", "uninstall"));
+    let late = stage.api::<ApiPod>().create(&PostParams::default(), &late).await.unwrap();
+    assert_eq!(late.spec.unwrap().scheduling_gates, None, "somebody still holds pods");
     topologies(&stage).delete("racks", &DeleteParams::default()).await.unwrap();
     eventually(PATIENT, "the topology gone", async || {
         let found = topologies(&stage).get_opt("racks").await.unwrap();

@@ -71,6 +71,15 @@ pub struct Orphans {
 /// Services by namespace and name, and how many endpoints of each are ready; `None`: it is not there.
 pub type Services = BTreeMap<(String, String), Option<(Service, usize)>>;
 
+/// What the webhook serves with.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// The certificates; those of cert-manager come without a bundle.
+    pub stored: Stored,
+    /// `rolegate serve` keeps them itself.
+    pub self_managed: bool,
+}
+
 /// Everything that is judged.
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -92,8 +101,8 @@ pub struct Facts {
     pub namespaces: Read<BTreeMap<String, BTreeMap<String, String>>>,
     /// Services that our webhook configurations name.
     pub services: Read<Services>,
-    /// The Secret of the self-managed certificates.
-    pub certificates: Read<Option<Stored>>,
+    /// The Secret of the certificates.
+    pub certificates: Read<Option<Served>>,
     /// The Lease.
     pub lease: Read<Option<Lease>>,
     /// What became of a pod that names a group.

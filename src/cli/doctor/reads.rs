@@ -20,11 +20,12 @@ use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
 use super::checks;
-use super::facts::{Asked, Facts, Orphans, Probe, Read, Rights, Services, Target};
+use super::facts::{Asked, Facts, Orphans, Probe, Read, Rights, Served, Services, Target};
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
+use crate::cli::manifests::serving_secret;
 use crate::cli::rights::{OF_CERTIFICATES, RIGHTS};
-use crate::cluster::certificates::{Stored, read_secret};
+use crate::cluster::certificates::read_secret;
 use crate::cluster::survey::survey;
 use crate::model::names;
 
@@ -117,7 +118,8 @@ impl Reader<'_> {
     async fn rights(&self) -> Read<Rights> {
         let user = self.user().await?;
         // Whoever brings certificates does without the rights to keep them.
-        let of_certificates = if self.certificates().await?.is_some() { OF_CERTIFICATES } else { &[] };
+        let of_certificates =
+            if self.certificates().await?.is_some_and(|served| served.self_managed) { OF_CERTIFICATES } else { &[] };
         let mut all = Vec::new();
         for right in RIGHTS.iter().chain(of_certificates) {
             let (namespace, object) = right.reach.place(&self.target.namespace, &self.target.name);
@@ -223,10 +225,16 @@ impl Reader<'_> {
         Ok(services)
     }
 
-    async fn certificates(&self) -> Read<Option<Stored>> {
+    /// Our own Secret, else the one that cert-manager writes by our manifests.
+    async fn certificates(&self) -> Read<Option<Served>> {
         let secrets: Api<Secret> = Api::namespaced(self.connection.client.clone(), &self.target.namespace);
-        let secret = secrets.get_opt(&format!("{}-certificates", self.target.name)).await;
-        secret.map(|secret| secret.as_ref().map(read_secret)).map_err(|error| self.why(&error))
+        let name = &self.target.name;
+        for (secret, self_managed) in [(format!("{name}-certificates"), true), (serving_secret(name), false)] {
+            if let Some(secret) = secrets.get_opt(&secret).await.map_err(|error| self.why(&error))? {
+                return Ok(Some(Served { stored: read_secret(&secret), self_managed }));
+            }
+        }
+        Ok(None)
     }
 
     /// Creates a pod of a group, as a dry run: nothing is stored, and nobody but the webhooks sees it.

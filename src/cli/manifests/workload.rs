@@ -93,7 +93,7 @@ fn pod(settings: &Settings) -> Value {
         ],
         "containers": [container(settings)],
         "?volumes": "cert-manager",
-        "volumes": [{ "name": "certificates", "secret": { "secretName": serving_secret(settings), "defaultMode": 0o440 } }],
+        "volumes": [{ "name": "certificates", "secret": { "secretName": serving_secret(&settings.name), "defaultMode": 0o440 } }],
     })
 }
 

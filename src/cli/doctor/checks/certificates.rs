@@ -2,7 +2,7 @@
 
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, Served};
 use super::super::finding::Findings;
 use super::admission::ours;
 use crate::cli::terminal::age;
@@ -14,28 +14,31 @@ use crate::server::tls::CertInfo;
 const LATE: f64 = 0.8;
 /// What renews.
 const RENEW: &str = "a running `rolegate serve` renews it; to start afresh, delete the Secret";
+/// What renews where cert-manager was chosen.
+const RENEW_ELSEWHERE: &str = "cert-manager renews it: `kubectl describe certificate` says why it has not";
 
 /// Is the certificate good for a while?
 pub fn served(facts: &Facts, found: &mut Findings) {
     let Some(stored) = found.known(&facts.certificates, "the Secret of the certificates") else { return };
-    let Some(stored) = stored else {
-        found.info("there is no Secret of self-managed certificates: somebody else provides them");
+    let Some(Served { stored, self_managed }) = stored else {
+        found.info("there is no Secret of certificates that we know: somebody else provides them, or nobody has yet");
         return;
     };
+    let renew = if *self_managed { RENEW } else { RENEW_ELSEWHERE };
     for (what, pem) in [("the serving certificate", &stored.leaf.cert_pem), ("its CA", &stored.ca.cert_pem)] {
         let info = match leaf_info(pem) {
             Ok(info) => info,
             Err(error) => {
-                found.error(format!("{what} cannot be read: {error}"), RENEW);
+                found.error(format!("{what} cannot be read: {error}"), renew);
                 continue;
             }
         };
         let left = info.not_after.as_second() - facts.now.as_second();
         let span = age(left.unsigned_abs());
         if left <= 0 {
-            found.error(format!("{what} expired {span} ago"), RENEW);
+            found.error(format!("{what} expired {span} ago"), renew);
         } else if facts.now >= renewal_time(&info, LATE) {
-            found.warning(format!("{what} expires in {span} and was not renewed"), RENEW);
+            found.warning(format!("{what} expires in {span} and was not renewed"), renew);
         } else {
             found.ok(format!("{what} is good for {span}"));
         }
@@ -45,7 +48,7 @@ pub fn served(facts: &Facts, found: &mut Findings) {
 /// Do callers trust it?
 pub fn trusted(facts: &Facts, found: &mut Findings) {
     let fill = "`rolegate serve` fills it in with --webhooks ca-bundle or all; with cert-manager, its CA injector does";
-    let stored = facts.certificates.as_ref().ok().and_then(Option::as_ref);
+    let stored = facts.certificates.as_ref().ok().and_then(Option::as_ref).map(|served| &served.stored);
     let (mut all, mut good) = (0, 0);
     for ours in ours(facts) {
         all += 1;

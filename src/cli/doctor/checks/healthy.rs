@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::facts::{Facts, Probe, Rights, Target};
+use super::super::facts::{Facts, Probe, Rights, Served, Target};
 use crate::api::crd;
 use crate::cluster::certificates::{CaBundle, Stored};
 use crate::server::authority::{LeafSpec, new_ca, new_leaf};
@@ -70,7 +70,7 @@ fn make_healthy() -> Facts {
         validating: Ok(vec![registration.validating(Some(&stored.bundle.0))]),
         namespaces: Ok(namespaces.into()),
         services: Ok(services.into()),
-        certificates: Ok(Some(stored)),
+        certificates: Ok(Some(Served { stored, self_managed: true })),
         lease: Ok(Some(lease)),
         probe: Ok(Probe::Held),
         orphans: Ok(Vec::new()),

@@ -7,7 +7,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use serde_json::{Value, json};
 
-use super::super::facts::{Asked, Facts, Orphans, Probe};
+use super::super::facts::{Asked, Facts, Orphans, Probe, Served};
 use super::super::finding::Level;
 use super::healthy::{established, healthy, stored, typed};
 use super::{CHECKS, judge};
@@ -208,12 +208,12 @@ const CASES: &[Case] = &[
             for hook in validating(facts).webhooks.as_mut().unwrap() {
                 hook.client_config.ca_bundle.clone_from(&ca);
             }
-            facts.certificates = Ok(Some(expired));
+            facts.certificates = Ok(Some(Served { stored: expired, self_managed: false }));
         },
         &["Error certificate: the serving certificate expired 1d ago"],
     ),
     (
-        |facts| facts.certificates.as_mut().unwrap().as_mut().unwrap().leaf.cert_pem.clear(),
+        |facts| facts.certificates.as_mut().unwrap().as_mut().unwrap().stored.leaf.cert_pem.clear(),
         &[
             "Error certificate: the serving certificate cannot be read: no certificate in the PEM text",
             "Error ca-bundle: caBundle of mutating webhook pods.rolegate.dev does not hold the CA of the serving certificate",
@@ -224,7 +224,9 @@ const CASES: &[Case] = &[
     ),
     (
         |facts| facts.certificates = Ok(None),
-        &["Info certificate: there is no Secret of self-managed certificates: somebody else provides them"],
+        &[
+            "Info certificate: there is no Secret of certificates that we know: somebody else provides them, or nobody has yet",
+        ],
     ),
     (
         |facts| mutating(facts).webhooks.as_mut().unwrap()[0].client_config.ca_bundle = None,
@@ -240,7 +242,7 @@ const CASES: &[Case] = &[
     (
         |facts| {
             let next = new_ca(facts.now).unwrap();
-            facts.certificates.as_mut().unwrap().as_mut().unwrap().ca = next;
+            facts.certificates.as_mut().unwrap().as_mut().unwrap().stored.ca = next;
         },
         &[
             "Warning ca-bundle: caBundle of mutating webhook pods.rolegate.dev does not hold the next CA yet",
