@@ -57,6 +57,9 @@ pub struct Request<'a, O = &'a RawValue> {
     /// The object before; absent or `null` on CREATE.
     #[serde(borrow, default)]
     pub old_object: Option<&'a RawValue>,
+    /// Options of the call; read only where somebody's own writes are told from those of others.
+    #[serde(borrow, default)]
+    pub options: Option<&'a RawValue>,
     /// True when nothing will be stored.
     #[serde(default)]
     pub dry_run: Option<bool>,
@@ -106,6 +109,7 @@ impl<'a, O> Request<'a, O> {
             user_info,
             object,
             old_object,
+            options,
             dry_run,
         } = self;
         let rest = Request {
@@ -119,6 +123,7 @@ impl<'a, O> Request<'a, O> {
             user_info,
             object: None,
             old_object,
+            options,
             dry_run,
         };
         (rest, object)
@@ -130,6 +135,18 @@ impl Request<'_> {
     pub fn author(&self) -> UserInfo<'_> {
         self.user_info.and_then(|user| serde_json::from_str(user.get()).ok()).unwrap_or_default()
     }
+
+    /// The field manager that writes, where the caller names one.
+    pub fn field_manager(&self) -> Option<String> {
+        self.options.and_then(|options| serde_json::from_str::<CallOptions>(options.get()).ok())?.field_manager
+    }
+}
+
+/// The options of a call that are read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct CallOptions {
+    field_manager: Option<String>,
 }
 
 /// Who asks.

@@ -30,6 +30,21 @@ pub struct StatefulSet {
     /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: StatefulSetSpec,
+    /// Status.
+    #[serde(deserialize_with = "null_default", skip_serializing)]
+    pub status: WorkloadStatus,
+}
+
+/// The fields of a workload's status that are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkloadStatus {
+    /// `metadata.generation` that its controller has seen; absent in LeaderWorkerSet before v0.9.
+    pub observed_generation: Option<i64>,
+    /// StatefulSet: revision that its pods come from.
+    pub current_revision: Option<String>,
+    /// StatefulSet: revision that its pods go to.
+    pub update_revision: Option<String>,
 }
 
 /// The fields of a StatefulSet's spec that are read.
@@ -140,6 +155,9 @@ pub struct LeaderWorkerSet {
     /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: LeaderWorkerSetSpec,
+    /// Status.
+    #[serde(deserialize_with = "null_default", skip_serializing)]
+    pub status: WorkloadStatus,
 }
 
 /// The fields of a LeaderWorkerSet's spec that are read.

@@ -10,6 +10,8 @@ use crate::cluster::reasons;
 use crate::cluster::survey::{Survey, survey};
 use crate::cluster::watched::api;
 use crate::model::{Group, GroupKey, HoldReason, WorkloadKey};
+use crate::plan::conditions::says_stalled;
+use crate::plan::rollout::Rollouts;
 use crate::plan::{Batch, Circumstances, Decision, Found, GroupView, Held, Snapshot, batches, decide};
 use crate::rules::{World, judge_group};
 
@@ -24,6 +26,8 @@ pub struct Picture {
     pub view: GroupView,
     /// What would be decided now.
     pub decision: Decision,
+    /// Its open rollouts.
+    pub rollouts: Rollouts,
     /// Its batches.
     pub batches: Vec<Batch>,
     /// The workloads of the roles that lack pods.
@@ -62,11 +66,20 @@ impl Picture {
         let group = &claims.group;
         let judged = judge_group(group, None, &World::default());
         let view = GroupView::build(group, &snapshot.pods);
-        let stalled = group.status.conditions.iter().any(|condition| condition.reason == "ProgressDeadlineExceeded");
-        let circumstances = Circumstances { faults: &judged.errors, stalled, found, ..Circumstances::default() };
+        let stalled = says_stalled(&group.status);
+        // When the loop first saw an edit, nobody else knows.
+        let rollouts = Rollouts::observe(group, &view, &snapshot.pods, &snapshot.workloads, |_| true, false);
+        let rollouts_seen = Some(&rollouts);
+        let circumstances = Circumstances {
+            faults: &judged.errors,
+            stalled,
+            found,
+            rollouts: rollouts_seen,
+            ..Circumstances::default()
+        };
         let decision = decide(group, &view, circumstances);
         let batches = batches(group, &view, &decision);
-        Self { key: key.clone(), batches, view, decision, snapshot, makers: Vec::new() }
+        Self { key: key.clone(), batches, view, decision, rollouts, snapshot, makers: Vec::new() }
     }
 
     /// Finds out why pods do not appear that may run. What cannot be read is left out.
@@ -91,7 +104,8 @@ impl Picture {
         };
         let decision = Decision { held: vec![held], ..Decision::default() };
         let view = GroupView::default();
-        Self { key: key.clone(), snapshot, view, decision, batches: Vec::new(), makers: Vec::new() }
+        let rollouts = Rollouts::default();
+        Self { key: key.clone(), snapshot, view, decision, rollouts, batches: Vec::new(), makers: Vec::new() }
     }
 
     /// The group, as its controlling object carries it.

@@ -138,6 +138,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let options = LoopOptions {
         missing_group: args.missing_group,
         vanished_grace: args.vanished_grace,
+        settle: args.settle,
         progress_deadline: args.progress_deadline,
         incomplete: args.incomplete,
         recreate_mis_stamped: args.recreate_mis_stamped,

@@ -1,19 +1,21 @@
-//! The only writer: releases pods, writes the status of groups.
+//! The only writer: releases pods, sets partitions, writes the status of groups.
 
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::index::CarrierObject;
-use super::sources::{read_coordination, read_rbg};
+use super::index::{CarrierObject, SeenWorkload};
+use super::sources::{read_coordination, read_rbg, seen_leader_worker_set, seen_stateful_set};
 use super::watched::{Guarded, Watched, api};
 use crate::api::pod::POD;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
+use crate::api::workload::{LeaderWorkerSet, STATEFUL_SET, StatefulSet};
 use crate::api::{Pod, RoleBasedGroup, RoleCoordination};
-use crate::model::{Group, names};
+use crate::model::{Group, RolledWorkload, WorkloadKind, names};
 use crate::mutate::Entry;
+use crate::mutate::rollout::partition_patch;
 use crate::plan::PodRef;
 
 /// Field manager of our writes.
@@ -158,6 +160,68 @@ pub fn written(answer: Result<Option<CarrierObject>, kube::Error>) -> Result<Wri
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Written::Gone),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(Written::Conflict),
         Err(error) => Err(error),
+    }
+}
+
+/// What became of a write that is conditional on a workload's version.
+#[derive(Debug)]
+pub enum PartitionSet {
+    /// The partition is set; the workload as it is now.
+    Done(Box<SeenWorkload>),
+    /// Somebody was faster, or it is not (yet) what it was taken for.
+    Changed,
+}
+
+impl Writer {
+    /// Sets the partition of a workload if nobody changed it since it was read. When its rollout ends, our note of what its
+    /// user asked for goes as well.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn set_partition(
+        &self,
+        workload: &RolledWorkload,
+        partition: u32,
+        ends: bool,
+    ) -> Result<PartitionSet, kube::Error> {
+        let Some(mut patch) = partition_patch(workload.key.kind, partition) else { return Ok(PartitionSet::Changed) };
+        if ends && !self.leaders_are_at(workload).await? {
+            return Ok(PartitionSet::Changed);
+        }
+        let mut metadata = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
+        if let (true, Some(metadata)) = (ends, metadata.as_object_mut()) {
+            metadata.insert("annotations".to_owned(), json!({ (names::USER_PARTITION): null }));
+        }
+        if let Some(patch) = patch.as_object_mut() {
+            patch.insert("metadata".to_owned(), metadata);
+        }
+        let (key, patch) = (&workload.key, Patch::Merge(patch));
+        let (kind, namespace) = (key.kind.object_kind(), Some(key.namespace.as_str()));
+        let written = if key.kind == WorkloadKind::LeaderWorkerSet {
+            let sets: Api<Watched<LeaderWorkerSet>> = api(&self.client, kind, namespace);
+            sets.patch(&key.name, &params(), &patch).await.map(|set| seen_leader_worker_set(&set.object))
+        } else {
+            let sets: Api<Watched<StatefulSet>> = api(&self.client, kind, namespace);
+            sets.patch(&key.name, &params(), &patch).await.map(|set| seen_stateful_set(&set.object))
+        };
+        match written {
+            Ok(seen) => Ok(PartitionSet::Done(Box::new(seen))),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(PartitionSet::Changed),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the leaders of a LeaderWorkerSet go to stands in another object, and a watch of that one may be behind: a
+    /// rollout that looks finished may not have begun.
+    async fn leaders_are_at(&self, workload: &RolledWorkload) -> Result<bool, kube::Error> {
+        if workload.key.kind != WorkloadKind::LeaderWorkerSet || workload.update_revision.is_none() {
+            return Ok(true);
+        }
+        let sets: Api<Watched<StatefulSet>> = api(&self.client, STATEFUL_SET, Some(&workload.key.namespace));
+        let leaders = sets.get_opt(&workload.key.name).await?;
+        let revision = leaders.as_ref().and_then(|set| set.object.metadata.label(names::LWS_REVISION));
+        Ok(revision == workload.update_revision.as_deref())
     }
 }
 

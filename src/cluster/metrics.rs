@@ -1,11 +1,16 @@
 //! Metrics of the loop.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use crate::model::GroupKey;
 
 /// Outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -30,6 +35,18 @@ pub struct State {
 
 /// Upper bounds in seconds for the release of a batch: hundreds of writes at most.
 const RELEASE_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
+/// A group with an open rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Rolling {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub group: String,
+    /// One of its roles; empty where all are meant.
+    pub role: String,
+}
+
+type Share = Gauge<f64, AtomicU64>;
 
 /// Metrics of the loop.
 #[derive(Clone, Debug)]
@@ -50,6 +67,12 @@ pub struct LoopMetrics {
     pub plan_seconds: Histogram,
     /// 1 on the replica that releases.
     pub leader: Gauge,
+    /// Partitions set, by outcome: written, conflict, failed.
+    pub partitions: Family<Outcome, Counter>,
+    /// Updated share of each role with an open rollout, 0 to 1.
+    updated: Family<Rolling, Share>,
+    /// Largest difference of the updated shares of two roles of a group, 0 to 1.
+    skew: Family<Rolling, Share>,
 }
 
 impl LoopMetrics {
@@ -64,6 +87,9 @@ impl LoopMetrics {
             batch_release_seconds: Histogram::new(RELEASE_BUCKETS),
             plan_seconds: Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
             leader: Gauge::default(),
+            partitions: Family::default(),
+            updated: Family::default(),
+            skew: Family::default(),
         };
         registry.register("releases", "Pods released, by outcome", metrics.releases.clone());
         registry.register("status_writes", "Status writes, by outcome", metrics.status_writes.clone());
@@ -76,7 +102,29 @@ impl LoopMetrics {
             metrics.batch_release_seconds.clone(),
         );
         registry.register("plan_seconds", "Time of one decision for one group", metrics.plan_seconds.clone());
+        registry.register("partitions", "Partitions set, by outcome", metrics.partitions.clone());
+        registry.register("rollout_updated_ratio", "Updated share of a role in a rollout", metrics.updated.clone());
+        registry.register("rollout_skew", "Difference of the updated shares of a group", metrics.skew.clone());
         registry.register("leader", "1 on the replica that releases", metrics.leader.clone());
         metrics
+    }
+
+    /// Shows the open rollouts of all groups: updated and desired replicas by role. Of those that are over nothing is left.
+    pub fn show_rollouts<'a>(&self, groups: impl Iterator<Item = (&'a GroupKey, &'a BTreeMap<String, (u32, u32)>)>) {
+        self.updated.clear();
+        self.skew.clear();
+        for (key, roles) in groups {
+            let labels = |role: &str| {
+                let (namespace, group) = (key.namespace.to_string(), key.name.to_string());
+                Rolling { namespace, group, role: role.to_owned() }
+            };
+            let share = |(updated, desired): &(u32, u32)| f64::from(*updated) / f64::from((*desired).max(1));
+            for (role, counts) in roles {
+                self.updated.get_or_create(&labels(role)).set(share(counts));
+            }
+            let shares = || roles.values().map(share);
+            let (low, high) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
+            self.skew.get_or_create(&labels("")).set((high - low).max(0.0));
+        }
     }
 }

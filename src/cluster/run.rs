@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::apply::{Released, Writer, Written};
+use super::apply::{PartitionSet, Released, Writer, Written};
 use super::events::Events;
 use super::index::SharedIndex;
 use super::lookup::Lookup;
@@ -16,7 +16,7 @@ use super::metrics::{LoopMetrics, Outcome, Reason, State};
 use super::{reasons, surge};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
-use crate::model::{Group, GroupKey, HoldReason};
+use crate::model::{Group, GroupKey, HoldReason, RolledWorkload};
 use crate::mutate::batch_labels;
 use crate::plan::surge::Surplus;
 use crate::plan::{Absence, Action, Agenda, BatchGang, BatchState, Ended, Moment, PodRef, Unlabelled};
@@ -142,6 +142,7 @@ impl GateLoop {
             Action::WriteStatus { group, status } => self.write_status(key, group, status),
             Action::WriteConflicted { other, status } => self.write_conflicted(key, other, status),
             Action::EnsureGang { group, gang } => self.ensure_gang(key, group, gang),
+            Action::SetPartition { workload, partition, ends } => self.set_partition(key, *workload, partition, ends),
             Action::Recreate { pod } => self.recreate(key, pod),
             Action::FindReasons { group, absent } => self.find_reasons(key, group, absent),
             Action::FindSurge { group, surplus } => self.find_surge(key, &group, surplus),
@@ -300,8 +301,29 @@ impl GateLoop {
         });
     }
 
+    fn set_partition(&self, key: &GroupKey, workload: RolledWorkload, partition: u32, ends: bool) {
+        let (writer, index, metrics) = (self.writer.clone(), self.index.clone(), self.metrics.clone());
+        self.spawn(key, async move {
+            let object = PodRef { name: workload.key.name.as_str().into(), uid: workload.uid.clone() };
+            let (outcome, failed) = match writer.set_partition(&workload, partition, ends).await {
+                Ok(PartitionSet::Done(seen)) => {
+                    index.write(|index| index.apply_workload(None, *seen));
+                    ("written", false)
+                }
+                Ok(PartitionSet::Changed) => ("conflict", true),
+                Err(error) => {
+                    tracing::warn!(workload = %workload.key, %error, "partition cannot be set, will retry");
+                    ("failed", true)
+                }
+            };
+            metrics.partitions.get_or_create(&Outcome { outcome }).inc();
+            Ended::Tried { object, failed }
+        });
+    }
+
     /// What is held now, and how far the batches are. One who does not lead knows of neither.
     fn count(&self) {
+        self.metrics.show_rollouts(self.agenda.updated());
         let mut all: HashMap<HoldReason, i64> = HoldReason::ALL.iter().map(|reason| (*reason, 0)).collect();
         for (reason, pods) in self.agenda.held() {
             *all.entry(reason).or_default() += i64::from(pods);

@@ -23,7 +23,7 @@ use crate::api::{
     ClusterTopology, Meta, Object, ObjectKind, Pod, PodCliqueSet, PodGroup, RoleBasedGroup, RoleCoordination,
 };
 pub use crate::model::CARRIERS;
-use crate::model::{CliqueSet, GangTree, Layers, Workload, WorkloadKind, names};
+use crate::model::{CliqueSet, GangTree, Layers, RolledWorkload, Workload, WorkloadKind, names};
 
 /// Kinds of RoleBasedGroup: those that can carry coordinations, and the one that has only roles.
 pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
@@ -174,13 +174,12 @@ pub(super) fn add_groups(reader: &mut impl Reader, scope: Option<&str>) {
         reader.add::<Pod>(POD, scope, Some(selector), Index::pod_change);
     }
     add_workloads::<StatefulSet>(reader, scope, WorkloadKind::StatefulSet, seen_stateful_set);
-    add_workloads::<LeaderWorkerSet>(reader, scope, WorkloadKind::LeaderWorkerSet, |set| SeenWorkload {
-        workload: Workload::from_leader_worker_set(set),
-        start: 0,
-    });
+    add_workloads::<LeaderWorkerSet>(reader, scope, WorkloadKind::LeaderWorkerSet, seen_leader_worker_set);
     add_workloads::<Deployment>(reader, scope, WorkloadKind::Deployment, |deployment| SeenWorkload {
         workload: Workload::from_deployment(deployment),
         start: 0,
+        rolled: None,
+        leaders_at: None,
     });
     for kind in ROLE_BASED_GROUPS.iter().copied() {
         reader.add::<Guarded<RoleBasedGroup>>(kind, scope, None, move |index, source, change| {
@@ -238,7 +237,22 @@ pub fn read_pod_group(object: &Guarded<PodGroup>) -> Option<LookedUp> {
 
 /// A StatefulSet as a watch reports it.
 pub fn seen_stateful_set(set: &StatefulSet) -> SeenWorkload {
-    SeenWorkload { workload: Workload::from_stateful_set(set), start: set.spec.ordinals.start }
+    SeenWorkload {
+        workload: Workload::from_stateful_set(set),
+        start: set.spec.ordinals.start,
+        rolled: RolledWorkload::from_stateful_set(set),
+        leaders_at: set.metadata.label(names::LWS_REVISION).map(str::to_owned),
+    }
+}
+
+/// A LeaderWorkerSet as a watch reports it.
+pub fn seen_leader_worker_set(set: &LeaderWorkerSet) -> SeenWorkload {
+    SeenWorkload {
+        workload: Workload::from_leader_worker_set(set),
+        start: 0,
+        rolled: RolledWorkload::from_leader_worker_set(set),
+        leaders_at: None,
+    }
 }
 
 /// A RoleBasedGroup as a watch reports it; one that cannot be read is left as it was known.

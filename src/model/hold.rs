@@ -15,6 +15,8 @@ pub enum HoldReason {
     QuotaDeadlock,
     /// The workload made more replicas than the group declares.
     BeyondDesired,
+    /// A rollout cannot go on, since its workload waits for held replicas on top.
+    RolloutBehindHeldBatch,
     /// Another coordination that shares a role waits.
     BlockedByCoordination,
     /// An earlier segment has replicas that are missing or not ready.
@@ -37,6 +39,7 @@ impl HoldReason {
         Self::StampMismatch,
         Self::QuotaDeadlock,
         Self::BeyondDesired,
+        Self::RolloutBehindHeldBatch,
         Self::BlockedByCoordination,
         Self::PreviousSegmentNotReady,
         Self::PreviousStepNotScheduled,
@@ -53,6 +56,7 @@ impl HoldReason {
             Self::StampMismatch => "StampMismatch",
             Self::QuotaDeadlock => "QuotaDeadlock",
             Self::BeyondDesired => "BeyondDesired",
+            Self::RolloutBehindHeldBatch => "RolloutBehindHeldBatch",
             Self::BlockedByCoordination => "BlockedByCoordination",
             Self::PreviousSegmentNotReady => "PreviousSegmentNotReady",
             Self::PreviousStepNotScheduled => "PreviousStepNotScheduled",

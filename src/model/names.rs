@@ -100,14 +100,13 @@ pub const VOLCANO_POD_GROUP: &str = "scheduling.k8s.io/group-name";
 /// StatefulSet, DaemonSet and RBG: revision that a pod was made at.
 pub const CONTROLLER_REVISION: &str = "controller-revision-hash";
 
+/// LeaderWorkerSet: revision of its templates, on its pods and on the StatefulSet of its leaders.
+pub const LWS_REVISION: &str = "leaderworkerset.sigs.k8s.io/template-revision-hash";
+
 /// Labels that name the revision a pod was made at, the more special first: the StatefulSets behind a LeaderWorkerSet have
 /// revisions of their own, which differ from group to group.
-pub const REVISION_LABELS: &[&str] = &[
-    "leaderworkerset.sigs.k8s.io/template-revision-hash",
-    CONTROLLER_REVISION,
-    "grove.io/pod-template-hash",
-    "pod-template-hash",
-];
+pub const REVISION_LABELS: &[&str] =
+    &[LWS_REVISION, CONTROLLER_REVISION, "grove.io/pod-template-hash", "pod-template-hash"];
 
 /// Label schemes that tie a pod to a group, in order of precedence: (group key, role key).
 pub const LABEL_SCHEMES: &[(&str, &str)] = &[(GROUP, ROLE), (RBG_GROUP, RBG_ROLE), (KEP75_GROUP, KEP75_ROLE)];

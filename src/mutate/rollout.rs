@@ -4,8 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Patch;
-use crate::api::Meta;
-use crate::model::{Group, GroupKey, WorkloadKind, names, rolling};
+use crate::model::{Claim, Group, WorkloadKind, names, rolling};
 
 /// The partition of a frozen workload, as its spec says it.
 const FROZEN: i64 = rolling::FROZEN as i64;
@@ -41,26 +40,6 @@ const SHAPES: &[Shape] = &[
         strategy: "/spec/rolloutStrategy/type",
     },
 ];
-
-/// A workload's claim to be rolled in lockstep.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// Its group.
-    pub group: GroupKey,
-    /// Its role.
-    pub role: String,
-}
-
-/// The claim of a workload: by our own labels on it, or, with the opt-in annotation, by those of the controller that owns
-/// it. No other workload depends on us.
-pub fn claim(meta: &Meta, namespace: &str) -> Option<Claim> {
-    let opted_in = meta.annotation(names::ROLLOUT) == Some("enabled");
-    let read = |(group, role): &(&str, &str)| {
-        let claim = Claim { group: GroupKey::new(namespace, meta.label(group)?), role: meta.label(role)?.to_owned() };
-        (!claim.group.name.is_empty() && !claim.role.is_empty()).then_some(claim)
-    };
-    names::LABEL_SCHEMES.iter().filter(|scheme| opted_in || scheme.0 == names::GROUP).find_map(read)
-}
 
 /// What becomes of an update of a claimed workload by anyone but the loop. A change that replaces pods freezes it, once the
 /// group was ready for the first time; while a rollout is open the live partition stays, and the one that was asked for is
@@ -111,15 +90,35 @@ pub fn hold_rollout(
 
 /// The merge patch that ends the hold of a workload: the partition that its user asked for, and no annotation. `None` when
 /// it is not held.
-pub fn thaw(kind: WorkloadKind, workload: &Value) -> Option<Value> {
-    let asked = annotation(workload, names::USER_PARTITION)?.parse::<i64>().unwrap_or(0);
-    let shape = SHAPES.iter().find(|shape| shape.kind == kind)?;
-    let mut patch = shape.partition.iter().rev().fold(json!(asked), |inner, step| json!({ (*step): inner }));
+pub fn thaw_patch(kind: WorkloadKind, workload: &Value) -> Option<Value> {
+    let asked = annotation(workload, names::USER_PARTITION)?.parse().unwrap_or(0);
+    let mut patch = partition_patch(kind, asked)?;
     // Refused when somebody changed it meanwhile: then it may ask for something else.
     let version = workload.pointer("/metadata/resourceVersion");
     let metadata = json!({ "resourceVersion": version, "annotations": { (names::USER_PARTITION): null } });
     patch.as_object_mut()?.insert("metadata".to_owned(), metadata);
     Some(patch)
+}
+
+/// A workload that is claimed no longer keeps nothing of an open rollout: it goes on by itself, from where its user wanted it.
+pub fn thaw(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
+    let mut patch = Patch::default();
+    let Some(shape) = SHAPES.iter().find(|shape| shape.kind == kind) else { return patch };
+    let Some(kept) = annotation(old, names::USER_PARTITION) else { return patch };
+    let (live, asked) = (shape.partition_of(old), shape.partition_of(new));
+    if annotation(new, names::USER_PARTITION).is_some() {
+        patch.remove(format!("/metadata/annotations/{}", super::patch::escaped(names::USER_PARTITION)));
+    }
+    if asked == live || asked == FROZEN {
+        shape.set_partition(&mut patch, new, kept.parse().unwrap_or(0));
+    }
+    patch
+}
+
+/// What the loop writes to set a workload's partition: a JSON Merge Patch of its spec. `None` for a kind without one.
+pub fn partition_patch(kind: WorkloadKind, partition: u32) -> Option<Value> {
+    let shape = SHAPES.iter().find(|shape| shape.kind == kind)?;
+    Some(shape.partition.iter().rev().fold(json!(partition), |inner, step| json!({ (*step): inner })))
 }
 
 impl Shape {
@@ -174,9 +173,9 @@ mod tests {
         let set = json!({ "updateStrategy": { "rollingUpdate": { "partition": 3 } } });
         let leader_worker_set = json!({ "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": 3 } } });
         for (kind, spec) in [(WorkloadKind::StatefulSet, set), (WorkloadKind::LeaderWorkerSet, leader_worker_set)] {
-            assert_eq!(thaw(kind, &frozen), Some(json!({ "metadata": metadata, "spec": spec })), "{kind:?}");
-            assert_eq!(thaw(kind, &json!({ "metadata": {} })), None, "{kind:?}");
+            assert_eq!(thaw_patch(kind, &frozen), Some(json!({ "metadata": metadata, "spec": spec })), "{kind:?}");
+            assert_eq!(thaw_patch(kind, &json!({ "metadata": {} })), None, "{kind:?}");
         }
-        assert_eq!(thaw(WorkloadKind::Deployment, &frozen), None);
+        assert_eq!(thaw_patch(WorkloadKind::Deployment, &frozen), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Which group is looked at when, and what is under way: the loop without its writes. It knows no clock and no client, so
 //! that a simulated cluster can drive exactly what a real one does.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ impl Agenda {
         let Some(memory) = self.groups.get_mut(key) else { return Vec::new() };
         memory.next_pass = None;
         memory.last_pass = Some(now);
-        if snapshot.claims.is_none() && snapshot.pods.is_empty() && memory.is_idle() {
+        if snapshot.is_empty() && memory.is_idle() {
             self.groups.remove(key);
             return Vec::new();
         }
@@ -230,5 +230,10 @@ impl Agenda {
     /// Held pods of all groups, by reason, as they were last decided.
     pub fn held(&self) -> impl Iterator<Item = (HoldReason, u32)> {
         self.groups.values().flat_map(|memory| memory.held.iter().copied())
+    }
+
+    /// Updated and desired replicas of the roles of each group with open rollouts, as they were last seen.
+    pub fn updated(&self) -> impl Iterator<Item = (&GroupKey, &BTreeMap<String, (u32, u32)>)> {
+        self.groups.iter().map(|(key, memory)| (key, &memory.updated)).filter(|(_, updated)| !updated.is_empty())
     }
 }

@@ -26,6 +26,7 @@ fn mk_pod(name: &str, made: u32, held: bool) -> PodFacts {
         scheduled: !held,
         ready: !held,
         labelled: false,
+        revision: None,
         created: Some(format!("2026-01-01T00:00:{made:02}Z").into()),
         marks: Marks::default(),
     }

@@ -46,17 +46,23 @@ pub enum Progress {
     Invalid(String),
 }
 
-/// The conditions of a group, without times. `status` is what the group said of itself before.
+/// The conditions of a group, without times. `status` is what the group said of itself before; `in_rollout` is true while a
+/// rollout moves or waits.
 pub fn conditions(
     status: &GroupStatus,
     roles: &BTreeMap<String, RoleView>,
-    segments: Option<Segments>,
+    (segments, in_rollout): (Option<Segments>, bool),
     progress: &Progress,
 ) -> Vec<Condition> {
-    let mut all = vec![ready(status, roles, segments)];
+    let mut all = vec![ready(status, roles, (segments, in_rollout))];
     all.extend(segments.map(|segments| minimum(status, segments)));
     all.push(progressing(progress));
     all
+}
+
+/// True when a status says that nothing moves.
+pub fn says_stalled(status: &GroupStatus) -> bool {
+    status.conditions.iter().any(|condition| condition.r#type == PROGRESSING && condition.reason == DEADLINE_EXCEEDED)
 }
 
 /// True when every desired pod of every role is ready.
@@ -64,7 +70,11 @@ pub fn is_ready(roles: &BTreeMap<String, RoleView>) -> bool {
     roles.values().all(|view| !view.unknown && view.all_in(0, view.desired, super::view::Replica::is_ready))
 }
 
-fn ready(status: &GroupStatus, roles: &BTreeMap<String, RoleView>, segments: Option<Segments>) -> Condition {
+fn ready(
+    status: &GroupStatus,
+    roles: &BTreeMap<String, RoleView>,
+    (segments, in_rollout): (Option<Segments>, bool),
+) -> Condition {
     let ready: u32 = roles.values().map(RoleView::ready_pods).sum();
     let desired: u32 = roles.values().map(RoleView::desired_pods).sum();
     let message = format!("{ready}/{desired} pods ready");
@@ -76,6 +86,7 @@ fn ready(status: &GroupStatus, roles: &BTreeMap<String, RoleView>, segments: Opt
         .any(|(name, view)| status.last_ready_replicas.get(name).is_none_or(|replicas| view.desired > *replicas));
     let reason = match (status.first_ready_time.is_some(), grown) {
         (true, true) => "ScalingInProgress",
+        (true, false) if in_rollout => "RolloutInProgress",
         (true, false) => "ReplicasNotReady",
         (false, _) if segments.is_some_and(|segments| segments.ready > 0) => "PartialDeployment",
         (false, _) => "DeploymentInProgress",

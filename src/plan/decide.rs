@@ -7,13 +7,17 @@ use super::conditions::{self, Progress};
 use super::holds;
 use super::marks;
 use super::progression::{State, Targets, targets};
+use super::rollout::{RolloutPlan, Rollouts, plan_rollout, waits_for};
 use super::segments;
 use super::surge::{self, Surplus};
 use super::view::{GroupView, HeldPod, PodRef, RoleView};
 use super::wholes::{Incomplete, Whole};
 use crate::api::status::{CoordinationState, GroupStatus, RoleProgress, Summary};
-use crate::model::{Group, HoldReason};
+use crate::model::{Coordination, Group, HoldReason};
 use crate::rules::Violation;
+
+/// KEP-30's strategy, as the status spells it.
+const ROLLING: &str = "rollingUpdate";
 
 /// What is known of a group beside its pods.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +28,8 @@ pub struct Circumstances<'a> {
     pub stalled: bool,
     /// Pods whose release was refused, and is tried again after a pause.
     pub refused: &'a [PodRef],
+    /// Open rollouts.
+    pub rollouts: Option<&'a Rollouts>,
     /// Why pods do not appear, as far as that was found out.
     pub found: &'a [Found],
     /// What has waited long enough for its pods: it goes without those that are missing.
@@ -71,6 +77,8 @@ pub struct Decision {
     pub mis_stamped: Vec<PodRef>,
     /// Why the other held pods are held, and those that were refused.
     pub held: Vec<Held>,
+    /// Where the open rollouts stand, and how far each role may go.
+    pub rollout: RolloutPlan,
     /// Replicas that may run, and lack pods.
     pub absent: Vec<Absence>,
     /// Why, as far as that was found out.
@@ -129,6 +137,10 @@ pub fn decide(group: &Group, view: &GroupView, circumstances: Circumstances<'_>)
         circumstances.found.iter().filter(|found| absence::of(&absent, found).is_some()).cloned().collect();
     absence::tell(group, &absent, &found, &mut held);
     held.extend(holds::refused(&release, circumstances.refused));
+    let moves_on = release.iter().any(|release| !release.at_once)
+        || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()));
+    let rollout = rollouts(circumstances, moves_on);
+    held.extend(holds::rollouts(&rollout, circumstances.rollouts));
     let incomplete = incomplete.into_wholes();
     let mis_stamped = sorted.wrong.iter().map(|pod| pod.pod.clone()).collect();
     let mut decision = Decision {
@@ -139,12 +151,25 @@ pub fn decide(group: &Group, view: &GroupView, circumstances: Circumstances<'_>)
         held,
         absent,
         found,
+        rollout,
         incomplete,
         surplus,
         status: GroupStatus::default(),
     };
     decision.status = status(group, view, &decision, circumstances);
     decision
+}
+
+/// How far the roles may go. A pass that releases moves no partition, nor does one that looks at a faulty group.
+fn rollouts(circumstances: Circumstances<'_>, releases: bool) -> RolloutPlan {
+    let Some(rollouts) = circumstances.rollouts else { return RolloutPlan::default() };
+    let mut plan = plan_rollout(&rollouts.bounds, &rollouts.roles);
+    if releases || !circumstances.faults.is_empty() {
+        for (name, decided) in &mut plan {
+            decided.partition = rollouts.roles.get(name).map_or(decided.partition, |role| role.partition);
+        }
+    }
+    plan
 }
 
 /// `Some(at once)` for a pod that may go, `None` for one that stays.
@@ -171,13 +196,19 @@ fn status(group: &Group, view: &GroupView, decision: &Decision, circumstances: C
     let before = &group.status;
     let segments = group.batched().next().map(|_| segments::count(group, &view.roles));
     let progress = progress(view, decision, circumstances);
-    let conditions = conditions::conditions(before, &view.roles, segments, &progress);
+    let in_rollout = decision.rollout.values().any(|role| matches!(role.state, State::Progressing | State::Waiting));
+    let conditions = conditions::conditions(before, &view.roles, (segments, in_rollout), &progress);
     let ready = view.roles.values().map(RoleView::ready_pods).sum::<u32>();
     let desired = view.roles.values().map(RoleView::desired_pods).sum::<u32>();
     let mut status = GroupStatus {
         observed_generation: group.carrier.generation,
         conditions,
-        coordination_state: coordination_states(group, view, &decision.targets, &decision.released),
+        coordination_state: coordination_states(
+            group,
+            view,
+            (&decision.targets, &decision.rollout),
+            &decision.released,
+        ),
         first_ready_time: before.first_ready_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
         summary: Some(Summary {
@@ -195,15 +226,20 @@ fn status(group: &Group, view: &GroupView, decision: &Decision, circumstances: C
 }
 
 fn progress(view: &GroupView, decision: &Decision, circumstances: Circumstances<'_>) -> Progress {
-    let held = &decision.held;
+    let (held, rollout) = (&decision.held, &decision.rollout);
     if let Some(fault) = circumstances.faults.first() {
         return Progress::Invalid(format!("{}: {fault}", fault.rule));
     }
-    if held.is_empty() && conditions::is_ready(&view.roles) {
+    let mut open = rollout.iter().filter(|(_, role)| !matches!(role.state, State::Paused | State::Complete));
+    if held.is_empty() && open.clone().next().is_none() && conditions::is_ready(&view.roles) {
         return Progress::Complete;
     }
     let lacks = decision.found_texts().map(|(_, text)| text).collect::<Vec<_>>().join("; ");
     if circumstances.stalled {
+        let stalled = open.find_map(|(name, role)| Some((name, role.waits.as_ref()?)));
+        if let Some(((name, wait), rollouts)) = stalled.zip(circumstances.rollouts) {
+            return Progress::DeadlineExceeded(waits_for(name, wait, &rollouts.roles));
+        }
         let waits = held.iter().min_by_key(|held| held.reason).map(|held| held.message.clone());
         let waits = waits.or_else(|| Some(lacks).filter(|text| !text.is_empty()));
         return Progress::DeadlineExceeded(waits.unwrap_or_else(|| "replicas are missing or not ready".to_owned()));
@@ -214,7 +250,7 @@ fn progress(view: &GroupView, decision: &Decision, circumstances: Circumstances<
 fn coordination_states(
     group: &Group,
     view: &GroupView,
-    targets: &Targets,
+    (targets, rollout): (&Targets, &RolloutPlan),
     released: &BTreeMap<String, u32>,
 ) -> Vec<CoordinationState> {
     let by_index: BTreeMap<_, _> = targets.coordinations.iter().map(|target| (target.index, target)).collect();
@@ -227,23 +263,33 @@ fn coordination_states(
             by_index.get(&index).map_or(State::Progressing, |target| target.state)
         }
     };
-    let entry = |(coordination, batching): (&crate::model::Coordination, &crate::model::Batching)| CoordinationState {
+    let batched = |coordination: &Coordination, role: &str| {
+        let batching = coordination.batching().filter(|batching| batching.sizes.contains_key(role))?;
+        Some(RoleProgress {
+            strategy: batching.kind.as_str().to_owned(),
+            state: state(coordination.index, role).as_str().to_owned(),
+            released: Some(*released.get(role)?),
+        })
+    };
+    // A role that is batched and rolled by one coordination says where its rollout stands while there is one.
+    let progress = |coordination: &Coordination, role: &str| {
+        let batched = batched(coordination, role);
+        let rolled = rollout.get(role).map(|role| role.state).filter(|_| coordination.rolling_update.is_some());
+        let known = || coordination.rolling_update.is_some() && group.role(role).is_some();
+        let state = rolled.or_else(|| (batched.is_none() && known()).then_some(State::Complete));
+        let released = batched.as_ref().and_then(|batched| batched.released);
+        let rolling =
+            |state: State| RoleProgress { strategy: ROLLING.to_owned(), state: state.as_str().to_owned(), released };
+        Some((role.to_owned(), state.map(rolling).or(batched)?))
+    };
+    let entry = |coordination: &Coordination| CoordinationState {
         name: coordination.display_name(),
-        progress: batching
-            .sizes
-            .keys()
-            .filter_map(|role| {
-                let progress = RoleProgress {
-                    strategy: batching.kind.as_str().to_owned(),
-                    state: state(coordination.index, role).as_str().to_owned(),
-                    released: Some(*released.get(role)?),
-                };
-                Some((role.clone(), progress))
-            })
-            .collect(),
+        progress: coordination.role_names().into_iter().filter_map(|role| progress(coordination, role)).collect(),
         last_update_time: None,
     };
-    group.batched().map(entry).collect()
+    let ours =
+        |coordination: &&Coordination| coordination.batching().is_some() || coordination.rolling_update.is_some();
+    group.coordinations.iter().filter(ours).map(entry).collect()
 }
 
 #[cfg(test)]

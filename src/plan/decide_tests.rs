@@ -35,6 +35,7 @@ impl Scene {
             scheduled: false,
             ready: false,
             labelled: true,
+            revision: None,
             created: None,
             marks: Marks::default(),
         }));

@@ -3,6 +3,7 @@
 use super::batches::{waiting, word};
 use super::decide::{Held, Release};
 use super::progression::{CoordinationTarget, State, Targets};
+use super::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
 use super::view::{GroupView, HeldPod, PodRef, Replica};
 use crate::model::{Batching, Coordination, Group, HoldReason, Progression};
 use crate::rules::Violation;
@@ -163,4 +164,20 @@ pub fn refused(release: &[Release], refused: &[PodRef]) -> Option<Held> {
         waits_for_own: false,
         pods: u32::try_from(pods.count() + 1).unwrap_or(u32::MAX),
     })
+}
+
+/// Rollouts whose workloads wait for held replicas.
+pub fn rollouts(plan: &RolloutPlan, rollouts: Option<&Rollouts>) -> Vec<Held> {
+    let behind = plan.iter().filter_map(|(name, role)| {
+        let wait = role.waits.as_ref().filter(|wait| wait.reason == WaitReason::HeldBatch)?;
+        Some(Held {
+            coordination: None,
+            batch: None,
+            reason: HoldReason::RolloutBehindHeldBatch,
+            message: waits_for(name, wait, &rollouts?.roles),
+            pods: 0,
+            waits_for_own: false,
+        })
+    });
+    behind.collect()
 }

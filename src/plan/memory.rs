@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use super::absence::Watchfulness;
 use super::news::Said;
+use super::rollout::{Rollouts, SaidOfRollouts};
 use super::stopwatch::Stopwatch;
 use super::surge::Surges;
 use super::wholes::Waits;
 use super::{BatchState, Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
-use crate::model::{Group, HoldReason};
+use crate::model::{Group, HoldReason, RolledWorkload, WorkloadKey};
 
 /// Pause after the first failure of a write; doubles up to `LONGEST_RETRY`.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -40,11 +41,21 @@ pub(super) struct Memory {
     pub(super) verified_gone: bool,
     progress: Vec<u32>,
     moved: Moment,
+    /// Something has moved since the status said that nothing does.
+    stall_is_over: bool,
     pub(super) held: Vec<(HoldReason, u32)>,
     /// Batches by state, as they were last decided.
     pub(super) batches: BTreeMap<BatchState, u32>,
     pub(super) said: Said,
     pub(super) stopwatch: Stopwatch,
+    pub(super) said_of_rollouts: SaidOfRollouts,
+    /// When each open rollout was seen to begin, and to which revision.
+    opened: BTreeMap<WorkloadKey, (Option<String>, Moment)>,
+    rolling: Vec<(u32, u32, u32)>,
+    /// When an open rollout last moved.
+    rolled: Moment,
+    /// Updated and desired replicas of the roles with an open rollout.
+    pub(super) updated: BTreeMap<String, (u32, u32)>,
     /// Pods that do not appear, and why.
     pub(super) watchfulness: Watchfulness,
     /// Since when batches and replicas lack pods.
@@ -71,10 +82,16 @@ impl Memory {
             verified_gone: false,
             progress: Vec::new(),
             moved: now,
+            stall_is_over: false,
             held: Vec::new(),
             batches: BTreeMap::new(),
             said: Said::default(),
             stopwatch: Stopwatch::default(),
+            said_of_rollouts: SaidOfRollouts::default(),
+            opened: BTreeMap::new(),
+            rolling: Vec::new(),
+            rolled: now,
+            updated: BTreeMap::new(),
             watchfulness: Watchfulness::default(),
             waits: Waits::default(),
             surges: Surges::default(),
@@ -114,13 +131,50 @@ impl Memory {
         let counts = view.roles.values().flat_map(|role| [role.desired, role.current(), RoleView::ready_pods(role)]);
         let progress: Vec<_> = counts.chain(decision.released.values().copied()).collect();
         if progress != self.progress {
+            self.stall_is_over = !self.progress.is_empty();
             self.progress = progress;
             self.moved = now;
         }
     }
 
-    pub(super) fn is_stalled(&self, deadline: Duration, now: Moment) -> bool {
-        now.saturating_sub(self.moved) >= deadline
+    /// Remembers which rollouts are open since when. Another edit begins another one.
+    pub(super) fn note_open(&mut self, workloads: &[RolledWorkload], now: Moment) {
+        let mut before = std::mem::take(&mut self.opened);
+        for workload in workloads.iter().filter(|workload| workload.is_open()) {
+            let revision = &workload.update_revision;
+            let since = before.remove(&workload.key).filter(|(known, _)| known == revision).map_or(now, |(_, at)| at);
+            self.opened.insert(workload.key.clone(), (revision.clone(), since));
+        }
+    }
+
+    /// When the rollout of a workload was seen to begin.
+    pub(super) fn opened(&self, workload: &WorkloadKey) -> Option<Moment> {
+        self.opened.get(workload).map(|(_, at)| *at)
+    }
+
+    /// Remembers when an open rollout last moved.
+    pub(super) fn note_rollouts(&mut self, rollouts: &Rollouts, now: Moment) {
+        let roles = rollouts.roles.values();
+        let rolling: Vec<_> = roles.map(|role| (role.partition, role.updated(), role.done())).collect();
+        if rolling != self.rolling {
+            // The first look is no move.
+            self.stall_is_over |= !self.rolling.is_empty();
+            self.rolling = rolling;
+            (self.rolled, self.moved) = (now, now);
+        }
+        let updated = rollouts.roles.iter().map(|(name, role)| (name.clone(), (role.updated(), role.desired())));
+        self.updated = updated.collect();
+    }
+
+    /// When the open rollouts count as stuck if nothing moves.
+    pub(super) fn stuck_at(&self, patience: Duration) -> Moment {
+        self.rolled + patience
+    }
+
+    /// True when nothing has moved for so long, or since somebody said so (`told`): who starts now has not seen for how long.
+    pub(super) fn is_stalled(&mut self, deadline: Duration, told: bool, now: Moment) -> bool {
+        self.stall_is_over &= told;
+        now.saturating_sub(self.moved) >= deadline || (told && !self.stall_is_over)
     }
 
     /// When the group counts as stalled if nothing moves.

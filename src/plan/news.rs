@@ -142,7 +142,8 @@ pub struct News {
 
 impl News {
     fn held(what: &What, held: &Held) -> Self {
-        let note = format!("{} ({} pods)", held.message, held.pods);
+        let pods = if held.pods == 0 { String::new() } else { format!(" ({} pods)", held.pods) };
+        let note = held.message.clone() + &pods;
         let warning = !(is_turn(held.reason) || held.reason == HoldReason::IncompleteBatch);
         Self { reason: held.reason.to_string(), subject: subject(what), note, warning }
     }

@@ -92,6 +92,7 @@ impl Observed {
                 scheduled: ordinal < counts.scheduled,
                 ready: ordinal < counts.ready,
                 labelled: true,
+                revision: None,
                 created: None,
                 marks: Marks::default(),
             }));

@@ -13,7 +13,7 @@ use super::surge::Surplus;
 use super::{Circumstances, Decision, GroupView, PodFacts, PodRef, decide, stamp};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
-use crate::model::{Group, HoldReason};
+use crate::model::{Group, RolledWorkload};
 use crate::rules::{World, judge_group};
 
 /// Time since the loop was started.
@@ -46,6 +46,8 @@ pub struct LoopOptions {
     pub vanished_grace: Duration,
     /// How long nothing may move before the group says `ProgressDeadlineExceeded`.
     pub progress_deadline: Duration,
+    /// How long a role that was edited waits for the edits of the others.
+    pub settle: Duration,
     /// Batches that are released as a whole and lack pods.
     pub incomplete: IncompleteBatch,
     /// Delete held pods that were made for another batch than theirs, so that they are made again.
@@ -68,11 +70,20 @@ pub struct Snapshot {
     pub claims: Option<Claims>,
     /// Its pods.
     pub pods: Vec<PodFacts>,
+    /// Workloads that are claimed for its rollouts.
+    pub workloads: Vec<RolledWorkload>,
     /// The namespace has opted out.
     pub ignored: bool,
     /// How long ago kinds of carriers came back that had not been served: while one is away nobody can bring a group
     /// back. Only told of a group that is not there.
     pub returned: Vec<(ObjectKind, Duration)>,
+}
+
+impl Snapshot {
+    /// Nothing is left of the group.
+    pub(super) fn is_empty(&self) -> bool {
+        self.claims.is_none() && self.pods.is_empty() && self.workloads.is_empty()
+    }
 }
 
 /// What is to be done. Each ends with a word to the agenda, except `Publish`.
@@ -105,6 +116,15 @@ pub enum Action {
         group: Arc<Group>,
         /// The PodGroup.
         gang: BatchGang,
+    },
+    /// Set the partition of a workload with an open rollout, if nobody changed it since it was read.
+    SetPartition {
+        /// The workload as it was read.
+        workload: Box<RolledWorkload>,
+        /// Its partition to be.
+        partition: u32,
+        /// The rollout is over: the partition is its user's again.
+        ends: bool,
     },
     /// Delete a pod if it is still held, so that it is made again.
     Recreate {
@@ -186,7 +206,7 @@ impl Pass<'_> {
         }
     }
 
-    fn look_again(&mut self, at: Moment) {
+    pub(super) fn look_again(&mut self, at: Moment) {
         self.again = Some(self.again.map_or(at, |again| again.min(at)));
     }
 
@@ -194,9 +214,10 @@ impl Pass<'_> {
         let judged = judge_group(group, None, &World::default());
         let view = GroupView::build_while(group, &snapshot.pods, |pod| self.memory.is_under_way(pod));
         let deadline = self.options.progress_deadline;
-        let stalled = self.memory.is_stalled(deadline, self.now);
+        let stalled = self.memory.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
         let refused: Vec<_> =
             snapshot.pods.iter().map(|pod| &pod.pod).filter(|pod| self.memory.is_refused(pod)).cloned().collect();
+        let rollouts = self.observe(group, &view, snapshot);
         let overdue = match self.options.incomplete {
             IncompleteBatch::Wait => Vec::new(),
             IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
@@ -208,6 +229,7 @@ impl Pass<'_> {
             found: self.memory.watchfulness.found(),
             overdue: &overdue,
             surge: self.memory.surges.proven(),
+            rollouts: Some(&rollouts),
         };
         let decision = decide(group, &view, circumstances);
         self.memory.note_progress(&view, &decision, self.now);
@@ -216,14 +238,17 @@ impl Pass<'_> {
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
         self.memory.batches = states(group, &view, &decision);
         self.released = self.memory.stopwatch.looked(&view, &decision, self.now);
-        let news = self.memory.said.news(group, &decision, self.memory.surges.is_asking());
+        let mut news = self.memory.said.news(group, &decision, self.memory.surges.is_asking());
+        news.extend(self.memory.said_of_rollouts.news(&rollouts, &decision.rollout, stalled));
         if !news.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), news });
         }
-        let again = self.memory.progress_due(deadline).filter(|_| !decision.held.is_empty());
+        let again =
+            self.memory.progress_due(deadline).filter(|_| !decision.held.is_empty() || !rollouts.roles.is_empty());
         if let Some(at) = again.filter(|at| *at > self.now) {
             self.look_again(at);
         }
+        self.roll(&rollouts, &decision);
         self.gangs(group, &view);
         self.recreate(&decision);
         for release in decision.release.iter().filter(|release| release.at_once) {
@@ -333,46 +358,7 @@ impl Pass<'_> {
         self.actions.push(Action::WriteStatus { group: group.clone(), status });
     }
 
-    /// The group is not there: its pods wait, and are released when a live read says so, not before (S7).
-    fn missing(&mut self, snapshot: &Snapshot) {
-        let held = u32::try_from(snapshot.pods.iter().filter(|pod| pod.held).count()).unwrap_or(u32::MAX);
-        self.memory.held = vec![(HoldReason::GroupMissing, held)];
-        self.memory.batches.clear();
-        // It speaks for this look only: what comes later is looked for again.
-        let verified_gone = std::mem::take(&mut self.memory.verified_gone);
-        if held == 0 {
-            return;
-        }
-        let carrier = self.memory.carrier.or_else(|| marked_carrier(snapshot));
-        let grace = match (carrier, self.options.missing_group) {
-            (Some(_), _) => self.options.vanished_grace,
-            (None, MissingGroup::ReleaseAfter(time)) => time,
-            (None, MissingGroup::Hold) => return,
-        };
-        let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
-        let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
-        let since = returned.max(*self.memory.missing_since.get_or_insert(self.now));
-        // Also when somebody has looked: it may have been there in between.
-        if since + grace > self.now {
-            return self.look_again(since + grace);
-        }
-        if verified_gone {
-            // What comes later waits its own time.
-            self.memory.missing_since = Some(self.now);
-            return self.release_all(snapshot);
-        }
-        if !std::mem::replace(&mut self.memory.verifying, true) {
-            self.actions.push(Action::VerifyGone { carrier });
-        }
-    }
-
-    fn release_all(&mut self, snapshot: &Snapshot) {
-        for pod in snapshot.pods.iter().filter(|pod| pod.held) {
-            self.release(&pod.pod, None);
-        }
-    }
-
-    fn release(&mut self, pod: &PodRef, labels: Option<Unlabelled>) {
+    pub(super) fn release(&mut self, pod: &PodRef, labels: Option<Unlabelled>) {
         if let Some(at) = self.memory.retry_due(&pod.uid).filter(|at| *at > self.now) {
             return self.look_again(at);
         }
@@ -380,10 +366,4 @@ impl Pass<'_> {
             self.actions.push(Action::Release { pod: pod.clone(), labels });
         }
     }
-}
-
-/// Kind of the object that carried a group which this process has never seen: what its youngest held pod says.
-fn marked_carrier(snapshot: &Snapshot) -> Option<ObjectKind> {
-    let marked = snapshot.pods.iter().filter(|pod| pod.held && pod.marks.carrier.is_some());
-    marked.max_by(|a, b| a.created.cmp(&b.created))?.marks.carrier
 }

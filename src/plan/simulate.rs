@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use super::conditions;
 use super::decide::{Circumstances, Decision, decide};
 use super::observed::{Observed, TooLarge};
+use super::progression::State;
+use super::rollout::Rollouts;
 use super::view::{GroupView, Replica};
 use crate::api::status::GroupStatus;
 use crate::model::Group;
@@ -18,6 +20,8 @@ pub struct Run {
     pub steps: Vec<BTreeMap<String, u32>>,
     /// What was seen at the end.
     pub view: GroupView,
+    /// Open rollouts that were given.
+    pub rollouts: Rollouts,
     /// What was decided at the end.
     pub decision: Decision,
     /// Every desired replica is released and ready.
@@ -55,7 +59,7 @@ pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u3
     loop {
         let decision = decide(&group, &view, Circumstances { faults, ..Circumstances::default() });
         if decision.release.is_empty() {
-            return Ok(finish(steps, view, decision, faults));
+            return Ok(finish(steps, view, (Rollouts::default(), decision), faults));
         }
         work = work.saturating_add(view.roles.values().map(|role| role.replicas.len()).sum());
         if work > MOST_WORK {
@@ -82,10 +86,12 @@ pub fn decide_once(
 ) -> Result<Run, RunError> {
     let group = without_past(group, observed.ever_ready);
     let view = observed.view(&group, sizes)?;
-    let decision = decide(&group, &view, Circumstances { faults, ..Circumstances::default() });
+    let rollouts = observed.rollouts(&group);
+    let decision =
+        decide(&group, &view, Circumstances { faults, rollouts: Some(&rollouts), ..Circumstances::default() });
     let more = |(role, count): (&String, &u32)| view.roles.get(role).is_some_and(|role| *count > role.released());
     let steps = if decision.released.iter().any(more) { vec![decision.released.clone()] } else { Vec::new() };
-    Ok(finish(steps, view, decision, faults))
+    Ok(finish(steps, view, (rollouts, decision), faults))
 }
 
 /// The group before its status was ever written, or when all that is known is that it was complete once: the status that
@@ -95,9 +101,15 @@ fn without_past(group: &Group, ever_ready: bool) -> Group {
     Group { status: GroupStatus { first_ready_time, ..GroupStatus::default() }, ..group.clone() }
 }
 
-fn finish(steps: Vec<BTreeMap<String, u32>>, view: GroupView, decision: Decision, faults: &[Violation]) -> Run {
-    let complete = faults.is_empty() && view.held.is_empty() && conditions::is_ready(&view.roles);
-    Run { steps, view, decision, complete }
+fn finish(
+    steps: Vec<BTreeMap<String, u32>>,
+    view: GroupView,
+    (rollouts, decision): (Rollouts, Decision),
+    faults: &[Violation],
+) -> Run {
+    let rolled = decision.rollout.values().all(|role| role.state == State::Complete);
+    let complete = faults.is_empty() && view.held.is_empty() && rolled && conditions::is_ready(&view.roles);
+    Run { steps, view, rollouts, decision, complete }
 }
 
 fn run_replica(replica: &mut Replica) {

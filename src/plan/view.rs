@@ -26,6 +26,8 @@ pub struct PodFacts {
     pub ready: bool,
     /// Labels of the batch that it should have carried since creation: false for a pod that came before its group.
     pub labelled: bool,
+    /// Revision that it was made at.
+    pub revision: Option<Arc<str>>,
     /// When it was made, RFC 3339: those without an ordinal are served in this order.
     pub created: Option<Arc<str>>,
     /// What admission wrote on it.
@@ -58,6 +60,7 @@ impl PodFacts {
             scheduled: pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty()),
             ready: pod.condition_is_true("Ready"),
             labelled: meta.label(names::KEP75_INSTANCE_INDEX).is_some(),
+            revision: names::REVISION_LABELS.iter().find_map(|key| meta.label(key)).map(Into::into),
             created: meta.creation_timestamp.as_deref().map(Into::into),
             marks: Marks::of(meta),
         })

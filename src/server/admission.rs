@@ -1,5 +1,7 @@
 //! The request path: body → review → table → rule → answer.
 
+mod rollout;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,6 +127,7 @@ impl Admission {
                 Ok(pod) => Ok(self.hold_pod(&pod, request).await?),
                 Err(error) => Err(error),
             },
+            Action::HoldRollout => Ok(self.hold_rollout(row.kind, object, request).await?),
             Action::ProtectTopology => decode_object::<ClusterTopology>(object.get())
                 .map(|topology| Verdict::Allow { patch: protect_topology(&topology), warnings: Vec::new() }),
             Action::Judge => self.judge_object(row.kind, request, object).await?,

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use kube::api::ObjectMeta;
 
 use super::admission::TIMEOUT;
-use super::table::{Endpoint, Row, TABLE};
+use super::table::{Action, Endpoint, Row, TABLE};
 use crate::api::pod::POD;
 use crate::model::names;
 
@@ -113,15 +113,35 @@ fn require(key: &str, operator: &str, values: Vec<String>) -> LabelSelectorRequi
     LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values }
 }
 
-/// The webhooks of an endpoint: pods apart from the rest, since only they are picked by condition.
+/// The webhooks of an endpoint: pods and workloads apart from the rest, since only they are picked by condition.
 fn parts(endpoint: Endpoint) -> Vec<(&'static str, Vec<MatchCondition>, Vec<&'static Row>)> {
-    let (pods, others): (Vec<_>, Vec<_>) =
-        TABLE.iter().filter(|row| row.endpoint == endpoint).partition(|row| row.kind == POD);
+    let rows = |test: fn(&Row) -> bool| TABLE.iter().filter(|row| row.endpoint == endpoint && test(row)).collect();
     let condition = match endpoint {
         Endpoint::Mutate => concerns_us(),
         Endpoint::Validate => names_a_pod_group(),
     };
-    vec![("pods.rolegate.dev", vec![condition], pods), ("objects.rolegate.dev", Vec::new(), others)]
+    let all = vec![
+        ("pods.rolegate.dev", vec![condition], rows(|row| row.action != Action::HoldRollout && row.kind == POD)),
+        ("workloads.rolegate.dev", vec![is_claimed()], rows(|row| row.action == Action::HoldRollout)),
+        ("objects.rolegate.dev", Vec::new(), rows(|row| row.action != Action::HoldRollout && row.kind != POD)),
+    ];
+    all.into_iter().filter(|(_, _, rows): &(_, _, Vec<_>)| !rows.is_empty()).collect()
+}
+
+/// Workloads that are, or were, claimed for rollouts in lockstep: no other one depends on us.
+fn is_claimed() -> MatchCondition {
+    let claimed = |object: &str| {
+        format!(
+            "(has({object}.metadata.labels) && '{}' in {object}.metadata.labels) || \
+             (has({object}.metadata.annotations) && '{}' in {object}.metadata.annotations)",
+            names::GROUP,
+            names::ROLLOUT
+        )
+    };
+    MatchCondition {
+        name: "is-claimed".to_owned(),
+        expression: format!("{} || {}", claimed("object"), claimed("oldObject")),
+    }
 }
 
 /// Pods that name a group under any label scheme, a KAI PodGroup or a Grove clique. An objectSelector cannot say "or".

@@ -10,6 +10,7 @@ use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI};
 use crate::api::review::Request;
 use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::workload::{LEADER_WORKER_SET, STATEFUL_SET};
 
 /// Which webhook a request came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +36,8 @@ impl Endpoint {
 pub enum Action {
     /// Pods of groups get their gate and labels.
     HoldPod,
+    /// Updates of claimed workloads are frozen, or stay as frozen as they are.
+    HoldRollout,
     /// ClusterTopologies get their finalizer.
     ProtectTopology,
     /// The object is judged by the rules of its kind.
@@ -57,6 +60,8 @@ pub struct Row {
 /// The rows.
 pub const TABLE: &[Row] = &[
     Row { endpoint: Endpoint::Mutate, kind: POD, operations: CREATE, action: Action::HoldPod },
+    Row { endpoint: Endpoint::Mutate, kind: STATEFUL_SET, operations: UPDATE, action: Action::HoldRollout },
+    Row { endpoint: Endpoint::Mutate, kind: LEADER_WORKER_SET, operations: UPDATE, action: Action::HoldRollout },
     Row { endpoint: Endpoint::Mutate, kind: CLUSTER_TOPOLOGY, operations: CREATE, action: Action::ProtectTopology },
     Row {
         endpoint: Endpoint::Mutate,
@@ -77,6 +82,7 @@ pub const TABLE: &[Row] = &[
 ];
 
 const CREATE: &[&str] = &["CREATE"];
+const UPDATE: &[&str] = &["UPDATE"];
 const WRITE: &[&str] = &["CREATE", "UPDATE"];
 
 const fn judged(kind: ObjectKind, operations: &'static [&'static str]) -> Row {

@@ -109,7 +109,8 @@ impl View {
         self.count(role, |pod| range.contains(&pod.index) && test(pod)) == range.len()
     }
 
-    pub(super) fn take(&mut self, event: &Event) {
+    /// Takes an event in, to see what was there after it.
+    pub fn take(&mut self, event: &Event) {
         match event.step {
             Step::Gone => _ = self.pods.remove(&event.pod.uid),
             _ => _ = self.pods.insert(event.pod.uid.clone(), event.pod.clone()),

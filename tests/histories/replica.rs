@@ -109,6 +109,7 @@ impl Replica {
             vanished_grace: GRACE,
             progress_deadline: Duration::from_secs(600),
             incomplete: IncompleteBatch::Wait,
+            settle: Duration::from_secs(10),
             recreate_mis_stamped: false,
         };
         let mut replica = Self {
@@ -215,8 +216,11 @@ impl Replica {
                 self.said.extend(news.into_iter().map(|news| news.reason));
                 None
             }
-            Action::WriteConflicted { .. } | Action::EnsureGang { .. } | Action::Recreate { .. } => {
-                unreachable!("one carrier, no gangs, and nothing is made again")
+            Action::WriteConflicted { .. }
+            | Action::EnsureGang { .. }
+            | Action::Recreate { .. }
+            | Action::SetPartition { .. } => {
+                unreachable!("one carrier, no gangs, nothing is made again, and nothing is rolled")
             }
         }
     }

@@ -5,8 +5,9 @@ use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::api::workload::{LeaderWorkerSet, StatefulSet};
 use rolegate::api::{Meta, Object};
 use rolegate::cluster::index::SeenWorkload;
+use rolegate::cluster::sources::{seen_leader_worker_set, seen_stateful_set};
 use rolegate::cluster::watch::Change;
-use rolegate::model::{Workload, WorkloadKind};
+use rolegate::model::WorkloadKind;
 use serde_json::json;
 
 use crate::replica::Replica;
@@ -95,14 +96,14 @@ fn workload(setup: &Setup, role: usize, replicas: u32) -> SeenWorkload {
                 "podManagementPolicy": "Parallel",
             });
             let set: StatefulSet = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
-            SeenWorkload { workload: Workload::from_stateful_set(&set), start: i64::from(start) }
+            seen_stateful_set(&set)
         }
         Maker::Leaders { size, late } => {
             let policy = if late { "LeaderReady" } else { "LeaderCreated" };
             let template = json!({ "size": size });
             let spec = json!({ "replicas": replicas, "startupPolicy": policy, "leaderWorkerTemplate": template });
             let set: LeaderWorkerSet = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
-            SeenWorkload { workload: Workload::from_leader_worker_set(&set), start: 0 }
+            seen_leader_worker_set(&set)
         }
     }
 }

@@ -55,6 +55,16 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::RolloutBehindHeldBatch,
+        Advice {
+            next: "the rollout goes on when these replicas run, or are no longer wanted",
+            you_can: &[
+                "make room for the held replicas",
+                "scale the role to the replicas that run, in the group and in its workload; scale it up again afterwards",
+            ],
+        },
+    ),
+    (
         HoldReason::BlockedByCoordination,
         Advice {
             next: "it goes on when the other coordination does",

@@ -92,7 +92,10 @@ fn roles<'a>(planned: &'a Planned<'_>) -> BTreeMap<&'a str, Role> {
     let target = |name: &str| planned.run()?.decision.released.get(name).copied();
     let entry = |role: &'a crate::model::Role| {
         let target = target(&role.name).unwrap_or(role.desired);
-        (role.name.as_str(), Role { desired: role.desired, target, partition: None })
+        // A frozen workload's partition is beyond all its replicas: none is to be updated.
+        let partition = planned.run().and_then(|run| run.decision.rollout.get(&role.name));
+        let partition = partition.map(|plan| plan.partition.min(role.desired));
+        (role.name.as_str(), Role { desired: role.desired, target, partition })
     };
     plan.group.roles.iter().map(entry).collect()
 }

@@ -7,6 +7,7 @@ use super::{Plan, Planned};
 use crate::cli::terminal::{Style, Table, counted, ordinals, shown};
 use crate::model::{Batching, Coordination, Group, names};
 use crate::plan::batches::word;
+use crate::plan::rollout::rollouts;
 use crate::plan::{Batch, Run, batches};
 use crate::rules::Violation;
 
@@ -77,6 +78,9 @@ fn body(out: &mut impl Write, group: &Group, run: &Run, single: bool) -> io::Res
         now(out, group, run)?;
     } else {
         steps(out, group, run)?;
+    }
+    for line in rollouts(&run.decision.rollout, &run.rollouts) {
+        writeln!(out, "  {line}")?;
     }
     held(out, run)?;
     conditions(out, run, single)

@@ -64,6 +64,9 @@ pub struct ServeArgs {
     /// How long nothing may move before a group says ProgressDeadlineExceeded.
     #[arg(long, default_value = "10m", value_parser = duration::parse)]
     pub(super) progress_deadline: Duration,
+    /// How long an edited role of a coordinated rollout waits for the edits of the others.
+    #[arg(long, default_value = "10s", value_parser = duration::parse)]
+    pub(super) settle: Duration,
     /// Batches that are released as a whole and of which pods are never made: `wait` or `release-after=DURATION`.
     #[arg(long, default_value = "wait", value_parser = parse_incomplete)]
     pub(super) incomplete: IncompleteBatch,

@@ -115,6 +115,7 @@ impl Index {
             returned: if claims.is_none() { self.returned() } else { Vec::new() },
             claims,
             pods: self.pods.of(key, &self.workloads),
+            workloads: self.workloads.rolled(key),
             ignored: self.ignored.contains(&key.namespace),
         }
     }
@@ -126,7 +127,13 @@ impl Index {
 
     /// Every group that is known or named by a pod.
     pub fn keys(&self) -> HashSet<GroupKey> {
-        self.carriers.all().map(|(key, _)| key).chain(self.pods.groups()).cloned().collect()
+        self.carriers
+            .all()
+            .map(|(key, _)| key)
+            .chain(self.pods.groups())
+            .chain(self.workloads.open())
+            .cloned()
+            .collect()
     }
 
     /// Takes in a carrier that was read or written outside a watch; an older version than the known one is dropped.
@@ -197,13 +204,16 @@ impl Index {
             Change::Listed(seen) => {
                 self.served.insert(kind.object_kind(), true);
                 let gone = self.workloads.keep_only(source, kind, &seen);
-                gone.iter().for_each(|key| self.rebuild(self.carriers.dependents(key)));
+                for (key, group) in gone {
+                    self.dirty.extend(group);
+                    self.rebuild(self.carriers.dependents(&key));
+                }
                 seen.into_iter().for_each(|seen| self.apply_workload(Some(source), seen));
                 self.awaited.remove(&source);
             }
             Change::Applied(seen) => self.apply_workload(Some(source), seen),
             Change::Deleted(seen) => {
-                self.workloads.forget(&seen.workload.key);
+                self.dirty.extend(self.workloads.forget(&seen.workload.key));
                 self.rebuild(self.carriers.dependents(&seen.workload.key));
             }
             Change::NotServed => {
@@ -217,6 +227,7 @@ impl Index {
     pub fn apply_workload(&mut self, source: Option<SourceId>, seen: SeenWorkload) {
         let key = seen.workload.key.clone();
         let changed = self.workloads.apply(source, seen);
+        self.dirty.extend(changed.rollouts);
         if changed.pods {
             self.dirty.extend(self.pods.made_by(&key));
         }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::SourceId;
-use crate::model::{OrdinalStarts, Workload, WorkloadKey, WorkloadKind};
+use super::{SourceId, version};
+use crate::model::{GroupKey, OrdinalStarts, RolledWorkload, Workload, WorkloadKey, WorkloadKind};
 
 /// A workload as a watch reports it.
 #[derive(Clone, Debug)]
@@ -13,6 +13,10 @@ pub struct SeenWorkload {
     pub workload: Workload,
     /// `spec.ordinals.start`, 0 for kinds without it.
     pub start: i64,
+    /// Where it stands, if it is claimed for rollouts in lockstep.
+    pub rolled: Option<RolledWorkload>,
+    /// Revision of the LeaderWorkerSet whose leaders a StatefulSet makes.
+    pub leaders_at: Option<String>,
 }
 
 /// Workloads.
@@ -25,17 +29,21 @@ pub(super) struct Workloads {
 struct Entry {
     workload: Arc<Workload>,
     start: i64,
+    rolled: Option<RolledWorkload>,
+    leaders_at: Option<String>,
     /// The watch that has told of it.
     source: Option<SourceId>,
 }
 
 /// What a workload's change concerns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
     /// Desired replicas, or anything else that a group is read with.
     pub(super) desired: bool,
     /// What its pods do not say of themselves: from where they are counted, and whether they are made at once.
     pub(super) pods: bool,
+    /// Groups whose rollouts this concerns.
+    pub(super) rollouts: Vec<GroupKey>,
 }
 
 impl Workloads {
@@ -47,10 +55,15 @@ impl Workloads {
     pub(super) fn apply(&mut self, source: Option<SourceId>, seen: SeenWorkload) -> Changed {
         let key = seen.workload.key.clone();
         let before = self.all.get(&key);
-        if source.is_none() && before.is_some() {
-            return Changed { desired: false, pods: false };
+        let versions = (before.and_then(|entry| entry.rolled.as_ref()), seen.rolled.as_ref());
+        // What was read outside a watch may be older than what is known, unless its version says otherwise.
+        let unsure = source.is_none() && before.is_some() && !matches!(versions, (Some(_), Some(_)));
+        if unsure || is_older(versions.0, versions.1) {
+            return Changed::default();
         }
+        let rollouts = self.rollouts_concerned(before, &seen);
         let changed = Changed {
+            rollouts,
             desired: before.is_none_or(|before| {
                 before.workload.desired != seen.workload.desired
                     || before.workload.replica_size != seen.workload.replica_size
@@ -59,8 +72,49 @@ impl Workloads {
             pods: before.map_or(0, |before| before.start) != seen.start
                 || before.and_then(|before| before.workload.one_by_one) != seen.workload.one_by_one,
         };
-        self.all.insert(key, Entry { workload: Arc::new(seen.workload), start: seen.start, source });
+        let source = source.or(before.and_then(|before| before.source));
+        let SeenWorkload { workload, start, rolled, leaders_at } = seen;
+        self.all.insert(key, Entry { workload: Arc::new(workload), start, rolled, leaders_at, source });
         changed
+    }
+
+    /// Forgets a workload; returns the group that it was claimed for.
+    pub(super) fn forget(&mut self, key: &WorkloadKey) -> Option<GroupKey> {
+        self.all.remove(key)?.rolled.map(|rolled| rolled.claim.group)
+    }
+
+    /// Groups that a workload is or was claimed for, when anything has changed that a rollout depends on.
+    fn rollouts_concerned(&self, before: Option<&Entry>, seen: &SeenWorkload) -> Vec<GroupKey> {
+        let (old, new) = (before.and_then(|entry| entry.rolled.as_ref()), seen.rolled.as_ref());
+        let same = match (old, new) {
+            (Some(old), Some(new)) => new.is_like(old),
+            (None, None) => true,
+            _ => false,
+        };
+        let claims = [old, new].into_iter().flatten().map(|rolled| rolled.claim.group.clone()).filter(|_| !same);
+        let moved = before.and_then(|entry| entry.leaders_at.as_ref()) != seen.leaders_at.as_ref();
+        let led = WorkloadKey { kind: WorkloadKind::LeaderWorkerSet, ..seen.workload.key.clone() };
+        let led = self.all.get(&led).and_then(|entry| entry.rolled.as_ref()).filter(|_| moved);
+        claims.chain(led.map(|rolled| rolled.claim.group.clone())).collect()
+    }
+
+    /// Workloads that are claimed for rollouts of a group, by name. The revision of a LeaderWorkerSet stands on the
+    /// StatefulSet of its leaders.
+    pub(super) fn rolled(&self, group: &GroupKey) -> Vec<RolledWorkload> {
+        let claimed = self.all.values().filter_map(|entry| entry.rolled.as_ref());
+        let mut all: Vec<_> = claimed.filter(|rolled| rolled.claim.group == *group).cloned().collect();
+        for rolled in all.iter_mut().filter(|rolled| rolled.key.kind == WorkloadKind::LeaderWorkerSet) {
+            let leaders = WorkloadKey { kind: WorkloadKind::StatefulSet, ..rolled.key.clone() };
+            rolled.update_revision = self.all.get(&leaders).and_then(|entry| entry.leaders_at.clone());
+        }
+        all.sort_by(|a, b| a.key.cmp(&b.key));
+        all
+    }
+
+    /// Groups with an open rollout.
+    pub(super) fn open(&self) -> impl Iterator<Item = &GroupKey> {
+        let rolled = self.all.values().filter_map(|entry| entry.rolled.as_ref());
+        rolled.filter(|rolled| rolled.is_open()).map(|rolled| &rolled.claim.group)
     }
 
     /// The workload whose pods carry these labels: all of one of the sets.
@@ -76,24 +130,23 @@ impl Workloads {
         own.map(|(key, _)| key).min_by_key(|key| (key.kind == WorkloadKind::StatefulSet, *key))
     }
 
-    pub(super) fn forget(&mut self, key: &WorkloadKey) {
-        self.all.remove(key);
-    }
-
     /// Forgets what a watch has not listed; returns what that was.
     pub(super) fn keep_only(
         &mut self,
         source: SourceId,
         kind: WorkloadKind,
         listed: &[SeenWorkload],
-    ) -> Vec<WorkloadKey> {
+    ) -> Vec<(WorkloadKey, Option<GroupKey>)> {
         let listed: HashSet<_> = listed.iter().map(|seen| &seen.workload.key).collect();
         let gone = self.all.iter().filter(|(key, entry)| {
             entry.source.is_none_or(|from| from == source) && key.kind == kind && !listed.contains(key)
         });
         let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
-        gone.iter().for_each(|key| self.forget(key));
-        gone
+        let forget = |key: WorkloadKey| {
+            let group = self.forget(&key);
+            (key, group)
+        };
+        gone.into_iter().map(forget).collect()
     }
 }
 
@@ -102,4 +155,11 @@ impl OrdinalStarts for Workloads {
         let (namespace, name) = (namespace.to_owned(), stateful_set.to_owned());
         self.all.get(&WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name }).map_or(0, |entry| entry.start)
     }
+}
+
+/// What the watch reports is behind what a write has answered.
+fn is_older(known: Option<&RolledWorkload>, seen: Option<&RolledWorkload>) -> bool {
+    known.zip(seen).is_some_and(|(known, seen)| {
+        known.uid == seen.uid && version(Some(&seen.resource_version)) < version(Some(&known.resource_version))
+    })
 }

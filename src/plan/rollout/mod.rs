@@ -1,11 +1,18 @@
 //! Rollouts in lockstep (KEP-30; SPEC §4.5): from what each ordinal of each role is to the partition of each workload. Pure.
 
+mod counts;
+mod news;
+mod observe;
 mod skew;
+mod text;
 mod walk;
 
 use std::collections::BTreeMap;
 
+pub use news::SaidOfRollouts;
+pub use observe::Rollouts;
 pub use skew::excess;
+pub use text::{rollouts, waits_for};
 pub use walk::plan_rollout;
 
 use super::progression::State;
@@ -78,6 +85,12 @@ impl RoleRollout {
     /// Replicas that are updated and ready.
     pub fn done(&self) -> u32 {
         self.count(|_, replica| replica.is_done())
+    }
+
+    /// Replicas below the lowest that is held: what the workload may be scaled to.
+    pub fn below_held(&self) -> u32 {
+        let held = self.numbered().find(|(_, replica)| replica.held);
+        held.map_or_else(|| self.desired(), |(ordinal, _)| ordinal)
     }
 
     /// Every replica is updated, and ready or held for another reason: the rollout is over.

@@ -1,0 +1,108 @@
+//! Workloads that are claimed for rollouts in lockstep (KEP-30): where they stand, and where they go.
+
+use std::sync::Arc;
+
+use super::workload::desired;
+use super::{GroupKey, WorkloadKey, WorkloadKind, names};
+use crate::api::Meta;
+use crate::api::workload::{LeaderWorkerSet, StatefulSet};
+
+/// A workload's claim to be rolled in lockstep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its group.
+    pub group: GroupKey,
+    /// Its role.
+    pub role: String,
+}
+
+/// The claim of a workload: by our own labels on it, or, with the opt-in annotation, by those of the controller that owns
+/// it. No other workload depends on us.
+pub fn claim(meta: &Meta, namespace: &str) -> Option<Claim> {
+    let opted_in = meta.annotation(names::ROLLOUT) == Some("enabled");
+    let read = |(group, role): &(&str, &str)| {
+        let claim = Claim { group: GroupKey::new(namespace, meta.label(group)?), role: meta.label(role)?.to_owned() };
+        (!claim.group.name.is_empty() && !claim.role.is_empty()).then_some(claim)
+    };
+    names::LABEL_SCHEMES.iter().filter(|scheme| opted_in || scheme.0 == names::GROUP).find_map(read)
+}
+
+/// A workload that is claimed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolledWorkload {
+    /// Its name.
+    pub key: WorkloadKey,
+    /// Its unique id.
+    pub uid: Arc<str>,
+    /// Its version when it was read: the partition is set only on that one.
+    pub resource_version: String,
+    /// Group and role.
+    pub claim: Claim,
+    /// Desired replicas.
+    pub desired: u32,
+    /// Its controller has seen its last change.
+    pub observed: bool,
+    /// Its own partition.
+    pub partition: u32,
+    /// The partition that its user asked for; there while a rollout is open.
+    pub user_partition: Option<u32>,
+    /// What ties the edits of several roles together, where somebody wrote it.
+    pub rollout_id: Option<String>,
+    /// Revision that it goes to, as its pods are labelled; `None` where that is not known.
+    pub update_revision: Option<String>,
+    /// Revision that it comes from; `None` where it does not say.
+    pub current_revision: Option<String>,
+}
+
+impl RolledWorkload {
+    /// Reads a StatefulSet.
+    pub fn from_stateful_set(set: &StatefulSet) -> Option<Self> {
+        let status = &set.status;
+        let partition = set.spec.update_strategy.rolling_update.partition;
+        let rolled = Self::read(WorkloadKind::StatefulSet, &set.metadata, set.spec.replicas, partition)?;
+        Some(Self {
+            observed: status.observed_generation >= set.metadata.generation,
+            update_revision: status.update_revision.clone(),
+            current_revision: status.current_revision.clone(),
+            ..rolled
+        })
+    }
+
+    /// Reads a LeaderWorkerSet. Its update revision stands on the StatefulSet of its leaders.
+    pub fn from_leader_worker_set(set: &LeaderWorkerSet) -> Option<Self> {
+        let partition = set.spec.rollout_strategy.rolling_update_configuration.partition;
+        let rolled = Self::read(WorkloadKind::LeaderWorkerSet, &set.metadata, set.spec.replicas, partition)?;
+        Some(Self { observed: set.status.observed_generation >= set.metadata.generation, ..rolled })
+    }
+
+    fn read(kind: WorkloadKind, meta: &Meta, replicas: Option<i64>, partition: Option<i64>) -> Option<Self> {
+        let claim = claim(meta, meta.namespace()).filter(|_| !meta.is_deleting())?;
+        let number = |number: i64| u32::try_from(number.max(0)).unwrap_or(u32::MAX);
+        // What cannot be read is no floor: the rollout must end.
+        let asked = meta.annotation(names::USER_PARTITION).map(|text| text.parse().map_or(0, number));
+        Some(Self {
+            key: WorkloadKey { namespace: meta.namespace().to_owned(), kind, name: meta.display_name().to_owned() },
+            uid: meta.uid.as_deref().unwrap_or_default().into(),
+            resource_version: meta.resource_version.clone().unwrap_or_default(),
+            claim,
+            desired: desired(replicas),
+            observed: false,
+            partition: number(partition.unwrap_or(0)),
+            user_partition: asked,
+            rollout_id: meta.annotation(names::ROLLOUT).filter(|id| *id != "enabled").map(str::to_owned),
+            update_revision: None,
+            current_revision: None,
+        })
+    }
+
+    /// True while a rollout is open: the partition is ours.
+    pub fn is_open(&self) -> bool {
+        self.user_partition.is_some()
+    }
+
+    /// The same but for its version: nothing that a rollout depends on has changed.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let same_version = Self { resource_version: other.resource_version.clone(), ..self.clone() };
+        same_version == *other
+    }
+}

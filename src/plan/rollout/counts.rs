@@ -1,0 +1,60 @@
+//! Open rollouts given as counts, for planning without a cluster (SPEC §5.1, `--state`).
+
+use std::collections::BTreeSet;
+
+use super::{Ordinal, RoleRollout, Rollouts};
+use crate::model::rolling::FROZEN;
+use crate::model::{Group, Role, RollingBounds};
+use crate::plan::observed::{Observed, RoleCounts};
+
+impl Observed {
+    /// The rollouts of the roles that have updated replicas, or say that they have none yet.
+    pub fn rollouts(&self, group: &Group) -> Rollouts {
+        let bounds = RollingBounds::all_of(group);
+        let rolled = group.roles.iter().filter(|role| bounds.iter().any(|bounds| bounds.has(&role.name)));
+        let roles = rolled.filter_map(|role| {
+            let batched = group.batch_size(&role.name).is_some();
+            Some((role.name.clone(), rollout(role, self.roles.get(&role.name)?, batched)?))
+        });
+        Rollouts { roles: roles.collect(), bounds, ..Rollouts::default() }
+    }
+}
+
+/// Updated replicas are the highest, and of these the highest are ready. What else is unavailable comes right below: it is
+/// what is replaced first. The workload's partition is where the updated ones on top end.
+fn rollout(role: &Role, counts: &RoleCounts, batched: bool) -> Option<RoleRollout> {
+    let desired = role.desired;
+    let highest = |count: u32| (desired.saturating_sub(count)..desired).collect::<BTreeSet<_>>();
+    let updated = match (&counts.updated_ordinals, counts.updated) {
+        (Some(ordinals), _) => ordinals.iter().copied().filter(|ordinal| *ordinal < desired).collect(),
+        (None, Some(count)) => highest(count),
+        (None, None) => return None,
+    };
+    let done: BTreeSet<_> = updated.iter().rev().take(counts.updated_ready as usize).copied().collect();
+    let starting = updated.len() - done.len();
+    let down = (counts.unavailable as usize).saturating_sub(starting);
+    let old = (0..desired).rev().filter(|ordinal| !updated.contains(ordinal));
+    let down: BTreeSet<_> = old.take(down).collect();
+    let created = counts.created.unwrap_or(desired);
+    let released = counts.released.max(counts.scheduled).max(counts.ready);
+    let ordinal = |ordinal: u32| {
+        let held = batched && ordinal >= released;
+        let up = if updated.contains(&ordinal) { done.contains(&ordinal) } else { !down.contains(&ordinal) };
+        let there = ordinal < created;
+        Ordinal {
+            updated: there && updated.contains(&ordinal),
+            ready: there && up && !held,
+            held: there && held,
+            given_up: false,
+        }
+    };
+    let partition = (0..desired).rev().take_while(|ordinal| updated.contains(ordinal)).last().unwrap_or(FROZEN);
+    Some(RoleRollout {
+        partition,
+        floor: 0,
+        ordinals: (0..desired).map(ordinal).collect(),
+        judged: true,
+        settled: true,
+        stuck: false,
+    })
+}

@@ -1,0 +1,102 @@
+//! What is seen of the open rollouts of a group.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Ordinal, RoleRollout};
+use crate::model::{Group, RolledWorkload, RollingBounds};
+use crate::plan::{GroupView, PodFacts};
+
+/// The open rollouts of a group.
+#[derive(Clone, Debug, Default)]
+pub struct Rollouts {
+    /// Their bounds.
+    pub bounds: Vec<RollingBounds>,
+    /// By role.
+    pub roles: BTreeMap<String, RoleRollout>,
+    /// The workload of each of these roles.
+    pub workloads: BTreeMap<String, RolledWorkload>,
+    /// Workloads with an open rollout that nothing coordinates (any longer): they are thawed.
+    pub strays: Vec<RolledWorkload>,
+}
+
+impl Rollouts {
+    /// What is seen of a group. `settled` says whether a workload was edited long enough ago, `stuck` whether nothing has
+    /// moved for a while.
+    pub fn observe(
+        group: &Group,
+        view: &GroupView,
+        pods: &[PodFacts],
+        workloads: &[RolledWorkload],
+        settled: impl Fn(&RolledWorkload) -> bool,
+        stuck: bool,
+    ) -> Self {
+        let bounds = RollingBounds::all_of(group);
+        let mut seen = Self::default();
+        for workload in workloads.iter().filter(|workload| workload.is_open()) {
+            let role = &workload.claim.role;
+            if seen.workloads.contains_key(role) || !is_coordinated(group, &bounds, workload) {
+                seen.strays.push(workload.clone());
+                continue;
+            }
+            let rollout = RoleRollout {
+                partition: workload.partition,
+                floor: workload.user_partition.unwrap_or(0),
+                ordinals: ordinals(view, pods, workload),
+                judged: workload.observed && workload.update_revision.is_some(),
+                settled: settled(workload) || edited_together(&bounds, workloads, workload),
+                stuck,
+            };
+            seen.roles.insert(role.clone(), rollout);
+            seen.workloads.insert(role.clone(), workload.clone());
+        }
+        Self { bounds, ..seen }
+    }
+}
+
+/// A coordination updates the role, and no other workload makes its pods.
+fn is_coordinated(group: &Group, bounds: &[RollingBounds], workload: &RolledWorkload) -> bool {
+    let role = &workload.claim.role;
+    let other = |key: &&crate::model::WorkloadKey| **key != workload.key;
+    let elsewhere = group.role(role).and_then(|role| role.workload.key.as_ref()).filter(other);
+    elsewhere.is_none() && bounds.iter().any(|bounds| bounds.has(role))
+}
+
+/// All roles of each coordination of this one carry the same rollout id, whether they were edited or not.
+fn edited_together(bounds: &[RollingBounds], workloads: &[RolledWorkload], workload: &RolledWorkload) -> bool {
+    let Some(id) = &workload.rollout_id else { return false };
+    let carries = |role: &String| {
+        workloads.iter().any(|other| other.claim.role == *role && other.rollout_id.as_ref() == Some(id))
+    };
+    bounds.iter().filter(|bounds| bounds.has(&workload.claim.role)).all(|bounds| bounds.roles.iter().all(carries))
+}
+
+/// The desired replicas of a workload. Revisions are read from the pods: the counts of its status are stale right after an
+/// edit, and do not say which ordinals they mean.
+fn ordinals(view: &GroupView, pods: &[PodFacts], workload: &RolledWorkload) -> Vec<Ordinal> {
+    let role = &workload.claim.role;
+    let mut revisions: BTreeMap<u32, Vec<Option<&Arc<str>>>> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| pod.identity.role.as_ref() == Some(role)) {
+        if let Some(ordinal) = pod.identity.ordinal {
+            revisions.entry(ordinal).or_default().push(pod.revision.as_ref());
+        }
+    }
+    let lowest = || revisions.values().flatten().flatten().next().map(ToString::to_string);
+    let (update, base) = (workload.update_revision.clone(), workload.current_revision.clone().or_else(lowest));
+    let replicas = view.roles.get(role).map(|role| &role.replicas);
+    let is = |revision: Option<&Arc<str>>, other: &Option<String>| revision.map(|text| &**text) == other.as_deref();
+    let ordinal = |ordinal: u32| {
+        let (Some(at), Some(replica)) = (revisions.get(&ordinal), replicas.and_then(|replicas| replicas.get(&ordinal)))
+        else {
+            return Ordinal::default();
+        };
+        let updated = at.iter().all(|revision| is(*revision, &update));
+        Ordinal {
+            updated,
+            ready: replica.is_ready(),
+            held: replica.held > 0,
+            given_up: !updated && at.iter().all(|revision| !is(*revision, &update) && !is(*revision, &base)),
+        }
+    };
+    (0..workload.desired).map(ordinal).collect()
+}

@@ -1,0 +1,19 @@
+//! Rollouts in lockstep (KEP-30) on a real control plane: StatefulSets and LeaderWorkerSets with their own controllers,
+//! changed as users change them, and watched from outside.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod failures;
+mod lockstep;
+mod support;
+mod thaw;
+mod users;

@@ -1,0 +1,244 @@
+//! A group of two StatefulSets that are claimed for rollouts, and what an observer makes of their pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{ListParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::pods::{Pod, View};
+use crate::common::rolegate::Rolegate;
+use crate::common::stage::typed;
+use crate::common::status::StatusLog;
+use crate::common::{Group, PATIENT, Stage, eventually, http};
+
+pub const FROZEN: i64 = 2_147_483_647;
+pub const USER_PARTITION: &str = "rolegate.dev/user-partition";
+const REVISION: &str = "controller-revision-hash";
+const NOT_READY: &str = "kwok.rolegate.dev/not-ready";
+
+/// A group that serves, with a rollout in lockstep.
+pub struct Duo {
+    pub stage: Stage,
+    pub group: Group,
+    pub statuses: StatusLog,
+    pub rolegate: Rolegate,
+    /// Revisions of the pods that served first, by role.
+    first: BTreeMap<String, String>,
+}
+
+impl Duo {
+    /// Prefill and decode are there and ready. `bounds` are those of the rolling update.
+    pub async fn serve(namespace: &str, prefill: u32, decode: u32, bounds: Value, flags: &[(&str, &str)]) -> Self {
+        let rolling =
+            json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } });
+        let group = Group::new("llm").role("prefill", prefill, 1).role("decode", decode, 1);
+        Self::serve_group(namespace, group, &json!([rolling]), flags).await
+    }
+
+    /// A group with these coordinations is there and ready.
+    pub async fn serve_group(namespace: &str, group: Group, coordination: &Value, flags: &[(&str, &str)]) -> Self {
+        let stage = Stage::new(namespace).await;
+        stage.add_node("all", group.pods()).await;
+        Self::serve_on(stage, group, coordination, flags).await
+    }
+
+    /// The same where there is room already.
+    pub async fn serve_on(stage: Stage, group: Group, coordination: &Value, flags: &[(&str, &str)]) -> Self {
+        let launch = flags.iter().fold(stage.launch(), |launch, (name, value)| launch.flag(name, value));
+        let rolegate = launch.start().await;
+        let statuses = stage.statuses(&group);
+        create(&stage, &group, coordination).await;
+        let first = BTreeMap::new();
+        Self { stage, group, statuses, rolegate, first }
+    }
+
+    /// Waits until all is ready, and remembers what serves now as what was first.
+    pub async fn ready(mut self) -> Self {
+        self.statuses.until("it serves", |status| status.ready().starts_with("True")).await;
+        for role in ["prefill", "decode"] {
+            let revisions = self.stage.pods.now(|now| now.of(role).map(revision).collect::<BTreeSet<_>>());
+            assert_eq!(revisions.len(), 1, "{role}: {revisions:?}");
+            self.first.insert(role.to_owned(), revisions.into_iter().next().unwrap());
+        }
+        self
+    }
+
+    pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> String {
+        let namespaced: Vec<_> = [&["-n", &self.stage.namespace], arguments].concat();
+        self.stage.plane.must(&namespaced, stdin)
+    }
+
+    /// `kubectl set image`.
+    pub fn set_image(&self, role: &str, image: &str) {
+        self.kubectl(&["set", "image", &self.target(role), &format!("main={image}")], "");
+    }
+
+    /// `statefulset/llm-prefill`.
+    pub fn target(&self, role: &str) -> String {
+        format!("statefulset/{}", self.group.set_name(role))
+    }
+
+    /// A new image; its pods run and do not become ready before they are let.
+    pub fn edit_held_back(&self, role: &str, image: &str) {
+        let container = json!({ "name": "main", "image": image });
+        let template =
+            json!({ "metadata": { "annotations": { NOT_READY: "" } }, "spec": { "containers": [container] } });
+        let patch = json!({ "spec": { "template": template } }).to_string();
+        self.kubectl(&["patch", &self.target(role), "--type=strategic", "-p", &patch], "");
+    }
+
+    /// A new image in the place of one that was held back.
+    pub fn edit_good(&self, role: &str, image: &str) {
+        let container = json!({ "name": "main", "image": image });
+        let template =
+            json!({ "metadata": { "annotations": { NOT_READY: null } }, "spec": { "containers": [container] } });
+        let patch = json!({ "spec": { "template": template } }).to_string();
+        self.kubectl(&["patch", &self.target(role), "--type=strategic", "-p", &patch], "");
+    }
+
+    pub async fn set(&self, role: &str) -> StatefulSet {
+        self.stage.api::<StatefulSet>().get(&self.group.set_name(role)).await.unwrap()
+    }
+
+    /// The partition of a role's workload.
+    pub async fn partition(&self, role: &str) -> i64 {
+        let update = self.set(role).await.spec.unwrap().update_strategy.unwrap();
+        i64::from(update.rolling_update.unwrap().partition.unwrap_or(0))
+    }
+
+    /// What its user asked for, while a rollout is open.
+    pub async fn user_partition(&self, role: &str) -> Option<String> {
+        self.set(role).await.metadata.annotations.unwrap_or_default().remove(USER_PARTITION)
+    }
+
+    pub async fn until_partition(&self, role: &str, partition: i64) {
+        eventually(PATIENT, &format!("partition {partition} of {role}"), async || {
+            let found = self.partition(role).await;
+            if found == partition { Ok(()) } else { Err(format!("{found}\n{}", self.statuses.now())) }
+        })
+        .await;
+    }
+
+    /// Waits until both rollouts are over: all replicas at one other revision than the first and ready, nothing of ours left.
+    pub async fn until_over(&self) {
+        for role in ["prefill", "decode"] {
+            self.until_closed(role).await;
+            let first = &self.first[role];
+            self.stage.pods.now(|now| assert!(now.of(role).all(|pod| revision(pod) != *first), "{role}: {now}"));
+        }
+        self.statuses.until("it serves again", |status| status.ready().starts_with("True")).await;
+    }
+
+    /// Waits until no rollout of a role is open.
+    pub async fn until_closed(&self, role: &str) {
+        eventually(PATIENT, &format!("{role} thawed"), async || match self.user_partition(role).await {
+            None => Ok(()),
+            Some(floor) => {
+                let (partition, status) = (self.partition(role).await, self.statuses.now());
+                Err(format!("floor {floor}, partition {partition}\n{status}"))
+            }
+        })
+        .await;
+    }
+
+    /// Lets updated pods of a role become ready, as they come, while `done` does not hold.
+    pub async fn let_ready_until(&self, which: impl Fn(&Pod) -> bool, done: impl Fn(&View) -> bool) {
+        eventually(PATIENT, "pods that get ready", async || {
+            self.stage.let_ready(&which).await;
+            self.stage.pods.now(|now| if done(now) { Ok(()) } else { Err(now.to_string()) })
+        })
+        .await;
+    }
+
+    pub fn is_new(&self, pod: &Pod) -> bool {
+        self.first.get(&pod.role).is_some_and(|first| revision(pod) != *first)
+    }
+
+    /// New pods of a role, by index.
+    pub fn new_ordinals(&self, role: &str) -> BTreeSet<u32> {
+        self.stage.pods.now(|now| now.of(role).filter(|pod| self.is_new(pod)).map(|pod| pod.index).collect())
+    }
+
+    /// Replays what happened to the pods since the group served first. At every event the updated shares differ by no more
+    /// than the skew, or one replica of the role behind, and no role has more unavailable than it may.
+    pub fn assert_bounds(&self, skew: u32, unavailable: &dyn Fn(u32) -> u32) -> usize {
+        let roles = ["prefill", "decode"].map(|name| (name, self.group.find(name).replicas));
+        let (mut view, mut looks, mut served) = (View::default(), 0, false);
+        for batch in self.stage.pods.events().chunk_by(|a, b| a.batch == b.batch) {
+            batch.iter().for_each(|event| view.take(event));
+            let ready = |(name, _): (&str, u32)| u32::try_from(view.count(name, Pod::is_ready)).unwrap();
+            served |= roles.iter().all(|role| ready(*role) == role.1);
+            if !served {
+                continue;
+            }
+            looks += 1;
+            let updated = |(name, _): (&str, u32)| u32::try_from(view.count(name, |pod| self.is_new(pod))).unwrap();
+            for role in roles {
+                let down = role.1 - ready(role).min(role.1);
+                assert!(down <= unavailable(role.1), "{down} of {} are unavailable: {view}", role.0);
+            }
+            for (ahead, behind) in [(roles[0], roles[1]), (roles[1], roles[0])] {
+                let (a, b) = (i64::from(updated(ahead)), i64::from(updated(behind)));
+                let (of_a, of_b) = (i64::from(ahead.1), i64::from(behind.1));
+                let distance = 100 * (a * of_b - b * of_a);
+                let bound = (i64::from(skew) * of_a * of_b).max(100 * of_a);
+                assert!(distance <= bound, "{a}/{of_a} {} and {b}/{of_b} {}", ahead.0, behind.0);
+            }
+        }
+        looks
+    }
+
+    /// Reasons and notes of the Events on the group.
+    pub async fn events(&self) -> Vec<(String, String)> {
+        let events = self.stage.api::<Event>().list(&ListParams::default()).await.unwrap();
+        let of_group = events.items.into_iter().filter(|event| event.involved_object.name.as_deref() == Some("llm"));
+        of_group.map(|event| (event.reason.unwrap_or_default(), event.message.unwrap_or_default())).collect()
+    }
+
+    /// Waits until a metric of the rollout has about this value.
+    pub async fn until_metric(&self, name: &str, role: &str, value: f64) {
+        let labels = format!("{{namespace=\"{}\",group=\"llm\",role=\"{role}\"}} ", self.stage.namespace);
+        let start = format!("rolegate_rollout_{name}{labels}");
+        eventually(PATIENT, &format!("{start} {value}"), async || {
+            let (_, text) = http::get(self.rolegate.admin, "/metrics").await.unwrap();
+            let found = text.lines().find_map(|line| line.strip_prefix(&start)?.parse::<f64>().ok());
+            if found.is_some_and(|found| (found - value).abs() < 0.001) { Ok(()) } else { Err(format!("{found:?}")) }
+        })
+        .await;
+    }
+
+    /// Waits for an Event on the group.
+    pub async fn until_event(&self, reason: &str, words: &[&str]) {
+        eventually(PATIENT, &format!("{reason} {words:?}"), async || {
+            let events = self.events().await;
+            let fits =
+                |(found, note): &(String, String)| found == reason && words.iter().all(|word| note.contains(word));
+            if events.iter().any(fits) { Ok(()) } else { Err(format!("{events:#?}")) }
+        })
+        .await;
+    }
+}
+
+pub fn revision(pod: &Pod) -> String {
+    pod.labels.get(REVISION).cloned().unwrap_or_default()
+}
+
+/// The StatefulSet of a role, claimed.
+pub fn claimed(stage: &Stage, group: &Group, role: &str) -> Value {
+    let mut set = group.set(group.find(role), &stage.namespace);
+    set["metadata"]["labels"] = json!({ "rolegate.dev/group": group.name, "rolegate.dev/role": role });
+    set
+}
+
+/// Creates the group with these coordinations, and its claimed workloads.
+pub async fn create(stage: &Stage, group: &Group, coordination: &Value) {
+    let mut object = group.object();
+    object["spec"]["coordination"] = coordination.clone();
+    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    for role in &group.roles {
+        let set = typed(claimed(stage, group, &role.name));
+        stage.api::<StatefulSet>().create(&PostParams::default(), &set).await.unwrap();
+    }
+}
