@@ -8,10 +8,13 @@ SHELL := bash
 CONTROLPLANE := $(CURDIR)/target/controlplane/bin
 DENY_VERSION := 0.20.2
 DENY := target/tools/bin/cargo-deny
+# A target of its own, so that build scripts and macros are not linked statically as well.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo test build crds docs rig addons fmt lint deny unit bench clean
+.PHONY: help demo test build image crds docs rig addons tools fmt lint deny unit long bench clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -20,11 +23,15 @@ demo: rig ## KEP-32's Story 1 on a real control plane: builds, shows, cleans up.
 	cargo build --locked --release --bin rolegate --example demo
 	target/release/examples/demo
 
-test: rig addons fmt lint deny unit ## Everything that CI runs.
+test: rig addons tools fmt lint deny unit ## Everything that CI runs.
 	@echo "all tests passed"
 
 build: ## The release binary, target/release/rolegate.
 	cargo build --locked --release --bin rolegate
+
+image: ## The image rolegate:VERSION: one static binary. Takes buildah, podman or docker.
+	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --bin rolegate --target $(HOST)
+	deploy/image/build.sh target/$(HOST)/release/rolegate $(IMAGE)
 
 crds: ## Write the CustomResourceDefinitions from the Rust types.
 	cargo run --locked --quiet --bin rolegate -- crds --output deploy/crds
@@ -38,6 +45,9 @@ rig: ## Build the control plane for tests: etcd, API server, scheduler, controll
 
 addons: ## Build cert-manager and LeaderWorkerSet for tests.
 	tests/controlplane/build.sh addons $(CONTROLPLANE)
+
+tools: ## Build Helm for tests.
+	tests/controlplane/build.sh tools $(CONTROLPLANE)
 
 fmt:
 	cargo fmt --check
@@ -54,6 +64,9 @@ $(DENY):
 
 unit: ## All Rust tests, the end-to-end suites included.
 	cargo test --locked -- --test-threads=$(THREADS)
+
+long: ## 100,000 random histories of the loop in a simulated cluster; `cargo test` tries 2,000.
+	ROLEGATE_HISTORIES=100000 cargo test --locked --release --test histories promises
 
 bench: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
 	cargo build --locked --release --bin rolegate --example bench --example bench-floor

@@ -83,6 +83,11 @@ impl ConnectionArgs {
 }
 
 impl LiveArgs {
+    /// For a command that has a namespace by other means.
+    pub fn new(connection: ConnectionArgs, namespace: &str) -> Self {
+        Self { connection, namespace: Some(namespace.to_owned()) }
+    }
+
     /// Prepares a client for somebody who waits, or who watches for as long as it takes; nothing is sent yet.
     pub async fn connect(&self, watches: bool) -> Result<Connection, Failure> {
         let mut config = self.connection.config().await?;

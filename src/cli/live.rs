@@ -54,7 +54,8 @@ impl Picture {
     pub fn of(index: &Index, key: &GroupKey) -> Self {
         let mut picture = Self::decided(key, index.snapshot(key), &[]);
         if let Some(group) = picture.group() {
-            picture.makers = reasons::makers(index, group, &picture.decision.absent);
+            picture.makers =
+                reasons::makers(index, group, picture.decision.absent.iter().map(|absence| &*absence.role));
         }
         picture
     }

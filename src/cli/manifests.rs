@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+pub use self::certificates::serving_secret;
 pub use self::files::files;
 use self::settings::{Certificates, Choices, Settings, Spread, when_unsatisfiable};
 use self::yaml::{Target, documents};
@@ -85,7 +86,7 @@ pub struct ManifestsArgs {
     /// Replicas of the Deployment.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     replicas: u16,
-    /// Whether two replicas may share a node.
+    /// How replicas are spread over nodes.
     #[arg(long, value_enum, default_value = "preferred")]
     spread: Spread,
     /// Where the serving certificate comes from.
@@ -94,6 +95,9 @@ pub struct ManifestsArgs {
     /// Add a ServiceMonitor of the Prometheus operator.
     #[arg(long)]
     service_monitor: bool,
+    /// Delete held pods that were made for another batch, so that they are made again.
+    #[arg(long)]
+    recreate_mis_stamped: bool,
     /// Serve these namespaces only.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     namespaces: Vec<String>,
@@ -114,7 +118,11 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         arguments: json!(args.arguments),
         ..Settings::default()
     };
-    let choices = Choices { certificates: args.certificates, service_monitor: args.service_monitor };
+    let choices = Choices {
+        certificates: args.certificates,
+        service_monitor: args.service_monitor,
+        recreate_mis_stamped: args.recreate_mis_stamped,
+    };
     let all = Part::value_variants();
     for part in all.iter().filter(|part| args.part.is_empty() || args.part.contains(part)) {
         print!("{}", part.print(&settings, Target::Cluster(&choices)));

@@ -4,6 +4,7 @@ pub mod check;
 pub mod completions;
 mod connection;
 pub mod crds;
+pub mod doctor;
 mod documents;
 mod duration;
 pub mod explain;
@@ -13,9 +14,11 @@ pub mod mutate;
 mod node;
 pub mod plan;
 pub mod release;
+pub mod rights;
 pub mod serve;
 pub mod status;
 mod terminal;
+pub mod uninstall;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -47,6 +50,10 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Lift the gate of pods by hand, in an emergency.
     Release(release::ReleaseArgs),
+    /// Look at an installation, and say what is wrong and how to mend it.
+    Doctor(doctor::DoctorArgs),
+    /// Take rolegate out of a cluster: nothing is held any more.
+    Uninstall(uninstall::UninstallArgs),
     /// Print the completions of a shell.
     Completions(completions::CompletionsArgs),
     /// Print everything to install rolegate in a cluster.
@@ -66,6 +73,8 @@ pub fn run() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Release(args) => release::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Uninstall(args) => uninstall::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Manifests(args) => manifests::run(&args),
         Command::Crds(args) => crds::run(&args),

@@ -1,6 +1,7 @@
 //! `rolegate release`: lifts our gate and thaws rollouts by hand, in an emergency, whatever the planner says.
 
-use std::io::{self, BufRead, Write};
+use std::fmt::Write as _;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -10,11 +11,10 @@ use serde::Serialize;
 
 use super::connection::{Connection, Failure, LiveArgs, block_on};
 use super::live;
-use super::terminal::{counted, shown};
-use crate::api::Pod;
-use crate::api::pod::POD;
+use super::terminal::{counted, says_yes, shown};
 use crate::api::workload::{LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
 use crate::cluster::apply::{PartitionSet, Released, Writer};
+use crate::cluster::removal;
 use crate::cluster::watched::api;
 use crate::model::{RolledWorkload, names};
 use crate::plan::PodRef;
@@ -136,7 +136,7 @@ async fn held_pods(args: &ReleaseArgs, connection: &Connection) -> Result<Vec<Po
     match (args.kind, args.name.as_deref()) {
         (Some(Subject::Pod), Some(name)) => {
             let pod = live::pod(connection, name).await?;
-            Ok(held(&pod).into_iter().collect())
+            Ok(removal::held(&pod).into_iter().collect())
         }
         (Some(Subject::Group), Some(name)) => {
             let seen = live::look(connection, Some(namespace)).await?;
@@ -145,11 +145,9 @@ async fn held_pods(args: &ReleaseArgs, connection: &Connection) -> Result<Vec<Po
             Ok(held.map(|pod| pod.pod).collect())
         }
         _ => {
-            // A pod with a node has no gates.
-            let unbound = ListParams::default().fields("spec.nodeName=");
-            let pods = api::<Pod>(&connection.client, POD, Some(namespace)).list(&unbound).await;
+            let pods = removal::held_pods(&connection.client, Some(namespace)).await;
             let pods = pods.map_err(|error| connection.failure(&error))?;
-            Ok(pods.items.iter().filter_map(|pod| held(&pod.object)).collect())
+            Ok(pods.into_iter().map(|(_, pod)| pod).collect())
         }
     }
 }
@@ -181,20 +179,17 @@ async fn open_rollouts(args: &ReleaseArgs, connection: &Connection) -> Result<Ve
     Ok(open.map(|workload| RolledWorkload { update_revision: None, ..workload }).collect())
 }
 
-fn held(pod: &Pod) -> Option<PodRef> {
-    let meta = &pod.metadata;
-    (pod.has_gate(names::GATE) && !pod.is_gone())
-        .then(|| PodRef { name: meta.display_name().into(), uid: meta.uid.as_deref().unwrap_or_default().into() })
-}
-
 /// Asks; only a yes is a yes.
 fn confirm(pods: &[PodRef], workloads: &[RolledWorkload], namespace: &str) -> bool {
     let mut named: Vec<_> = pods.iter().take(NAMED).map(|pod| shown(&pod.name)).collect();
     if pods.len() > NAMED {
         named.push("…".to_owned());
     }
+    // Writing to a string does not fail.
+    let mut question = String::new();
     if !pods.is_empty() {
-        eprint!(
+        _ = write!(
+            question,
             "Lift the gate {} from {} in namespace {namespace:?} ({})?\nThey are scheduled at once, whatever they wait for. ",
             names::GATE,
             counted(pods.len(), "pod"),
@@ -203,16 +198,14 @@ fn confirm(pods: &[PodRef], workloads: &[RolledWorkload], namespace: &str) -> bo
     }
     if !workloads.is_empty() {
         let named: Vec<_> = workloads.iter().map(|workload| shown(&workload.key.name)).collect();
-        eprint!(
+        _ = write!(
+            question,
             "Thaw {} in namespace {namespace:?} ({})?\nThey are rolled out at once, each by itself. ",
             counted(workloads.len(), "workload"),
             named.join(", "),
         );
     }
-    eprint!("[y/N] ");
-    let mut answer = String::new();
-    let read = io::stdin().lock().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    says_yes(question.trim_end())
 }
 
 impl Outcome {

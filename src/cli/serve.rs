@@ -9,7 +9,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,6 +20,7 @@ use args::{LogFormat, Switch};
 
 use super::connection::Failure;
 use crate::cluster::apply::Writer;
+use crate::cluster::cache_age::CacheAges;
 use crate::cluster::events::Events;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::lease::{Election, LeaseOptions};
@@ -91,11 +91,11 @@ fn start_log(args: &ServeArgs) -> Result<(), ServeError> {
 }
 
 async fn serve(args: ServeArgs) -> Result<(), ServeError> {
-    let client = Client::try_from(args.connection.config().await?)?;
     let (webhook, admin) = (bind(args.listen).await?, bind(args.admin_listen).await?);
     let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
     let (mut registry, readiness, mut parts) =
         (Registry::with_prefix("rolegate"), Readiness::default(), Parts::default());
+    let client = CacheAges::register(&mut registry).client(args.connection.config().await?)?;
     let server_metrics = metrics::register(&mut registry);
     let admission_metrics = AdmissionMetrics::register(&mut registry);
     let loop_metrics = LoopMetrics::register(&mut registry);

@@ -1,7 +1,7 @@
 //! What commands print for people: tables, bars and colours, as far as the terminal takes them.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal};
+use std::io::{self, BufRead, IsTerminal};
 
 /// True when standard output takes colours and nobody asked for none.
 pub fn use_color() -> bool {
@@ -125,6 +125,14 @@ impl Table {
         }
         text
     }
+}
+
+/// Asks on standard error; only a yes is a yes.
+pub fn says_yes(question: &str) -> bool {
+    eprint!("{question} [y/N] ");
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 /// A time as people say it: `4m12s`, `2h5m`, `3d4h`.

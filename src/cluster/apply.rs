@@ -36,6 +36,17 @@ pub enum Released {
     Gone,
 }
 
+/// What became of the write of a status.
+#[derive(Debug)]
+pub enum Written {
+    /// It is stored; the object as it is now, where it can be read.
+    Done(Option<CarrierObject>),
+    /// Somebody changed the object since it was read, or another one has its name.
+    Conflict,
+    /// The object is gone, or its kind is not served.
+    Gone,
+}
+
 impl Writer {
     /// Writes with this client.
     pub fn new(client: Client) -> Self {
@@ -47,26 +58,15 @@ impl Writer {
         &self.client
     }
 
-    /// Takes our gate off a pod, and gives it labels: one strategic merge patch with the pod's uid. It names the gate, so
-    /// other gates stay, no index goes stale, and a retry changes nothing.
+    /// Takes our gate off a pod, and gives it labels.
     ///
     /// # Errors
     ///
     /// When the API server refuses or fails.
     pub async fn release(&self, namespace: &str, pod: &PodRef, labels: &[Entry]) -> Result<Released, kube::Error> {
-        let labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
-        let mut metadata = json!({ "uid": &*pod.uid });
-        if let (false, Some(metadata)) = (labels.is_empty(), metadata.as_object_mut()) {
-            metadata.insert("labels".to_owned(), Value::Object(labels));
-        }
-        let gate = json!({ "$patch": "delete", "name": names::GATE });
-        let patch = json!({ "metadata": metadata, "spec": { "schedulingGates": [gate] } });
         let pods: Api<Watched<Pod>> = api(&self.client, POD, Some(namespace));
-        match pods.patch(&pod.name, &params(), &Patch::Strategic(patch)).await {
-            Ok(pod) => Ok(Released::Done(Box::new(pod.object))),
-            Err(kube::Error::Api(status)) if status.code == 404 || is_other_uid(&status) => Ok(Released::Gone),
-            Err(error) => Err(error),
-        }
+        let patch = Patch::Strategic(release_patch(pod, labels));
+        released(pods.patch(&pod.name, &params(), &patch).await.map(|pod| pod.object))
     }
 
     /// Deletes a pod if it is still held, and has a controller that makes it again; false when not. What is looked at and
@@ -96,34 +96,70 @@ impl Writer {
         }
     }
 
-    /// Writes the status of a group if nobody changed the object since it was read: `Ok(None)` when somebody did.
+    /// Writes the status of a group if nobody changed the object since it was read.
     ///
     /// # Errors
     ///
     /// When the API server refuses or fails.
-    pub async fn write_status(
-        &self,
-        group: &Group,
-        status: &GroupStatus,
-    ) -> Result<Option<CarrierObject>, kube::Error> {
+    pub async fn write_status(&self, group: &Group, status: &GroupStatus) -> Result<Written, kube::Error> {
         let carrier = &group.carrier;
-        let patch = Patch::Merge(json!({
-            "metadata": { "resourceVersion": carrier.resource_version, "uid": carrier.uid },
-            "status": merge_patch(&to_value(&group.status), &to_value(status)),
-        }));
+        let patch = Patch::Merge(status_patch(group, status));
         let (kind, namespace, name) = (carrier.kind, Some(&*group.key.namespace), &carrier.name);
-        let written = if kind == ROLE_COORDINATION {
+        written(if kind == ROLE_COORDINATION {
             let objects: Api<Watched<Guarded<RoleCoordination>>> = api(&self.client, kind, namespace);
             objects.patch_status(name, &params(), &patch).await.map(|written| read_coordination(&written.object))
         } else {
             let objects: Api<Watched<Guarded<RoleBasedGroup>>> = api(&self.client, kind, namespace);
             objects.patch_status(name, &params(), &patch).await.map(|written| read_rbg(kind, &written.object))
-        };
-        match written {
-            Ok(written) => Ok(written),
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(None),
-            Err(error) => Err(error),
-        }
+        })
+    }
+}
+
+/// What takes our gate off a pod, and gives it labels: one strategic merge patch with the pod's uid. It names the gate, so
+/// other gates stay, no index goes stale, and a retry changes nothing.
+pub fn release_patch(pod: &PodRef, labels: &[Entry]) -> Value {
+    let labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
+    let mut metadata = json!({ "uid": &*pod.uid });
+    if let (false, Some(metadata)) = (labels.is_empty(), metadata.as_object_mut()) {
+        metadata.insert("labels".to_owned(), Value::Object(labels));
+    }
+    let gate = json!({ "$patch": "delete", "name": names::GATE });
+    json!({ "metadata": metadata, "spec": { "schedulingGates": [gate] } })
+}
+
+/// What writes the status of a group: a JSON Merge Patch that applies only to the version that was read.
+pub fn status_patch(group: &Group, status: &GroupStatus) -> Value {
+    let carrier = &group.carrier;
+    json!({
+        "metadata": { "resourceVersion": carrier.resource_version, "uid": carrier.uid },
+        "status": merge_patch(&to_value(&group.status), &to_value(status)),
+    })
+}
+
+/// What the answer to a release means.
+///
+/// # Errors
+///
+/// When the API server refused or failed.
+pub fn released(answer: Result<Pod, kube::Error>) -> Result<Released, kube::Error> {
+    match answer {
+        Ok(pod) => Ok(Released::Done(Box::new(pod))),
+        Err(kube::Error::Api(status)) if status.code == 404 || is_other_uid(&status) => Ok(Released::Gone),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the answer to a write of a status means. The object is `None` when the answer cannot be read.
+///
+/// # Errors
+///
+/// When the API server refused or failed.
+pub fn written(answer: Result<Option<CarrierObject>, kube::Error>) -> Result<Written, kube::Error> {
+    match answer {
+        Ok(object) => Ok(Written::Done(object)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Written::Gone),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(Written::Conflict),
+        Err(error) => Err(error),
     }
 }
 
@@ -196,7 +232,7 @@ fn params() -> PatchParams {
 /// A patch of a pod's successor is refused as a change of the immutable uid.
 fn is_other_uid(status: &kube::core::Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
-    status.code == 409 || (status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid"))
+    status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid")
 }
 
 fn to_value(value: &impl Serialize) -> Value {

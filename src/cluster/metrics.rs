@@ -38,6 +38,15 @@ pub struct Rolling {
 }
 
 type Share = Gauge<f64, AtomicU64>;
+/// State of batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct State {
+    /// A `BatchState`.
+    pub state: &'static str,
+}
+
+/// Upper bounds in seconds for the release of a batch: hundreds of writes at most.
+const RELEASE_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 
 /// Metrics of the loop.
 #[derive(Clone, Debug)]
@@ -50,6 +59,10 @@ pub struct LoopMetrics {
     pub events: Family<Outcome, Counter>,
     /// Pods that are held now, by reason.
     pub held: Family<Reason, Gauge>,
+    /// Batches of all groups now, by state.
+    pub batches: Family<State, Gauge>,
+    /// Seconds from the event that lets a batch go to the end of its last release.
+    pub batch_release_seconds: Histogram,
     /// Seconds that one decision for one group takes.
     pub plan_seconds: Histogram,
     /// 1 on the replica that releases.
@@ -70,6 +83,8 @@ impl LoopMetrics {
             status_writes: Family::default(),
             events: Family::default(),
             held: Family::default(),
+            batches: Family::default(),
+            batch_release_seconds: Histogram::new(RELEASE_BUCKETS),
             plan_seconds: Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
             leader: Gauge::default(),
             partitions: Family::default(),
@@ -80,6 +95,12 @@ impl LoopMetrics {
         registry.register("status_writes", "Status writes, by outcome", metrics.status_writes.clone());
         registry.register("events", "Events on groups, by outcome", metrics.events.clone());
         registry.register("held_pods", "Pods that are held now, by reason", metrics.held.clone());
+        registry.register("batches", "Batches of all groups now, by state", metrics.batches.clone());
+        registry.register(
+            "batch_release_seconds",
+            "From the event that lets a batch go to the end of the last release of its pods",
+            metrics.batch_release_seconds.clone(),
+        );
         registry.register("plan_seconds", "Time of one decision for one group", metrics.plan_seconds.clone());
         registry.register("partitions", "Partitions set, by outcome", metrics.partitions.clone());
         registry.register("rollout_updated_ratio", "Updated share of a role in a rollout", metrics.updated.clone());

@@ -6,10 +6,12 @@ use kube::Client;
 use kube::api::ListParams;
 use serde::de::DeserializeOwned;
 
+use super::index::Index;
 use super::watched::api;
 use crate::api::Object;
 use crate::api::event::{EVENT, Event, InvolvedObject};
 use crate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
+use crate::model::role::RoleWorkload;
 use crate::model::{Group, OneByOne, Workload, WorkloadKey, WorkloadKind};
 use crate::plan::{Absence, Found, WhyAbsent};
 
@@ -73,27 +75,37 @@ pub async fn find(
 /// What makes the pods of a role; `None` when it may not be read.
 async fn read_maker(client: &Client, key: Option<&WorkloadKey>) -> Result<Option<Maker>, kube::Error> {
     let Some(key) = key else { return Ok(Some(Maker::Unknown)) };
-    let read = match key.kind {
-        WorkloadKind::StatefulSet => get::<StatefulSet>(client, key).await.map(|set| {
-            set.map(|set| Seen { workload: Workload::from_stateful_set(&set), paused: false, failure: None })
-        }),
-        WorkloadKind::LeaderWorkerSet => get::<LeaderWorkerSet>(client, key).await.map(|set| {
-            set.map(|set| Seen { workload: Workload::from_leader_worker_set(&set), paused: false, failure: None })
-        }),
-        WorkloadKind::Deployment => get::<Deployment>(client, key).await.map(|found| {
-            found.map(|found| {
-                let failed =
-                    found.status.conditions.iter().find(|c| c.r#type == "ReplicaFailure" && c.status == "True");
-                let failure = failed.map(|condition| condition.message.clone());
-                Seen { workload: Workload::from_deployment(&found), paused: found.spec.paused, failure }
-            })
-        }),
-    };
-    match read {
+    match read(client, key).await {
         Ok(Some(seen)) => Ok(Some(Maker::Seen(Box::new(seen)))),
         Ok(None) => Ok(Some(Maker::Absent(key.clone()))),
         Err(error) => allowed(error).map(|()| None),
     }
+}
+
+/// A workload as it is now; `None` when it is not there.
+///
+/// # Errors
+///
+/// When the API server refuses or fails.
+pub async fn read_workload(client: &Client, key: &WorkloadKey) -> Result<Option<Workload>, kube::Error> {
+    Ok(read(client, key).await?.map(|seen| seen.workload))
+}
+
+async fn read(client: &Client, key: &WorkloadKey) -> Result<Option<Seen>, kube::Error> {
+    let of = |workload| Seen { workload, paused: false, failure: None };
+    Ok(match key.kind {
+        WorkloadKind::StatefulSet => {
+            get::<StatefulSet>(client, key).await?.map(|set| of(Workload::from_stateful_set(&set)))
+        }
+        WorkloadKind::LeaderWorkerSet => {
+            get::<LeaderWorkerSet>(client, key).await?.map(|set| of(Workload::from_leader_worker_set(&set)))
+        }
+        WorkloadKind::Deployment => get::<Deployment>(client, key).await?.map(|found| {
+            let failed = found.status.conditions.iter().find(|c| c.r#type == "ReplicaFailure" && c.status == "True");
+            let failure = failed.map(|condition| condition.message.clone());
+            Seen { paused: found.spec.paused, failure, ..of(Workload::from_deployment(&found)) }
+        }),
+    })
 }
 
 async fn get<T>(client: &Client, key: &WorkloadKey) -> Result<Option<T>, kube::Error>
@@ -192,8 +204,18 @@ fn refused(message: &str) -> (WhyAbsent, String) {
     (why, text.to_owned())
 }
 
-/// What makes the pods of roles: the workloads whose pods say so, else those that the group names.
-pub fn makers(index: &super::index::Index, group: &Group, absent: &[Absence]) -> Vec<Option<WorkloadKey>> {
-    let named = |role: &str| group.role(role).and_then(|role| role.workload.key.clone());
-    absent.iter().map(|absence| index.maker_of(&group.key, &absence.role).or_else(|| named(&absence.role))).collect()
+/// What makes the pods of roles: the workloads that the group refers to, else those whose pods say so, else those that an
+/// operator would make.
+pub fn makers<'a>(index: &Index, group: &Group, roles: impl Iterator<Item = &'a str>) -> Vec<Option<WorkloadKey>> {
+    let maker = |name: &str| {
+        let workload = group.role(name).map(|role| &role.workload);
+        let referred = workload.filter(|workload| workload.reference.is_some());
+        let named = |of: Option<&RoleWorkload>| of.and_then(|workload| workload.key.clone());
+        named(referred).or_else(|| index.maker_of(&group.key, name)).or_else(|| named(workload))
+    };
+    roles.map(maker).collect()
 }
+
+#[cfg(test)]
+#[path = "reasons_tests.rs"]
+mod tests;

@@ -8,17 +8,18 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::apply::{PartitionSet, Released, Writer};
+use super::apply::{PartitionSet, Released, Writer, Written};
 use super::events::Events;
 use super::index::SharedIndex;
 use super::lookup::Lookup;
-use super::metrics::{LoopMetrics, Outcome, Reason};
-use super::reasons;
+use super::metrics::{LoopMetrics, Outcome, Reason, State};
+use super::{reasons, surge};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, GroupKey, HoldReason, RolledWorkload};
 use crate::mutate::batch_labels;
-use crate::plan::{Absence, Action, Agenda, BatchGang, Ended, Moment, PodRef, Unlabelled};
+use crate::plan::surge::Surplus;
+use crate::plan::{Absence, Action, Agenda, BatchGang, BatchState, Ended, Moment, PodRef, Unlabelled};
 
 pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
 
@@ -80,7 +81,7 @@ impl GateLoop {
             };
             tokio::select! {
                 () = stop.cancelled() => return,
-                Some((key, ended)) = self.results.recv() => self.agenda.ended(key, ended, self.now()),
+                Some((key, ended)) = self.results.recv() => self.ended(key, ended),
                 () = self.index.changed() => self.take_changes(),
                 Ok(()) = self.leader.changed() => self.leadership(),
                 () = timer => self.pass_due(),
@@ -97,6 +98,17 @@ impl GateLoop {
         self.metrics.leader.set(i64::from(leads));
         let keys = self.index.read().keys();
         self.agenda.lead(leads, keys, self.now());
+    }
+
+    fn ended(&mut self, key: GroupKey, ended: Ended) {
+        self.agenda.ended(key, ended, self.now());
+        self.time_releases();
+    }
+
+    fn time_releases(&mut self) {
+        for time in self.agenda.take_released() {
+            self.metrics.batch_release_seconds.observe(time.as_secs_f64());
+        }
     }
 
     fn take_changes(&mut self) {
@@ -120,7 +132,8 @@ impl GateLoop {
             }
             actions.into_iter().for_each(|action| self.act(&key, action));
         }
-        self.count_held();
+        self.time_releases();
+        self.count();
     }
 
     fn act(&self, key: &GroupKey, action: Action) {
@@ -132,6 +145,7 @@ impl GateLoop {
             Action::SetPartition { workload, partition, ends } => self.set_partition(key, *workload, partition, ends),
             Action::Recreate { pod } => self.recreate(key, pod),
             Action::FindReasons { group, absent } => self.find_reasons(key, group, absent),
+            Action::FindSurge { group, surplus } => self.find_surge(key, &group, surplus),
             Action::VerifyGone { carrier } => self.verify_gone(key, carrier),
             Action::Publish { group, news } => self.events.publish(&group, news),
         }
@@ -150,7 +164,9 @@ impl GateLoop {
             let object = PodRef { name: carrier.name.as_str().into(), uid: carrier.uid.as_str().into() };
             match writer.write_status(&other, &status).await {
                 Ok(written) => {
-                    written.into_iter().for_each(|written| index.write(|index| index.apply_carrier(None, written)));
+                    if let Written::Done(Some(written)) = written {
+                        index.write(|index| index.apply_carrier(None, written));
+                    }
                     Ended::Tried { object, failed: false }
                 }
                 Err(error) => {
@@ -166,17 +182,22 @@ impl GateLoop {
         self.spawn(key, async move {
             let key = &group.key;
             let (outcome, failed) = match writer.write_status(&group, &status).await {
-                Ok(Some(written)) => {
-                    lookup.index().write(|index| index.apply_carrier(None, written));
+                Ok(Written::Done(object)) => {
+                    object
+                        .into_iter()
+                        .for_each(|object| lookup.index().write(|index| index.apply_carrier(None, object)));
                     ("written", false)
                 }
-                Ok(None) => {
-                    // Somebody was faster, or the object is gone: plan again from what is there now.
-                    if let Err(error) = lookup.read_live(key).await {
+                // Somebody was faster: plan again from what is there now.
+                Ok(Written::Conflict) => {
+                    let read = lookup.read_live(key).await;
+                    if let Err(error) = &read {
                         tracing::warn!(group = %key, %error, "group cannot be read after a conflict");
                     }
-                    ("conflict", false)
+                    ("conflict", read.is_err())
                 }
+                // The watch will say so; until then nothing is gained by asking again at once.
+                Ok(Written::Gone) => ("gone", true),
                 Err(error) => {
                     tracing::warn!(group = %key, %error, "status cannot be written");
                     ("failed", true)
@@ -211,7 +232,7 @@ impl GateLoop {
 
     fn find_reasons(&self, key: &GroupKey, group: Arc<Group>, absent: Vec<Absence>) {
         let writer = self.writer.clone();
-        let makers = reasons::makers(&self.index.read(), &group, &absent);
+        let makers = reasons::makers(&self.index.read(), &group, absent.iter().map(|absence| &*absence.role));
         self.spawn(key, async move {
             let found = reasons::find(writer.client(), &group, &absent, &makers).await;
             let found = found.unwrap_or_else(|error| {
@@ -219,6 +240,18 @@ impl GateLoop {
                 Vec::new()
             });
             Ended::Found { found }
+        });
+    }
+
+    fn find_surge(&self, key: &GroupKey, group: &Group, surplus: Vec<Surplus>) {
+        let (writer, of) = (self.writer.clone(), key.clone());
+        let makers = reasons::makers(&self.index.read(), group, surplus.iter().map(|surplus| &*surplus.role));
+        self.spawn(key, async move {
+            let proven = surge::find(writer.client(), &surplus, &makers).await.unwrap_or_else(|error| {
+                tracing::warn!(group = %of, %error, "cannot tell a surge from growth, will retry");
+                Vec::new()
+            });
+            Ended::Surge { proven }
         });
     }
 
@@ -288,7 +321,8 @@ impl GateLoop {
         });
     }
 
-    fn count_held(&self) {
+    /// What is held now, and how far the batches are. One who does not lead knows of neither.
+    fn count(&self) {
         self.metrics.show_rollouts(self.agenda.updated());
         let mut all: HashMap<HoldReason, i64> = HoldReason::ALL.iter().map(|reason| (*reason, 0)).collect();
         for (reason, pods) in self.agenda.held() {
@@ -296,6 +330,13 @@ impl GateLoop {
         }
         for (reason, pods) in all {
             self.metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
+        }
+        let mut all: HashMap<BatchState, i64> = BatchState::ALL.iter().map(|state| (*state, 0)).collect();
+        for (state, batches) in self.agenda.batches() {
+            *all.entry(state).or_default() += i64::from(batches);
+        }
+        for (state, batches) in all {
+            self.metrics.batches.get_or_create(&State { state: state.as_str() }).set(batches);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::BatchState;
 use super::absence::Found;
 use super::gangs::BatchGang;
 use super::memory::Memory;
@@ -23,6 +24,8 @@ pub struct Agenda {
     due: BTreeSet<(Moment, GroupKey)>,
     leads: bool,
     synced: bool,
+    /// Times of batches that were released since they were last asked for.
+    released: Vec<Duration>,
 }
 
 /// A write or a read that has ended.
@@ -52,6 +55,11 @@ pub enum Ended {
         /// What was found, one entry for each role at most.
         found: Vec<Found>,
     },
+    /// It was looked which pods beyond the desired replicas a rollout made.
+    Surge {
+        /// These pods.
+        proven: Vec<PodRef>,
+    },
     /// The group was looked for.
     Verified {
         /// True when it is certainly gone.
@@ -62,7 +70,14 @@ pub enum Ended {
 impl Agenda {
     /// An agenda of a replica that does not lead, before anything is known.
     pub fn new(options: LoopOptions) -> Self {
-        Self { options, groups: HashMap::new(), due: BTreeSet::new(), leads: false, synced: false }
+        Self {
+            options,
+            groups: HashMap::new(),
+            due: BTreeSet::new(),
+            leads: false,
+            synced: false,
+            released: Vec::new(),
+        }
     }
 
     /// True once everything was listed.
@@ -89,8 +104,10 @@ impl Agenda {
     /// Notes that groups have changed.
     pub fn changed(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Moment) {
         for key in keys {
-            let last = self.groups.get(&key).and_then(|memory| memory.last_pass);
-            self.schedule(key, last.map_or(now, |last| now.max(last + COALESCE)), now);
+            let memory = self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
+            memory.stopwatch.changed(now);
+            let at = memory.last_pass.map_or(now, |last| now.max(last + COALESCE));
+            self.schedule(key, at, now);
         }
     }
 
@@ -130,11 +147,16 @@ impl Agenda {
         }
         memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
         if !self.leads || !self.synced {
+            memory.decided_nothing();
+            // Who leads again later looks again.
+            memory.verified_gone = false;
             return Vec::new();
         }
-        let mut pass = Pass { memory, options: self.options, now, now_text, actions: Vec::new(), again: None };
+        let mut pass =
+            Pass { memory, options: self.options, now, now_text, actions: Vec::new(), again: None, released: None };
         pass.run(snapshot);
-        let Pass { actions, again, .. } = pass;
+        let Pass { actions, again, released, .. } = pass;
+        self.released.extend(released);
         if let Some(at) = again {
             self.schedule(key.clone(), at, now);
         }
@@ -151,6 +173,7 @@ impl Agenda {
                     Some(memory.failed(&object.uid, now))
                 } else {
                     memory.succeeded(&object.uid);
+                    self.released.extend(memory.stopwatch.released(&object.uid, now));
                     None
                 }
             }
@@ -174,6 +197,10 @@ impl Agenda {
                 memory.watchfulness.answered(found, now);
                 Some(now)
             }
+            Ended::Surge { proven } => {
+                memory.surges.answered(proven, now);
+                Some(now)
+            }
             Ended::Verified { gone } => {
                 memory.verifying = false;
                 memory.verified_gone = gone;
@@ -187,6 +214,17 @@ impl Agenda {
         if let Some(at) = again {
             self.schedule(key, at, now);
         }
+    }
+
+    /// Batches of all groups by state, as they were last decided.
+    pub fn batches(&self) -> impl Iterator<Item = (BatchState, u32)> {
+        self.groups.values().flat_map(|memory| memory.batches.iter().map(|(state, batches)| (*state, *batches)))
+    }
+
+    /// How long each batch took that was released since the last call: from the first change that no look had seen when
+    /// the batch was found to be next, to the end of the last release of those of its pods that were there by then.
+    pub fn take_released(&mut self) -> Vec<Duration> {
+        std::mem::take(&mut self.released)
     }
 
     /// Held pods of all groups, by reason, as they were last decided.

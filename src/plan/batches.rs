@@ -20,6 +20,9 @@ pub enum BatchState {
 }
 
 impl BatchState {
+    /// Every state.
+    pub const ALL: &[Self] = &[Self::Ready, Self::Released, Self::Held];
+
     /// One word, stable.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -65,33 +68,58 @@ impl Share {
 
 /// The batches of all coordinations, in order.
 pub fn batches(group: &Group, view: &GroupView, decision: &Decision) -> Vec<Batch> {
-    let mut all = Vec::new();
-    for (coordination, batching) in group.batched() {
+    let batch = |found: Found<'_>| {
+        let Found { coordination, batching, index, state, beyond, shares } = found;
+        Batch {
+            coordination: coordination.index,
+            index,
+            state,
+            reason: beyond.map_or_else(
+                || incomplete(decision, coordination, index),
+                |role| Some(reason(group, view, decision, (coordination, batching), role)),
+            ),
+            roles: shares.into_iter().map(|(role, share)| (role.to_owned(), share)).collect(),
+        }
+    };
+    each(group, view, decision).map(batch).collect()
+}
+
+/// How many batches are in each state, of all coordinations.
+pub(super) fn states(group: &Group, view: &GroupView, decision: &Decision) -> BTreeMap<BatchState, u32> {
+    let mut states = BTreeMap::new();
+    each(group, view, decision).for_each(|found| *states.entry(found.state).or_default() += 1);
+    states
+}
+
+/// One batch, as it is found.
+struct Found<'a> {
+    coordination: &'a Coordination,
+    batching: &'a Batching,
+    index: u32,
+    state: BatchState,
+    /// The first role of which a replica may not run.
+    beyond: Option<&'a str>,
+    shares: Vec<(&'a str, Share)>,
+}
+
+fn each<'a>(group: &'a Group, view: &'a GroupView, decision: &'a Decision) -> impl Iterator<Item = Found<'a>> {
+    group.batched().flat_map(move |(coordination, batching)| {
         let roles: Vec<_> = batching
             .sizes
             .keys()
-            .filter_map(|name| Some((name, view.roles.get(name)?, batching.size(name)?)))
+            .filter_map(|name| Some((name.as_str(), view.roles.get(name)?, batching.size(name)?)))
             .collect();
         let total = roles.iter().map(|(_, role, size)| role.desired.div_ceil(*size)).max().unwrap_or(0);
-        all.extend((0..total).map(|index| {
+        (0..total).map(move |index| {
             let shares = roles.iter().filter_map(|(name, role, size)| Some((*name, share(role, *size, index)?)));
-            let shares: BTreeMap<_, _> = shares.map(|(name, share)| (name.clone(), share)).collect();
+            let shares: Vec<_> = shares.collect();
             let beyond = shares.iter().find(|(role, share)| {
                 decision.released.get(*role).is_some_and(|released| share.ordinals.end() >= released)
             });
-            Batch {
-                coordination: coordination.index,
-                index,
-                state: state(&shares, beyond.is_some()),
-                reason: beyond.map_or_else(
-                    || incomplete(decision, coordination, index),
-                    |(role, _)| Some(reason(group, view, decision, (coordination, batching), role)),
-                ),
-                roles: shares,
-            }
-        }));
-    }
-    all
+            let beyond = beyond.map(|(role, _)| *role);
+            Found { coordination, batching, index, state: state(&shares, beyond.is_some()), beyond, shares }
+        })
+    })
 }
 
 /// What people call a batch.
@@ -113,10 +141,10 @@ fn share(role: &RoleView, size: u32, batch: u32) -> Option<Share> {
     Some(Share { ordinals: from..=to, released: count(Replica::is_released), ready: count(Replica::is_ready) })
 }
 
-fn state(shares: &BTreeMap<String, Share>, beyond: bool) -> BatchState {
-    if shares.values().all(|share| share.ready == share.desired()) {
+fn state(shares: &[(&str, Share)], beyond: bool) -> BatchState {
+    if shares.iter().all(|(_, share)| share.ready == share.desired()) {
         BatchState::Ready
-    } else if beyond || shares.values().any(|share| share.released < share.desired()) {
+    } else if beyond || shares.iter().any(|(_, share)| share.released < share.desired()) {
         BatchState::Held
     } else {
         BatchState::Released

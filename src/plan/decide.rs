@@ -9,6 +9,7 @@ use super::marks;
 use super::progression::{State, Targets, targets};
 use super::rollout::{RolloutPlan, Rollouts, plan_rollout, waits_for};
 use super::segments;
+use super::surge::{self, Surplus};
 use super::view::{GroupView, HeldPod, PodRef, RoleView};
 use super::wholes::{Incomplete, Whole};
 use crate::api::status::{CoordinationState, GroupStatus, RoleProgress, Summary};
@@ -33,6 +34,8 @@ pub struct Circumstances<'a> {
     pub found: &'a [Found],
     /// What has waited long enough for its pods: it goes without those that are missing.
     pub overdue: &'a [Whole],
+    /// Pods beyond the desired replicas that a rollout made.
+    pub surge: &'a [PodRef],
 }
 
 /// A pod to release.
@@ -82,6 +85,8 @@ pub struct Decision {
     pub found: Vec<Found>,
     /// What lacks pods and is released as a whole.
     pub incomplete: Vec<Whole>,
+    /// Pods beyond the desired replicas that a rollout may have made.
+    pub surplus: Vec<Surplus>,
     /// The status of the carrier, without times.
     pub status: GroupStatus,
 }
@@ -120,6 +125,10 @@ pub fn decide(group: &Group, view: &GroupView, circumstances: Circumstances<'_>)
             None => held.push((*pod).clone()),
         }
     }
+    let surplus = surge::surplus(view, &held, &released);
+    let goes = |pod: &HeldPod| circumstances.surge.contains(&pod.pod) && surge::is_in(&surplus, pod);
+    let (in_surge, held): (Vec<_>, Vec<_>) = held.into_iter().partition(goes);
+    release.extend(in_surge.into_iter().map(|pod| Release { pod, at_once: true }));
     let mut held = holds::explain(group, view, &targets, &held, circumstances.faults);
     held.extend(sorted.explain(group));
     held.extend(incomplete.explain());
@@ -144,6 +153,7 @@ pub fn decide(group: &Group, view: &GroupView, circumstances: Circumstances<'_>)
         found,
         rollout,
         incomplete,
+        surplus,
         status: GroupStatus::default(),
     };
     decision.status = status(group, view, &decision, circumstances);

@@ -7,8 +7,10 @@ use std::time::Duration;
 use super::absence::Watchfulness;
 use super::news::Said;
 use super::rollout::{Rollouts, SaidOfRollouts};
+use super::stopwatch::Stopwatch;
+use super::surge::Surges;
 use super::wholes::Waits;
-use super::{Decision, GroupView, Moment, PodRef, RoleView};
+use super::{BatchState, Decision, GroupView, Moment, PodRef, RoleView};
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason, RolledWorkload, WorkloadKey};
 
@@ -32,12 +34,16 @@ pub(super) struct Memory {
     pub(super) write_failures: u32,
     /// Kind of the object that carried the group when it was last there.
     pub(super) carrier: Option<ObjectKind>,
+    /// Unique id of that object: what failed for one does not hold its successor up.
+    carrier_uid: String,
     pub(super) missing_since: Option<Moment>,
     pub(super) verifying: bool,
     pub(super) verified_gone: bool,
     progress: Vec<u32>,
     moved: Moment,
     pub(super) held: Vec<(HoldReason, u32)>,
+    /// Batches by state, as they were last decided.
+    pub(super) batches: BTreeMap<BatchState, u32>,
     pub(super) said: Said,
     pub(super) said_of_rollouts: SaidOfRollouts,
     /// When each open rollout was seen to begin, and to which revision.
@@ -47,10 +53,13 @@ pub(super) struct Memory {
     rolled: Moment,
     /// Updated and desired replicas of the roles with an open rollout.
     pub(super) updated: BTreeMap<String, (u32, u32)>,
+    pub(super) stopwatch: Stopwatch,
     /// Pods that do not appear, and why.
     pub(super) watchfulness: Watchfulness,
     /// Since when batches and replicas lack pods.
     pub(super) waits: Waits,
+    /// Replicas beyond the desired ones.
+    pub(super) surges: Surges,
 }
 
 impl Memory {
@@ -65,32 +74,48 @@ impl Memory {
             last_write: None,
             write_failures: 0,
             carrier: None,
+            carrier_uid: String::new(),
             missing_since: None,
             verifying: false,
             verified_gone: false,
             progress: Vec::new(),
             moved: now,
             held: Vec::new(),
+            batches: BTreeMap::new(),
             said: Said::default(),
             said_of_rollouts: SaidOfRollouts::default(),
             opened: BTreeMap::new(),
             rolling: Vec::new(),
             rolled: now,
             updated: BTreeMap::new(),
+            stopwatch: Stopwatch::default(),
             watchfulness: Watchfulness::default(),
             waits: Waits::default(),
+            surges: Surges::default(),
         }
+    }
+
+    /// Forgets what was last decided: who does not lead has nothing to say of it.
+    pub(super) fn decided_nothing(&mut self) {
+        self.held.clear();
+        self.batches.clear();
+        self.stopwatch = Stopwatch::default();
     }
 
     /// Nothing is on its way.
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && !self.writing && !self.verifying && !self.watchfulness.is_asking()
+        let asking = self.verifying || self.watchfulness.is_asking() || self.surges.is_asking();
+        self.in_flight.is_empty() && !self.writing && !asking
     }
 
     pub(super) fn note_presence(&mut self, group: Option<&Group>, now: Moment) {
         match group {
             Some(group) => {
                 self.carrier = Some(group.carrier.kind);
+                if self.carrier_uid != group.carrier.uid {
+                    self.carrier_uid.clone_from(&group.carrier.uid);
+                    self.write_failures = 0;
+                }
                 self.missing_since = None;
                 self.verified_gone = false;
             }

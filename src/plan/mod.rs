@@ -10,6 +10,7 @@ pub mod gangs;
 mod holds;
 pub mod marks;
 mod memory;
+mod missing_pass;
 pub mod news;
 pub mod observed;
 pub mod pass;
@@ -20,6 +21,8 @@ pub mod rollout;
 pub mod segments;
 pub mod simulate;
 pub mod stamp;
+mod stopwatch;
+pub mod surge;
 #[cfg(test)]
 mod test_support;
 pub mod view;

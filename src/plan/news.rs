@@ -33,10 +33,11 @@ pub struct Said {
 }
 
 impl Said {
-    /// What is new in a decision, in the order in which it is to be said.
-    pub fn news(&mut self, group: &Group, decision: &Decision) -> Vec<News> {
+    /// What is new in a decision, in the order in which it is to be said. While it is not known whether a rollout made what
+    /// is beyond the desired replicas, nothing is said of that.
+    pub fn news(&mut self, group: &Group, decision: &Decision, surplus_is_open: bool) -> Vec<News> {
         let mut news = self.releases(group);
-        news.extend(self.holds(group, decision));
+        news.extend(self.holds(group, decision, surplus_is_open));
         news.extend(self.absences(decision));
         news.extend(self.stall(decision));
         news
@@ -56,9 +57,14 @@ impl Said {
         news
     }
 
-    fn holds(&mut self, group: &Group, decision: &Decision) -> Vec<News> {
-        let held: BTreeMap<What, &Held> =
-            decision.held.iter().map(|held| ((held.coordination.clone(), held.reason, held.batch), held)).collect();
+    fn holds(&mut self, group: &Group, decision: &Decision, surplus_is_open: bool) -> Vec<News> {
+        let is_known = |held: &&Held| !(surplus_is_open && held.reason == HoldReason::BeyondDesired);
+        let held: BTreeMap<What, &Held> = decision
+            .held
+            .iter()
+            .filter(is_known)
+            .map(|held| ((held.coordination.clone(), held.reason, held.batch), held))
+            .collect();
         // A batch whose release is being committed will be told to be released.
         let commits = decision.needs_commit(&group.status);
         let is_over = |what: &What| !(held.contains_key(what) || is_turn(what.1) || (commits && what.2.is_some()));

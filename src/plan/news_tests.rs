@@ -28,7 +28,7 @@ fn look(said: &mut Said, stored: &[(&str, u32)], holds: &[Held]) -> Vec<String> 
     group.status.coordination_state = vec![state];
     let status = group.status.clone();
     let decision = Decision { held: holds.to_vec(), status, ..Decision::default() };
-    said.news(&group, &decision).into_iter().map(|news| format!("{}: {}", news.reason, news.note)).collect()
+    said.news(&group, &decision, false).into_iter().map(|news| format!("{}: {}", news.reason, news.note)).collect()
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn the_same_news_again_has_the_same_subject_and_no_other_has() {
     let subjects = |batch: u32| {
         let mut said = Said::default();
         let mut group = group();
-        said.news(&group, &Decision::default());
+        said.news(&group, &Decision::default(), false);
         let grown = progress(&[("prefill", batch * 10 + 10), ("decode", batch * 5 + 5)]);
         group.status.coordination_state =
             vec![CoordinationState { name: "pd".to_owned(), progress: grown, ..CoordinationState::default() }];
         let held = vec![held(HoldReason::PreviousSegmentNotReady, batch + 1)];
         let decision = Decision { held, status: group.status.clone(), ..Decision::default() };
-        said.news(&group, &decision).into_iter().map(|news| (news.reason, news.subject)).collect::<Vec<_>>()
+        said.news(&group, &decision, false).into_iter().map(|news| (news.reason, news.subject)).collect::<Vec<_>>()
     };
     assert_eq!(subjects(1), subjects(1));
     let all: std::collections::BTreeSet<_> = (0..9).flat_map(subjects).collect();

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::absence::{Absence, Vigil};
+use super::batches::states;
 use super::conditions;
 use super::gangs::{BatchGang, batch_gangs, gang_of};
 use super::memory::Memory;
 use super::news::News;
+use super::surge::Surplus;
 use super::{Circumstances, Decision, GroupView, PodFacts, PodRef, decide, stamp};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
-use crate::model::{Group, HoldReason, RolledWorkload};
+use crate::model::{Group, RolledWorkload};
 use crate::rules::{World, judge_group};
 
 /// Time since the loop was started.
@@ -136,6 +138,13 @@ pub enum Action {
         /// Replicas that lack pods.
         absent: Vec<Absence>,
     },
+    /// Find out which pods beyond the desired replicas a rollout made.
+    FindSurge {
+        /// The group.
+        group: Arc<Group>,
+        /// The pods.
+        surplus: Vec<Surplus>,
+    },
     /// Ask the API server whether the group is gone.
     VerifyGone {
         /// Kind of the object that carried it, where that is known.
@@ -179,6 +188,8 @@ pub(super) struct Pass<'a> {
     pub(super) actions: Vec<Action>,
     /// When to look again although nothing happens.
     pub(super) again: Option<Moment>,
+    /// Set when a batch turns out to be released: how long that took.
+    pub(super) released: Option<Duration>,
 }
 
 impl Pass<'_> {
@@ -218,12 +229,16 @@ impl Pass<'_> {
             found: self.memory.watchfulness.found(),
             overdue: &overdue,
             rollouts: Some(&rollouts),
+            surge: self.memory.surges.proven(),
         };
         let decision = decide(group, &view, circumstances);
         self.memory.note_progress(&view, &decision, self.now);
         self.absent(group, &decision);
+        self.surplus(group, &decision);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
-        let mut news = self.memory.said.news(group, &decision);
+        self.memory.batches = states(group, &view, &decision);
+        self.released = self.memory.stopwatch.looked(&view, &decision, self.now);
+        let mut news = self.memory.said.news(group, &decision, self.memory.surges.is_asking());
         news.extend(self.memory.said_of_rollouts.news(&rollouts, &decision.rollout, stalled));
         if !news.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), news });
@@ -265,6 +280,18 @@ impl Pass<'_> {
             && let Some(at) = self.memory.waits.note(&decision.incomplete, time, self.now)
         {
             self.look_again(at);
+        }
+    }
+
+    /// Asks whether a rollout made what is there beyond the desired replicas.
+    fn surplus(&mut self, group: &Arc<Group>, decision: &Decision) {
+        match self.memory.surges.note(&decision.surplus, self.now) {
+            Vigil::Rest => {}
+            Vigil::Wait(until) => self.look_again(until),
+            Vigil::Ask => {
+                let surplus = decision.surplus.clone();
+                self.actions.push(Action::FindSurge { group: group.clone(), surplus });
+            }
         }
     }
 
@@ -331,44 +358,7 @@ impl Pass<'_> {
         self.actions.push(Action::WriteStatus { group: group.clone(), status });
     }
 
-    /// The group is not there: its pods wait, and are released when a live read says so, not before (S7).
-    fn missing(&mut self, snapshot: &Snapshot) {
-        let held = u32::try_from(snapshot.pods.iter().filter(|pod| pod.held).count()).unwrap_or(u32::MAX);
-        self.memory.held = vec![(HoldReason::GroupMissing, held)];
-        if held == 0 && !snapshot.workloads.iter().any(RolledWorkload::is_open) {
-            return;
-        }
-        if self.memory.verified_gone {
-            // What comes later waits its own time.
-            self.memory.verified_gone = false;
-            self.memory.missing_since = Some(self.now);
-            return self.release_all(snapshot);
-        }
-        let carrier = self.memory.carrier.or_else(|| marked_carrier(snapshot));
-        let grace = match (carrier, self.options.missing_group) {
-            (Some(_), _) => self.options.vanished_grace,
-            (None, MissingGroup::ReleaseAfter(time)) => time,
-            (None, MissingGroup::Hold) => return,
-        };
-        let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
-        let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
-        let since = returned.max(*self.memory.missing_since.get_or_insert(self.now));
-        if since + grace > self.now {
-            return self.look_again(since + grace);
-        }
-        if !std::mem::replace(&mut self.memory.verifying, true) {
-            self.actions.push(Action::VerifyGone { carrier });
-        }
-    }
-
-    fn release_all(&mut self, snapshot: &Snapshot) {
-        for pod in snapshot.pods.iter().filter(|pod| pod.held) {
-            self.release(&pod.pod, None);
-        }
-        snapshot.workloads.iter().filter(|workload| workload.is_open()).for_each(|workload| self.thaw(workload));
-    }
-
-    fn release(&mut self, pod: &PodRef, labels: Option<Unlabelled>) {
+    pub(super) fn release(&mut self, pod: &PodRef, labels: Option<Unlabelled>) {
         if let Some(at) = self.memory.retry_due(&pod.uid).filter(|at| *at > self.now) {
             return self.look_again(at);
         }
@@ -376,10 +366,4 @@ impl Pass<'_> {
             self.actions.push(Action::Release { pod: pod.clone(), labels });
         }
     }
-}
-
-/// Kind of the object that carried a group which this process has never seen: what its youngest held pod says.
-fn marked_carrier(snapshot: &Snapshot) -> Option<ObjectKind> {
-    let marked = snapshot.pods.iter().filter(|pod| pod.held && pod.marks.carrier.is_some());
-    marked.max_by(|a, b| a.created.cmp(&b.created))?.marks.carrier
 }

@@ -33,3 +33,7 @@ pub fn differs_in_substance(a: &GroupStatus, b: &GroupStatus) -> bool {
     let shapes = |status: &GroupStatus| status.conditions.iter().map(shape).collect::<std::collections::BTreeSet<_>>();
     shapes(a) != shapes(b) || a.first_ready_time != b.first_ready_time
 }
+
+#[cfg(test)]
+#[path = "stamp_tests.rs"]
+mod tests;

@@ -66,6 +66,8 @@ impl<'a> Incomplete<'a> {
 
     fn whole_of(&mut self, pod: &HeldPod) -> Option<Whole> {
         let group = self.group;
+        // Where no coordination holds a replica (any more), none of its pods waits for the others.
+        group.batchings_of(&pod.role).next()?;
         for (coordination, batching) in group.batchings_of(&pod.role).filter(|(_, b)| b.is_released_as_a_whole()) {
             let index = pod.ordinal / batching.size(&pod.role)?;
             let key = (coordination.index, index);

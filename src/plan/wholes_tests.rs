@@ -1,4 +1,8 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
+
+use super::{Waits, Whole};
 
 use crate::model::{Group, GroupKey, HoldReason, PodIdentity};
 use crate::plan::marks::Marks;
@@ -181,4 +185,49 @@ fn the_next_segment_waits_beside_an_incomplete_one() {
     let decision = scene.run().decide();
     let reasons: Vec<_> = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
     assert_eq!(reasons, [(HoldReason::PreviousSegmentNotReady, 2), (HoldReason::IncompleteBatch, 1)]);
+}
+
+#[test]
+fn what_has_waited_long_enough_goes_with_the_pods_that_it_has() {
+    let scene = Scene::instances(2).with("decode", 0, 4, 0..3);
+    let whole = Whole::Replica { role: "decode".to_owned(), ordinal: 0 };
+    let mut waits = Waits::default();
+    let (second, after) = (Duration::from_secs(1), Duration::from_secs(5));
+    for now in 0..5 {
+        let decision = scene.decide();
+        assert_eq!((decision.release.len(), decision.incomplete.clone()), (0, vec![whole.clone()]));
+        assert_eq!(waits.note(&decision.incomplete, after, second * now), Some(second * 5));
+        assert!(waits.overdue(after, second * now).is_empty());
+    }
+    let overdue = waits.overdue(after, second * 5);
+    assert_eq!(overdue, std::slice::from_ref(&whole));
+    let view = GroupView::build(&scene.group, &scene.pods);
+    let decision = decide(&scene.group, &view, Circumstances { overdue: &overdue, ..Circumstances::default() });
+    assert_eq!((decision.release.len(), decision.held.len()), (3, 0));
+    assert_eq!(decision.incomplete, [whole], "until its pods are seen to run it is not forgotten");
+    assert_eq!(waits.note(&[], after, second * 6), None);
+    assert!(waits.overdue(after, second * 60).is_empty());
+}
+
+#[test]
+fn pods_that_were_made_for_another_batch_stay_and_the_others_of_their_batch_with_them() {
+    let mut scene = in_racks().with("prefill", 0, 1, 0..1).with("prefill", 1, 1, 0..1).with("decode", 0, 1, 0..1);
+    for pod in &mut scene.pods {
+        pod.marks.batch = Some("pd-0".into());
+    }
+    assert_eq!(scene.decide().release.len(), 3);
+    scene.pods[1].marks.batch = Some("old-0".into());
+    let decision = scene.decide();
+    assert!(decision.release.is_empty());
+    assert_eq!(decision.mis_stamped, [scene.pods[1].pod.clone()]);
+    let message = r#"pod "prefill-1-0" is held: it was made for the domain of old-0 and belongs to the domain of pd-0"#;
+    assert_eq!(said(&decision), [(HoldReason::StampMismatch, Some(0), message, 3)]);
+    // Once the batch runs, only the wrong one stays.
+    scene.pods[0].held = false;
+    assert_eq!((scene.decide().release.len(), scene.decide().mis_stamped.len()), (1, 1));
+    // A pod that came before its group was made for no batch; one whose group was there was made for another than this.
+    scene.pods[1].marks = Marks::default();
+    assert!(scene.decide().mis_stamped.is_empty());
+    scene.pods[1].marks.carrier = Some(crate::api::rbg::ROLE_BASED_GROUP);
+    assert_eq!(scene.decide().mis_stamped.len(), 1);
 }

@@ -2,19 +2,17 @@
 //! `--audit`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
-use tokio::process::Command;
 
-use super::control_plane::{SYSTEM, scratch_dir};
+use super::control_plane::SYSTEM;
 use super::stage::Stage;
 
-/// A service account of its own, by whose name its requests are known.
+/// The service account of a stage's rolegate, by whose name its requests are known.
 pub struct Account {
     user: String,
     log: PathBuf,
-    pub kubeconfig: PathBuf,
 }
 
 /// A request that was answered.
@@ -29,20 +27,10 @@ pub struct Request {
 }
 
 impl Account {
-    /// Makes it, named as the stage, with all rights.
-    pub async fn new(stage: &Stage) -> Self {
-        let name = &stage.namespace;
-        stage.plane.must(&["create", "serviceaccount", name, "-n", SYSTEM], "");
-        let subject = format!("--serviceaccount={SYSTEM}:{name}");
-        stage.plane.must(&["create", "clusterrolebinding", name, "--clusterrole=cluster-admin", &subject], "");
-        let kubeconfig = scratch_dir().join(format!("{name}-{}.kubeconfig", std::process::id()));
-        let rig = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/controlplane/bin/rig");
-        let mut command = Command::new(std::env::var_os("ROLEGATE_RIG").map_or(rig, PathBuf::from));
-        command.arg("sa-kubeconfig").arg("--kubeconfig").arg(&stage.plane.kubeconfig).arg("--out").arg(&kubeconfig);
-        let output = command.args(["--namespace", SYSTEM, "--name", name]).output().await.unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let user = format!("system:serviceaccount:{SYSTEM}:{name}");
-        Self { user, log: stage.plane.dir.join("log/audit.jsonl"), kubeconfig }
+    /// That of a stage.
+    pub fn of(stage: &Stage) -> Self {
+        let user = format!("system:serviceaccount:{SYSTEM}:{}", stage.namespace);
+        Self { user, log: stage.plane.dir.join("log/audit.jsonl") }
     }
 
     /// Its answered requests so far, in order. Kinds that nobody defines are looked for now and then: that is left out.

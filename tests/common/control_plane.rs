@@ -167,7 +167,7 @@ pub fn rolegate_binary() -> PathBuf {
 }
 
 /// The control plane's binary, built first where it is missing; `ROLEGATE_RIG` names another.
-fn rig_binary() -> PathBuf {
+pub fn rig_binary() -> PathBuf {
     if let Some(rig) = std::env::var_os("ROLEGATE_RIG") {
         return rig.into();
     }

@@ -62,6 +62,15 @@ impl Caller {
 
 /// A connection to the webhook, trusting what its configuration carries.
 pub async fn tls(address: SocketAddr, ca_bundle: &[u8]) -> TlsStream<TcpStream> {
+    tls_to(address, ServerName::from(address.ip()), ca_bundle).await.unwrap()
+}
+
+/// The same under another name than the address; an error when the certificate is not for it.
+pub async fn tls_to(
+    address: SocketAddr,
+    name: ServerName<'static>,
+    ca_bundle: &[u8],
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = rustls::RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
         roots.add(certificate.unwrap()).unwrap();
@@ -73,7 +82,7 @@ pub async fn tls(address: SocketAddr, ca_bundle: &[u8]) -> TlsStream<TcpStream> 
         .with_root_certificates(roots)
         .with_no_client_auth();
     let stream = TcpStream::connect(address).await.unwrap();
-    TlsConnector::from(Arc::new(config)).connect(ServerName::from(address.ip()), stream).await.unwrap()
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
 async fn handshake<S>(stream: S) -> Result<http1::SendRequest<Full<Bytes>>, Error>

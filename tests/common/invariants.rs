@@ -72,3 +72,18 @@ pub fn nobody_was_held_again(pods: &PodLog) {
         assert!(!(event.pod.is_held() && released.contains(&event.pod.uid)), "{} got its gate back", event.pod.name);
     }
 }
+
+/// From this event on, at most one instance is not whole at any time: its ready pods, which carry its number in this label,
+/// are as many as one of the sizes.
+pub fn at_most_one_instance_down(pods: &PodLog, from: usize, label: &str, instances: usize, sizes: &[usize]) {
+    let mut view = View::default();
+    for (number, event) in pods.events().iter().enumerate() {
+        view.take(event);
+        if number < from {
+            continue;
+        }
+        let of = |instance: usize| move |pod: &Pod| pod.ready && pod.labels.get(label) == Some(&instance.to_string());
+        let down: Vec<_> = (0..instances).filter(|instance| !sizes.contains(&view.count_all(of(*instance)))).collect();
+        assert!(down.len() <= 1, "instances {down:?} are not whole after {:?} of {}", event.step, event.pod.name);
+    }
+}

@@ -14,6 +14,7 @@
     reason = "a test fails by panic"
 )]
 
+pub mod account;
 pub mod audit;
 pub mod control_plane;
 pub mod group;

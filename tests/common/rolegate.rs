@@ -14,9 +14,11 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
+use super::account::account;
 use super::control_plane::{ControlPlane, SYSTEM, rolegate_binary, scratch_dir};
 use super::group::Group;
 use super::http;
@@ -32,6 +34,9 @@ pub struct Launch {
     client: Client,
     namespace: String,
     flags: Vec<(String, String)>,
+    /// What it talks to the API server through, if anything.
+    proxy: Option<SocketAddr>,
+    program: PathBuf,
     /// How often it was started: each time it has a log of its own, which the next run of the test replaces.
     started: Arc<AtomicUsize>,
 }
@@ -39,11 +44,8 @@ pub struct Launch {
 impl Launch {
     /// One that serves a namespace, reached on loopback.
     pub fn new(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
-        let kubeconfig = plane.kubeconfig.display().to_string();
-        let launch =
-            Self { plane, client, namespace: namespace.to_owned(), flags: Vec::new(), started: Arc::default() };
+        let launch = Self::bare(plane, client, namespace);
         [
-            ("kubeconfig", kubeconfig.as_str()),
             ("listen", "127.0.0.1:0"),
             ("admin-listen", "127.0.0.1:0"),
             ("reach", "loopback"),
@@ -58,6 +60,24 @@ impl Launch {
         .fold(launch, |launch, (name, value)| launch.flag(name, value))
     }
 
+    fn bare(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
+        let (namespace, program) = (namespace.to_owned(), rolegate_binary());
+        Self { plane, client, namespace, program, flags: Vec::new(), proxy: None, started: Arc::default() }
+    }
+
+    /// One as a Deployment starts it, but for the addresses where it listens. Its account must be there.
+    pub fn as_deployed(plane: Arc<ControlPlane>, client: Client, deployment: &Value) -> Self {
+        let namespace = deployment["metadata"]["namespace"].as_str().unwrap().to_owned();
+        let launch = Self::bare(plane, client, &namespace);
+        let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+        let mut arguments = arguments.iter().map(|argument| argument.as_str().unwrap());
+        assert_eq!(arguments.next(), Some("serve"));
+        let given =
+            arguments.map(|argument| argument.trim_start_matches('-').split_once('=').unwrap_or((argument, "")));
+        let here = [("listen", "127.0.0.1:0"), ("admin-listen", "127.0.0.1:0"), ("drain-grace", "100ms")];
+        given.chain(here).fold(launch, |launch, (name, value)| launch.flag(name, value))
+    }
+
     /// Sets an option.
     pub fn flag(mut self, name: &str, value: &str) -> Self {
         self.flags.retain(|(known, _)| known != name);
@@ -70,12 +90,28 @@ impl Launch {
         self.flag(name, "")
     }
 
+    /// Another build of it.
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = program.into();
+        self
+    }
+
     /// It talks to the API server through a proxy.
-    pub fn through(self, proxy: &Proxy) -> Self {
-        let direct = std::fs::read_to_string(&self.plane.kubeconfig).unwrap();
-        let path = scratch_dir().join(format!("{}.kubeconfig", self.namespace));
-        std::fs::write(&path, direct.replace(&self.plane.server, &format!("https://{}", proxy.address))).unwrap();
-        self.flag("kubeconfig", &path.display().to_string())
+    pub fn through(mut self, proxy: &Proxy) -> Self {
+        self.proxy = Some(proxy.address);
+        self
+    }
+
+    /// The kubeconfig of its account: it has the rights that are shipped, and no others.
+    async fn kubeconfig(&self) -> PathBuf {
+        let deletes =
+            self.flags.iter().any(|(flag, _)| flag == "recreate-mis-stamped").then_some("--recreate-mis-stamped");
+        let file = account(&self.plane, &self.client, self.value("name"), deletes.as_slice()).await;
+        let Some(proxy) = self.proxy else { return file };
+        let direct = std::fs::read_to_string(file).unwrap();
+        let path = self.plane.dir.join(format!("conf/{}-{}.kubeconfig", self.value("name"), proxy.port()));
+        std::fs::write(&path, direct.replace(&self.plane.server, &format!("https://{proxy}"))).unwrap();
+        path
     }
 
     fn value(&self, name: &str) -> &str {
@@ -100,8 +136,10 @@ impl Launch {
             "" => format!("--{name}"),
             value => format!("--{name}={value}"),
         });
-        let mut process = Command::new(rolegate_binary())
+        let mut process = Command::new(&self.program)
             .arg("serve")
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig().await)
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -117,7 +155,7 @@ impl Launch {
         let word = |key: &str| line.split_whitespace().find_map(|word| word.strip_prefix(key));
         let address = |key: &str| word(key).and_then(|address| address.parse().ok()).expect("an address");
         let (webhook, admin) = (address("webhook=https://"), address("admin=http://"));
-        Rolegate { process, _output: output, log, webhook, admin }
+        Rolegate { process, _output: output, log, overlooks_refusals: false, webhook, admin }
     }
 
     /// The webhook configurations as they are.
@@ -192,6 +230,8 @@ pub struct Rolegate {
     process: Child,
     _output: Lines<BufReader<ChildStdout>>,
     log: PathBuf,
+    /// An API server that has just started knows no rights for a moment.
+    pub overlooks_refusals: bool,
     pub webhook: SocketAddr,
     pub admin: SocketAddr,
 }
@@ -232,10 +272,23 @@ impl Rolegate {
 
     /// The value of a metric, as `rolegate_leader` or `rolegate_held_pods{reason="GroupMissing"}`; 0 before it is there.
     pub async fn metric(&self, name: &str) -> i64 {
-        let (_, text) = http::get(self.admin, "/metrics").await.unwrap();
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        // All of ours are whole numbers, some of them written with a fraction of 0.
-        value.map_or(0, |value| value.trim_end_matches(".0").parse().unwrap())
+        // Those that are asked for here are whole numbers, some of them written with a fraction of 0.
+        self.sample(name).await.map_or(0, |value| value.trim_end_matches(".0").parse().unwrap())
+    }
+
+    /// The same as a number with a fraction; `None` before it is there.
+    pub async fn seconds(&self, name: &str) -> Option<f64> {
+        self.sample(name).await.map(|value| value.parse().unwrap())
+    }
+
+    async fn sample(&self, name: &str) -> Option<String> {
+        let text = self.metrics().await;
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).map(str::to_owned)
+    }
+
+    /// All metrics, as they are scraped.
+    pub async fn metrics(&self) -> String {
+        http::get(self.admin, "/metrics").await.unwrap().1
     }
 
     /// Waits until a metric has a value.
@@ -255,11 +308,14 @@ impl Rolegate {
 
 impl Drop for Rolegate {
     fn drop(&mut self) {
+        let log = self.log();
         if std::thread::panicking() {
-            let log = self.log();
             let tail: Vec<_> = log.lines().rev().take(60).collect();
             eprintln!("the end of {}:", self.log.display());
             tail.into_iter().rev().for_each(|line| eprintln!("  {line}"));
+        } else if !self.overlooks_refusals {
+            let refused = log.lines().find(|line| line.contains("is forbidden: User"));
+            assert_eq!(refused, None, "a right is missing: src/cli/manifests/rights.rs");
         }
     }
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the control plane's binaries: build.sh [rig|addons|all] [OUTDIR]
+# Builds the control plane's binaries and the tools of tests: build.sh [rig|addons|tools|all] [OUTDIR]
 # See README.md. Does nothing, quickly, when OUTDIR is up to date.
 set -eu
 
@@ -11,9 +11,9 @@ say() { echo "controlplane: $*" >&2; }
 die() { say "$*"; exit 1; }
 
 case $what in
-rig | addons) targets=$what ;;
-all) targets="rig addons" ;;
-*) die "usage: build.sh [rig|addons|all] [OUTDIR]" ;;
+rig | addons | tools) targets=$what ;;
+all) targets="rig addons tools" ;;
+*) die "usage: build.sh [rig|addons|tools|all] [OUTDIR]" ;;
 esac
 
 command -v go >/dev/null || die "the Go toolchain is not installed (go.mod says which version is needed)"
@@ -26,11 +26,14 @@ cd "$here"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
-# The stamp covers everything the result depends on.
-stamp=$({
-	go version
-	find . -type f \( -name '*.go' -o -name '*.tmpl' -o -name 'go.*' -o -name build.sh \) | LC_ALL=C sort | xargs sha256sum
-} | sha256sum | cut -d' ' -f1)
+# stamp_of TARGET covers everything the result depends on. The tools are a module of their own.
+stamp_of() {
+	{
+		go version
+		if [ "$1" = tools ]; then find tools build.sh -type f; else find . -path ./tools -prune -o -type f -print; fi |
+			grep -E '(\.go|\.tmpl|/go\.(mod|sum)|build\.sh)$' | LC_ALL=C sort | xargs sha256sum
+	} | sha256sum | cut -d' ' -f1
+}
 
 # Kubernetes' version is given at link time; without it kubectl and /version
 # would speak of v0.0.0.
@@ -45,11 +48,11 @@ for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 	ldflags="$ldflags -X $p.gitVersion=$version -X $p.gitMajor=$major -X $p.gitMinor=$minor -X $p.gitTreeState=clean"
 done
 
-# go_build TARGET: shows how far a long build is.
+# go_build NAME DIR PACKAGE: shows how far a long build is.
 go_build() {
 	log=$out/.$1.build.log
 	start=$(date +%s)
-	go build -v -mod=readonly -buildvcs=false -trimpath -ldflags "$ldflags" -o "$out/.$1.new" "./cmd/$1" 2>"$log" &
+	go build -C "$2" -v -mod=readonly -buildvcs=false -trimpath -ldflags "$ldflags" -o "$out/.$1.new" "$3" 2>"$log" &
 	pid=$!
 	trap 'kill $pid 2>/dev/null || :; exit 130' INT TERM
 	ticks=0
@@ -100,14 +103,20 @@ copy_addon_files() {
 }
 
 for t in $targets; do
+	binary=$t
+	[ "$t" != tools ] || binary=helm
+	stamp=$(stamp_of "$t")
 	(
 		# A second build waits for the first one and then finds its result.
 		flock 9
-		if [ -x "$out/$t" ] && [ "$(cat "$out/.$t.stamp" 2>/dev/null)" = "$stamp" ]; then
+		if [ -x "$out/$binary" ] && [ "$(cat "$out/.$t.stamp" 2>/dev/null)" = "$stamp" ]; then
 			exit 0
 		fi
 		rm -f "$out/.$t.stamp"
-		go_build "$t"
+		case $t in
+		tools) go_build helm tools helm.sh/helm/v4/cmd/helm ;;
+		*) go_build "$t" . "./cmd/$t" ;;
+		esac
 		[ "$t" != addons ] || copy_addon_files
 		echo "$stamp" >"$out/.$t.stamp"
 	) 9>"$out/.$t.lock"

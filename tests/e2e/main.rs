@@ -18,6 +18,7 @@ mod api_server;
 mod arrival;
 mod events;
 mod kinds_of_pods;
+mod metrics;
 mod outage;
 mod progressions;
 mod recovery;

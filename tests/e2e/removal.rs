@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::common::pods::{Pod, Step};
+use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, always, eventually, invariants};
 
 /// Three segments of 4 and 2, whose pods do not become ready by themselves.
@@ -138,6 +139,45 @@ async fn the_definition_comes_late_goes_and_comes_back_and_opens_no_hold() {
         stage.let_ready(Pod::is_released).await;
     }
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 18/18 pods ready").await;
+    invariants::released_in_order(&stage.pods, &group);
+    assert_eq!(invariants::all_born_held(&stage.pods), 18);
+}
+
+/// One that starts now has never seen the group. Its pods say what carried it: that other kinds are there proves nothing.
+#[tokio::test]
+async fn the_pods_say_which_definition_must_be_there_before_their_group_counts_as_gone() {
+    let plane = Arc::new(tokio::task::spawn_blocking(ControlPlane::start).await.unwrap());
+    define(&plane).await;
+    let stage = Stage::on(plane.clone(), "carrier").await;
+    stage.add_node("all", 18).await;
+    let launch = stage.launch().flag("vanished-grace", "4s").flag("missing-group", "release-after=1s");
+    let rolegate = launch.start().await;
+    let group = group();
+    stage.deploy(&group).await;
+    released(&stage, 6).await;
+    for pod in stage.pods.births() {
+        assert_eq!(pod.annotations["rolegate.dev/carrier"], "RoleBasedGroup.v1alpha1.workloads.x-k8s.io", "{pod:?}");
+    }
+    rolegate.kill().await;
+    undefine(&stage, "rolebasedgroups.workloads.x-k8s.io").await;
+    let rolegate = launch.start().await;
+    rolegate.until_metric(r#"rolegate_held_pods{reason="GroupMissing"}"#, 12).await;
+    always(Duration::from_secs(6), "no pod is released", async || {
+        stage.pods.now(|now| if now.count_all(Pod::is_released) == 6 { Ok(()) } else { Err(now.to_string()) })
+    })
+    .await;
+
+    define(&plane).await;
+    // The webhook asks for groups to be judged, which takes a moment after their kind is back.
+    eventually(PATIENT, "the group is back", async || {
+        let made = stage.groups().create(&PostParams::default(), &typed(group.object())).await;
+        made.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
+    for segments in 1..=3 {
+        released(&stage, segments * 6).await;
+        stage.let_ready(Pod::is_released).await;
+    }
     invariants::released_in_order(&stage.pods, &group);
     assert_eq!(invariants::all_born_held(&stage.pods), 18);
 }

@@ -10,7 +10,7 @@ use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
 use crate::common::stage::typed;
 use crate::common::{Group, Stage};
-use crate::support::{coordinations, stage, stored};
+use crate::support::{stage, stored};
 
 /// Two roles whose pods have variables of their own.
 fn group() -> Group {
@@ -39,7 +39,7 @@ async fn create_coordination(stage: &Stage, annotation: &str) {
             "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
         },
     });
-    coordinations(stage).create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
 }
 
 /// The StatefulSets behind one Service, with their pods or yet without. The last role comes first, and only the first has pods.

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::common::pods::{GATE, Pod};
 use crate::common::stage::typed;
 use crate::common::{Group, Stage, invariants};
-use crate::support::{BATCH, HOST, INDEX, coordinations, stage, stored, verdicts};
+use crate::support::{BATCH, HOST, INDEX, stage, stored, verdicts};
 
 const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 /// `MutatingWebhookConfiguration` of LWS; the API server asks in order of names.
@@ -31,7 +31,7 @@ async fn deploy(stage: &Stage) {
             "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
         },
     });
-    coordinations(stage).create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
     let group = Group::new("llm").role("main", 3, 1).held_back();
     let template = group.set(group.find("main"), &stage.namespace)["spec"]["template"].clone();
     let set = json!({

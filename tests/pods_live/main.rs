@@ -12,6 +12,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod deadlocks;
 mod discovery;
 mod domains;
 mod leader_worker_sets;

@@ -11,8 +11,8 @@ use crate::support::{BATCH, rolling_deploy, stage};
 async fn a_hundred_new_pods_cost_no_read() {
     let stage = stage("no-reads").await;
     stage.add_node("all", 102).await;
-    let account = Account::new(&stage).await;
-    let _rolegate = stage.launch().flag("kubeconfig", &account.kubeconfig.display().to_string()).start().await;
+    let account = Account::of(&stage);
+    let _rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("prefill", 1, 10).role("decode", 1, 10);
     let strategy = rolling_deploy("host", "soft", &json!({ "prefill": 10, "decode": 10 }));
     crate::support::deploy(&stage, &group, &strategy).await;

@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
 use kube::Api;
-use kube::api::{DynamicObject, ListParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::common::group::node;
@@ -104,12 +103,6 @@ pub fn each_batch_alone(domains: &BTreeMap<String, BTreeSet<Option<String>>>) {
 /// The pods as the API server has them, in order of their names.
 pub async fn stored(stage: &Stage) -> Vec<ApiPod> {
     stage.api::<ApiPod>().list(&ListParams::default()).await.unwrap().items
-}
-
-/// The API of RoleCoordinations in the stage.
-pub fn coordinations(stage: &Stage) -> Api<DynamicObject> {
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("rolegate.dev", "v1alpha1", "RoleCoordination"));
-    Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind)
 }
 
 /// Reviews of new pods so far: those that were changed, and those that were as they should be.

@@ -10,7 +10,7 @@ use crate::common::ControlPlane;
 type Version<'a> = (&'a str, bool, &'a [&'a str]);
 
 /// A definition whose objects keep every field, known or not.
-fn loose(group: &str, kind: &str, plural: &str, versions: &[Version<'_>]) -> Value {
+pub fn loose(group: &str, kind: &str, plural: &str, versions: &[Version<'_>]) -> Value {
     let version = |(name, stored, fields): &Version<'_>| {
         let any = || json!({ "x-kubernetes-preserve-unknown-fields": true });
         let fields: Map<_, _> = fields.iter().map(|field| ((*field).to_owned(), any())).collect();
@@ -49,7 +49,7 @@ fn pod_groups(fields: &[&str]) -> Value {
 }
 
 /// As KAI v0.15 has them.
-fn upstream_pod_groups() -> Value {
+pub fn upstream_pod_groups() -> Value {
     pod_groups(&["minMember", "minSubGroup", "subGroups", "topologyConstraint", "preemptibility"])
 }
 

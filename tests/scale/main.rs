@@ -12,7 +12,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod story_2;
+mod surplus;
 mod thousand;
+mod workers;
 
 use std::sync::{Arc, OnceLock};
 

@@ -20,8 +20,9 @@ async fn a_thousand_pods_cost_one_patch_each_and_a_status_write_a_segment() {
     for node in 0..4 {
         stage.add_node(&node.to_string(), 250).await;
     }
-    let account = Account::new(&stage).await;
-    let _rolegate = stage.launch().flag("kubeconfig", &account.kubeconfig.display().to_string()).start().await;
+    let account = Account::of(&stage);
+    // Longer than a busy machine may be silent: a new leader would tell the Events of what is held once more.
+    let _rolegate = stage.launch().flag("lease-duration", "15s").start().await;
     let group = Group::new("llm").role("prefill", 600, 15).role("decode", 400, 10);
     let statuses = stage.statuses(&group);
     // Judging a group reads what it refers to; after that nothing is read.
@@ -65,7 +66,8 @@ fn costs_no_more_than_it_must(asked: &[Request], time: Duration) {
         |what: &&String| !KNOWN.contains(&what.as_str()) && !what.starts_with("watch ") && !what.ends_with(" leases");
     let others: Vec<_> = counts.keys().filter(other).collect();
     assert!(others.is_empty(), "{others:?} of {counts:?}");
-    let refused: Vec<_> = asked.iter().filter(|request| request.code >= 400).collect();
+    let refused = asked.iter().filter(|request| request.code >= 400 && !request.what.ends_with(" leases"));
+    let refused: Vec<_> = refused.collect();
     assert!(refused.is_empty(), "{refused:?}");
 
     // One patch for each pod.

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::settings::Settings;
 
 /// Name of the Secret with the serving certificate, which the pods mount.
-pub fn serving_secret(settings: &Settings) -> String {
-    format!("{}-serving", settings.name)
+pub fn serving_secret(name: &str) -> String {
+    format!("{name}-serving")
 }
 
 /// The chain, in the order in which each needs the one before.
@@ -34,7 +34,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         "isCA": true,
         "commonName": format!("{name} webhook CA"),
         "secretName": ca,
-        "#duration": "Ten years. A new CA is trusted only once the injector has brought it to the webhooks.",
+        "#duration": "Ten years. The injector adds a new CA to the old one once a certificate was issued by it.",
         "duration": "87600h",
         "renewBefore": "8760h",
         "privateKey": key,
@@ -42,7 +42,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
     });
     let host = format!("{name}.{namespace}.svc");
     let serving = json!({
-        "secretName": serving_secret(settings),
+        "secretName": serving_secret(&settings.name),
         "dnsNames": [host, format!("{host}.cluster.local")],
         "#duration": "A pod sees a renewed Secret within two minutes, and reads it again every five seconds.",
         "duration": "2160h",

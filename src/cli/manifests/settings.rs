@@ -13,13 +13,13 @@ pub enum Certificates {
     CertManager,
 }
 
-/// What happens when replicas cannot be spread over nodes.
+/// How replicas are spread over nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Spread {
-    /// Two may share a node.
+    /// As evenly as goes at once.
     #[default]
     Preferred,
-    /// They wait for a node of their own.
+    /// No node gets a second replica while another can have its first.
     Required,
 }
 
@@ -30,6 +30,8 @@ pub struct Choices {
     pub certificates: Certificates,
     /// A ServiceMonitor: takes the definition of the Prometheus operator.
     pub service_monitor: bool,
+    /// Held pods that were made for another batch are deleted, to be made again.
+    pub recreate_mis_stamped: bool,
 }
 
 /// A condition on which a part of an object is there.
@@ -55,6 +57,11 @@ const CONDITIONS: &[Condition] = &[
         holds: |choices| choices.certificates == Certificates::CertManager,
     },
     Condition { name: "service-monitor", helm: ".Values.serviceMonitor", holds: |choices| choices.service_monitor },
+    Condition {
+        name: "recreate-mis-stamped",
+        helm: ".Values.recreateMisStamped",
+        holds: |choices| choices.recreate_mis_stamped,
+    },
 ];
 
 /// The condition of a name.
@@ -168,12 +175,14 @@ pub fn chart_values() -> Map<String, Value> {
         "imagePullSecrets": [],
         "#replicas": "The webhook runs on all of them, the loop on one.",
         "replicas": defaults.replicas,
-        "#whenUnsatisfiable": "DoNotSchedule: replicas wait for a node of their own. ScheduleAnyway: two may share one.",
+        "#whenUnsatisfiable": "DoNotSchedule: no node gets a second replica while another can have its first. ScheduleAnyway: it may.",
         "whenUnsatisfiable": defaults.when_unsatisfiable,
         "#certificates": "self-managed, or cert-manager: then its controller and CA injector must be installed.",
         "certificates": "self-managed",
         "#serviceMonitor": "Takes the definition of the Prometheus operator.",
         "serviceMonitor": false,
+        "#recreateMisStamped": "Held pods that were made for another batch are deleted, to be made again: takes the right to delete pods.",
+        "recreateMisStamped": false,
         "#extraArguments": "More arguments of `rolegate serve`, as --strict.",
         "extraArguments": [],
         "#resources": "Requests and limits. Processor time is not limited: see the Deployment.",

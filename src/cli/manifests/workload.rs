@@ -93,7 +93,7 @@ fn pod(settings: &Settings) -> Value {
         ],
         "containers": [container(settings)],
         "?volumes": "cert-manager",
-        "volumes": [{ "name": "certificates", "secret": { "secretName": serving_secret(settings), "defaultMode": 0o440 } }],
+        "volumes": [{ "name": "certificates", "secret": { "secretName": serving_secret(&settings.name), "defaultMode": 0o440 } }],
     })
 }
 
@@ -125,6 +125,7 @@ fn container(settings: &Settings) -> Value {
             namespaces,
             of_cert_manager(format!("--cert-file={MOUNT}/tls.crt")),
             of_cert_manager(format!("--key-file={MOUNT}/tls.key")),
+            { "=": "--recreate-mis-stamped", "?": "recreate-mis-stamped" },
             settings.arguments,
         ],
         "env": [

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use super::graves::{Graves, is_older};
 use super::{SourceId, version};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
@@ -69,7 +70,9 @@ type Id = (ObjectKind, Arc<str>, Arc<str>);
 /// Objects that carry coordinations.
 #[derive(Debug, Default)]
 pub(super) struct Carriers {
-    objects: HashMap<Id, (CarrierObject, SourceId)>,
+    /// With the watch that has told of it; `None` for one that was only read or written.
+    objects: HashMap<Id, (CarrierObject, Option<SourceId>)>,
+    gone: Graves<Id>,
     /// Objects that speak of a group.
     by_group: HashMap<GroupKey, HashSet<Id>>,
     claims: HashMap<GroupKey, Claims>,
@@ -98,17 +101,16 @@ impl Carriers {
         self.by_group.get(key)?.iter().filter_map(rbg).min_by_key(|group| group.carrier.kind)
     }
 
-    /// Takes an object in; an older version than the known one is dropped. True when it was news.
+    /// Takes an object in; an older version than the known one is dropped, and one that is gone. Returns the group that it
+    /// speaks of when it was news.
     pub(super) fn apply(&mut self, source: Option<SourceId>, object: CarrierObject) -> Option<GroupKey> {
         let id = object.id();
+        let (uid, version) = object.version();
         let known = self.objects.get(&id);
-        if let Some((known, _)) = known {
-            let ((uid, version), (known_uid, known_version)) = (object.version(), known.version());
-            if uid == known_uid && version < known_version {
-                return None;
-            }
+        if known.is_some_and(|(known, _)| is_older(version, known.version().1)) || self.gone.holds(&id, uid, version) {
+            return None;
         }
-        let source = source.or(known.map(|(_, source)| *source)).unwrap_or_default();
+        let source = source.or(known.filter(|(known, _)| known.version().0 == uid).and_then(|(_, source)| *source));
         let old_key = known.map(|(object, _)| object.key());
         let key = object.key();
         if let Some(old) = old_key.filter(|old| *old != key) {
@@ -119,20 +121,40 @@ impl Carriers {
         Some(key)
     }
 
-    /// Forgets an object; returns the group that it spoke of.
-    pub(super) fn forget(&mut self, object: &CarrierObject) -> Option<GroupKey> {
-        self.forget_id(&object.id())
+    /// Takes in that an object was deleted, and not a successor of its name; returns the group that it spoke of.
+    pub(super) fn deleted(&mut self, object: &CarrierObject) -> Option<GroupKey> {
+        let id = object.id();
+        let (uid, version) = object.version();
+        self.gone.bury(id.clone(), Some(uid), version);
+        let is_this = self.objects.get(&id).is_some_and(|(known, _)| known.version().0 == uid);
+        is_this.then(|| self.forget(&id)).flatten()
     }
 
-    /// Forgets what a watch has not listed; returns the groups that these spoke of.
-    pub(super) fn keep_only(&mut self, source: SourceId, listed: &[CarrierObject]) -> Vec<GroupKey> {
+    /// Forgets what a watch has not listed; returns the groups that these spoke of. What it had told of is gone for ever;
+    /// what was only read may be newer than the list: then the watch is about to tell of it.
+    pub(super) fn keep_only(&mut self, source: SourceId, kind: ObjectKind, listed: &[CarrierObject]) -> Vec<GroupKey> {
         let listed: HashSet<_> = listed.iter().map(CarrierObject::id).collect();
-        let gone = self.objects.iter().filter(|(id, (_, from))| *from == source && !listed.contains(*id));
-        let gone: Vec<_> = gone.map(|(id, _)| id.clone()).collect();
-        gone.iter().filter_map(|id| self.forget_id(id)).collect()
+        let is_told = |from: &Option<SourceId>| from.is_none_or(|from| from == source);
+        let gone = self.objects.iter().filter(|(id, (_, from))| id.0 == kind && is_told(from) && !listed.contains(*id));
+        let gone: Vec<_> = gone.map(|(id, (object, from))| (id.clone(), object.clone(), *from)).collect();
+        let forget = |(id, object, from): (Id, CarrierObject, Option<SourceId>)| {
+            if from.is_some() {
+                let (uid, version) = object.version();
+                self.gone.bury(id.clone(), Some(uid), version);
+            }
+            self.forget(&id)
+        };
+        gone.into_iter().filter_map(forget).collect()
     }
 
-    fn forget_id(&mut self, id: &Id) -> Option<GroupKey> {
+    /// Forgets all that a watch has told of, since its kind is no longer served. The same objects may come back with it.
+    pub(super) fn forget_all(&mut self, source: SourceId) -> Vec<GroupKey> {
+        let told = self.objects.iter().filter(|(_, (_, from))| *from == Some(source));
+        let told: Vec<_> = told.map(|(id, _)| id.clone()).collect();
+        told.iter().filter_map(|id| self.forget(id)).collect()
+    }
+
+    fn forget(&mut self, id: &Id) -> Option<GroupKey> {
         let (object, _) = self.objects.remove(id)?;
         let key = object.key();
         self.detach(&key, id);
@@ -198,3 +220,7 @@ impl Carriers {
 fn workloads(group: &Group) -> impl Iterator<Item = WorkloadKey> {
     group.roles.iter().filter_map(|role| role.workload.key.clone())
 }
+
+#[cfg(test)]
+#[path = "carriers_tests.rs"]
+mod tests;

@@ -2,6 +2,7 @@
 //! from it; nothing here talks to anybody.
 
 mod carriers;
+mod graves;
 mod named;
 mod pods;
 mod shared;
@@ -159,19 +160,19 @@ impl Index {
             Change::Listed(objects) => {
                 self.note_served(kind, true);
                 let objects: Vec<_> = objects.into_iter().flatten().collect();
-                let gone = self.carriers.keep_only(source, &objects);
+                let gone = self.carriers.keep_only(source, kind, &objects);
                 self.rebuild(gone);
                 objects.into_iter().for_each(|object| self.apply_carrier(Some(source), object));
                 self.awaited.remove(&source);
             }
             Change::Applied(object) => object.into_iter().for_each(|object| self.apply_carrier(Some(source), object)),
             Change::Deleted(object) => {
-                let gone = object.and_then(|object| self.carriers.forget(&object));
+                let gone = object.and_then(|object| self.carriers.deleted(&object));
                 self.rebuild(gone);
             }
             Change::NotServed => {
                 self.note_served(kind, false);
-                let gone = self.carriers.keep_only(source, &[]);
+                let gone = self.carriers.forget_all(source);
                 self.rebuild(gone);
                 self.awaited.remove(&source);
             }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::graves::{Graves, is_older};
 use super::workloads::Workloads;
 use super::{Name, SourceId, name_of, version};
 use crate::api::{Meta, Pod};
@@ -14,6 +15,7 @@ use crate::plan::PodFacts;
 pub(super) struct Pods {
     by_group: HashMap<GroupKey, HashMap<Arc<str>, Entry>>,
     homes: HashMap<Name, GroupKey>,
+    gone: Graves<Name>,
 }
 
 #[derive(Debug)]
@@ -77,18 +79,27 @@ impl Pods {
         gone.iter().filter_map(|name| self.forget(name)).collect()
     }
 
-    /// Takes a pod in; returns the groups that this concerns.
+    /// Takes a pod in; returns the groups that this concerns. What is older than what is known of its name is dropped.
     pub(super) fn apply(&mut self, source: SourceId, pod: &Pod) -> Vec<GroupKey> {
         let name = name_of(&pod.metadata);
-        let facts = identify(pod, &name.0, &()).and_then(|identity| PodFacts::of(pod, identity));
-        let Some(facts) = facts else { return self.forget(&name).into_iter().collect() };
-        let (home, version) = (facts.identity.group.clone(), version(pod.metadata.resource_version.as_deref()));
-        if let Some(known) = self.entry(&name) {
-            let is_older = known.facts.pod.uid == facts.pod.uid && version < known.version;
-            if is_older || (known.facts == facts && known.source == source) {
-                return Vec::new();
-            }
+        let (uid, version) = uid_and_version(pod);
+        let known = self.entry_mut(&name);
+        if known.as_ref().is_some_and(|known| is_older(version, known.version)) {
+            return Vec::new();
         }
+        let facts = identify(pod, &name.0, &()).and_then(|identity| PodFacts::of(pod, identity));
+        let Some(facts) = facts else {
+            self.gone.bury(name.clone(), None, version);
+            return self.forget(&name).into_iter().collect();
+        };
+        if let Some(known) = known.filter(|known| known.facts == facts && known.source == source) {
+            known.version = version;
+            return Vec::new();
+        }
+        if self.gone.holds(&name, uid, version) {
+            return Vec::new();
+        }
+        let home = facts.identity.group.clone();
         let left = if self.homes.get(&name).is_some_and(|old| *old != home) { self.forget(&name) } else { None };
         self.homes.insert(name.clone(), home.clone());
         let entry = Entry { facts, maker: maker(&pod.metadata), source, version };
@@ -107,13 +118,18 @@ impl Pods {
     /// Takes in that a pod is gone: the one of this uid, seen by this watch.
     pub(super) fn deleted(&mut self, source: SourceId, pod: &Pod) -> Option<GroupKey> {
         let name = name_of(&pod.metadata);
-        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let (uid, version) = uid_and_version(pod);
+        self.gone.bury(name.clone(), None, version);
         let is_this = |entry: &Entry| entry.source == source && *entry.facts.pod.uid == *uid;
         self.entry(&name).is_some_and(is_this).then(|| self.forget(&name)).flatten()
     }
 
     fn entry(&self, name: &Name) -> Option<&Entry> {
         self.by_group.get(self.homes.get(name)?)?.get(&name.1)
+    }
+
+    fn entry_mut(&mut self, name: &Name) -> Option<&mut Entry> {
+        self.by_group.get_mut(self.homes.get(name)?)?.get_mut(&name.1)
     }
 
     fn forget(&mut self, name: &Name) -> Option<GroupKey> {
@@ -126,6 +142,11 @@ impl Pods {
         }
         Some(home)
     }
+}
+
+fn uid_and_version(pod: &Pod) -> (&str, Option<u64>) {
+    let meta = &pod.metadata;
+    (meta.uid.as_deref().unwrap_or_default(), version(meta.resource_version.as_deref()))
 }
 
 fn completed(key: &GroupKey, entry: &Entry, workloads: &Workloads) -> PodFacts {

@@ -31,7 +31,8 @@ struct Entry {
     start: i64,
     rolled: Option<RolledWorkload>,
     leaders_at: Option<String>,
-    source: SourceId,
+    /// The watch that has told of it.
+    source: Option<SourceId>,
 }
 
 /// What a workload's change concerns.
@@ -50,11 +51,15 @@ impl Workloads {
         self.all.get(key).map(|entry| &*entry.workload)
     }
 
-    /// Takes a workload in. Without a source it was read outside a watch: the watch takes it over with its next event.
+    /// Takes a workload in. Without a source it was read outside a watch, which counts until a watch tells of it.
     pub(super) fn apply(&mut self, source: Option<SourceId>, seen: SeenWorkload) -> Changed {
         let key = seen.workload.key.clone();
         let before = self.all.get(&key);
         if is_older(before.and_then(|entry| entry.rolled.as_ref()), seen.rolled.as_ref()) {
+            return Changed::default();
+        }
+        // Which of two readings is the newer is known of claimed workloads only.
+        if source.is_none() && before.is_some() && seen.rolled.is_none() {
             return Changed::default();
         }
         let rollouts = self.rollouts_concerned(before, &seen);
@@ -68,7 +73,7 @@ impl Workloads {
             pods: before.map_or(0, |before| before.start) != seen.start
                 || before.and_then(|before| before.workload.one_by_one) != seen.workload.one_by_one,
         };
-        let source = source.or(before.map(|before| before.source)).unwrap_or_default();
+        let source = source.or(before.and_then(|before| before.source));
         let SeenWorkload { workload, start, rolled, leaders_at } = seen;
         self.all.insert(key, Entry { workload: Arc::new(workload), start, rolled, leaders_at, source });
         changed
@@ -122,7 +127,8 @@ impl Workloads {
             workload.template_labels.iter().any(|labels| sets.iter().any(|set| carries(labels, set)))
         };
         let own = self.all.iter().filter(|(key, entry)| key.namespace == namespace && makes(&entry.workload));
-        own.map(|(key, _)| key).min()
+        // The StatefulSets behind a LeaderWorkerSet have its labels as well.
+        own.map(|(key, _)| key).min_by_key(|key| (key.kind == WorkloadKind::StatefulSet, *key))
     }
 
     /// Forgets what a watch has not listed; returns what that was.
@@ -133,8 +139,9 @@ impl Workloads {
         listed: &[SeenWorkload],
     ) -> Vec<(WorkloadKey, Option<GroupKey>)> {
         let listed: HashSet<_> = listed.iter().map(|seen| &seen.workload.key).collect();
-        let gone =
-            self.all.iter().filter(|(key, entry)| entry.source == source && key.kind == kind && !listed.contains(key));
+        let gone = self.all.iter().filter(|(key, entry)| {
+            entry.source.is_none_or(|from| from == source) && key.kind == kind && !listed.contains(key)
+        });
         let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
         let forget = |key: WorkloadKey| {
             let group = self.forget(&key);

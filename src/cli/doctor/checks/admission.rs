@@ -1,0 +1,199 @@
+//! Our own webhook configurations: are they there, are they this version's, where do they lead?
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
+    WebhookClientConfig,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::super::facts::{Facts, Probe};
+use super::super::finding::Findings;
+use super::selector::selects;
+use crate::server::registration::{Reach, Registration};
+
+/// One of our webhooks, of either kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ours {
+    /// `mutating` or `validating`, and its name.
+    pub title: String,
+    /// Its client configuration.
+    pub client: WebhookClientConfig,
+    rules: Option<Vec<RuleWithOperations>>,
+    conditions: Option<Vec<MatchCondition>>,
+    failure_policy: Option<String>,
+    namespaces: Option<LabelSelector>,
+}
+
+fn of_mutating(configuration: &MutatingWebhookConfiguration) -> Vec<Ours> {
+    let webhooks = configuration.webhooks.iter().flatten();
+    let ours = webhooks.map(|hook| Ours {
+        title: format!("mutating webhook {}", hook.name),
+        client: hook.client_config.clone(),
+        rules: hook.rules.clone(),
+        conditions: hook.match_conditions.clone(),
+        failure_policy: hook.failure_policy.clone(),
+        namespaces: hook.namespace_selector.clone(),
+    });
+    ours.collect()
+}
+
+fn of_validating(configuration: &ValidatingWebhookConfiguration) -> Vec<Ours> {
+    let webhooks = configuration.webhooks.iter().flatten();
+    let ours = webhooks.map(|hook| Ours {
+        title: format!("validating webhook {}", hook.name),
+        client: hook.client_config.clone(),
+        rules: hook.rules.clone(),
+        conditions: hook.match_conditions.clone(),
+        failure_policy: hook.failure_policy.clone(),
+        namespaces: hook.namespace_selector.clone(),
+    });
+    ours.collect()
+}
+
+/// Our webhooks as they are; those of a configuration that is missing or cannot be read are left out.
+pub fn ours(facts: &Facts) -> Vec<Ours> {
+    let name = Some(facts.target.name.as_str());
+    let mutating = facts.mutating.iter().flatten().filter(|one| one.metadata.name.as_deref() == name);
+    let validating = facts.validating.iter().flatten().filter(|one| one.metadata.name.as_deref() == name);
+    mutating.flat_map(of_mutating).chain(validating.flat_map(of_validating)).collect()
+}
+
+/// Our webhooks as this version wants them, wherever it is reached.
+fn wanted(facts: &Facts) -> Vec<Ours> {
+    let registration = Registration {
+        name: facts.target.name.clone(),
+        reach: Reach::Url(String::new()),
+        own_namespace: facts.target.namespace.clone(),
+        namespaces: Vec::new(),
+    };
+    let mut wanted = of_mutating(&registration.mutating(None));
+    wanted.extend(of_validating(&registration.validating(None)));
+    wanted
+}
+
+/// Are both configurations there?
+pub fn are_there(facts: &Facts, found: &mut Findings) {
+    let name = facts.target.name.as_str();
+    let mutating = found.known(&facts.mutating, "mutating webhook configurations");
+    let mutating = mutating.map(|all| all.iter().any(|one| one.metadata.name.as_deref() == Some(name)));
+    let validating = found.known(&facts.validating, "validating webhook configurations");
+    let validating = validating.map(|all| all.iter().any(|one| one.metadata.name.as_deref() == Some(name)));
+    for (kind, there, harm) in
+        [("mutating", mutating, "no pod is held"), ("validating", validating, "nothing is judged")]
+    {
+        match there {
+            Some(true) => found.ok(format!("the {kind} webhook configuration {name} is there")),
+            Some(false) => found.error(
+                format!("there is no {kind} webhook configuration {name}: {harm}"),
+                "apply the manifests, or run `rolegate serve` with --webhooks all; --name says which",
+            ),
+            None => {}
+        }
+    }
+}
+
+/// Do they ask for what this version wants to see?
+pub fn are_current(facts: &Facts, found: &mut Findings) {
+    let ours = ours(facts);
+    if ours.is_empty() {
+        return;
+    }
+    let mut current = true;
+    let kind = |title: &str| title.split(' ').next().map(str::to_owned);
+    // A configuration that is not there at all is another finding.
+    let there = |wanted: &Ours| ours.iter().any(|ours| kind(&ours.title) == kind(&wanted.title));
+    for wanted in wanted(facts).into_iter().filter(there) {
+        let have = ours.iter().find(|have| have.title == wanted.title);
+        let differs = match have {
+            None => Some("is missing"),
+            Some(have) if have.rules != wanted.rules => Some("has other rules than this version"),
+            Some(have) if have.conditions != wanted.conditions => Some("has other conditions than this version"),
+            Some(_) => None,
+        };
+        if let Some(differs) = differs {
+            current = false;
+            found.warning(
+                format!("{} {differs}: what it leaves out is neither judged nor held", wanted.title),
+                "apply the manifests of this version, or run `rolegate serve` with --webhooks all",
+            );
+        }
+    }
+    if current {
+        found.ok("the webhook configurations are those of this version");
+    }
+}
+
+/// Do they fail closed?
+pub fn failure_policy(facts: &Facts, found: &mut Findings) {
+    for ours in ours(facts).iter().filter(|ours| ours.failure_policy.as_deref() == Some("Ignore")) {
+        found.warning(
+            format!("{} is ignored while rolegate is away: pods pass without a hold", ours.title),
+            "set its failurePolicy to Fail, or add policies/hold.yaml",
+        );
+    }
+}
+
+/// Can the cluster start without us?
+pub fn exclusions(facts: &Facts, found: &mut Findings) {
+    let Some(namespaces) = found.known(&facts.namespaces, "namespaces") else { return };
+    for name in ["kube-system", facts.target.namespace.as_str()] {
+        let Some(labels) = namespaces.get(name) else { continue };
+        let closed = |ours: &&Ours| ours.failure_policy.as_deref() != Some("Ignore");
+        if let Some(ours) = ours(facts).iter().filter(closed).find(|ours| selects(ours.namespaces.as_ref(), labels)) {
+            found.error(
+                format!("{} is for namespace {name} too: the cluster may not start without rolegate", ours.title),
+                "exclude the namespace in its namespaceSelector by kubernetes.io/metadata.name",
+            );
+        }
+    }
+}
+
+/// Do they lead to something?
+pub fn endpoint(facts: &Facts, found: &mut Findings) {
+    let Some(services) = found.known(&facts.services, "Services") else { return };
+    let mut seen = std::collections::BTreeSet::new();
+    for ours in ours(facts) {
+        if let Some(url) = &ours.client.url {
+            let host = url.split('/').take(3).collect::<Vec<_>>().join("/");
+            if seen.insert(host.clone()) {
+                found.info(format!("the webhook is called at {host}"));
+            }
+        }
+        let Some(service) = &ours.client.service else { continue };
+        let (name, port) = (format!("{}/{}", service.namespace, service.name), service.port.unwrap_or(443));
+        if !seen.insert(format!("{name}:{port}")) {
+            continue;
+        }
+        let start = "install it, or correct `--reach` of `rolegate serve`";
+        match services.get(&(service.namespace.clone(), service.name.clone())) {
+            Some(Some((known, ready))) => {
+                let ports = known.spec.as_ref().and_then(|spec| spec.ports.as_ref());
+                if !ports.into_iter().flatten().any(|one| one.port == port) {
+                    found.error(format!("Service {name} has no port {port}"), start);
+                } else if *ready == 0 {
+                    let look = "`kubectl get pods`: is a replica running, and does its /readyz say ok?";
+                    found.error(format!("Service {name} has no endpoint that is ready"), look);
+                } else {
+                    found.ok(format!("Service {name} has {ready} ready"));
+                }
+            }
+            _ => found.error(format!("{} leads to Service {name}, which is not there", ours.title), start),
+        }
+    }
+}
+
+/// Does the API server get an answer?
+pub fn answers(facts: &Facts, found: &mut Findings) {
+    let Some(probe) = found.known(&facts.probe, "whether a pod is held") else { return };
+    match probe {
+        Probe::Held => found.ok("a pod of a group, created as a dry run, is held"),
+        Probe::NotHeld => found.error(
+            "a pod of a group, created as a dry run, is not held",
+            "is the namespace excluded, or labelled rolegate.dev/ignore? --try-in names another",
+        ),
+        Probe::Refused(why) => found.error(
+            format!("a pod of a group, created as a dry run, is refused: {why}"),
+            "the findings above and the log of `rolegate serve` say more",
+        ),
+    }
+}

@@ -1,0 +1,83 @@
+//! What the webhook serves with, and what callers trust.
+
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+
+use super::super::facts::{Facts, Served};
+use super::super::finding::Findings;
+use super::admission::ours;
+use crate::cli::terminal::age;
+use crate::cluster::certificates::Stored;
+use crate::server::authority::{issued_by, leaf_info, renewal_time};
+use crate::server::tls::CertInfo;
+
+/// The part of a certificate's life after which it should long have been replaced: that happens at 2/3.
+const LATE: f64 = 0.8;
+/// What renews.
+const RENEW: &str = "a running `rolegate serve` renews it; to start afresh, delete the Secret";
+/// What renews where cert-manager was chosen.
+const RENEW_ELSEWHERE: &str = "cert-manager renews it: `kubectl describe certificate` says why it has not";
+
+/// Is the certificate good for a while?
+pub fn served(facts: &Facts, found: &mut Findings) {
+    let Some(stored) = found.known(&facts.certificates, "the Secret of the certificates") else { return };
+    let Some(Served { stored, self_managed }) = stored else {
+        found.info("there is no Secret of certificates that we know: somebody else provides them, or nobody has yet");
+        return;
+    };
+    let renew = if *self_managed { RENEW } else { RENEW_ELSEWHERE };
+    for (what, pem) in [("the serving certificate", &stored.leaf.cert_pem), ("its CA", &stored.ca.cert_pem)] {
+        let info = match leaf_info(pem) {
+            Ok(info) => info,
+            Err(error) => {
+                found.error(format!("{what} cannot be read: {error}"), renew);
+                continue;
+            }
+        };
+        let left = info.not_after.as_second() - facts.now.as_second();
+        let span = age(left.unsigned_abs());
+        if left <= 0 {
+            found.error(format!("{what} expired {span} ago"), renew);
+        } else if facts.now >= renewal_time(&info, LATE) {
+            found.warning(format!("{what} expires in {span} and was not renewed"), renew);
+        } else {
+            found.ok(format!("{what} is good for {span}"));
+        }
+    }
+}
+
+/// Do callers trust it?
+pub fn trusted(facts: &Facts, found: &mut Findings) {
+    let fill = "`rolegate serve` fills it in with --webhooks ca-bundle or all; with cert-manager, its CA injector does";
+    let stored = facts.certificates.as_ref().ok().and_then(Option::as_ref).map(|served| &served.stored);
+    let (mut all, mut good) = (0, 0);
+    for ours in ours(facts) {
+        all += 1;
+        let bundle = ours.client.ca_bundle.as_ref().map(|bundle| String::from_utf8_lossy(&bundle.0).into_owned());
+        let Some(bundle) = bundle.filter(|bundle| !bundle.trim().is_empty()) else {
+            found.error(format!("{} has no caBundle", ours.title), fill);
+            continue;
+        };
+        let cas: Vec<_> =
+            CertificateDer::pem_slice_iter(bundle.as_bytes()).filter_map(|der| CertInfo::of(&der.ok()?).ok()).collect();
+        if !cas.iter().any(|ca| facts.now < ca.not_after) {
+            let why = if cas.is_empty() { "holds no certificate" } else { "holds only certificates that have expired" };
+            found.error(format!("caBundle of {} {why}", ours.title), fill);
+            continue;
+        }
+        let trusts = |stored: &Stored| issued_by(&stored.leaf.cert_pem, &bundle);
+        let holds = |pem: &str| leaf_info(pem).is_ok_and(|info| cas.contains(&info));
+        if stored.is_some_and(|stored| !trusts(stored)) {
+            found.error(format!("caBundle of {} does not hold the CA of the serving certificate", ours.title), fill);
+        } else if stored.is_some_and(|stored| !holds(&stored.ca.cert_pem)) {
+            found.warning(
+                format!("caBundle of {} does not hold the next CA yet", ours.title),
+                "wait for `rolegate serve` to publish it; its log says why it cannot",
+            );
+        } else {
+            good += 1;
+        }
+    }
+    if all > 0 && good == all {
+        found.ok("every caBundle holds the CA of the serving certificate");
+    }
+}

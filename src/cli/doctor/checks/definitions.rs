@@ -1,0 +1,169 @@
+//! CustomResourceDefinitions: which kinds are there, and what they keep of what is written.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::super::facts::Facts;
+use super::super::finding::Findings;
+use super::cluster::BUILT_IN;
+use crate::api::ObjectKind;
+use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
+use crate::api::crd;
+use crate::api::grove::POD_CLIQUE_SET;
+use crate::api::pod_group::POD_GROUP;
+use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI};
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::cli::rights::RIGHTS;
+use crate::model::{Dialect, WorkloadKind};
+
+/// Where a RoleBasedGroup says how its roles go together.
+const COORDINATION: &[&str] = &["spec", "coordination", "[]", "strategy", "segmentPlacement"];
+/// How to install ours.
+const INSTALL: &str = "`rolegate crds | kubectl apply --server-side -f -`";
+
+/// The definitions that are looked at.
+pub fn looked_at() -> impl Iterator<Item = String> {
+    let set = WorkloadKind::LeaderWorkerSet.object_kind();
+    let kinds = [
+        ROLE_COORDINATION,
+        CLUSTER_TOPOLOGY,
+        ROLE_BASED_GROUP,
+        ROLE_BASED_GROUP_INSTAI,
+        POD_CLIQUE_SET,
+        POD_GROUP,
+        set,
+    ];
+    // Rights are asked for kinds of others, too: whether these are there decides how bad a missing one is.
+    let more = RIGHTS.iter().flat_map(|right| {
+        let resources = right.resources.iter().filter(|resource| !resource.contains('/'));
+        let groups = || right.groups.iter().filter(|group| !BUILT_IN.contains(group));
+        resources.flat_map(move |resource| groups().map(move |group| format!("{resource}.{group}")))
+    });
+    kinds.iter().map(ObjectKind::crd_name).chain(more).collect::<BTreeSet<_>>().into_iter()
+}
+
+/// Is there a kind that can carry a coordination, and does it keep it?
+pub fn carriers(facts: &Facts, found: &mut Findings) {
+    let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
+    let ours = definitions.get(&ROLE_COORDINATION.crd_name());
+    let mut keeps_one = false;
+    for kind in [ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI] {
+        let Some(definition) = definitions.get(&kind.crd_name()) else { continue };
+        let (name, served) = (kind.crd_name(), served(definition).join(", "));
+        if schema(definition, kind.version).is_some_and(|schema| keeps(schema, COORDINATION)) {
+            keeps_one = true;
+            found.ok(format!("{name} ({served}) carries coordinations"));
+        } else {
+            found.warning(
+                format!("{name} ({served}) drops spec.coordination: whoever writes it there is not told"),
+                "coordinate its groups by a RoleCoordination with groupRef",
+            );
+        }
+    }
+    match ours {
+        Some(definition) if is_established(definition) => found.ok("rolecoordinations.rolegate.dev is there"),
+        Some(_) => found.error("rolecoordinations.rolegate.dev is not established", "look at its conditions"),
+        None if keeps_one => found.note("rolecoordinations.rolegate.dev is not there", INSTALL),
+        None => found.error("no kind is there that can carry a coordination", INSTALL),
+    }
+}
+
+/// Are our definitions those of this version?
+pub fn are_current(facts: &Facts, found: &mut Findings) {
+    let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
+    let wanted = crd::files(false).into_iter().filter_map(|(_, yaml)| serde_saphyr::from_str::<Value>(&yaml).ok());
+    for wanted in wanted {
+        let name = wanted.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let Some(installed) = definitions.get(name) else { continue };
+        let mut missing = Vec::new();
+        for version in versions(&wanted) {
+            let version = version.get("name").and_then(Value::as_str).unwrap_or_default();
+            match (schema(&wanted, version), schema(installed, version)) {
+                (Some(wanted), Some(installed)) => compare(wanted, installed, "", &mut missing),
+                (Some(_), None) => missing.push(version.to_owned()),
+                (None, _) => {}
+            }
+        }
+        match missing.as_slice() {
+            [] => found.ok(format!("{name} is that of this version")),
+            [first, ..] => found.warning(
+                format!("{name} is older than this version: it drops {first}, and {} more", missing.len() - 1),
+                INSTALL,
+            ),
+        }
+    }
+}
+
+/// What else is there that rolegate works with.
+pub fn neighbours(facts: &Facts, found: &mut Findings) {
+    let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
+    if let Some(groups) = definitions.get(&POD_GROUP.crd_name()) {
+        let dialect = match Dialect::of_crd(groups) {
+            Some(Dialect::Seed) => "counts as in the hierarchical design",
+            Some(Dialect::Upstream) => "counts as in KAI v0.15 and later",
+            None => "counts cannot be told: say which with --kai-dialect",
+        };
+        found.info(format!("KAI is there ({}): {dialect}", served(groups).join(", ")));
+    }
+    for (name, kind) in [("Grove", POD_CLIQUE_SET), ("LeaderWorkerSet", WorkloadKind::LeaderWorkerSet.object_kind())] {
+        if let Some(definition) = definitions.get(&kind.crd_name()) {
+            found.info(format!("{name} is there ({})", served(definition).join(", ")));
+        }
+    }
+}
+
+fn versions(definition: &Value) -> &[Value] {
+    definition.pointer("/spec/versions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn served(definition: &Value) -> Vec<&str> {
+    let served = versions(definition).iter().filter(|version| version.get("served") == Some(&Value::Bool(true)));
+    served.filter_map(|version| version.get("name").and_then(Value::as_str)).collect()
+}
+
+fn schema<'a>(definition: &'a Value, version: &str) -> Option<&'a Value> {
+    let named = |one: &&Value| one.get("name").and_then(Value::as_str) == Some(version);
+    versions(definition).iter().find(named)?.pointer("/schema/openAPIV3Schema")
+}
+
+fn is_established(definition: &Value) -> bool {
+    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|one| {
+        one.get("type").and_then(Value::as_str) == Some("Established")
+            && one.get("status").and_then(Value::as_str) == Some("True")
+    })
+}
+
+/// True when what is written at a path is stored; `[]` steps into the items of a list.
+fn keeps(schema: &Value, path: &[&str]) -> bool {
+    let open = schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
+    let Some((first, rest)) = path.split_first() else { return true };
+    let next =
+        if *first == "[]" { schema.get("items") } else { schema.get("properties").and_then(|all| all.get(first)) };
+    open || next.is_some_and(|next| keeps(next, rest))
+}
+
+/// Fields that `wanted` has and `installed` would drop.
+fn compare(wanted: &Value, installed: &Value, at: &str, missing: &mut Vec<String>) {
+    if installed.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) {
+        return;
+    }
+    for (name, field) in wanted.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+        match installed.get("properties").and_then(|all| all.get(name)) {
+            Some(theirs) => compare(field, theirs, &path, missing),
+            // Every schema has these, though few say so.
+            None if at.is_empty() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") => {}
+            None => missing.push(path),
+        }
+    }
+    for (key, step) in [("items", "[]"), ("additionalProperties", ".*")] {
+        if let Some(wanted @ Value::Object(_)) = wanted.get(key) {
+            match installed.get(key) {
+                Some(theirs) => compare(wanted, theirs, &format!("{at}{step}"), missing),
+                None => missing.push(format!("{at}{step}")),
+            }
+        }
+    }
+}

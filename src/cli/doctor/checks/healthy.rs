@@ -1,0 +1,78 @@
+//! A healthy installation, for tests to break.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::super::facts::{Facts, Probe, Rights, Served, Target};
+use crate::api::crd;
+use crate::cluster::certificates::{CaBundle, Stored};
+use crate::server::authority::{LeafSpec, new_ca, new_leaf};
+use crate::server::registration::{Reach, Registration};
+
+pub fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+/// What the API server adds to a definition.
+pub fn established(yaml: &str) -> (String, Value) {
+    let mut definition: Value = serde_saphyr::from_str(yaml).unwrap();
+    definition["status"] = json!({ "conditions": [{ "type": "Established", "status": "True" }] });
+    (definition["metadata"]["name"].as_str().unwrap().to_owned(), definition)
+}
+
+pub fn stored(now: Timestamp) -> Stored {
+    let ca = new_ca(now).unwrap();
+    let leaf = new_leaf(&ca, &LeafSpec::for_service("rolegate", "rolegate-system"), now).unwrap();
+    Stored { bundle: CaBundle(ca.cert_pem.clone()), ca, leaf }
+}
+
+fn named(name: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), name.to_owned())])
+}
+
+static HEALTHY: LazyLock<Facts> = LazyLock::new(make_healthy);
+
+pub fn healthy() -> Facts {
+    HEALTHY.clone()
+}
+
+fn make_healthy() -> Facts {
+    let now = Timestamp::now();
+    let stored = stored(now);
+    let registration = Registration {
+        name: "rolegate".to_owned(),
+        reach: Reach::Service { namespace: "rolegate-system".to_owned(), name: "rolegate".to_owned() },
+        own_namespace: "rolegate-system".to_owned(),
+        namespaces: Vec::new(),
+    };
+    let service = typed(json!({ "metadata": { "name": "rolegate" }, "spec": { "ports": [{ "port": 443 }] } }));
+    let lease = json!({
+        "spec": { "holderIdentity": "rolegate-0", "renewTime": "2026-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15 },
+    });
+    let mut lease: k8s_openapi::api::coordination::v1::Lease = typed(lease);
+    lease.spec.as_mut().unwrap().renew_time.as_mut().unwrap().0 = now;
+    let services = [(("rolegate-system".to_owned(), "rolegate".to_owned()), Some((service, 2)))];
+    let namespaces = ["kube-system", "rolegate-system"].map(|name| (name.to_owned(), named(name)));
+    Facts {
+        target: Target { namespace: "rolegate-system".to_owned(), name: "rolegate".to_owned() },
+        now,
+        version: (1, 36),
+        definitions: Ok(crd::files(false).iter().map(|(_, yaml)| established(yaml)).collect()),
+        rights: Ok(Rights {
+            user: Some("system:serviceaccount:rolegate-system:rolegate".to_owned()),
+            missing: Vec::new(),
+            asked: 60,
+        }),
+        mutating: Ok(vec![registration.mutating(Some(&stored.bundle.0))]),
+        validating: Ok(vec![registration.validating(Some(&stored.bundle.0))]),
+        namespaces: Ok(namespaces.into()),
+        services: Ok(services.into()),
+        certificates: Ok(Some(Served { stored, self_managed: true })),
+        lease: Ok(Some(lease)),
+        probe: Ok(Probe::Held),
+        orphans: Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,51 @@
+//! Who lifts gates, and whose nobody lifts.
+
+use super::super::facts::Facts;
+use super::super::finding::Findings;
+use crate::cli::terminal::{age, counted};
+
+/// Does anybody lead? A clock that is behind is forgiven this much, in seconds.
+const SKEW: i64 = 5;
+
+/// Does a replica lead?
+pub fn leader(facts: &Facts, found: &mut Findings) {
+    let Some(lease) = found.known(&facts.lease, "the Lease") else { return };
+    let start = "start `rolegate serve`; its log says why it does not lead";
+    let Some(spec) = lease.as_ref().and_then(|lease| lease.spec.as_ref()) else {
+        found.error("no replica has ever led: held pods are not released", start);
+        return;
+    };
+    let holder = spec.holder_identity.as_deref().unwrap_or_default();
+    let renewed = spec.renew_time.as_ref().map(|time| time.0);
+    let since = renewed.map_or(i64::MAX, |renewed| facts.now.as_second().saturating_sub(renewed.as_second()));
+    let duration = i64::from(spec.lease_duration_seconds.unwrap_or_default());
+    match holder {
+        "" => found.error("no replica leads, the last one gave up its Lease: held pods are not released", start),
+        _ if since > duration + SKEW => {
+            let ago = age(u64::try_from(since).unwrap_or_default());
+            found.error(format!("{holder} led and has been silent for {ago}: held pods are not released"), start);
+        }
+        _ => found.ok(format!("{holder} leads")),
+    }
+}
+
+/// Groups that are named; more are counted.
+const NAMED: usize = 5;
+
+/// Is anything held for a group that is not there?
+pub fn orphans(facts: &Facts, found: &mut Findings) {
+    let Some(orphans) = found.known(&facts.orphans, "held pods") else { return };
+    if orphans.is_empty() {
+        found.ok("no pod is held for a group that is missing");
+    }
+    for orphan in orphans.iter().take(NAMED) {
+        let pods = counted(orphan.pods, "pod");
+        found.warning(
+            format!("{pods} held for group {}, which is not there", orphan.group),
+            "apply the group, or `rolegate release group NAME -n NAMESPACE`",
+        );
+    }
+    if let Some(more @ 1..) = orphans.len().checked_sub(NAMED) {
+        found.warning(format!("{} more with held pods are missing", counted(more, "group")), "`rolegate status -A`");
+    }
+}

@@ -1,0 +1,340 @@
+//! What is found when one thing is not as it should be.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use serde_json::{Value, json};
+
+use super::super::facts::{Asked, Facts, Orphans, Probe, Served};
+use super::super::finding::Level;
+use super::healthy::{established, healthy, stored, typed};
+use super::{CHECKS, judge};
+use crate::api::crd;
+use crate::server::authority::new_ca;
+
+fn mutating(facts: &mut Facts) -> &mut MutatingWebhookConfiguration {
+    &mut facts.mutating.as_mut().unwrap()[0]
+}
+
+fn validating(facts: &mut Facts) -> &mut ValidatingWebhookConfiguration {
+    &mut facts.validating.as_mut().unwrap()[0]
+}
+
+/// A webhook of somebody else, for these resources of the core group.
+fn other<T: serde::de::DeserializeOwned>(configuration: &str, resources: &[&str], path: &str) -> T {
+    typed(json!({
+        "metadata": { "name": configuration },
+        "webhooks": [{
+            "name": "hook.example.com",
+            "clientConfig": { "service": { "namespace": "example", "name": "hook", "path": path } },
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "rules": [{ "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": resources }],
+        }],
+    }))
+}
+
+fn missing(group: &str, resource: &str) -> Asked {
+    let text = str::to_owned;
+    Asked { group: text(group), resource: text(resource), verb: text("patch"), namespace: None, why: "It must." }
+}
+
+fn definition(facts: &mut Facts, name: &str) -> Option<Value> {
+    facts.definitions.as_mut().unwrap().remove(name)
+}
+
+/// The lines of what is found at this level or worse.
+fn found(facts: &Facts, level: Level) -> Vec<String> {
+    let found = judge(facts).into_iter().filter(|finding| finding.level >= level);
+    found.map(|finding| format!("{:?} {}: {}", finding.level, finding.check, finding.what)).collect()
+}
+
+#[test]
+fn nothing_is_wrong_with_a_healthy_installation() {
+    assert_eq!(found(&healthy(), Level::Info), [""; 0]);
+    let ids: BTreeSet<_> = CHECKS.iter().map(|(id, _)| id).collect();
+    assert_eq!(ids.len(), CHECKS.len(), "an id twice");
+}
+
+/// What is broken, and the findings that are then more than ok.
+type Case = (fn(&mut Facts), &'static [&'static str]);
+
+const CASES: &[Case] = &[
+    (
+        |facts| facts.version = (1, 27),
+        &["Error api-server: Kubernetes 1.27 has no matchConditions of webhooks: every pod would wait for rolegate"],
+    ),
+    (
+        |facts| facts.version = (1, 29),
+        &["Warning api-server: Kubernetes 1.29 has matchConditions and scheduling gates as beta only"],
+    ),
+    (
+        |facts| facts.version = (1, 37),
+        &["Info api-server: Kubernetes 1.37 is newer than what rolegate was tested on, 1.36"],
+    ),
+    (
+        |facts| _ = definition(facts, "rolecoordinations.rolegate.dev"),
+        &["Error definitions: no kind is there that can carry a coordination"],
+    ),
+    (
+        |facts| {
+            let groups =
+                crd::files(true).into_iter().find(|(name, _)| name.starts_with("rolebasedgroups.workloads.x-k8s.io"));
+            let (name, groups) = established(&groups.unwrap().1);
+            facts.definitions.as_mut().unwrap().insert(name, groups);
+            definition(facts, "rolecoordinations.rolegate.dev");
+        },
+        &["Info definitions: rolecoordinations.rolegate.dev is not there"],
+    ),
+    (
+        |facts| {
+            let groups =
+                crd::files(true).into_iter().find(|(name, _)| name.starts_with("rolebasedgroups.workloads.x-k8s.io"));
+            let (name, mut groups) = established(&groups.unwrap().1);
+            let spec =
+                groups.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties").unwrap();
+            spec.as_object_mut().unwrap().remove("coordination");
+            groups
+                .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec")
+                .unwrap()
+                .as_object_mut()
+                .unwrap()
+                .remove("x-kubernetes-preserve-unknown-fields");
+            facts.definitions.as_mut().unwrap().insert(name, groups);
+        },
+        &[
+            "Warning definitions: rolebasedgroups.workloads.x-k8s.io (v1alpha1) drops spec.coordination: whoever writes it there is not told",
+        ],
+    ),
+    (
+        |facts| {
+            let ours = facts.definitions.as_mut().unwrap().get_mut("rolecoordinations.rolegate.dev").unwrap();
+            ours["status"] = Value::Null;
+        },
+        &["Error definitions: rolecoordinations.rolegate.dev is not established"],
+    ),
+    (
+        |facts| {
+            let ours = facts.definitions.as_mut().unwrap().get_mut("rolecoordinations.rolegate.dev").unwrap();
+            let spec = ours.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties").unwrap();
+            spec.as_object_mut().unwrap().remove("groupRef");
+        },
+        &[
+            "Warning definitions-current: rolecoordinations.rolegate.dev is older than this version: it drops spec.groupRef, and 0 more",
+        ],
+    ),
+    (
+        |facts| {
+            let groups = json!({ "spec": { "versions": [{ "name": "v2alpha2", "served": true, "schema": { "openAPIV3Schema": {
+                "properties": { "spec": { "properties": { "minSubGroup": {} } } },
+            } } }] } });
+            facts.definitions.as_mut().unwrap().insert("podgroups.scheduling.run.ai".to_owned(), groups);
+        },
+        &["Info neighbours: KAI is there (v2alpha2): counts as in KAI v0.15 and later"],
+    ),
+    (
+        |facts| {
+            facts.rights.as_mut().unwrap().missing = vec![missing("", "pods"), missing("grove.io", "podcliquesets")];
+        },
+        &[
+            "Error rights: system:serviceaccount:rolegate-system:rolegate may not patch pods: It must.",
+            "Info rights: system:serviceaccount:rolegate-system:rolegate may not patch podcliquesets.grove.io; it is not installed",
+        ],
+    ),
+    (
+        |facts| facts.mutating = Ok(Vec::new()),
+        &["Error webhooks: there is no mutating webhook configuration rolegate: no pod is held"],
+    ),
+    (
+        |facts| facts.validating = Err("you may not".to_owned()),
+        &["Info webhooks: not checked: validating webhook configurations cannot be read: you may not"],
+    ),
+    (
+        |facts| mutating(facts).webhooks.as_mut().unwrap()[0].match_conditions = None,
+        &[
+            "Warning webhooks-current: mutating webhook pods.rolegate.dev has other conditions than this version: what it leaves out is neither judged nor held",
+        ],
+    ),
+    (
+        |facts| validating(facts).webhooks.as_mut().unwrap()[1].rules.as_mut().unwrap().truncate(1),
+        &[
+            "Warning webhooks-current: validating webhook objects.rolegate.dev has other rules than this version: what it leaves out is neither judged nor held",
+        ],
+    ),
+    (
+        |facts| mutating(facts).webhooks.as_mut().unwrap()[0].failure_policy = Some("Ignore".to_owned()),
+        &[
+            "Warning failure-policy: mutating webhook pods.rolegate.dev is ignored while rolegate is away: pods pass without a hold",
+        ],
+    ),
+    (
+        |facts| mutating(facts).webhooks.as_mut().unwrap()[0].namespace_selector = None,
+        &[
+            "Error exclusions: mutating webhook pods.rolegate.dev is for namespace kube-system too: the cluster may not start without rolegate",
+            "Error exclusions: mutating webhook pods.rolegate.dev is for namespace rolegate-system too: the cluster may not start without rolegate",
+        ],
+    ),
+    (
+        |facts| facts.services = Ok([(("rolegate-system".to_owned(), "rolegate".to_owned()), None)].into()),
+        &[
+            "Error endpoint: mutating webhook pods.rolegate.dev leads to Service rolegate-system/rolegate, which is not there",
+        ],
+    ),
+    (
+        |facts| facts.services.as_mut().unwrap().values_mut().flatten().for_each(|(_, ready)| *ready = 0),
+        &["Error endpoint: Service rolegate-system/rolegate has no endpoint that is ready"],
+    ),
+    (
+        |facts| facts.services.as_mut().unwrap().values_mut().flatten().for_each(|(service, _)| service.spec = None),
+        &["Error endpoint: Service rolegate-system/rolegate has no port 443"],
+    ),
+    (
+        |facts| facts.now += SignedDuration::from_mins(27 * 24 * 60 + 30),
+        &[
+            "Warning certificate: the serving certificate expires in 2d23h and was not renewed",
+            "Error leader: rolegate-0 led and has been silent for 27d: held pods are not released",
+        ],
+    ),
+    (
+        |facts| {
+            let past = facts.now - SignedDuration::from_hours(24 * 31);
+            let expired = stored(past);
+            let ca = Some(ByteString(expired.bundle.0.clone().into_bytes()));
+            for hook in mutating(facts).webhooks.as_mut().unwrap() {
+                hook.client_config.ca_bundle.clone_from(&ca);
+            }
+            for hook in validating(facts).webhooks.as_mut().unwrap() {
+                hook.client_config.ca_bundle.clone_from(&ca);
+            }
+            facts.certificates = Ok(Some(Served { stored: expired, self_managed: false }));
+        },
+        &["Error certificate: the serving certificate expired 1d ago"],
+    ),
+    (
+        |facts| facts.certificates.as_mut().unwrap().as_mut().unwrap().stored.leaf.cert_pem.clear(),
+        &[
+            "Error certificate: the serving certificate cannot be read: no certificate in the PEM text",
+            "Error ca-bundle: caBundle of mutating webhook pods.rolegate.dev does not hold the CA of the serving certificate",
+            "Error ca-bundle: caBundle of mutating webhook workloads.rolegate.dev does not hold the CA of the serving certificate",
+            "Error ca-bundle: caBundle of mutating webhook objects.rolegate.dev does not hold the CA of the serving certificate",
+            "Error ca-bundle: caBundle of validating webhook pods.rolegate.dev does not hold the CA of the serving certificate",
+            "Error ca-bundle: caBundle of validating webhook objects.rolegate.dev does not hold the CA of the serving certificate",
+        ],
+    ),
+    (
+        |facts| facts.certificates = Ok(None),
+        &[
+            "Info certificate: there is no Secret of certificates that we know: somebody else provides them, or nobody has yet",
+        ],
+    ),
+    (
+        |facts| mutating(facts).webhooks.as_mut().unwrap()[0].client_config.ca_bundle = None,
+        &["Error ca-bundle: mutating webhook pods.rolegate.dev has no caBundle"],
+    ),
+    (
+        |facts| {
+            let bundle = Some(ByteString(b"nonsense".to_vec()));
+            mutating(facts).webhooks.as_mut().unwrap()[0].client_config.ca_bundle = bundle;
+        },
+        &["Error ca-bundle: caBundle of mutating webhook pods.rolegate.dev holds no certificate"],
+    ),
+    (
+        |facts| {
+            let next = new_ca(facts.now).unwrap();
+            facts.certificates.as_mut().unwrap().as_mut().unwrap().stored.ca = next;
+        },
+        &[
+            "Warning ca-bundle: caBundle of mutating webhook pods.rolegate.dev does not hold the next CA yet",
+            "Warning ca-bundle: caBundle of mutating webhook workloads.rolegate.dev does not hold the next CA yet",
+            "Warning ca-bundle: caBundle of mutating webhook objects.rolegate.dev does not hold the next CA yet",
+            "Warning ca-bundle: caBundle of validating webhook pods.rolegate.dev does not hold the next CA yet",
+            "Warning ca-bundle: caBundle of validating webhook objects.rolegate.dev does not hold the next CA yet",
+        ],
+    ),
+    (
+        |facts| facts.probe = Ok(Probe::NotHeld),
+        &["Error admission: a pod of a group, created as a dry run, is not held"],
+    ),
+    (
+        |facts| facts.probe = Ok(Probe::Refused("x509: expired".to_owned())),
+        &["Error admission: a pod of a group, created as a dry run, is refused: x509: expired"],
+    ),
+    (
+        |facts| facts.mutating.as_mut().unwrap().push(other("zz-injector", &["pods"], "/")),
+        &[
+            "Info other-webhooks: mutating webhook zz-injector sees pods after ours",
+            "Warning our-namespace: webhook hook.example.com of zz-injector judges pods in our namespace and refuses them while it is away",
+        ],
+    ),
+    (
+        |facts| facts.validating.as_mut().unwrap().push(other("aa-guard", &["secrets"], "/")),
+        &[
+            "Warning our-namespace: webhook hook.example.com of aa-guard judges secrets in our namespace and refuses them while it is away",
+        ],
+    ),
+    (
+        |facts| _ = facts.namespaces.as_mut().unwrap().remove("rolegate-system"),
+        &["Error our-namespace: namespace rolegate-system is not there"],
+    ),
+    (
+        |facts| facts.validating.as_mut().unwrap().push(other("grove", &["x"], "/webhooks/authorizer-webhook")),
+        &["Warning grove-authorizer: Grove's authorizer is on: it refuses to let others lift gates of its pods"],
+    ),
+    (|facts| facts.lease = Ok(None), &["Error leader: no replica has ever led: held pods are not released"]),
+    (
+        |facts| {
+            facts.lease.as_mut().unwrap().as_mut().unwrap().spec.as_mut().unwrap().holder_identity =
+                Some(String::new());
+        },
+        &["Error leader: no replica leads, the last one gave up its Lease: held pods are not released"],
+    ),
+    (
+        |facts| {
+            let orphan = |number| Orphans { group: format!("ml/gone-{number}"), pods: 3 };
+            facts.orphans = Ok((0..7).map(orphan).collect());
+        },
+        &[
+            "Warning orphans: 3 pods held for group ml/gone-0, which is not there",
+            "Warning orphans: 3 pods held for group ml/gone-1, which is not there",
+            "Warning orphans: 3 pods held for group ml/gone-2, which is not there",
+            "Warning orphans: 3 pods held for group ml/gone-3, which is not there",
+            "Warning orphans: 3 pods held for group ml/gone-4, which is not there",
+            "Warning orphans: 2 groups more with held pods are missing",
+        ],
+    ),
+];
+
+#[test]
+fn each_fault_is_found_and_nothing_else() {
+    let mut wrong = Vec::new();
+    for (number, (break_it, expected)) in CASES.iter().enumerate() {
+        let mut facts = healthy();
+        break_it(&mut facts);
+        let found = found(&facts, Level::Info);
+        if found != *expected {
+            wrong.push(format!("case {number}:\n  found    {found:#?}\n  expected {expected:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn each_check_has_a_case() {
+    let lines = CASES.iter().flat_map(|(_, expected)| *expected);
+    let tried: BTreeSet<_> = lines.filter_map(|line| line.split_once(' ')?.1.split(':').next()).collect();
+    let untried: Vec<_> = CHECKS.iter().map(|(id, _)| *id).filter(|id| !tried.contains(id)).collect();
+    assert_eq!(untried, [""; 0]);
+}
+
+#[test]
+fn whatever_does_not_work_comes_with_a_hint() {
+    for (break_it, _) in CASES {
+        let mut facts = healthy();
+        break_it(&mut facts);
+        for finding in judge(&facts) {
+            assert!(finding.level < Level::Warning || finding.hint.is_some(), "{finding:?}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What `doctor` looks at, read before anything is judged.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Service;
+use serde_json::Value;
+
+use crate::cluster::certificates::Stored;
+
+/// What was read, or why it could not be.
+pub type Read<T> = Result<T, String>;
+
+/// The installation that is looked at.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Namespace of rolegate itself.
+    pub namespace: String,
+    /// Name of its webhook configurations and its Lease.
+    pub name: String,
+}
+
+/// A right that somebody was asked about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Asked {
+    /// API group, `""` for the core.
+    pub group: String,
+    /// Resource, its subresource after a slash.
+    pub resource: String,
+    /// Verb.
+    pub verb: String,
+    /// Namespace, where the right need hold in one only.
+    pub namespace: Option<String>,
+    /// What it is for.
+    pub why: &'static str,
+}
+
+/// Whose rights were asked for, and which are missing.
+#[derive(Clone, Debug)]
+pub struct Rights {
+    /// `system:serviceaccount:…`, or nobody when they are the caller's own.
+    pub user: Option<String>,
+    /// What may not be done.
+    pub missing: Vec<Asked>,
+    /// How many were asked about.
+    pub asked: usize,
+}
+
+/// A pod of a dry run, and what became of it.
+#[derive(Clone, Debug)]
+pub enum Probe {
+    /// It came back with our gate.
+    Held,
+    /// It came back without.
+    NotHeld,
+    /// It was refused.
+    Refused(String),
+}
+
+/// Held pods of a group that is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphans {
+    /// `namespace/name` of the group that they name.
+    pub group: String,
+    /// How many.
+    pub pods: usize,
+}
+
+/// Services by namespace and name, and how many endpoints of each are ready; `None`: it is not there.
+pub type Services = BTreeMap<(String, String), Option<(Service, usize)>>;
+
+/// What the webhook serves with.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// The certificates; those of cert-manager come without a bundle.
+    pub stored: Stored,
+    /// `rolegate serve` keeps them itself.
+    pub self_managed: bool,
+}
+
+/// Everything that is judged.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The installation.
+    pub target: Target,
+    /// The time by the clock of this machine.
+    pub now: Timestamp,
+    /// `1.36` as two numbers.
+    pub version: (u32, u32),
+    /// CustomResourceDefinitions, by name.
+    pub definitions: Read<BTreeMap<String, Value>>,
+    /// What the ServiceAccount may do.
+    pub rights: Read<Rights>,
+    /// All mutating webhook configurations.
+    pub mutating: Read<Vec<MutatingWebhookConfiguration>>,
+    /// All validating ones.
+    pub validating: Read<Vec<ValidatingWebhookConfiguration>>,
+    /// Labels of namespaces: ours and kube-system.
+    pub namespaces: Read<BTreeMap<String, BTreeMap<String, String>>>,
+    /// Services that our webhook configurations name.
+    pub services: Read<Services>,
+    /// The Secret of the certificates.
+    pub certificates: Read<Option<Served>>,
+    /// The Lease.
+    pub lease: Read<Option<Lease>>,
+    /// What became of a pod that names a group.
+    pub probe: Read<Probe>,
+    /// Held pods whose group is missing.
+    pub orphans: Read<Vec<Orphans>>,
+}

@@ -1,0 +1,285 @@
+//! Reads everything that `doctor` judges, at one time.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use futures::{StreamExt, TryStreamExt, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
+    SubjectAccessReviewSpec,
+};
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use serde_json::{Value, json};
+
+use super::checks;
+use super::facts::{Asked, Facts, Orphans, Probe, Read, Rights, Served, Services, Target};
+use crate::cli::connection::{Connection, Failure};
+use crate::cli::live::pictures;
+use crate::cli::manifests::serving_secret;
+use crate::cli::rights::{OF_CERTIFICATES, RIGHTS};
+use crate::cluster::certificates::read_secret;
+use crate::cluster::survey::survey;
+use crate::model::names;
+
+/// Requests in flight at a time.
+const AT_A_TIME: usize = 16;
+
+/// Reads what one look can tell.
+pub struct Reader<'a> {
+    pub connection: &'a Connection,
+    pub target: Target,
+    /// Whose rights are asked for; by default those of the ServiceAccount, and where there is none the caller's own.
+    pub user: Option<String>,
+    /// Namespace of the pod that is tried.
+    pub try_in: String,
+}
+
+impl Reader<'_> {
+    /// Everything.
+    ///
+    /// # Errors
+    /// When the API server does not answer at all. What else cannot be read says so in its place.
+    pub async fn facts(self) -> Result<Facts, Failure> {
+        let client = &self.connection.client;
+        let version = client.apiserver_version().await.map_err(|error| self.connection.failure(&error))?;
+        let number = |text: &str| text.trim_end_matches('+').parse().unwrap_or(0);
+        let (own, name) = (self.target.namespace.as_str(), self.target.name.as_str());
+        let (mutating, validating) =
+            tokio::join!(self.list(Api::all(client.clone())), self.list(Api::all(client.clone())));
+        let leases = Api::namespaced(client.clone(), own);
+        let (definitions, rights, namespaces, services, certificates, lease, probe, orphans) = tokio::join!(
+            self.definitions(),
+            self.rights(),
+            self.namespaces(),
+            self.services(&mutating, &validating),
+            self.certificates(),
+            leases.get_opt(name),
+            self.probe(),
+            self.orphans(),
+        );
+        Ok(Facts {
+            version: (number(&version.major), number(&version.minor)),
+            now: Timestamp::now(),
+            lease: lease.map_err(|error| self.why(&error)),
+            target: self.target,
+            definitions,
+            rights,
+            mutating,
+            validating,
+            namespaces,
+            services,
+            certificates,
+            probe,
+            orphans,
+        })
+    }
+
+    fn why(&self, error: &kube::Error) -> String {
+        self.connection.failure(error).to_string()
+    }
+
+    async fn list<K>(&self, api: Api<K>) -> Read<Vec<K>>
+    where
+        K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+    {
+        api.list(&ListParams::default()).await.map(|list| list.items).map_err(|error| self.why(&error))
+    }
+
+    async fn definitions(&self) -> Read<BTreeMap<String, Value>> {
+        let api: Api<CustomResourceDefinition> = Api::all(self.connection.client.clone());
+        let read = async |name: String| {
+            let found = api.get_opt(&name).await.map_err(|error| self.why(&error))?;
+            Ok::<_, String>(found.and_then(|found| Some((name, serde_json::to_value(found).ok()?))))
+        };
+        let found: Vec<_> =
+            stream::iter(checks::looked_at()).map(read).buffer_unordered(AT_A_TIME).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// The user whose rights matter.
+    async fn user(&self) -> Read<Option<String>> {
+        if self.user.is_some() {
+            return Ok(self.user.clone());
+        }
+        let Target { namespace, name } = &self.target;
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.connection.client.clone(), namespace);
+        let account = accounts.get_opt(name).await.map_err(|error| self.why(&error))?;
+        Ok(account.map(|_| format!("system:serviceaccount:{namespace}:{name}")))
+    }
+
+    async fn rights(&self) -> Read<Rights> {
+        let user = self.user().await?;
+        // Whoever brings certificates does without the rights to keep them.
+        let of_certificates =
+            if self.certificates().await?.is_some_and(|served| served.self_managed) { OF_CERTIFICATES } else { &[] };
+        let mut all = Vec::new();
+        for right in RIGHTS.iter().chain(of_certificates) {
+            let (namespace, object) = right.reach.place(&self.target.namespace, &self.target.name);
+            for group in right.groups {
+                for resource in right.resources {
+                    for verb in right.verbs {
+                        let asked = Asked {
+                            group: (*group).to_owned(),
+                            resource: (*resource).to_owned(),
+                            verb: (*verb).to_owned(),
+                            namespace: namespace.clone(),
+                            why: right.why,
+                        };
+                        all.push((asked, object.clone()));
+                    }
+                }
+            }
+        }
+        let asked = all.len();
+        let ask = async |(asked, object): (Asked, Option<String>)| {
+            let may = self.may(user.as_deref(), &asked, object).await.map_err(|error| self.why(&error))?;
+            Ok::<_, String>((!may).then_some(asked))
+        };
+        let missing: Vec<_> = stream::iter(all).map(ask).buffer_unordered(AT_A_TIME).try_collect().await?;
+        let mut missing: Vec<_> = missing.into_iter().flatten().collect();
+        missing.sort();
+        Ok(Rights { user, missing, asked })
+    }
+
+    async fn may(&self, user: Option<&str>, asked: &Asked, object: Option<String>) -> Result<bool, kube::Error> {
+        let (resource, subresource) =
+            asked.resource.split_once('/').map_or((asked.resource.as_str(), None), |(all, sub)| (all, Some(sub)));
+        let attributes = ResourceAttributes {
+            group: Some(asked.group.clone()),
+            resource: Some(resource.to_owned()),
+            subresource: subresource.map(str::to_owned),
+            verb: Some(asked.verb.clone()),
+            namespace: asked.namespace.clone(),
+            name: object,
+            ..ResourceAttributes::default()
+        };
+        let client = self.connection.client.clone();
+        let params = PostParams::default();
+        let status = if let Some(user) = user {
+            let spec = SubjectAccessReviewSpec {
+                user: Some(user.to_owned()),
+                groups: Some(groups_of(user)),
+                resource_attributes: Some(attributes),
+                ..SubjectAccessReviewSpec::default()
+            };
+            let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+            Api::<SubjectAccessReview>::all(client).create(&params, &review).await?.status
+        } else {
+            let spec = SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(attributes),
+                ..SelfSubjectAccessReviewSpec::default()
+            };
+            let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+            Api::<SelfSubjectAccessReview>::all(client).create(&params, &review).await?.status
+        };
+        Ok(status.is_some_and(|status| status.allowed))
+    }
+
+    async fn namespaces(&self) -> Read<BTreeMap<String, BTreeMap<String, String>>> {
+        let api: Api<Namespace> = Api::all(self.connection.client.clone());
+        let names = ["kube-system", self.target.namespace.as_str()];
+        let found = join_all(names.iter().map(|name| api.get_opt(name))).await;
+        let mut labels = BTreeMap::new();
+        for (name, found) in names.iter().zip(found) {
+            if let Some(namespace) = found.map_err(|error| self.why(&error))? {
+                labels.insert((*name).to_owned(), namespace.metadata.labels.unwrap_or_default());
+            }
+        }
+        Ok(labels)
+    }
+
+    async fn services(
+        &self,
+        mutating: &Read<Vec<MutatingWebhookConfiguration>>,
+        validating: &Read<Vec<ValidatingWebhookConfiguration>>,
+    ) -> Read<Services> {
+        let name = Some(self.target.name.as_str());
+        let mutating = mutating.iter().flatten().filter(|one| one.metadata.name.as_deref() == name);
+        let validating = validating.iter().flatten().filter(|one| one.metadata.name.as_deref() == name);
+        let first = mutating.flat_map(|one| one.webhooks.iter().flatten().map(|hook| &hook.client_config));
+        let second = validating.flat_map(|one| one.webhooks.iter().flatten().map(|hook| &hook.client_config));
+        let key = |config: &WebhookClientConfig| {
+            config.service.as_ref().map(|service| (service.namespace.clone(), service.name.clone()))
+        };
+        let mut services = BTreeMap::new();
+        for (namespace, name) in first.chain(second).filter_map(key) {
+            let client = self.connection.client.clone();
+            let found = Api::<Service>::namespaced(client.clone(), &namespace).get_opt(&name).await;
+            let slices = Api::<EndpointSlice>::namespaced(client, &namespace);
+            let of_service = ListParams::default().labels(&format!("kubernetes.io/service-name={name}"));
+            let slices = slices.list(&of_service).await.map_err(|error| self.why(&error))?;
+            let endpoints = slices.items.iter().flat_map(|slice| slice.endpoints.iter().flatten());
+            let is_ready = |conditions: &EndpointConditions| conditions.ready;
+            let ready = endpoints.filter(|one| one.conditions.as_ref().and_then(is_ready) != Some(false)).count();
+            let found = found.map_err(|error| self.why(&error))?;
+            services.insert((namespace, name), found.map(|service| (service, ready)));
+        }
+        Ok(services)
+    }
+
+    /// Our own Secret, else the one that cert-manager writes by our manifests.
+    async fn certificates(&self) -> Read<Option<Served>> {
+        let secrets: Api<Secret> = Api::namespaced(self.connection.client.clone(), &self.target.namespace);
+        let name = &self.target.name;
+        for (secret, self_managed) in [(format!("{name}-certificates"), true), (serving_secret(name), false)] {
+            if let Some(secret) = secrets.get_opt(&secret).await.map_err(|error| self.why(&error))? {
+                return Ok(Some(Served { stored: read_secret(&secret), self_managed }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Creates a pod of a group, as a dry run: nothing is stored, and nobody but the webhooks sees it.
+    async fn probe(&self) -> Read<Probe> {
+        let pods: Api<Pod> = Api::namespaced(self.connection.client.clone(), &self.try_in);
+        let pod = json!({
+            "metadata": {
+                "name": "rolegate-doctor",
+                "labels": { names::GROUP: "rolegate-doctor", names::ROLE: "probe" },
+            },
+            "spec": { "containers": [{ "name": "main", "image": "none" }] },
+        });
+        let pod = serde_json::from_value(pod).map_err(|error| error.to_string())?;
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        match pods.create(&dry_run, &pod).await {
+            Ok(pod) => {
+                let gates = pod.spec.and_then(|spec| spec.scheduling_gates).unwrap_or_default();
+                let held = gates.iter().any(|gate| gate.name == names::GATE);
+                Ok(if held { Probe::Held } else { Probe::NotHeld })
+            }
+            Err(kube::Error::Api(status)) if status.message.contains("webhook") => {
+                Ok(Probe::Refused(self.why(&kube::Error::Api(status))))
+            }
+            Err(error) => Err(self.why(&error)),
+        }
+    }
+
+    async fn orphans(&self) -> Read<Vec<Orphans>> {
+        let seen = survey(&self.connection.client, None).await.map_err(|error| self.why(&error))?;
+        // A kind that may not be read could hold the group.
+        if let [first, ..] = seen.forbidden.as_slice() {
+            return Err(format!("{} may not be read", first.crd_name()));
+        }
+        let missing = pictures(&seen.index).into_iter().filter(|picture| picture.group().is_none());
+        let orphans = missing.map(|picture| Orphans { group: picture.key.to_string(), pods: picture.held_pods() });
+        Ok(orphans.filter(|orphans| orphans.pods > 0).collect())
+    }
+}
+
+/// The groups that the API server puts an authenticated user into.
+fn groups_of(user: &str) -> Vec<String> {
+    let mut groups = vec!["system:authenticated".to_owned()];
+    if let Some((namespace, _)) = user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':')) {
+        groups.push("system:serviceaccounts".to_owned());
+        groups.push(format!("system:serviceaccounts:{namespace}"));
+    }
+    groups
+}

@@ -1,0 +1,200 @@
+//! `rolegate uninstall`: takes rolegate out of a cluster, so that nothing of it holds anything any more.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use futures::{StreamExt, stream};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::connection::{Connection, ConnectionArgs, Failure, LiveArgs, block_on};
+use super::terminal::{Table, counted, says_yes, shown};
+use crate::cluster::removal::{Action, Item, Removal, RemovalError};
+
+/// Arguments of `uninstall`.
+#[derive(Args, Debug)]
+pub struct UninstallArgs {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+    /// Namespace of rolegate itself.
+    #[arg(short, long, default_value = "rolegate-system")]
+    namespace: String,
+    /// Name of the webhook configurations, the Lease and the Deployment.
+    #[arg(long, default_value = "rolegate")]
+    name: String,
+    /// Only list what would be done.
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask.
+    #[arg(short, long)]
+    yes: bool,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// How it is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Steps in flight at a time.
+const AT_A_TIME: usize = 16;
+/// For so long pods may still come that are held: an API server hears a moment later that the webhook is gone.
+const SETTLE: Duration = Duration::from_secs(2);
+/// Between two looks for them.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long replicas of the Deployment may take to end, beyond the time that their Lease is believed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Default, Serialize)]
+struct Outcome {
+    /// What was done; with a dry run, what would be.
+    items: Vec<Item>,
+    failed: Vec<Failed>,
+}
+
+#[derive(Debug, Serialize)]
+struct Failed {
+    item: Item,
+    error: String,
+}
+
+/// Takes rolegate out. The exit code is 0 when nothing is left, 1 when something is, or when nobody said yes.
+pub fn run(args: &UninstallArgs) -> ExitCode {
+    block_on(uninstall(args))
+}
+
+async fn uninstall(args: &UninstallArgs) -> Result<ExitCode, Failure> {
+    let connection = LiveArgs::new(args.connection.clone(), &args.namespace).connect(false).await?;
+    let removal = Removal::new(connection.client.clone(), &args.namespace, &args.name);
+    let plan = removal.plan().await.map_err(|error| connection.failure(&error))?;
+    if args.dry_run || plan.is_empty() {
+        return Ok(report(args, &Outcome { items: plan, failed: Vec::new() }));
+    }
+    if !args.yes && !says_yes(&format!("{}Do all this, so that nothing is held any more?", table(&plan))) {
+        return Err(Failure::Other("nothing was done: not confirmed".to_owned()));
+    }
+    let mut work = Work { connection: &connection, removal: &removal, outcome: Outcome::default() };
+    work.all().await?;
+    Ok(report(args, &work.outcome))
+}
+
+struct Work<'a> {
+    connection: &'a Connection,
+    removal: &'a Removal,
+    outcome: Outcome,
+}
+
+impl Work<'_> {
+    /// First what holds, then who releases, then what is held. A replica that goes on would put its webhook configurations
+    /// back and hold again: where we cannot end it, nothing is touched.
+    async fn all(&mut self) -> Result<(), Failure> {
+        let fault = |error: &kube::Error| self.connection.failure(error);
+        let deployment = self.removal.deployment().await.map_err(|error| fault(&error))?;
+        if deployment.is_empty() {
+            self.until_quiet(Duration::ZERO).await?;
+        }
+        self.carry_out(self.removal.holds().await).await?;
+        if !deployment.is_empty() {
+            self.carry_out(Ok(deployment)).await?;
+            self.until_quiet(PATIENCE).await?;
+            self.carry_out(self.removal.holds().await).await?;
+        }
+        let since = Instant::now();
+        loop {
+            let found = self.carry_out(self.removal.marks().await).await?;
+            if since.elapsed() > SETTLE && (found == 0 || !self.outcome.failed.is_empty()) {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.carry_out(self.removal.own().await).await?;
+        Ok(())
+    }
+
+    async fn until_quiet(&self, patience: Duration) -> Result<(), Failure> {
+        self.removal.until_quiet(patience).await.map_err(|error| match error {
+            RemovalError::StillRuns(_) => Failure::Other(format!("{error}: end it first, then call this again")),
+            RemovalError::Api(error) => self.connection.failure(&error),
+        })
+    }
+
+    /// Carries out what was found, and returns how much that was.
+    async fn carry_out(&mut self, found: Result<Vec<Item>, kube::Error>) -> Result<usize, Failure> {
+        let found = found.map_err(|error| self.connection.failure(&error))?;
+        let count = found.len();
+        // What failed before and works now has not failed.
+        self.outcome.failed.retain(|failed| !found.iter().any(|item| same(item, &failed.item)));
+        let steps = found.into_iter().map(async |item| (self.removal.carry_out(&item).await, item));
+        let mut steps = stream::iter(steps).buffer_unordered(AT_A_TIME);
+        while let Some((result, item)) = steps.next().await {
+            match result {
+                Ok(()) => self.outcome.items.push(item),
+                Err(error) => {
+                    let error = self.connection.failure(&error).to_string();
+                    self.outcome.failed.push(Failed { item, error });
+                }
+            }
+        }
+        Ok(count)
+    }
+}
+
+fn same(one: &Item, other: &Item) -> bool {
+    (one.action, one.kind, &one.namespace, &one.name) == (other.action, other.kind, &other.namespace, &other.name)
+}
+
+fn report(args: &UninstallArgs, outcome: &Outcome) -> ExitCode {
+    let text = match args.output {
+        Output::Text if outcome.items.is_empty() && outcome.failed.is_empty() => {
+            "nothing of rolegate is there\n".to_owned()
+        }
+        Output::Text if args.dry_run => table(&outcome.items),
+        Output::Text => {
+            table(&outcome.items)
+                + &format!(
+                    "{} done, {} failed; definitions, roles and namespaces stay: delete them by what installed them\n",
+                    outcome.items.len(),
+                    outcome.failed.len()
+                )
+        }
+        Output::Json => serde_json::to_string_pretty(outcome).unwrap_or_default() + "\n",
+    };
+    // Whoever closed the pipe has seen enough; the outcome stands.
+    _ = io::stdout().lock().write_all(text.as_bytes());
+    for Failed { item, error } in &outcome.failed {
+        eprintln!("rolegate: {} {}: {error}", item.kind, shown(&item.name));
+    }
+    if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Held pods that are named; more are counted.
+const NAMED: usize = 10;
+
+fn table(items: &[Item]) -> String {
+    let mut table = Table::default();
+    let is_pod = |item: &&Item| item.action == Action::Release;
+    let pods = items.iter().filter(is_pod).count();
+    let named = items.iter().filter(is_pod).take(NAMED);
+    for item in items.iter().filter(|item| !is_pod(item)).chain(named) {
+        let action = match item.action {
+            Action::Delete => "delete",
+            Action::Release => "release",
+            Action::Thaw => "thaw",
+            Action::Unprotect => "take our finalizer off",
+        };
+        let place = if item.namespace.is_empty() { String::new() } else { format!("{}/", item.namespace) };
+        table.row([action.to_owned(), item.kind.to_owned(), format!("{place}{}", item.name)]);
+    }
+    if let Some(more @ 1..) = pods.checked_sub(NAMED) {
+        table.row(["release".to_owned(), "Pod".to_owned(), format!("and {} more", counted(more, "pod"))]);
+    }
+    table.text(0)
+}

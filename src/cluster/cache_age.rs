@@ -1,0 +1,185 @@
+//! How old what the caches say may be: when the API server last said anything on each watch. A watch of a quiet kind hears
+//! a bookmark about once a minute, which the watcher keeps to itself, so it is seen where all answers pass.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt;
+use http_body_util::combinators::MapFrame;
+use hyper::body::{Body, Frame};
+use kube::client::{Body as RequestBody, ClientBuilder};
+use kube::{Client, Config};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+use tower::{Layer, Service};
+
+/// When the API server last said anything on each watch; clones are of the same.
+#[derive(Clone, Debug, Default)]
+pub struct CacheAges(Arc<Mutex<HashMap<Watch, Instant>>>);
+
+/// One watch: whoever takes it up again goes on with the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Watch {
+    path: String,
+    selector: String,
+}
+
+impl CacheAges {
+    /// Registers the metric.
+    pub fn register(registry: &mut Registry) -> Self {
+        let ages = Self::default();
+        registry.register_collector(Box::new(ages.clone()));
+        ages
+    }
+
+    /// A client whose watches are listened to.
+    ///
+    /// # Errors
+    ///
+    /// When certificates or keys of the configuration cannot be used.
+    pub fn client(&self, config: Config) -> Result<Client, kube::Error> {
+        Ok(ClientBuilder::try_from(config)?.with_layer(self).build())
+    }
+
+    fn heard(&self, watch: &Watch) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.get_mut(watch) {
+            Some(at) => *at = Instant::now(),
+            None => _ = all.insert(watch.clone(), Instant::now()),
+        }
+    }
+
+    fn forget(&self, watch: &Watch) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(watch);
+    }
+
+    /// Seconds by kind, of the watch that was silent for longest.
+    fn seconds(&self) -> BTreeMap<String, f64> {
+        let mut oldest = BTreeMap::new();
+        for (watch, at) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            let (age, known) = (at.elapsed().as_secs_f64(), oldest.entry(watch.kind()).or_insert(0.0_f64));
+            *known = known.max(age);
+        }
+        oldest
+    }
+}
+
+impl Watch {
+    /// The collection that a request lists or watches, and whether it watches.
+    fn of(uri: &Uri) -> (Self, bool) {
+        let parameters = || uri.query().unwrap_or_default().split('&');
+        let selector = parameters().find(|parameter| parameter.starts_with("labelSelector=")).unwrap_or_default();
+        let watches = parameters().any(|parameter| parameter == "watch=true");
+        (Self { path: uri.path().to_owned(), selector: selector.to_owned() }, watches)
+    }
+
+    /// As kubectl names it: `pods`, `deployments.v1.apps`.
+    fn kind(&self) -> String {
+        let parts: Vec<_> = self.path.trim_matches('/').split('/').collect();
+        let plural = parts.last().copied().unwrap_or_default();
+        match parts.as_slice() {
+            ["apis", group, version, ..] => format!("{plural}.{version}.{group}"),
+            _ => plural.to_owned(),
+        }
+    }
+}
+
+impl Collector for CacheAges {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let help = "Seconds since the API server last said anything on the watch of a kind: an event, a bookmark, or that it begins";
+        let mut family = encoder.encode_descriptor("cache_age_seconds", help, None, MetricType::Gauge)?;
+        for (kind, seconds) in self.seconds() {
+            ConstGauge::new(seconds).encode(family.encode_family(&[("kind", kind)])?)?;
+        }
+        Ok(())
+    }
+}
+
+impl<S> Layer<S> for CacheAges {
+    type Service = Listening<S>;
+
+    fn layer(&self, inner: S) -> Listening<S> {
+        Listening { inner, ages: self.clone() }
+    }
+}
+
+/// Notes what is said on watches.
+#[derive(Clone, Debug)]
+pub struct Listening<S> {
+    inner: S,
+    ages: CacheAges,
+}
+
+/// Notes that something was said, and passes it on.
+type Note<D> = Box<dyn FnMut(Frame<D>) -> Frame<D> + Send>;
+
+impl<S, B> Service<Request<RequestBody>> for Listening<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>>,
+    S::Future: Send + 'static,
+    B: Body + 'static,
+{
+    type Response = Response<MapFrame<B, Note<B::Data>>>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        let (ages, (watch, watches)) = (self.ages.clone(), Watch::of(request.uri()));
+        let answer = self.inner.call(request);
+        let listening = async move {
+            let answer = answer.await?;
+            let watches = watches && answer.status().is_success();
+            if watches {
+                ages.heard(&watch);
+            } else if answer.status() == StatusCode::NOT_FOUND {
+                // The kind is no longer served: nobody waits for news of it.
+                ages.forget(&watch);
+            }
+            Ok(answer.map(|body| {
+                let note: Note<B::Data> = Box::new(move |frame| {
+                    if watches {
+                        ages.heard(&watch);
+                    }
+                    frame
+                });
+                body.map_frame(note)
+            }))
+        };
+        listening.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_are_told_apart_by_kind() {
+        let kind = |uri: &str| {
+            let (watch, watches) = Watch::of(&uri.parse().unwrap());
+            (watch.kind(), watch.selector, watches)
+        };
+        let selector = "labelSelector=rolegate.dev%2Fgroup".to_owned();
+        assert_eq!(
+            kind("/api/v1/pods?&labelSelector=rolegate.dev%2Fgroup&watch=true&timeoutSeconds=290"),
+            ("pods".to_owned(), selector, true)
+        );
+        assert_eq!(
+            kind("/apis/apps/v1/namespaces/ns/deployments?&limit=500"),
+            ("deployments.v1.apps".to_owned(), String::new(), false)
+        );
+    }
+}

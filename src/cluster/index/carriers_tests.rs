@@ -1,0 +1,58 @@
+use serde_json::json;
+
+use super::*;
+use crate::api::rbg::ROLE_BASED_GROUP;
+
+const WATCH: Option<SourceId> = Some(3);
+
+fn object(uid: &str, version: u32) -> CarrierObject {
+    let metadata = json!({"name": "pd", "namespace": "ns", "uid": uid, "resourceVersion": version.to_string()});
+    CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(json!({ "metadata": metadata })).unwrap())
+}
+
+fn known(carriers: &Carriers) -> Option<(&str, u64)> {
+    let (object, _) = carriers.objects.values().next()?;
+    let (uid, version) = object.version();
+    Some((uid, version?))
+}
+
+#[test]
+fn late_word_of_a_predecessor_changes_nothing() {
+    let mut carriers = Carriers::default();
+    carriers.apply(WATCH, object("a", 5));
+    // The successor was read before the watch told that the first one is gone.
+    carriers.apply(None, object("b", 9));
+    assert_eq!(carriers.apply(None, object("a", 6)), None);
+    assert_eq!(carriers.deleted(&object("a", 7)), None);
+    assert_eq!(known(&carriers), Some(("b", 9)));
+}
+
+#[test]
+fn what_is_deleted_stays_deleted() {
+    let mut carriers = Carriers::default();
+    carriers.apply(WATCH, object("a", 5));
+    assert!(carriers.deleted(&object("a", 7)).is_some());
+    assert_eq!(carriers.apply(None, object("a", 6)), None);
+    assert!(carriers.apply(WATCH, object("b", 8)).is_some());
+}
+
+#[test]
+fn what_a_list_lacks_is_gone_and_what_it_cannot_know_comes_back() {
+    let mut carriers = Carriers::default();
+    carriers.apply(WATCH, object("a", 5));
+    assert_eq!(carriers.keep_only(3, ROLE_BASED_GROUP, &[]).len(), 1);
+    // Written before it was deleted, and answered after.
+    assert_eq!(carriers.apply(None, object("a", 6)), None);
+    // Read after the list was made, and told of by the watch after that.
+    carriers.apply(None, object("b", 9));
+    carriers.keep_only(3, ROLE_BASED_GROUP, &[]);
+    assert!(carriers.apply(WATCH, object("b", 9)).is_some());
+}
+
+#[test]
+fn a_kind_that_is_served_again_brings_its_objects_back() {
+    let mut carriers = Carriers::default();
+    carriers.apply(WATCH, object("a", 5));
+    assert_eq!(carriers.forget_all(3).len(), 1);
+    assert!(carriers.apply(WATCH, object("a", 5)).is_some());
+}

@@ -1,0 +1,197 @@
+//! A history: what happens in the cluster, around rolegate and to it, one step after another. Steps say all by themselves, so
+//! that any of them can be left out.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::random::Random;
+use crate::replica::Fault;
+use crate::spec::{Setup, Wish};
+
+/// What happens to a pod; numbers choose among the pods to which it can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Scheduled,
+    Ready,
+    Unready,
+    Failed,
+    Evicted,
+    Removed,
+    GatedByOthers,
+    FreedByOthers,
+    /// Somebody else lifts our gate.
+    LiftedByOthers,
+}
+
+/// One step; `n` chooses, modulo what there is to choose from.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Everything goes its way for so many rounds.
+    Flow(u32),
+    Wait(Duration),
+    /// A controller makes or removes at most so many pods.
+    Control {
+        role: usize,
+        most: usize,
+        stale: bool,
+    },
+    Pod(Fate, usize),
+    /// The group's replicas, and with an operator or a referring carrier the workload's.
+    Scale {
+        role: usize,
+        replicas: u32,
+    },
+    ScaleWorkload {
+        role: usize,
+        replicas: u32,
+    },
+    Edit(Wish),
+    DeleteGroup,
+    CreateGroup(Wish),
+    Ignore(bool),
+    Deliver {
+        replica: usize,
+        watch: usize,
+        most: usize,
+        duplicate: bool,
+    },
+    List {
+        replica: usize,
+        watch: usize,
+    },
+    Serve {
+        replica: usize,
+        n: usize,
+        fault: Fault,
+    },
+    Answer {
+        replica: usize,
+        n: usize,
+    },
+    Lead {
+        replica: usize,
+        leads: bool,
+    },
+    /// A replica is started anew; what it had asked for is still done, or not.
+    Restart {
+        replica: usize,
+        done: bool,
+    },
+}
+
+/// What happens.
+#[derive(Clone)]
+pub struct History {
+    pub setup: Setup,
+    pub steps: Vec<Step>,
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  {:?}", self.setup)?;
+        self.steps.iter().enumerate().try_for_each(|(index, step)| writeln!(f, "  {index:3} {step:?}"))
+    }
+}
+
+/// What a history is rich in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Theme {
+    Everything,
+    /// Writes fail.
+    Faults,
+    /// Groups come and go.
+    Groups,
+    /// Pods come and go while everything else flows.
+    Pods,
+    /// Replicas that both lead and lag.
+    Leaders,
+}
+
+impl History {
+    pub fn random(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut setup = Setup::random(&mut random);
+        let themes = [Theme::Everything, Theme::Faults, Theme::Groups, Theme::Pods, Theme::Leaders];
+        let theme = random.pick(&themes);
+        setup.two |= theme == Theme::Leaders;
+        let length = 10 + random.below(50);
+        let steps = (0..length).map(|_| Step::random(&mut random, theme, setup.two)).collect();
+        Self { setup, steps }
+    }
+}
+
+impl Step {
+    fn random(random: &mut Random, theme: Theme, two: bool) -> Self {
+        let replica = if two { random.below(2) as usize } else { 0 };
+        let n = random.below(40) as usize;
+        if !random.percent(30) {
+            return Self::anything(random, replica, n);
+        }
+        match (theme, random.below(4)) {
+            (Theme::Everything, _) => Self::anything(random, replica, n),
+            (Theme::Faults | Theme::Pods, 0) => Self::Flow(1),
+            (Theme::Faults, _) => Self::Serve { replica, n, fault: Fault::random(random) },
+            (Theme::Groups, 0) => Self::DeleteGroup,
+            (Theme::Groups, 1) => Self::CreateGroup(Wish::random(random)),
+            (Theme::Groups, 2) => Self::Wait(Duration::from_secs(random.pick(&[1, 31, 70]))),
+            (Theme::Groups, _) => Self::Deliver { replica, watch: n % 2, most: 10, duplicate: false },
+            (Theme::Pods, _) => {
+                Self::Pod(random.pick(&[Fate::Ready, Fate::Unready, Fate::Failed, Fate::Evicted, Fate::Removed]), n)
+            }
+            (Theme::Leaders, 0) => Self::Lead { replica, leads: true },
+            (Theme::Leaders, 1) => Self::Serve { replica, n, fault: Fault::None },
+            (Theme::Leaders, 2) => Self::Answer { replica, n },
+            (Theme::Leaders, _) => Self::Deliver { replica, watch: n % 2, most: 20, duplicate: false },
+        }
+    }
+
+    fn anything(random: &mut Random, replica: usize, n: usize) -> Self {
+        let role = random.pick(&[0, 0, 1, 1, 2]);
+        let watch = random.pick(&[0, 0, 0, 1, 1, 2, 3, 4]);
+        match random.below(100) {
+            0..=12 => Self::Flow(1 + random.below(4)),
+            13..=17 => Self::Wait(Duration::from_millis(random.pick(&[5, 15, 250, 2_000, 31_000, 70_000]))),
+            18..=27 => Self::Control { role, most: 1 + n % 6, stale: random.percent(10) },
+            28..=45 => Self::Pod(random.pick(Fate::ALL), n),
+            46..=49 => Self::Scale { role, replicas: random.below(6) },
+            50 => Self::ScaleWorkload { role, replicas: random.below(6) },
+            51..=53 => Self::Edit(Wish::random(random)),
+            54 => Self::DeleteGroup,
+            55..=56 => Self::CreateGroup(Wish::random(random)),
+            57 => Self::Ignore(random.percent(30)),
+            58..=71 => Self::Deliver { replica, watch, most: 1 + n % 12, duplicate: random.percent(10) },
+            72..=73 => Self::List { replica, watch },
+            74..=84 => {
+                let fault = if random.percent(15) { Fault::random(random) } else { Fault::None };
+                Self::Serve { replica, n, fault }
+            }
+            85..=94 => Self::Answer { replica, n },
+            95..=97 => Self::Lead { replica, leads: random.percent(70) },
+            _ => Self::Restart { replica, done: random.percent(50) },
+        }
+    }
+}
+
+impl Fate {
+    const ALL: &[Self] = &[
+        Self::Scheduled,
+        Self::Ready,
+        Self::Unready,
+        Self::Failed,
+        Self::Evicted,
+        Self::Removed,
+        Self::Removed,
+        Self::GatedByOthers,
+        Self::FreedByOthers,
+        Self::LiftedByOthers,
+    ];
+}
+
+impl Fault {
+    fn random(random: &mut Random) -> Self {
+        match random.below(3) {
+            0 => Self::AnswerLost,
+            _ => Self::Refused(random.pick(&[403, 409, 422, 429, 500, 404])),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What must hold at each step (SPEC §4.7), said again in other words than the planner's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rolegate::api::Pod;
+use rolegate::api::status::GroupStatus;
+use rolegate::model::{Group, Progression, names};
+use rolegate::plan::{PodFacts, PodRef, Snapshot};
+use serde_json::Value;
+
+use crate::broken::{Broken, hold};
+use crate::replica::{GRACE, MISSING, Replica, Request};
+use crate::server::{Answered, Server};
+use crate::spec::{Coordination, ROLES, Stored, Wish, released};
+
+/// A release arrives at the API server.
+pub fn release(server: &mut Server, pod: &PodRef, patch: &Value) -> Result<Answered<Arc<Pod>>, Broken> {
+    let before = server.pods.get(&*pod.name).cloned();
+    let done = server.patch_pod(&pod.name, patch);
+    if let (Some(before), Ok(after)) = (before, &done) {
+        let uid = after.metadata.uid.as_deref().unwrap_or_default();
+        hold!(*uid == *pod.uid, "S5: {} was decided on with {} and released with {uid}", pod.name, pod.uid);
+        let others = |pod: &Pod| {
+            let gates = pod.spec.scheduling_gates.iter().flatten().filter(|gate| gate.name != names::GATE);
+            gates.cloned().collect::<Vec<_>>()
+        };
+        hold!(others(&before) == others(after), "S4: {} lost another gate than ours", pod.name);
+    }
+    Ok(done)
+}
+
+/// A status arrives at the API server.
+pub fn write(server: &mut Server, group: &Group, patch: &Value) -> Result<Answered<Arc<Stored>>, Broken> {
+    let before = server.group.clone();
+    let done = server.patch_status(&group.carrier.name, patch);
+    if let (Some(before), Ok(after)) = (before, &done) {
+        for (role, name) in ROLES.iter().enumerate() {
+            let desired = group.role(name).map_or(0, |role| role.desired);
+            let (old, new) = (before.committed(role), after.committed(role));
+            let fell = !after.wish.of_role(role).is_empty() && new < old.map(|old| old.min(desired));
+            hold!(!fell, "S2: the released count of {} fell from {old:?} to {new:?}, desired are {desired}", name);
+        }
+    }
+    Ok(done)
+}
+
+/// What a replica decided in one pass.
+pub fn pass(
+    replica: &mut Replica,
+    snapshot: &Snapshot,
+    requests: &[Request],
+    server: &Server,
+    now: Duration,
+) -> Result<(), Broken> {
+    replica.seen.check(snapshot)?;
+    hold!(requests.is_empty() || replica.leads, "a follower acts: {requests:?}");
+    hold!(requests.is_empty() || replica.is_synced(), "S6: something is done before all was listed: {requests:?}");
+    let group = snapshot.claims.as_ref().map(|claims| &*claims.group);
+    let stored = group.and_then(|group| server.history.get(&group.carrier.resource_version.parse().unwrap()));
+    for request in requests {
+        match request {
+            Request::Release { pod, .. } => may_be_released(replica, pod, snapshot, stored, server, now)?,
+            Request::Write { group, status } => {
+                let stored = server.history.get(&group.carrier.resource_version.parse().unwrap());
+                let stored = stored.ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
+                commit(group, status, stored, snapshot, server)?;
+                tells_of_all(replica, status, stored, snapshot, server)?;
+            }
+            Request::Reread | Request::Verify | Request::Look(_) => {}
+        }
+    }
+    if group.is_none() {
+        replica.absence.verified = false;
+    }
+    if let (Some(group), Some(stored), true) = (group, stored, replica.leads && replica.is_synced()) {
+        come_back_at_once(replica, snapshot, requests, (group, stored), server)?;
+    }
+    Ok(())
+}
+
+/// S1, S5: a pod goes only when a stored status says that its replica may, or nothing holds it (S7).
+fn may_be_released(
+    replica: &Replica,
+    pod: &PodRef,
+    snapshot: &Snapshot,
+    stored: Option<&Arc<Stored>>,
+    server: &Server,
+    now: Duration,
+) -> Result<(), Broken> {
+    hold!(snapshot.pods.iter().any(|known| known.pod == *pod && known.held), "{} is not held", pod.name);
+    if snapshot.ignored {
+        hold!(server.was_ignored, "S7: the namespace has never opted out");
+        return Ok(());
+    }
+    let place = server.setup.place(&pod.name);
+    if let Some(stored) = stored {
+        let committed = stored.committed(place.role);
+        let free = stored.wish.of_role(place.role).is_empty();
+        hold!(
+            free || Some(place.ordinal) < committed,
+            "S5: {} is released, and committed are {committed:?} in version {}",
+            pod.name,
+            stored.version()
+        );
+        return Ok(());
+    }
+    let grace = if replica.absence.carried { GRACE } else { MISSING };
+    let since = replica.absence.since.map(|since| now.saturating_sub(since));
+    hold!(
+        replica.absence.verified && since >= Some(grace),
+        "S7: {} is released, the group is not there since {since:?}, looked for: {}",
+        pod.name,
+        replica.absence.verified
+    );
+    Ok(())
+}
+
+/// One replica of a role, as a pass sees it.
+#[derive(Default)]
+struct Seen {
+    pods: u32,
+    held: u32,
+    scheduled: u32,
+    ready: u32,
+}
+
+type View = BTreeMap<(usize, u32), Seen>;
+
+fn view(pods: &[PodFacts], server: &Server) -> View {
+    let mut view = View::new();
+    for pod in pods {
+        let place = server.setup.place(&pod.pod.name);
+        let seen = view.entry((place.role, place.ordinal)).or_default();
+        seen.pods += 1;
+        seen.held += u32::from(pod.held);
+        seen.scheduled += u32::from(pod.scheduled);
+        seen.ready += u32::from(pod.ready);
+    }
+    view
+}
+
+/// The released count of a role before a decision: what is committed or, beside that, seen without a gap; where nothing is
+/// committed, what is seen.
+fn before(role: usize, desired: u32, stored: &Stored, view: &View, size: u32) -> u32 {
+    let free = |ordinal: &u32| view.get(&(role, *ordinal)).is_some_and(|seen| seen.held == 0 && seen.pods >= size);
+    let without_gap = u32::try_from((0..desired).take_while(free).count()).unwrap();
+    let seen = u32::try_from((0..desired).filter(free).count()).unwrap();
+    stored.committed(role).map_or(seen, |committed| committed.max(without_gap)).min(desired)
+}
+
+/// S1, S2: what a pass wants to commit follows from what it saw.
+fn commit(
+    group: &Group,
+    status: &GroupStatus,
+    stored: &Stored,
+    snapshot: &Snapshot,
+    server: &Server,
+) -> Result<(), Broken> {
+    let view = view(&snapshot.pods, server);
+    let desired = |role: usize| group.role(ROLES[role]).map_or(0, |role| role.desired);
+    let count = |role| before(role, desired(role), stored, &view, server.setup.replica_size(role));
+    for role in (0..ROLES.len()).filter(|role| !stored.wish.of_role(*role).is_empty()) {
+        if group.role(ROLES[role]).is_none_or(|role| role.workload.desired_is_unknown) {
+            continue;
+        }
+        let (old, new) = (count(role), released(status, ROLES[role]).unwrap_or(0));
+        hold!(new >= old, "S2: {} falls from {old} to {new}, desired are {}", ROLES[role], desired(role));
+        hold!(new <= desired(role), "{} of {} {} are to be released", new, desired(role), ROLES[role]);
+        hold!(new == old || stored.wish != Wish::Wrong, "a group that breaks a rule goes on");
+        for (ordinal, coordination) in
+            (old..new).flat_map(|ordinal| stored.wish.of_role(role).into_iter().map(move |c| (ordinal, c)))
+        {
+            let segment = ordinal / coordination.sizes[role];
+            if let Some(missing) = first_failing(&coordination, segment, desired, count, &view, server) {
+                return Err(Broken(format!(
+                    "S1: {} {ordinal} (segment {segment}) is to be released, but {missing} of an earlier segment is not {:?}",
+                    ROLES[role], coordination.progression
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// S8: a status counts all pods that stay, and those whose release was refused.
+fn tells_of_all(
+    replica: &Replica,
+    status: &GroupStatus,
+    stored: &Stored,
+    snapshot: &Snapshot,
+    server: &Server,
+) -> Result<(), Broken> {
+    let stays = |pod: &&PodFacts| {
+        let place = server.setup.place(&pod.pod.name);
+        let free = stored.wish.of_role(place.role).is_empty();
+        let waits = !free && released(status, ROLES[place.role]).is_none_or(|count| place.ordinal >= count);
+        pod.held && (waits || replica.refused.contains(&pod.pod.uid))
+    };
+    let staying: Vec<_> = snapshot.pods.iter().filter(stays).map(|pod| &*pod.pod.name).collect();
+    let summary = status.summary.clone().unwrap_or_default();
+    let told = summary.held as usize >= staying.len() && summary.reason.is_empty() == (summary.held == 0);
+    hold!(told, "S8: {staying:?} stay, and the status says {summary:?}");
+    Ok(())
+}
+
+/// The first replica of the segments before this one that is not as the progression asks for.
+fn first_failing(
+    coordination: &Coordination,
+    segment: u32,
+    desired: impl Fn(usize) -> u32,
+    count: impl Fn(usize) -> u32,
+    view: &View,
+    server: &Server,
+) -> Option<String> {
+    for role in (0..ROLES.len()).filter(|role| coordination.sizes[*role] > 0) {
+        let size = server.setup.replica_size(role);
+        for ordinal in 0..(segment * coordination.sizes[role]).min(desired(role)) {
+            let seen = view.get(&(role, ordinal));
+            let complete = |seen: &&Seen| seen.held == 0 && seen.pods >= size;
+            let holds = match coordination.progression {
+                Progression::Parallel => true,
+                Progression::Ordered => ordinal < count(role),
+                Progression::Scheduled => seen.filter(complete).is_some_and(|seen| seen.scheduled >= size),
+                Progression::OrderedReady => seen.filter(complete).is_some_and(|seen| seen.ready >= size),
+            };
+            if !holds {
+                return Some(format!("{} {ordinal}", ROLES[role]));
+            }
+        }
+    }
+    None
+}
+
+/// S3: a held pod of a released replica is on its way out at once, or was refused and waits for its next try.
+fn come_back_at_once(
+    replica: &Replica,
+    snapshot: &Snapshot,
+    requests: &[Request],
+    (group, stored): (&Group, &Stored),
+    server: &Server,
+) -> Result<(), Broken> {
+    let view = view(&snapshot.pods, server);
+    for pod in snapshot.pods.iter().filter(|pod| pod.held) {
+        let place = server.setup.place(&pod.pod.name);
+        let desired = group.role(ROLES[place.role]).map_or(0, |role| role.desired);
+        let free = stored.wish.of_role(place.role).is_empty();
+        let may = Some(place.ordinal) < stored.committed(place.role).map(|count| count.min(desired));
+        let seen = &view[&(place.role, place.ordinal)];
+        let whole = seen.pods >= server.setup.replica_size(place.role) || seen.held < seen.pods;
+        if !(snapshot.ignored || free || (may && whole)) {
+            continue;
+        }
+        let asked =
+            requests.iter().any(|request| matches!(request, Request::Release { pod: asked, .. } if *asked == pod.pod));
+        hold!(
+            asked || replica.is_under_way(&pod.pod.uid) || replica.refused.contains(&pod.pod.uid),
+            "S3: {} may go and is not released at once",
+            pod.pod.name
+        );
+    }
+    Ok(())
+}

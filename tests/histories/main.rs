@@ -1,0 +1,88 @@
+//! The loop in a simulated cluster: the real index and the real agenda go through random histories of watches that lag,
+//! writes that fail and leaders that change, and keep what SPEC §4.7 promises. A history that breaks a promise is made as
+//! short as it can be.
+//!
+//! `ROLEGATE_HISTORIES=100000` tries that many (`make long`), `ROLEGATE_HISTORY_SEED=7` only that one.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test stops where it fails")]
+
+mod broken;
+mod history;
+mod invariants;
+mod nature;
+mod random;
+mod replica;
+mod sabotage;
+mod seen;
+mod server;
+mod settle;
+mod shrink;
+mod spec;
+mod watches;
+mod world;
+mod writes;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use history::History;
+use sabotage::Sabotage;
+use shrink::{run, shrunk};
+
+const HISTORIES: u64 = 2_000;
+const THREADS: usize = 2;
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text:?} is no number")))
+}
+
+/// The first of these histories that breaks a promise.
+fn first_broken(seeds: std::ops::Range<u64>, sabotage: Option<Sabotage>) -> Option<u64> {
+    let (next, first) = (AtomicU64::new(seeds.start), AtomicU64::new(u64::MAX));
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end.min(first.load(Ordering::Relaxed)) {
+                        return;
+                    }
+                    if run(&History::random(seed), sabotage).is_err() {
+                        first.fetch_min(seed, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    Some(first.into_inner()).filter(|seed| *seed < u64::MAX)
+}
+
+/// The history made short, and how to see it again.
+fn tell(seed: u64) -> String {
+    let (history, broken) = shrunk(History::random(seed));
+    let again = format!("ROLEGATE_HISTORY_SEED={seed} cargo test --test histories promises");
+    format!("history {seed}: {}\n{history}  again: {again}", broken.0)
+}
+
+#[test]
+fn every_history_keeps_the_promises() {
+    let seeds = match number("ROLEGATE_HISTORY_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("ROLEGATE_HISTORIES").unwrap_or(HISTORIES),
+    };
+    if let Some(seed) = first_broken(seeds, None) {
+        panic!("{}", tell(seed));
+    }
+}
+
+/// What these tests are worth: each loop that does one thing wrong is found.
+#[test]
+fn a_loop_that_does_one_thing_wrong_is_found() {
+    for sabotage in Sabotage::ALL {
+        let found = first_broken(0..HISTORIES, Some(*sabotage));
+        let Some(seed) = found else { panic!("{sabotage:?} is not found") };
+        let Err(broken) = run(&History::random(seed), Some(*sabotage)) else { panic!("{sabotage:?}: found only once") };
+        println!("{sabotage:?}: history {seed}: {}", broken.0);
+    }
+}

@@ -1,0 +1,168 @@
+//! What goes on in a cluster without rolegate: controllers make pods, the scheduler binds them, kubelets run them.
+
+use rolegate::api::Pod;
+use rolegate::api::meta::OwnerReference;
+use rolegate::api::pod::{PodCondition, SchedulingGate};
+use rolegate::model::names;
+
+use crate::server::Server;
+use crate::spec::{GROUP, Maker, ROLES, Setup};
+
+/// A gate of somebody else.
+pub const FOREIGN: &str = "example.com/other";
+
+/// Which pod of which replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub role: usize,
+    pub ordinal: u32,
+    pub member: u32,
+}
+
+impl Setup {
+    pub fn pod_name(&self, place: Place) -> String {
+        let Place { role, ordinal, member } = place;
+        match self.makers[role] {
+            Maker::Set { start } => format!("{}-{}", ROLES[role], start + ordinal),
+            Maker::Leaders { .. } => format!("{}-{ordinal}-{member}", ROLES[role]),
+        }
+    }
+
+    pub fn place(&self, name: &str) -> Place {
+        let mut words = name.split('-');
+        let role = words.next().and_then(|word| ROLES.iter().position(|role| *role == word)).unwrap();
+        let mut number = || words.next().map(|word| word.parse::<u32>().unwrap());
+        let (first, member) = (number().unwrap(), number().unwrap_or(0));
+        let start = if let Maker::Set { start } = self.makers[role] { start } else { 0 };
+        Place { role, ordinal: first - start, member }
+    }
+
+    pub fn replica_size(&self, role: usize) -> u32 {
+        if let Maker::Leaders { size, .. } = self.makers[role] { size } else { 1 }
+    }
+}
+
+impl Server {
+    /// The controller of a role's workload makes at most so many changes; returns whether there was one. `stale` is a
+    /// webhook that still sees a coordination which is no longer there, so it gates when it need not.
+    pub fn control(&mut self, role: usize, most: usize, stale: bool) -> bool {
+        let setup = self.setup.clone();
+        let replicas = self.workloads[role];
+        let surplus = self.pods.values().filter(|pod| {
+            let place = setup.place(pod.metadata.name.as_deref().unwrap());
+            place.role == role
+                && (place.ordinal >= replicas || pod.status.phase == "Failed")
+                && !pod.metadata.is_deleting()
+        });
+        let surplus: Vec<_> = surplus.take(most).filter_map(|pod| pod.metadata.name.clone()).collect();
+        surplus.iter().for_each(|name| self.evict(name));
+        let places = (0..replicas)
+            .flat_map(|ordinal| (0..setup.replica_size(role)).map(move |member| Place { role, ordinal, member }));
+        let missing: Vec<_> = places
+            .filter(|place| !self.pods.contains_key(&setup.pod_name(*place)) && self.may_be_made(*place))
+            .take(most)
+            .collect();
+        missing.iter().for_each(|place| self.make_pod(*place, stale));
+        !surplus.is_empty() || !missing.is_empty()
+    }
+
+    /// Workers of a late LeaderWorkerSet are made when their leader is ready.
+    fn may_be_made(&self, place: Place) -> bool {
+        let late = matches!(self.setup.makers[place.role], Maker::Leaders { late: true, .. });
+        let leader = self.pods.get(&self.setup.pod_name(Place { member: 0, ..place }));
+        !late || place.member == 0 || leader.is_some_and(|leader| leader.condition_is_true("Ready"))
+    }
+
+    fn make_pod(&mut self, place: Place, stale: bool) {
+        let Place { role, ordinal, member } = place;
+        let batched = self.group.as_ref().map(|group| !group.wish.of_role(role).is_empty());
+        let gated = !self.ignored && (stale || batched != Some(false));
+        let maker = self.setup.makers[role];
+        self.create_pod(&self.setup.pod_name(place), |pod| {
+            let meta = &mut pod.metadata;
+            let mut label = |key: &str, value: &str| _ = meta.labels.insert(key.to_owned(), value.to_owned());
+            label(names::GROUP, GROUP);
+            label(names::ROLE, ROLES[role]);
+            if gated && batched == Some(true) {
+                label(names::KEP75_INSTANCE_INDEX, &ordinal.to_string());
+            }
+            match maker {
+                Maker::Set { start } => {
+                    label(names::POD_INDEX, &(start + ordinal).to_string());
+                    let name = ROLES[role].to_owned();
+                    let owner =
+                        OwnerReference { kind: "StatefulSet".to_owned(), name, controller: true, ..Default::default() };
+                    meta.owner_references.push(owner);
+                }
+                Maker::Leaders { size, .. } => {
+                    label(names::LWS_NAME, ROLES[role]);
+                    label(names::LWS_GROUP_INDEX, &ordinal.to_string());
+                    label(names::LWS_WORKER_INDEX, &member.to_string());
+                    meta.annotations.insert(names::LWS_SIZE.to_owned(), size.to_string());
+                }
+            }
+            if gated {
+                pod.spec.scheduling_gates = Some(vec![SchedulingGate { name: names::GATE.to_owned() }]);
+            }
+        });
+    }
+
+    /// The names of pods of which something is true.
+    pub fn pods_that(&self, test: impl Fn(&Pod) -> bool) -> Vec<String> {
+        self.pods.iter().filter(|(_, pod)| test(pod)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Marks a pod as going: it is terminating until `reap`.
+    pub fn evict(&mut self, name: &str) {
+        self.edit_pod(name, |pod| pod.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".to_owned()));
+    }
+
+    pub fn gate(&mut self, name: &str) {
+        self.edit_pod(name, |pod| {
+            let gates = pod.spec.scheduling_gates.get_or_insert_default();
+            gates.push(SchedulingGate { name: FOREIGN.to_owned() });
+        });
+    }
+
+    pub fn lift(&mut self, name: &str, gate: &str) {
+        self.edit_pod(name, |pod| {
+            pod.spec.scheduling_gates.iter_mut().for_each(|gates| gates.retain(|one| one.name != gate));
+        });
+    }
+
+    pub fn schedule(&mut self, name: &str) {
+        self.edit_pod(name, |pod| pod.spec.node_name = Some("node".to_owned()));
+    }
+
+    pub fn set_ready(&mut self, name: &str, ready: bool) {
+        let status = if ready { "True" } else { "False" }.to_owned();
+        self.edit_pod(name, |pod| {
+            pod.status.conditions = vec![PodCondition { r#type: "Ready".to_owned(), status }];
+        });
+    }
+
+    pub fn fail(&mut self, name: &str) {
+        self.edit_pod(name, |pod| {
+            "Failed".clone_into(&mut pod.status.phase);
+            pod.status.conditions.clear();
+        });
+    }
+}
+
+pub fn is_gated(pod: &Pod) -> bool {
+    pod.spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty())
+}
+
+/// A pod that waits for a node.
+pub fn is_unscheduled(pod: &Pod) -> bool {
+    !is_gated(pod) && !pod.is_gone() && pod.spec.node_name.is_none()
+}
+
+/// A pod that runs and is not ready.
+pub fn is_unready(pod: &Pod) -> bool {
+    !pod.is_gone() && pod.spec.node_name.is_some() && !pod.condition_is_true("Ready")
+}
+
+pub fn is_ready(pod: &Pod) -> bool {
+    !pod.is_gone() && pod.condition_is_true("Ready")
+}

@@ -1,0 +1,233 @@
+//! One rolegate: the real agenda and the real index, and the loop around them as `cluster::run` has it, with watches and
+//! answers that take their time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rolegate::api::Pod;
+use rolegate::api::status::GroupStatus;
+use rolegate::cluster::index::Index;
+use rolegate::model::{Group, GroupKey};
+use rolegate::mutate::{Entry, batch_labels};
+use rolegate::plan::{Action, Agenda, Ended, IncompleteBatch, LoopOptions, MissingGroup, PodRef, Snapshot};
+
+use crate::broken::{Broken, hold};
+use crate::sabotage::Sabotage;
+use crate::seen::Seen;
+use crate::server::{Answered, WATCHES};
+use crate::spec::{GROUP, NAMESPACE, Stored};
+
+/// How long a group must be gone.
+pub const GRACE: Duration = Duration::from_secs(30);
+/// How long a group that never was there is waited for.
+pub const MISSING: Duration = Duration::from_secs(60);
+
+/// A request on its way to the API server.
+#[derive(Clone, Debug)]
+pub enum Request {
+    Release {
+        pod: PodRef,
+        labels: Vec<Entry>,
+    },
+    Write {
+        group: Arc<Group>,
+        status: GroupStatus,
+    },
+    /// The group is read after a conflict.
+    Reread,
+    Verify,
+    /// A look at what explains the pods that are missing, or too many; it finds nothing.
+    Look(Ended),
+}
+
+/// An answer on its way back.
+#[derive(Debug)]
+pub enum Answer {
+    Released(PodRef, Answered<Arc<Pod>>),
+    Written(Answered<Arc<Stored>>),
+    Reread(Result<Option<Arc<Stored>>, ()>),
+    Looked(Ended),
+    /// `absent` is the truth at that time.
+    Verified {
+        read: Result<Option<Arc<Stored>>, ()>,
+        absent: bool,
+    },
+}
+
+/// How the API server and the way to it fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// Refused with this code; nothing is changed.
+    Refused(u16),
+    /// Done, but the answer is an error.
+    AnswerLost,
+}
+
+/// What a replica knows of a group that is not there.
+#[derive(Default)]
+pub struct Absence {
+    /// Since when its passes see no group.
+    pub since: Option<Duration>,
+    /// The last look at the API server found none, and there was none.
+    pub verified: bool,
+    /// There was one before.
+    pub carried: bool,
+}
+
+/// One rolegate.
+pub struct Replica {
+    pub agenda: Agenda,
+    pub index: Index,
+    pub leads: bool,
+    born: Duration,
+    /// How far each watch has read; `None` before its list.
+    pub cursors: [Option<usize>; WATCHES],
+    pub requests: Vec<Request>,
+    pub answers: Vec<Answer>,
+    /// Pods whose release was refused and not yet made good.
+    pub refused: BTreeSet<Arc<str>>,
+    /// Its last write of the status failed.
+    pub write_failed: bool,
+    /// What it must know, by what was delivered to it.
+    pub seen: Seen,
+    pub absence: Absence,
+    /// Reasons of Events.
+    pub said: BTreeSet<String>,
+    pub sabotage: Option<Sabotage>,
+}
+
+pub fn key() -> GroupKey {
+    GroupKey::new(NAMESPACE, GROUP)
+}
+
+impl Replica {
+    pub fn new(now: Duration, leads: bool, sabotage: Option<Sabotage>) -> Self {
+        let options = LoopOptions {
+            missing_group: MissingGroup::ReleaseAfter(MISSING),
+            vanished_grace: GRACE,
+            progress_deadline: Duration::from_secs(600),
+            incomplete: IncompleteBatch::Wait,
+            recreate_mis_stamped: false,
+            settle: Duration::from_secs(10),
+        };
+        let mut replica = Self {
+            agenda: Agenda::new(options),
+            index: Index::default(),
+            leads,
+            born: now,
+            cursors: [None; WATCHES],
+            requests: Vec::new(),
+            answers: Vec::new(),
+            refused: BTreeSet::new(),
+            write_failed: false,
+            seen: Seen::default(),
+            absence: Absence::default(),
+            said: BTreeSet::new(),
+            sabotage,
+        };
+        (0..WATCHES).for_each(|watch| replica.index.expect(watch));
+        replica.agenda.lead(leads, [], Duration::ZERO);
+        replica
+    }
+
+    /// A write failed, and is to be tried again.
+    pub fn retries(&self) -> bool {
+        self.write_failed || !self.refused.is_empty()
+    }
+
+    pub fn clock(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.born)
+    }
+
+    pub fn is_synced(&self) -> bool {
+        self.cursors.iter().all(Option::is_some)
+    }
+
+    /// When it looks next.
+    pub fn next(&self) -> Option<Duration> {
+        self.agenda.next().map(|at| at + self.born)
+    }
+
+    pub fn lead(&mut self, leads: bool, now: Duration) {
+        self.leads = leads;
+        let keys = self.index.keys();
+        self.agenda.lead(leads, keys, self.clock(now));
+    }
+
+    /// The loop takes changes in and passes what is due; what it decides is checked by `check` and sent.
+    pub fn turn(
+        &mut self,
+        now: Duration,
+        mut check: impl FnMut(&mut Self, &Snapshot, &[Request]) -> Result<(), Broken>,
+    ) -> Result<bool, Broken> {
+        let clock = self.clock(now);
+        let dirty = self.index.take_dirty();
+        let synced = self.index.is_synced() || self.sabotage == Some(Sabotage::ActsUnsynced);
+        if !self.agenda.is_synced() && synced {
+            self.agenda.sync(self.index.keys(), clock);
+        }
+        self.agenda.changed(dirty, clock);
+        let (mut acted, mut passes) = (false, 0);
+        while let Some(due) = self.agenda.take_due(clock) {
+            let snapshot = self.index.snapshot(&due);
+            self.note(&snapshot, now);
+            let text = format!(
+                "2026-01-01T{:02}:{:02}:{:02}Z",
+                now.as_secs() / 3600,
+                now.as_secs() / 60 % 60,
+                now.as_secs() % 60
+            );
+            let actions = self.agenda.pass(&due, &snapshot, clock, &text);
+            let mut requests: Vec<_> = actions.into_iter().filter_map(|action| self.request(action)).collect();
+            if let Some(sabotage) = self.sabotage {
+                sabotage.of_requests(&mut requests, &snapshot);
+            }
+            check(self, &snapshot, &requests)?;
+            acted |= !requests.is_empty();
+            self.requests.extend(requests);
+            passes += 1;
+            hold!(passes < 20, "L2: it looks again and again, at one and the same time");
+        }
+        Ok(acted)
+    }
+
+    fn note(&mut self, snapshot: &Snapshot, now: Duration) {
+        self.refused.retain(|uid| snapshot.pods.iter().any(|pod| pod.pod.uid == *uid && pod.held));
+        if snapshot.claims.is_some() {
+            self.absence = Absence { carried: true, ..Absence::default() };
+        } else {
+            self.absence.since.get_or_insert(now);
+        }
+    }
+
+    fn request(&mut self, action: Action) -> Option<Request> {
+        match action {
+            Action::Release { pod, labels } => {
+                let labels = labels.map(|of| batch_labels(&of.group, &of.role, Some(of.ordinal)));
+                Some(Request::Release { pod, labels: labels.unwrap_or_default() })
+            }
+            Action::WriteStatus { group, status } => Some(Request::Write { group, status }),
+            Action::VerifyGone { .. } => Some(Request::Verify),
+            Action::FindReasons { .. } => Some(Request::Look(Ended::Found { found: Vec::new() })),
+            Action::FindSurge { .. } => Some(Request::Look(Ended::Surge { proven: Vec::new() })),
+            Action::Publish { news, .. } => {
+                self.said.extend(news.into_iter().map(|news| news.reason));
+                None
+            }
+            Action::WriteConflicted { .. }
+            | Action::EnsureGang { .. }
+            | Action::Recreate { .. }
+            | Action::SetPartition { .. } => {
+                unreachable!("one carrier, no gangs, no rollouts, and nothing is made again")
+            }
+        }
+    }
+
+    /// Requests that are on their way or whose answer is.
+    pub fn is_under_way(&self, uid: &str) -> bool {
+        let asked = self.requests.iter().any(|one| matches!(one, Request::Release { pod, .. } if *pod.uid == *uid));
+        asked || self.answers.iter().any(|one| matches!(one, Answer::Released(pod, _) if *pod.uid == *uid))
+    }
+}

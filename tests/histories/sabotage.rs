@@ -1,0 +1,94 @@
+//! Loops with one thing wrong each, to show that the histories find it.
+
+use rolegate::plan::Snapshot;
+use serde_json::Value;
+
+use crate::nature::FOREIGN;
+use crate::replica::Request;
+use crate::spec::released;
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// Releases what is only about to be committed.
+    ReleasesUncommitted,
+    /// Commits one replica more than was decided.
+    CommitsTooMuch,
+    /// Commits one replica less than is committed.
+    CommitsTooLittle,
+    /// Patches whatever pod has the name.
+    IgnoresUid,
+    /// Writes the status over whatever version is there.
+    IgnoresVersion,
+    /// Takes other gates off as well.
+    TakesAllGates,
+    /// Decides before everything was listed.
+    ActsUnsynced,
+    /// Says that the group is gone without having looked.
+    DoesNotLook,
+    /// Takes a failed write for a successful one.
+    ForgetsFailures,
+    /// Loses each release on the way.
+    LosesReleases,
+}
+
+impl Sabotage {
+    pub const ALL: &[Self] = &[
+        Self::ReleasesUncommitted,
+        Self::CommitsTooMuch,
+        Self::CommitsTooLittle,
+        Self::IgnoresUid,
+        Self::IgnoresVersion,
+        Self::TakesAllGates,
+        Self::ActsUnsynced,
+        Self::DoesNotLook,
+        Self::ForgetsFailures,
+        Self::LosesReleases,
+    ];
+
+    pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
+        let mut hasty = Vec::new();
+        for request in requests.iter_mut() {
+            let Request::Write { status, .. } = request else { continue };
+            match self {
+                Self::ReleasesUncommitted => {
+                    let may = |pod: &&rolegate::plan::PodFacts| {
+                        let count = pod.identity.role.as_deref().and_then(|role| released(status, role));
+                        pod.held && pod.identity.ordinal < count
+                    };
+                    let pods = snapshot.pods.iter().filter(may).map(|pod| pod.pod.clone());
+                    hasty.extend(pods.map(|pod| Request::Release { pod, labels: Vec::new() }));
+                }
+                Self::CommitsTooMuch | Self::CommitsTooLittle => {
+                    let counts = status.coordination_state.iter_mut().flat_map(|state| state.progress.values_mut());
+                    for count in counts.filter_map(|progress| progress.released.as_mut()) {
+                        *count = if self == Self::CommitsTooMuch { *count + 1 } else { count.saturating_sub(1) };
+                    }
+                }
+                _ => {}
+            }
+        }
+        requests.extend(hasty);
+    }
+
+    pub fn of_release(self, patch: &mut Value) {
+        match self {
+            Self::IgnoresUid => _ = patch["metadata"].as_object_mut().unwrap().remove("uid"),
+            Self::TakesAllGates => {
+                let gate = serde_json::json!({ "$patch": "delete", "name": FOREIGN });
+                patch["spec"]["schedulingGates"].as_array_mut().unwrap().push(gate);
+            }
+            _ => {}
+        }
+    }
+
+    pub fn of_status(self, patch: &mut Value) {
+        if self == Self::IgnoresVersion {
+            patch["metadata"].as_object_mut().unwrap().clear();
+        }
+    }
+
+    pub fn swallows(self, request: &Request) -> bool {
+        self == Self::LosesReleases && matches!(request, Request::Release { .. })
+    }
+}

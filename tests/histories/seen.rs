@@ -1,0 +1,110 @@
+//! What a replica must know: of each object the newest version that was delivered to it, by whichever way. Kept apart
+//! from the index, and in the simplest way, so that the index can be held against it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rolegate::api::Pod;
+use rolegate::model::names;
+use rolegate::plan::{PodFacts, Snapshot};
+
+use crate::broken::{Broken, hold};
+use crate::server::{Event, Server};
+use crate::spec::Stored;
+
+/// What a replica must know.
+#[derive(Default)]
+pub struct Seen {
+    /// By name: the version, and the pod if it counts.
+    pods: BTreeMap<String, (u64, Option<Arc<Pod>>)>,
+    group: (u64, Option<Arc<Stored>>),
+    /// Unique ids of groups that the watch has told of; of others it may know nothing yet.
+    watched: BTreeSet<String>,
+}
+
+impl Seen {
+    pub fn event(&mut self, version: u64, event: &Event) {
+        match event {
+            Event::Pod(pod) => self.pod(version, pod, true),
+            Event::PodGone(pod) => self.pod(version, pod, false),
+            Event::Group(group) => {
+                self.watched.insert(group.uid().to_owned());
+                self.group(version, Some(group));
+            }
+            Event::GroupGone(_) => self.group(version, None),
+            Event::Workload(..) | Event::Ignored(_) => {}
+        }
+    }
+
+    fn pod(&mut self, version: u64, pod: &Arc<Pod>, there: bool) {
+        let known = self.pods.entry(pod.metadata.name.clone().unwrap()).or_default();
+        if version >= known.0 {
+            *known = (version, (there && !pod.is_gone()).then(|| pod.clone()));
+        }
+    }
+
+    fn group(&mut self, version: u64, group: Option<&Arc<Stored>>) {
+        if version >= self.group.0 {
+            self.group = (version, group.cloned());
+        }
+    }
+
+    pub fn list_pods(&mut self, server: &Server) {
+        let gone = self.pods.iter_mut().filter(|(name, _)| !server.pods.contains_key(*name));
+        gone.for_each(|(_, known)| *known = (server.version, None));
+        server.pods.values().for_each(|pod| self.pod(version_of(pod), pod, true));
+    }
+
+    pub fn list_groups(&mut self, server: &Server) {
+        self.watched.extend(server.group.iter().map(|group| group.uid().to_owned()));
+        match &server.group {
+            Some(group) => self.group(group.version(), Some(group)),
+            None => self.group(server.version, None),
+        }
+    }
+
+    /// An answer to a release: it is no news of a pod that is not known.
+    pub fn written_pod(&mut self, pod: &Pod) {
+        let known = self.pods.get(pod.metadata.name.as_deref().unwrap());
+        if known.is_some_and(|(_, pod)| pod.is_some()) {
+            let pod = Arc::new(pod.clone());
+            self.pod(version_of(&pod), &pod, true);
+        }
+    }
+
+    /// The group as an answer brought it.
+    pub fn read_group(&mut self, stored: &Arc<Stored>) {
+        self.group(stored.version(), Some(stored));
+    }
+
+    /// The index shows the newest that was delivered.
+    pub fn check(&self, snapshot: &Snapshot) -> Result<(), Broken> {
+        let there = self.pods.values().filter(|(_, pod)| pod.is_some()).count();
+        let is_as_delivered = |shown: &&PodFacts| {
+            self.pods.get(&*shown.pod.name).and_then(|(_, pod)| pod.as_ref()).is_some_and(|pod| {
+                let held = pod.has_gate(names::GATE) == shown.held && pod.condition_is_true("Ready") == shown.ready;
+                held && pod.metadata.uid.as_deref() == Some(&*shown.pod.uid)
+                    && pod.spec.node_name.is_some() == shown.scheduled
+            })
+        };
+        let wrong: Vec<_> = snapshot.pods.iter().filter(|shown| !is_as_delivered(shown)).collect();
+        hold!(wrong.is_empty(), "the index does not show pods as they were last delivered: {wrong:?}");
+        hold!(snapshot.pods.len() == there, "the index shows {} pods, and there are {there}", snapshot.pods.len());
+        let shown = snapshot.claims.as_ref().map(|claims| {
+            let carrier = &claims.group.carrier;
+            (carrier.uid.clone(), carrier.resource_version.parse::<u64>().unwrap())
+        });
+        let delivered = self.group.1.as_ref().map(|stored| (stored.uid().to_owned(), stored.version()));
+        let is_watched =
+            |group: &Option<(String, u64)>| group.as_ref().is_none_or(|(uid, _)| self.watched.contains(uid));
+        hold!(
+            shown == delivered || !is_watched(&delivered),
+            "the index does not show the group as it was last delivered: {shown:?} instead of {delivered:?}"
+        );
+        Ok(())
+    }
+}
+
+fn version_of(pod: &Pod) -> u64 {
+    pod.metadata.resource_version.as_deref().unwrap().parse().unwrap()
+}

@@ -1,0 +1,244 @@
+//! The API server: objects with versions and unique ids, and a log of what changed for the watches.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use kube::core::Status;
+use rolegate::api::status::GroupStatus;
+use rolegate::api::{Meta, Pod};
+use rolegate::model::names;
+use serde_json::{Value, json};
+
+use crate::spec::{GROUP, Maker, NAMESPACE, Setup, Stored, Wish};
+
+/// What a watch tells.
+#[derive(Clone, Debug)]
+pub enum Event {
+    Pod(Arc<Pod>),
+    PodGone(Arc<Pod>),
+    Group(Arc<Stored>),
+    GroupGone(Arc<Stored>),
+    /// Replicas of the workload of a role.
+    Workload(usize, u32),
+    Ignored(bool),
+}
+
+/// The watches: pods, groups, StatefulSets, LeaderWorkerSets, namespaces that opted out.
+pub const WATCHES: usize = 5;
+
+/// The API server.
+pub struct Server {
+    pub setup: Setup,
+    pub version: u64,
+    uids: u32,
+    pub group: Option<Arc<Stored>>,
+    pub pods: BTreeMap<String, Arc<Pod>>,
+    /// Replicas of each workload.
+    pub workloads: [u32; 3],
+    pub ignored: bool,
+    pub was_ignored: bool,
+    /// By watch: version and event.
+    pub log: [Vec<(u64, Event)>; WATCHES],
+    /// Every version of the group that was ever stored.
+    pub history: HashMap<u64, Arc<Stored>>,
+}
+
+impl Server {
+    pub fn new(setup: &Setup) -> Self {
+        Self {
+            setup: setup.clone(),
+            version: 100,
+            uids: 0,
+            group: None,
+            pods: BTreeMap::new(),
+            workloads: setup.replicas,
+            ignored: false,
+            was_ignored: false,
+            log: [const { Vec::new() }; WATCHES],
+            history: HashMap::new(),
+        }
+    }
+
+    fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    fn next_uid(&mut self) -> String {
+        self.uids += 1;
+        format!("uid-{}", self.uids)
+    }
+
+    fn tell(&mut self, watch: usize, event: Event) {
+        self.log[watch].push((self.version, event));
+    }
+
+    pub fn create_group(&mut self, wish: Wish, replicas: [u32; 3]) {
+        let meta = Meta {
+            name: Some(GROUP.to_owned()),
+            namespace: Some(NAMESPACE.to_owned()),
+            uid: Some(self.next_uid()),
+            generation: Some(1),
+            creation_timestamp: Some("2026-01-01T00:00:00Z".to_owned()),
+            ..Meta::default()
+        };
+        let (refers, makers) = (self.setup.refers, self.setup.makers);
+        self.store_group(Stored {
+            meta,
+            wish,
+            replicas,
+            status: GroupStatus::default(),
+            refers,
+            makers,
+            object: OnceLock::new(),
+        });
+    }
+
+    fn store_group(&mut self, mut stored: Stored) -> Arc<Stored> {
+        let version = self.next_version();
+        stored.meta.resource_version = Some(version.to_string());
+        stored.object = OnceLock::new();
+        let stored = Arc::new(stored);
+        self.group = Some(stored.clone());
+        self.history.insert(version, stored.clone());
+        self.tell(1, Event::Group(stored.clone()));
+        stored
+    }
+
+    pub fn edit_group(&mut self, edit: impl FnOnce(&mut Stored)) {
+        let Some(group) = &self.group else { return };
+        let mut stored = (**group).clone();
+        edit(&mut stored);
+        stored.meta.generation = stored.meta.generation.map(|generation| generation + 1);
+        self.store_group(stored);
+    }
+
+    pub fn delete_group(&mut self) {
+        let Some(group) = self.group.take() else { return };
+        let version = self.next_version();
+        let mut gone = (*group).clone();
+        gone.object = OnceLock::new();
+        gone.meta.resource_version = Some(version.to_string());
+        self.tell(1, Event::GroupGone(Arc::new(gone)));
+    }
+
+    /// `PATCH …/status` with a JSON Merge Patch.
+    pub fn patch_status(&mut self, name: &str, patch: &Value) -> Answered<Arc<Stored>> {
+        assert_eq!(name, GROUP);
+        let Some(group) = self.group.clone() else { return Err(refusal(404, "")) };
+        let meta = &patch["metadata"];
+        if meta["resourceVersion"].as_str().is_some_and(|version| version != group.version().to_string()) {
+            return Err(refusal(409, ""));
+        }
+        if meta["uid"].as_str().is_some_and(|uid| uid != group.uid()) {
+            return Err(refusal(422, "metadata.uid"));
+        }
+        let mut status = serde_json::to_value(&group.status).unwrap();
+        json_patch::merge(&mut status, &patch["status"]);
+        let status: GroupStatus = serde_json::from_value(status).unwrap();
+        if status == group.status {
+            return Ok(group);
+        }
+        Ok(self.store_group(Stored { status, ..(*group).clone() }))
+    }
+
+    pub fn create_pod(&mut self, name: &str, make: impl FnOnce(&mut Pod)) {
+        let mut pod = Pod::default();
+        pod.metadata.name = Some(name.to_owned());
+        pod.metadata.namespace = Some(NAMESPACE.to_owned());
+        pod.metadata.uid = Some(self.next_uid());
+        make(&mut pod);
+        self.store_pod(pod);
+    }
+
+    fn store_pod(&mut self, mut pod: Pod) -> Arc<Pod> {
+        pod.metadata.resource_version = Some(self.next_version().to_string());
+        let pod = Arc::new(pod);
+        self.pods.insert(pod.metadata.name.clone().unwrap(), pod.clone());
+        self.tell(0, Event::Pod(pod.clone()));
+        pod
+    }
+
+    pub fn edit_pod(&mut self, name: &str, edit: impl FnOnce(&mut Pod)) {
+        let Some(pod) = self.pods.get(name) else { return };
+        let mut pod = (**pod).clone();
+        edit(&mut pod);
+        self.store_pod(pod);
+    }
+
+    pub fn delete_pod(&mut self, name: &str) {
+        let Some(pod) = self.pods.remove(name) else { return };
+        let mut pod = (*pod).clone();
+        pod.metadata.resource_version = Some(self.next_version().to_string());
+        self.tell(0, Event::PodGone(Arc::new(pod)));
+    }
+
+    /// `PATCH` of a pod with a strategic merge patch: labels and scheduling gates, which merge by name.
+    pub fn patch_pod(&mut self, name: &str, patch: &Value) -> Answered<Arc<Pod>> {
+        let Some(known) = self.pods.get(name).cloned() else { return Err(refusal(404, "")) };
+        if patch["metadata"]["uid"].as_str().is_some_and(|uid| Some(uid) != known.metadata.uid.as_deref()) {
+            return Err(refusal(422, "metadata.uid"));
+        }
+        let mut pod = (*known).clone();
+        for (key, value) in patch["metadata"]["labels"].as_object().into_iter().flatten() {
+            pod.metadata.labels.insert(key.clone(), value.as_str().unwrap().to_owned());
+        }
+        let mut gates = pod.spec.scheduling_gates.take().unwrap_or_default();
+        match &patch["spec"]["schedulingGates"] {
+            Value::Null => gates.clear(),
+            entries => {
+                for entry in entries.as_array().unwrap() {
+                    assert_eq!(entry["$patch"], "delete", "a gate can only be taken away: {entry}");
+                    gates.retain(|gate| entry["name"] != gate.name);
+                }
+            }
+        }
+        pod.spec.scheduling_gates = Some(gates);
+        let is_same =
+            pod.spec.scheduling_gates == known.spec.scheduling_gates && pod.metadata.labels == known.metadata.labels;
+        Ok(if is_same { known } else { self.store_pod(pod) })
+    }
+
+    pub fn scale_workload(&mut self, role: usize, replicas: u32) {
+        if self.workloads[role] == replicas {
+            return;
+        }
+        self.workloads[role] = replicas;
+        self.next_version();
+        self.tell(self.watch_of(role), Event::Workload(role, replicas));
+    }
+
+    /// Replicas of a role that the group wants: its own word, or that of the workload that it refers to.
+    pub fn desired(&self, role: usize) -> u32 {
+        let own = self.group.as_ref().filter(|group| !group.refers).map(|group| group.replicas[role]);
+        own.unwrap_or(self.workloads[role])
+    }
+
+    /// The watch that tells of a role's workload.
+    pub fn watch_of(&self, role: usize) -> usize {
+        if matches!(self.setup.makers[role], Maker::Set { .. }) { 2 } else { 3 }
+    }
+
+    pub fn ignore(&mut self, ignored: bool) {
+        if self.ignored != ignored {
+            self.ignored = ignored;
+            self.was_ignored |= ignored;
+            self.next_version();
+            self.tell(4, Event::Ignored(ignored));
+        }
+    }
+}
+
+/// What the API server answers.
+pub type Answered<T> = Result<T, Box<Status>>;
+
+/// A refusal; `field` is what it complains about.
+pub fn refusal(code: u16, field: &str) -> Box<Status> {
+    let cause = json!({ "field": field, "message": "field is immutable", "reason": "FieldValueInvalid" });
+    serde_json::from_value(json!({ "code": code, "details": { "causes": [cause] } })).unwrap()
+}
+
+/// True while our gate is on a pod that counts.
+pub fn is_held(pod: &Pod) -> bool {
+    pod.has_gate(names::GATE) && !pod.is_gone()
+}

@@ -1,0 +1,138 @@
+//! The end of each history: nothing fails any more, and all must come to rest where it should (S7, S8, L1, L2).
+
+use std::time::Duration;
+
+use rolegate::model::HoldReason;
+
+use crate::broken::{Broken, hold};
+use crate::nature::{FOREIGN, is_ready};
+use crate::replica::Replica;
+use crate::server::is_held;
+use crate::spec::{ROLES, Wish};
+use crate::world::World;
+
+/// Rounds in which something moves, and times that all wait for a clock, until all must be at rest.
+const ROUNDS: u32 = 300;
+/// Longest pause between two tries of one write.
+const RETRY: Duration = Duration::from_secs(30);
+/// When nothing is written for so long, which is longer than any deadline, it is rest: why pods do not appear, or are too
+/// many, is looked for once a minute for as long as that is so.
+const QUIET: Duration = Duration::from_secs(900);
+/// Counts are shown this often.
+const COUNTS: Duration = Duration::from_secs(1);
+
+/// Lets everything come to rest, and looks at what became of it.
+pub fn settle(world: &mut World) -> Result<(), Broken> {
+    for pod in world.server.pods_that(|pod| pod.has_gate(FOREIGN)) {
+        world.server.lift(&pod, FOREIGN);
+    }
+    // In the end one leads. Two that lead for ever would dispute since when nothing moves.
+    let leader = world.replicas.iter().position(|replica| replica.leads).unwrap_or(0);
+    for (index, replica) in world.replicas.iter_mut().enumerate() {
+        replica.lead(index == leader, world.now);
+    }
+    if let (true, false, Some(group)) = (world.server.setup.operator, world.server.setup.refers, &world.server.group) {
+        let replicas = group.replicas;
+        (0..ROLES.len()).for_each(|role| world.server.scale_workload(role, replicas[role]));
+    }
+    rest(world)?;
+    judge(world)?;
+    // At rest nothing is to be done, whoever looks.
+    for index in 0..world.replicas.len() {
+        let leads = world.replicas[index].leads;
+        world.replicas[index].lead(leads, world.now);
+    }
+    hold!(!world.turn()?, "L2: at rest there is something to do: {:?}", requests(world));
+    // A replica that starts now comes to the same end.
+    let pods = world.server.log[0].len();
+    let sabotage = world.sabotage;
+    world.replicas = vec![Replica::new(world.now, true, sabotage)];
+    rest(world)?;
+    hold!(world.server.log[0].len() == pods, "a new leader releases what was at rest");
+    judge(world)
+}
+
+fn requests(world: &World) -> Vec<String> {
+    world.replicas.iter().flat_map(|replica| &replica.requests).map(|request| format!("{request:?}")).collect()
+}
+
+fn rest(world: &mut World) -> Result<(), Broken> {
+    let (mut moving, mut quiet, mut version) = (0, Duration::ZERO, world.server.version);
+    for _ in 0..ROUNDS {
+        if world.flow()? {
+            moving += 1;
+            continue;
+        }
+        let Some(next) = world.replicas.iter().filter_map(Replica::next).min() else { return Ok(()) };
+        let wait = next.saturating_sub(world.now);
+        if wait > RETRY || (wait > COUNTS && !world.replicas.iter().any(Replica::retries)) {
+            nothing_is_in_the_way(world)?;
+        }
+        quiet = if version == world.server.version { quiet + wait } else { Duration::ZERO };
+        version = world.server.version;
+        if quiet > QUIET {
+            return Ok(());
+        }
+        world.now = world.now.max(next);
+    }
+    Err(Broken(format!(
+        "L2: no rest after {ROUNDS} rounds, in {moving} of which something moved: {:?}",
+        requests(world)
+    )))
+}
+
+/// L1: whatever is held waits for something, and not for a clock.
+fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
+    let server = &world.server;
+    let Some(group) = server.group.as_ref().filter(|_| !server.ignored) else { return Ok(()) };
+    let is_complete = (0..ROLES.len()).all(|role| server.workloads[role] >= server.desired(role));
+    for pod in server.pods_that(is_held) {
+        let place = server.setup.place(&pod);
+        hold!(!group.wish.of_role(place.role).is_empty(), "S7: nothing batches {pod}, and it is held");
+        let committed = group.committed(place.role);
+        let beyond = place.ordinal >= server.desired(place.role);
+        hold!(beyond || Some(place.ordinal) >= committed, "S3: {pod} may go ({committed:?} are committed) and is held");
+        hold!(
+            beyond || !is_complete || group.wish == Wish::Wrong,
+            "L1: nothing is in the way of {pod}, and it is held: {:?}",
+            group.status.summary
+        );
+    }
+    Ok(())
+}
+
+/// What may be held at rest, and that it says why.
+fn judge(world: &World) -> Result<(), Broken> {
+    nothing_is_in_the_way(world)?;
+    let server = &world.server;
+    let held: Vec<_> = server.pods_that(is_held);
+    let nobody = server.ignored || server.group.is_none();
+    hold!(!nobody || held.is_empty(), "S7: nobody holds them, and they are held: {held:?}");
+    let Some(group) = server.group.as_ref().filter(|_| !nobody) else { return Ok(()) };
+    let summary = group.status.summary.clone().unwrap_or_default();
+    hold!(summary.held as usize == held.len(), "S8: {held:?} are held, and the status says {summary:?}");
+    let known = HoldReason::ALL.iter().any(|reason| reason.as_str() == summary.reason);
+    hold!(known != held.is_empty(), "S8: {held:?} are held, and the status says why: {summary:?}");
+    hold!(summary.reason != "PatchFailed", "S8: no release fails any more, and the status says {summary:?}");
+    let told = world.replicas.iter().any(|replica| replica.leads && replica.said.contains(&summary.reason));
+    hold!(held.is_empty() || told, "S8: no Event has said {:?}", summary.reason);
+    let reasons: u32 = world
+        .replicas
+        .iter()
+        .filter(|replica| replica.leads)
+        .flat_map(|replica| replica.agenda.held())
+        .map(|(_, pods)| pods)
+        .sum();
+    hold!(reasons as usize == held.len(), "S8: {held:?} are held, and the metric says {reasons}");
+    let ready = (0..ROLES.len()).all(|role| {
+        let pods = server.pods.iter().filter(|(name, pod)| {
+            let place = server.setup.place(name);
+            place.role == role && place.ordinal < server.desired(role) && is_ready(pod)
+        });
+        pods.count() == (server.desired(role) * server.setup.replica_size(role)) as usize
+    });
+    let said =
+        group.status.conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True");
+    hold!(ready == said, "the condition Ready is {said}, and that all are ready is {ready}");
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Runs a history, and makes one that breaks a promise as short as it can be.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::broken::Broken;
+use crate::history::History;
+use crate::sabotage::Sabotage;
+use crate::settle::settle;
+use crate::world::World;
+
+/// Runs a history to its end.
+pub fn run(history: &History, sabotage: Option<Sabotage>) -> Result<(), Broken> {
+    let run = || {
+        let mut world = World::new(&history.setup, sabotage);
+        history.steps.iter().try_for_each(|step| world.step(step))?;
+        settle(&mut world)
+    };
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(Broken("it panicked, see above".to_owned())))
+}
+
+/// A history that breaks the same promise with fewer steps, and how.
+pub fn shrunk(mut history: History) -> (History, Broken) {
+    let Err(mut broken) = run(&history, None) else { panic!("it breaks a promise only now and then") };
+    let mut length = history.steps.len().max(1);
+    loop {
+        let mut start = 0;
+        let mut shorter = false;
+        while start < history.steps.len() {
+            let mut steps = history.steps.clone();
+            steps.drain(start..(start + length).min(steps.len()));
+            let attempt = History { setup: history.setup.clone(), steps };
+            match run(&attempt, None) {
+                Err(other) if kind(&other) == kind(&broken) => {
+                    (history, broken, shorter) = (attempt, other, true);
+                }
+                _ => start += length,
+            }
+        }
+        if length > 1 {
+            length = length.div_ceil(2);
+        } else if !shorter {
+            return (history, broken);
+        }
+    }
+}
+
+/// The promise, without the particulars.
+fn kind(broken: &Broken) -> &str {
+    broken.0.get(..16).unwrap_or(&broken.0)
+}

@@ -1,0 +1,195 @@
+//! What users ask for: roles, replicas, coordinations; and how it is written down in an object.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use rolegate::api::rbg::ROLE_BASED_GROUP;
+use rolegate::api::status::GroupStatus;
+use rolegate::api::{Meta, RoleBasedGroup, RoleCoordination};
+use rolegate::cluster::index::CarrierObject;
+use rolegate::model::Progression;
+use serde_json::{Value, json};
+
+use crate::random::Random;
+
+/// Namespace of everything.
+pub const NAMESPACE: &str = "ns";
+/// Name of the group.
+pub const GROUP: &str = "pd";
+/// Its roles.
+pub const ROLES: [&str; 3] = ["prefill", "decode", "router"];
+
+/// What makes the pods of a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maker {
+    /// A StatefulSet that counts from `start`.
+    Set { start: u32 },
+    /// A LeaderWorkerSet whose replicas have `size` pods; `late` makes workers when their leader is ready.
+    Leaders { size: u32, late: bool },
+}
+
+/// What a history begins with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The carrier is a RoleCoordination that refers to workloads; otherwise a RoleBasedGroup.
+    pub refers: bool,
+    pub makers: [Maker; 3],
+    pub replicas: [u32; 3],
+    pub wish: Wish,
+    /// Two replicas of rolegate; otherwise one.
+    pub two: bool,
+    /// In the end the workloads make as many replicas as the group says.
+    pub operator: bool,
+}
+
+/// One coordination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coordination {
+    pub progression: Progression,
+    /// Segment sizes by role, 0 for a role that is not in it.
+    pub sizes: [u32; 3],
+}
+
+/// What a user writes under `coordination`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Nothing.
+    Nothing,
+    /// These, and they are right.
+    All(Vec<Coordination>),
+    /// Two that disagree on the size of a role.
+    Wrong,
+}
+
+impl Setup {
+    pub fn random(random: &mut Random) -> Self {
+        let maker = |random: &mut Random| match random.below(5) {
+            0 => Maker::Leaders { size: 2, late: false },
+            1 => Maker::Leaders { size: 2, late: true },
+            2 => Maker::Set { start: 3 },
+            _ => Maker::Set { start: 0 },
+        };
+        Self {
+            refers: random.percent(40),
+            makers: [maker(random), maker(random), Maker::Set { start: 0 }],
+            replicas: [random.below(6), random.below(5), random.below(3)],
+            wish: Wish::random(random),
+            two: random.percent(60),
+            operator: random.percent(85),
+        }
+    }
+}
+
+impl Wish {
+    pub fn random(random: &mut Random) -> Self {
+        match random.below(14) {
+            0 => return Self::Nothing,
+            1 => return Self::Wrong,
+            _ => {}
+        }
+        let progressions = [
+            Progression::OrderedReady,
+            Progression::OrderedReady,
+            Progression::Ordered,
+            Progression::Scheduled,
+            Progression::Parallel,
+        ];
+        let progression = random.pick(&progressions);
+        let mut size = || 1 + random.below(3);
+        let (prefill, decode, router) = (size(), size(), size());
+        let all = match random.below(4) {
+            0 => vec![Coordination { progression, sizes: [prefill, 0, 0] }],
+            1 => vec![
+                Coordination { progression, sizes: [prefill, decode, 0] },
+                Coordination { progression, sizes: [prefill, 0, router] },
+            ],
+            _ => vec![Coordination { progression, sizes: [prefill, decode, 0] }],
+        };
+        Self::All(all)
+    }
+
+    pub fn coordinations(&self) -> Vec<Coordination> {
+        let segments = |sizes| Coordination { progression: Progression::OrderedReady, sizes };
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::All(all) => all.clone(),
+            Self::Wrong => vec![segments([1, 2, 0]), segments([2, 0, 0])],
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let entry = |(index, coordination): (usize, &Coordination)| {
+            let named = ROLES.iter().zip(coordination.sizes).filter(|(_, size)| *size > 0);
+            let sizes: BTreeMap<_, _> = named.collect();
+            let strategy = match coordination.progression {
+                Progression::Scheduled => json!({ "rollingDeploy": { "roleDeployStep": sizes } }),
+                word => json!({ "segmentPlacement": { "segmentSize": sizes, "progression": word.as_str() } }),
+            };
+            json!({ "name": format!("c{index}"), "strategy": strategy })
+        };
+        self.coordinations().iter().enumerate().map(entry).collect()
+    }
+
+    /// The size of the role's segments in each coordination that names it, with that coordination.
+    pub fn of_role(&self, role: usize) -> Vec<Coordination> {
+        self.coordinations().into_iter().filter(|coordination| coordination.sizes[role] > 0).collect()
+    }
+}
+
+/// The group as it is stored.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub meta: Meta,
+    pub wish: Wish,
+    pub replicas: [u32; 3],
+    pub status: GroupStatus,
+    pub refers: bool,
+    pub makers: [Maker; 3],
+    /// As it is read, once it was.
+    pub object: OnceLock<CarrierObject>,
+}
+
+impl Stored {
+    pub fn uid(&self) -> &str {
+        self.meta.uid.as_deref().unwrap()
+    }
+
+    pub fn version(&self) -> u64 {
+        self.meta.resource_version.as_deref().unwrap().parse().unwrap()
+    }
+
+    /// The highest released count that a coordination keeps of the role.
+    pub fn committed(&self, role: usize) -> Option<u32> {
+        released(&self.status, ROLES[role])
+    }
+
+    /// As a watch or an answer delivers it.
+    pub fn read(&self) -> CarrierObject {
+        self.object.get_or_init(|| self.read_anew()).clone()
+    }
+
+    fn read_anew(&self) -> CarrierObject {
+        let coordination = self.wish.to_json();
+        if self.refers {
+            let roles = ROLES.iter().zip(self.makers).map(|(name, maker)| {
+                let kind = if matches!(maker, Maker::Set { .. }) { "StatefulSet" } else { "LeaderWorkerSet" };
+                json!({ "name": name, "workloadRef": { "kind": kind, "name": name } })
+            });
+            let spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": coordination });
+            let spec = serde_json::from_value(spec).unwrap();
+            let object = RoleCoordination { metadata: self.meta.clone(), spec, status: self.status.clone() };
+            return CarrierObject::coordination(object);
+        }
+        let roles =
+            ROLES.iter().zip(self.replicas).map(|(name, replicas)| json!({ "name": name, "replicas": replicas }));
+        let spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": coordination });
+        let spec = serde_json::from_value(spec).unwrap();
+        let object = RoleBasedGroup { metadata: self.meta.clone(), spec, status: self.status.clone() };
+        CarrierObject::rbg(ROLE_BASED_GROUP, &object)
+    }
+}
+
+/// The highest released count that a status keeps of a role.
+pub fn released(status: &GroupStatus, role: &str) -> Option<u32> {
+    status.coordination_state.iter().filter_map(|state| state.progress.get(role)?.released).max()
+}

@@ -1,0 +1,109 @@
+//! The watches of one rolegate: each in its own time, each in the order of what happened.
+
+use rolegate::api::rbg::ROLE_BASED_GROUP;
+use rolegate::api::role_coordination::ROLE_COORDINATION;
+use rolegate::api::workload::{LeaderWorkerSet, StatefulSet};
+use rolegate::api::{Meta, Object};
+use rolegate::cluster::index::SeenWorkload;
+use rolegate::cluster::sources::{seen_leader_worker_set, seen_stateful_set};
+use rolegate::cluster::watch::Change;
+use rolegate::model::WorkloadKind;
+use serde_json::json;
+
+use crate::replica::Replica;
+use crate::server::{Event, Server};
+use crate::spec::{Maker, NAMESPACE, ROLES, Setup};
+
+/// The namespace, as the watch of those that opted out reports it.
+#[derive(Clone)]
+struct Namespace(Meta);
+
+impl Object for Namespace {
+    fn meta(&self) -> &Meta {
+        &self.0
+    }
+}
+
+impl Replica {
+    /// A watch lists: all that is there now.
+    pub fn list(&mut self, watch: usize, server: &Server) {
+        self.cursors[watch] = Some(server.log[watch].len());
+        match watch {
+            0 => {
+                self.seen.list_pods(server);
+                let pods = server.pods.values().map(|pod| (**pod).clone()).collect();
+                self.index.pod_change(0, Change::Listed(pods));
+            }
+            1 => {
+                self.seen.list_groups(server);
+                let kind = if server.setup.refers { ROLE_COORDINATION } else { ROLE_BASED_GROUP };
+                let groups = server.group.iter().map(|group| Some(group.read())).collect();
+                self.index.carrier_change(1, kind, Change::Listed(groups));
+            }
+            2 | 3 => {
+                let kind = if watch == 2 { WorkloadKind::StatefulSet } else { WorkloadKind::LeaderWorkerSet };
+                let of_kind = (0..ROLES.len()).filter(|role| server.watch_of(*role) == watch);
+                let listed = of_kind.map(|role| workload(&server.setup, role, server.workloads[role])).collect();
+                self.index.workload_change(watch, kind, Change::Listed(listed));
+            }
+            _ => {
+                let namespaces = server.ignored.then(namespace).into_iter().collect();
+                self.index.ignored_change(4, Change::Listed(namespaces));
+            }
+        }
+    }
+
+    /// A watch delivers its next event; false when there is none. A duplicate is delivered again next time.
+    pub fn deliver(&mut self, watch: usize, server: &Server, duplicate: bool) -> bool {
+        let Some(cursor) = self.cursors[watch] else {
+            self.list(watch, server);
+            return true;
+        };
+        let Some((version, event)) = server.log[watch].get(cursor) else { return false };
+        if !duplicate {
+            self.cursors[watch] = Some(cursor + 1);
+        }
+        self.seen.event(*version, event);
+        let kind = if server.setup.refers { ROLE_COORDINATION } else { ROLE_BASED_GROUP };
+        match event.clone() {
+            Event::Pod(pod) => self.index.pod_change(0, Change::Applied((*pod).clone())),
+            Event::PodGone(pod) => self.index.pod_change(0, Change::Deleted((*pod).clone())),
+            Event::Group(group) => self.index.carrier_change(1, kind, Change::Applied(Some(group.read()))),
+            Event::GroupGone(group) => self.index.carrier_change(1, kind, Change::Deleted(Some(group.read()))),
+            Event::Workload(role, replicas) => {
+                let seen = workload(&server.setup, role, replicas);
+                self.index.workload_change(watch, seen.workload.key.kind, Change::Applied(seen));
+            }
+            Event::Ignored(true) => self.index.ignored_change(4, Change::Applied(namespace())),
+            Event::Ignored(false) => self.index.ignored_change(4, Change::Deleted(namespace())),
+        }
+        true
+    }
+}
+
+fn namespace() -> Namespace {
+    Namespace(Meta { name: Some(NAMESPACE.to_owned()), ..Meta::default() })
+}
+
+/// A role's workload as its watch reports it.
+fn workload(setup: &Setup, role: usize, replicas: u32) -> SeenWorkload {
+    let metadata = json!({ "name": ROLES[role], "namespace": NAMESPACE });
+    match setup.makers[role] {
+        Maker::Set { start } => {
+            let spec = json!({
+                "replicas": replicas,
+                "ordinals": { "start": start },
+                "podManagementPolicy": "Parallel",
+            });
+            let set: StatefulSet = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
+            seen_stateful_set(&set)
+        }
+        Maker::Leaders { size, late } => {
+            let policy = if late { "LeaderReady" } else { "LeaderCreated" };
+            let template = json!({ "size": size });
+            let spec = json!({ "replicas": replicas, "startupPolicy": policy, "leaderWorkerTemplate": template });
+            let set: LeaderWorkerSet = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
+            seen_leader_worker_set(&set)
+        }
+    }
+}

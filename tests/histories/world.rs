@@ -1,0 +1,151 @@
+//! The cluster with its rolegates, and what a step does to it.
+
+use std::time::Duration;
+
+use rolegate::model::names;
+
+use crate::broken::Broken;
+use crate::history::{Fate, Step};
+use crate::invariants;
+use crate::nature::{self, FOREIGN};
+use crate::replica::{Fault, Replica};
+use crate::sabotage::Sabotage;
+use crate::server::{Server, WATCHES};
+use crate::spec::{ROLES, Setup};
+
+/// The cluster with its rolegates.
+pub struct World {
+    pub server: Server,
+    pub replicas: Vec<Replica>,
+    pub now: Duration,
+    pub sabotage: Option<Sabotage>,
+}
+
+impl World {
+    pub fn new(setup: &Setup, sabotage: Option<Sabotage>) -> Self {
+        let mut server = Server::new(setup);
+        server.create_group(setup.wish.clone(), setup.replicas);
+        let count = if setup.two { 2 } else { 1 };
+        let replicas = (0..count).map(|index| Replica::new(Duration::ZERO, index == 0, sabotage)).collect();
+        Self { server, replicas, now: Duration::ZERO, sabotage }
+    }
+
+    /// Whatever happens to it, each loop does what is due.
+    pub fn turn(&mut self) -> Result<bool, Broken> {
+        let (server, now) = (&self.server, self.now);
+        let mut acted = false;
+        for replica in &mut self.replicas {
+            acted |= replica
+                .turn(now, |replica, snapshot, requests| invariants::pass(replica, snapshot, requests, server, now))?;
+        }
+        Ok(acted)
+    }
+
+    pub fn step(&mut self, step: &Step) -> Result<(), Broken> {
+        self.now += Duration::from_millis(1);
+        let (server, replicas) = (&mut self.server, &mut self.replicas);
+        let last = replicas.len() - 1;
+        match step.clone() {
+            Step::Flow(rounds) => {
+                for _ in 0..rounds {
+                    self.flow()?;
+                }
+            }
+            Step::Wait(time) => self.now += time,
+            Step::Control { role, most, stale } => _ = server.control(role, most, stale),
+            Step::Pod(fate, n) => fall(server, fate, n),
+            Step::Scale { role, replicas } => {
+                server.edit_group(|group| group.replicas[role] = replicas);
+                if server.setup.operator || server.setup.refers {
+                    server.scale_workload(role, replicas);
+                }
+            }
+            Step::ScaleWorkload { role, replicas } => server.scale_workload(role, replicas),
+            Step::Edit(wish) => server.edit_group(|group| group.wish = wish),
+            Step::DeleteGroup => server.delete_group(),
+            Step::CreateGroup(wish) => {
+                if server.group.is_none() {
+                    server.create_group(wish, server.workloads);
+                }
+            }
+            Step::Ignore(ignored) => server.ignore(ignored),
+            Step::Deliver { replica, watch, most, duplicate } => {
+                for n in 0..most {
+                    replicas[replica.min(last)].deliver(watch, server, duplicate && n == 0);
+                }
+            }
+            Step::List { replica, watch } => replicas[replica.min(last)].list(watch, server),
+            Step::Serve { replica, n, fault } => _ = replicas[replica.min(last)].serve(n, fault, server)?,
+            Step::Answer { replica, n } => _ = replicas[replica.min(last)].answer(n, self.now),
+            Step::Lead { replica, leads } => replicas[replica.min(last)].lead(leads, self.now),
+            Step::Restart { replica, done } => {
+                let old = &mut replicas[replica.min(last)];
+                while done && old.serve(0, Fault::None, server)? {}
+                *old = Replica::new(self.now, old.leads, self.sabotage);
+            }
+        }
+        self.turn()?;
+        Ok(())
+    }
+
+    /// One round in which everything goes its way; returns whether anything did.
+    pub fn flow(&mut self) -> Result<bool, Broken> {
+        let before = self.server.version;
+        let mut moved = false;
+        (0..ROLES.len()).for_each(|role| _ = self.server.control(role, 100, false));
+        for pod in self.server.pods_that(|pod| pod.metadata.is_deleting()) {
+            self.server.delete_pod(&pod);
+        }
+        for pod in self.server.pods_that(nature::is_unscheduled) {
+            self.server.schedule(&pod);
+        }
+        for pod in self.server.pods_that(nature::is_unready) {
+            self.server.set_ready(&pod, true);
+        }
+        for index in 0..self.replicas.len() {
+            for watch in 0..WATCHES {
+                while self.replicas[index].deliver(watch, &self.server, false) {
+                    moved = true;
+                }
+            }
+        }
+        self.now += Duration::from_millis(11);
+        moved |= self.turn()?;
+        for index in 0..self.replicas.len() {
+            while self.replicas[index].serve(0, Fault::None, &mut self.server)? {
+                moved = true;
+            }
+            while self.replicas[index].answer(0, self.now) {
+                moved = true;
+            }
+        }
+        moved |= self.turn()?;
+        Ok(moved || self.server.version != before)
+    }
+}
+
+fn fall(server: &mut Server, fate: Fate, n: usize) {
+    let pods = server.pods_that(|pod| match fate {
+        Fate::Scheduled => nature::is_unscheduled(pod),
+        Fate::Ready => nature::is_unready(pod),
+        Fate::Unready => nature::is_ready(pod),
+        Fate::Failed => !pod.is_gone() && pod.spec.node_name.is_some(),
+        Fate::Evicted => !pod.is_gone(),
+        Fate::Removed => pod.metadata.is_deleting(),
+        Fate::GatedByOthers => nature::is_gated(pod) && !pod.has_gate(FOREIGN),
+        Fate::FreedByOthers => pod.has_gate(FOREIGN),
+        Fate::LiftedByOthers => pod.has_gate(names::GATE),
+    });
+    let Some(name) = (!pods.is_empty()).then(|| pods[n % pods.len()].clone()) else { return };
+    match fate {
+        Fate::Scheduled => server.schedule(&name),
+        Fate::Ready => server.set_ready(&name, true),
+        Fate::Unready => server.set_ready(&name, false),
+        Fate::Failed => server.fail(&name),
+        Fate::Evicted => server.evict(&name),
+        Fate::Removed => server.delete_pod(&name),
+        Fate::GatedByOthers => server.gate(&name),
+        Fate::FreedByOthers => server.lift(&name, FOREIGN),
+        Fate::LiftedByOthers => server.lift(&name, names::GATE),
+    }
+}

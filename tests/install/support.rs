@@ -1,0 +1,93 @@
+//! rolegate as installed: every object as printed, and processes with the arguments and the account of the Deployment.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::common::account::{manifests, token};
+use crate::common::control_plane::SYSTEM;
+use crate::common::pods::GATE;
+use crate::common::proxy::Proxy;
+use crate::common::rolegate::{Launch, Rolegate};
+use crate::common::stage::{CORE, Stage};
+use crate::common::{ControlPlane, Group, PATIENT, eventually};
+
+/// Where nothing listens.
+const NOBODY: &str = "127.0.0.1:1";
+
+/// An installation, and the way from the API server to whoever serves.
+pub struct Installation {
+    pub plane: Arc<ControlPlane>,
+    /// In place of the Service.
+    pub service: Proxy,
+    pub launch: Launch,
+}
+
+/// Installs what `rolegate manifests` prints with these arguments. Nobody serves yet.
+pub async fn install(plane: ControlPlane, arguments: &[&str]) -> Installation {
+    let plane = Arc::new(plane);
+    let client = plane.client().await;
+    define(&plane);
+    apply(&plane, &manifests(arguments));
+    let service = Proxy::before(NOBODY.parse().unwrap()).await;
+    lead(&plane, service.address);
+    token(&plane, "rolegate");
+    let launch = Launch::as_deployed(plane.clone(), client, &get(&plane, "deployment"));
+    Installation { plane, service, launch }
+}
+
+impl Installation {
+    /// Starts a replica and leads the API server to it, until that asks it about a namespace's pods.
+    pub async fn serve(&self, stage: &Stage) -> Rolegate {
+        let rolegate = self.launch.start_unready().await;
+        rolegate.until_ready().await;
+        self.service.lead_to(&[rolegate.webhook]);
+        let pod = Group::new("probe").pod("main", "probe", &stage.namespace);
+        let path = format!("{CORE}/namespaces/{}/pods?dryRun=All", stage.namespace);
+        eventually(PATIENT, "the API server reaches it by the name of its Service", async || {
+            let created = stage.send("POST", &path, &pod).await;
+            if created.body["spec"]["schedulingGates"][0]["name"] == GATE {
+                Ok(())
+            } else {
+                Err(created.body.to_string())
+            }
+        })
+        .await;
+        rolegate
+    }
+}
+
+/// Installs our definitions first, as they must be.
+pub fn define(plane: &ControlPlane) {
+    apply(plane, &manifests(&["--part", "crds"]));
+    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+}
+
+/// Server-side apply; a field that the API server does not know is an error.
+pub fn apply(plane: &ControlPlane, yaml: &str) {
+    plane.must(&["apply", "--server-side", "--validate=strict", "-f", "-"], yaml);
+}
+
+/// The object of a kind that is called `rolegate`.
+pub fn get(plane: &ControlPlane, kind: &str) -> Value {
+    let text = plane.must(&["get", kind, "rolegate", "-n", SYSTEM, "-o", "json"], "");
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Nothing here routes the cluster's own addresses. The API server takes an ExternalName as the address of a Service, and the
+/// port from the webhooks; names in certificates stay those of the Service.
+fn lead(plane: &ControlPlane, to: SocketAddr) {
+    let away = json!({ "spec": {
+        "type": "ExternalName", "externalName": to.ip().to_string(), "clusterIP": null, "clusterIPs": null,
+    } });
+    let patch = |kind: &str, form: &str, patch: &Value| {
+        plane.must(&["patch", kind, "rolegate", "-n", SYSTEM, form, "-p", &patch.to_string()], "");
+    };
+    patch("service", "--type=merge", &away);
+    for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
+        let count = get(plane, kind)["webhooks"].as_array().unwrap().len();
+        let port = |i| json!({ "op": "replace", "path": format!("/webhooks/{i}/clientConfig/service/port"), "value": to.port() });
+        patch(kind, "--type=json", &json!((0..count).map(port).collect::<Vec<_>>()));
+    }
+}

@@ -1,0 +1,86 @@
+//! Pods beyond what a group declares: an update's are let go, others are held and explained.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use crate::common::pods::{Pod, View};
+use crate::common::stage::typed;
+use crate::common::{Group, PATIENT, Stage, invariants};
+
+/// A group of six routers in segments of three, whose Deployment updates only by pods beyond them.
+async fn deploy(stage: &Stage) {
+    let group = Group::new("llm").role("router", 6, 3);
+    let set = group.set(group.find("router"), &stage.namespace);
+    let deployment = json!({
+        "metadata": { "name": "llm-router" },
+        "spec": {
+            "replicas": 6,
+            "selector": set["spec"]["selector"],
+            "template": set["spec"]["template"],
+            "strategy": { "rollingUpdate": { "maxSurge": "20%", "maxUnavailable": 0 } },
+        },
+    });
+    let coordination = json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": "llm" },
+        "spec": {
+            "roles": [{ "name": "router", "workloadRef": { "kind": "Deployment", "name": "llm-router" } }],
+            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": { "router": 3 } } } }],
+        },
+    });
+    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    stage.api::<Deployment>().create(&PostParams::default(), &typed(deployment)).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_update_by_pods_beyond_the_desired_ones_goes_to_its_end() {
+    let stage = crate::stage("surge").await;
+    stage.add_node("all", 12).await;
+    let rolegate = stage.launch().start().await;
+    let statuses = stage.coordination_statuses("llm");
+    deploy(&stage).await;
+    statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
+    let old: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    let before = stage.pods.events().len();
+    let change = json!({ "spec": { "template": { "metadata": { "annotations": { "version": "2" } } } } });
+    stage.api::<Deployment>().patch("llm-router", &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
+    let done =
+        |now: &View| now.count_all(|_| true) == 6 && now.count_all(|pod| pod.ready && !old.contains(&pod.uid)) == 6;
+    stage.pods.until_within(2 * PATIENT, "six new pods and no more", done).await;
+    invariants::all_born_held(&stage.pods);
+    // Six served at any time, two more (20 % of 6, rounded up) at most.
+    let mut now = std::collections::BTreeMap::new();
+    for (number, event) in stage.pods.events().iter().enumerate() {
+        match event.step {
+            crate::common::pods::Step::Gone => _ = now.remove(&event.pod.uid),
+            _ => _ = now.insert(event.pod.uid.clone(), event.pod.clone()),
+        }
+        let ready = now.values().filter(|pod: &&Pod| pod.ready).count();
+        let released = now.values().filter(|pod: &&Pod| pod.is_released()).count();
+        assert!(number < before || (ready >= 6 && released <= 8), "{ready} ready, {released} released");
+    }
+    assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="BeyondDesired"}"#).await, 0);
+}
+
+#[tokio::test]
+async fn more_replicas_take_their_turn_although_they_could_be_an_update() {
+    let stage = crate::stage("no-surge").await;
+    stage.add_node("all", 6).await;
+    let _rolegate = stage.launch().start().await;
+    let statuses = stage.coordination_statuses("llm");
+    deploy(&stage).await;
+    statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
+    // No room for the next segment: of the one after no pod may go, whatever is seen first, pods or Deployment.
+    let more = json!({ "spec": { "replicas": 12 } });
+    stage.api::<Deployment>().patch("llm-router", &PatchParams::default(), &Patch::Merge(more)).await.unwrap();
+    stage.pods.until("twelve pods", |now| now.count_all(|_| true) == 12).await;
+    let held = |status: &crate::common::status::Status| status.0["summary"]["held"] == 3;
+    let status =
+        statuses.until("the last segment is held", |status| held(status) && status.released("router") == 9).await;
+    assert_eq!(status.0["summary"]["reason"], "PreviousSegmentNotReady");
+    stage.pods.until("the third segment is released", |now| now.count_all(Pod::is_released) == 9).await;
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 3, "{now}"));
+    assert_eq!(invariants::all_born_held(&stage.pods), 12);
+}
