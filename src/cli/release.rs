@@ -1,18 +1,22 @@
-//! `rolegate release`: lifts our gate by hand, in an emergency, whatever the planner says.
+//! `rolegate release`: lifts our gate and thaws rollouts by hand, in an emergency, whatever the planner says.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use futures::{StreamExt, stream};
+use kube::api::ListParams;
 use serde::Serialize;
 
 use super::connection::{Connection, Failure, LiveArgs, block_on};
 use super::live;
 use super::terminal::{counted, says_yes, shown};
-use crate::cluster::apply::{Released, Writer};
+use crate::api::workload::{LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
+use crate::cluster::apply::{PartitionSet, Released, Writer};
 use crate::cluster::removal;
-use crate::model::names;
+use crate::cluster::watched::api;
+use crate::model::{RolledWorkload, names};
 use crate::plan::PodRef;
 
 /// Arguments of `release`.
@@ -23,7 +27,7 @@ pub struct ReleaseArgs {
     kind: Option<Subject>,
     /// Its name.
     name: Option<String>,
-    /// Every pod of the namespace that carries our gate, whatever it belongs to.
+    /// Every pod of the namespace that carries our gate, and every workload with an open rollout.
     #[arg(long, conflicts_with = "kind", requires = "namespace")]
     all: bool,
     #[command(flatten)]
@@ -42,7 +46,7 @@ enum Subject {
     /// One pod.
     #[value(alias = "pods", alias = "po")]
     Pod,
-    /// All held pods of a group.
+    /// All held pods of a group, and its workloads with an open rollout.
     #[value(aliases = ["groups", "rbg", "rolebasedgroup", "rcoord", "rolecoordination"])]
     Group,
 }
@@ -68,12 +72,14 @@ struct Outcome {
     released: Vec<String>,
     /// Deleted before their gate was lifted.
     gone: Vec<String>,
+    /// Workloads whose partition is their user's again.
+    thawed: Vec<String>,
     failed: Vec<Failed>,
 }
 
 #[derive(Debug, Serialize)]
 struct Failed {
-    pod: String,
+    object: String,
     error: String,
 }
 
@@ -85,7 +91,9 @@ pub fn run(args: &ReleaseArgs) -> ExitCode {
 async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
     let connection = args.live.connect(false).await?;
     let pods = held_pods(args, &connection).await?;
-    if !pods.is_empty() && !args.yes && !confirm(&pods, &connection.namespace) {
+    let workloads = open_rollouts(args, &connection).await?;
+    let nothing = pods.is_empty() && workloads.is_empty();
+    if !nothing && !args.yes && !confirm(&pods, &workloads, &connection.namespace) {
         return Err(Failure::Other("nothing was released: not confirmed".to_owned()));
     }
     let writer = Writer::new(connection.client.clone());
@@ -96,18 +104,28 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
         match result {
             Ok(Released::Done(_)) => outcome.released.push(pod),
             Ok(Released::Gone) => outcome.gone.push(pod),
-            Err(error) => outcome.failed.push(Failed { error: connection.failure(&error).to_string(), pod }),
+            Err(error) => outcome.failed.push(Failed { error: connection.failure(&error).to_string(), object: pod }),
         }
     }
     outcome.released.sort();
+    for workload in workloads {
+        let name = format!("{}/{}", workload.key.kind.as_str(), workload.key.name);
+        match writer.set_partition(&workload, workload.user_partition.unwrap_or(0), true).await {
+            Ok(PartitionSet::Done(_)) => outcome.thawed.push(name),
+            Ok(PartitionSet::Changed) => {
+                outcome.failed.push(Failed { error: "it was changed meanwhile, try again".to_owned(), object: name });
+            }
+            Err(error) => outcome.failed.push(Failed { error: connection.failure(&error).to_string(), object: name }),
+        }
+    }
     let text = match args.output {
         Output::Text => outcome.text(),
         Output::Json => serde_json::to_string_pretty(&outcome).unwrap_or_default() + "\n",
     };
     // Whoever closed the pipe has seen enough; the outcome stands.
     _ = io::stdout().lock().write_all(text.as_bytes());
-    for Failed { pod, error } in &outcome.failed {
-        eprintln!("rolegate: {}: {error}", shown(pod));
+    for Failed { object, error } in &outcome.failed {
+        eprintln!("rolegate: {}: {error}", shown(object));
     }
     Ok(if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -134,30 +152,76 @@ async fn held_pods(args: &ReleaseArgs, connection: &Connection) -> Result<Vec<Po
     }
 }
 
+/// The workloads that are meant and have an open rollout.
+async fn open_rollouts(args: &ReleaseArgs, connection: &Connection) -> Result<Vec<RolledWorkload>, Failure> {
+    let namespace = &connection.namespace;
+    let workloads = match (args.kind, args.name.as_deref()) {
+        (Some(Subject::Pod), _) => Vec::new(),
+        (Some(Subject::Group), Some(name)) => {
+            let seen = live::look(connection, Some(namespace)).await?;
+            live::named(&seen.index, namespace, name)?.snapshot.workloads
+        }
+        _ => {
+            let sets = api::<StatefulSet>(&connection.client, STATEFUL_SET, Some(namespace));
+            let sets = sets.list(&ListParams::default()).await.map_err(|error| connection.failure(&error))?;
+            let groups = api::<LeaderWorkerSet>(&connection.client, LEADER_WORKER_SET, Some(namespace));
+            let groups = match groups.list(&ListParams::default()).await {
+                Ok(groups) => groups.items,
+                Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+                Err(error) => return Err(connection.failure(&error)),
+            };
+            let sets = sets.items.iter().filter_map(|set| RolledWorkload::from_stateful_set(&set.object));
+            sets.chain(groups.iter().filter_map(|set| RolledWorkload::from_leader_worker_set(&set.object))).collect()
+        }
+    };
+    // Whoever thaws by hand means it, wherever the rollout stands.
+    let open = workloads.into_iter().filter(RolledWorkload::is_open);
+    Ok(open.map(|workload| RolledWorkload { update_revision: None, ..workload }).collect())
+}
+
 /// Asks; only a yes is a yes.
-fn confirm(pods: &[PodRef], namespace: &str) -> bool {
+fn confirm(pods: &[PodRef], workloads: &[RolledWorkload], namespace: &str) -> bool {
     let mut named: Vec<_> = pods.iter().take(NAMED).map(|pod| shown(&pod.name)).collect();
     if pods.len() > NAMED {
         named.push("…".to_owned());
     }
-    says_yes(&format!(
-        "Lift the gate {} from {} in namespace {namespace:?} ({})?\nThey are scheduled at once, whatever they wait for.",
-        names::GATE,
-        counted(pods.len(), "pod"),
-        named.join(", "),
-    ))
+    // Writing to a string does not fail.
+    let mut question = String::new();
+    if !pods.is_empty() {
+        _ = write!(
+            question,
+            "Lift the gate {} from {} in namespace {namespace:?} ({})?\nThey are scheduled at once, whatever they wait for. ",
+            names::GATE,
+            counted(pods.len(), "pod"),
+            named.join(", "),
+        );
+    }
+    if !workloads.is_empty() {
+        let named: Vec<_> = workloads.iter().map(|workload| shown(&workload.key.name)).collect();
+        _ = write!(
+            question,
+            "Thaw {} in namespace {namespace:?} ({})?\nThey are rolled out at once, each by itself. ",
+            counted(workloads.len(), "workload"),
+            named.join(", "),
+        );
+    }
+    says_yes(question.trim_end())
 }
 
 impl Outcome {
     fn text(&self) -> String {
-        if self.released.is_empty() && self.gone.is_empty() && self.failed.is_empty() {
-            return "no pod carries the gate: nothing to do\n".to_owned();
+        if [&self.released, &self.gone, &self.thawed].iter().all(|list| list.is_empty()) && self.failed.is_empty() {
+            return "no pod carries the gate, and no rollout is open: nothing to do\n".to_owned();
         }
         let mut text = String::new();
-        for (word, pods) in [("released", &self.released), ("gone", &self.gone)] {
+        for (word, pods) in [("released", &self.released), ("gone", &self.gone), ("thawed", &self.thawed)] {
             text.extend(pods.iter().map(|pod| format!("{word} {}/{}\n", self.namespace, shown(pod))));
         }
         let (released, gone, failed) = (self.released.len(), self.gone.len(), self.failed.len());
-        text + &format!("{released} released, {gone} gone, {failed} failed\n")
+        let thawed = match self.thawed.len() {
+            0 => String::new(),
+            count => format!(", {count} thawed"),
+        };
+        text + &format!("{released} released, {gone} gone{thawed}, {failed} failed\n")
     }
 }

@@ -4,7 +4,7 @@ mod json;
 mod text;
 
 pub use json::Status;
-pub use text::seconds_since;
+pub use text::{seconds_since, tells};
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;

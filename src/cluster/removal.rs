@@ -21,7 +21,7 @@ use crate::api::pod::POD;
 use crate::api::{ObjectKind, Pod};
 use crate::model::WorkloadKind;
 use crate::model::names::{GATE, TOPOLOGY_FINALIZER};
-use crate::mutate::rollout::thaw_patch;
+use crate::mutate::rollout::thaw;
 use crate::plan::PodRef;
 
 /// Workloads that can be frozen.
@@ -164,7 +164,7 @@ impl Removal {
         for kind in FROZEN {
             let objects = self.objects(kind.object_kind()).await?;
             let frozen = objects.iter().filter_map(|object| {
-                let patch = thaw_patch(*kind, &serde_json::to_value(object).ok()?)?;
+                let patch = thaw(*kind, &serde_json::to_value(object).ok()?)?;
                 Some(marked(Action::Thaw, kind.object_kind(), object, patch))
             });
             items.extend(frozen);

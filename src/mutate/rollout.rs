@@ -88,20 +88,8 @@ pub fn hold_rollout(
     patch
 }
 
-/// The merge patch that ends the hold of a workload: the partition that its user asked for, and no annotation. `None` when
-/// it is not held.
-pub fn thaw_patch(kind: WorkloadKind, workload: &Value) -> Option<Value> {
-    let asked = annotation(workload, names::USER_PARTITION)?.parse().unwrap_or(0);
-    let mut patch = partition_patch(kind, asked)?;
-    // Refused when somebody changed it meanwhile: then it may ask for something else.
-    let version = workload.pointer("/metadata/resourceVersion");
-    let metadata = json!({ "resourceVersion": version, "annotations": { (names::USER_PARTITION): null } });
-    patch.as_object_mut()?.insert("metadata".to_owned(), metadata);
-    Some(patch)
-}
-
 /// A workload that is claimed no longer keeps nothing of an open rollout: it goes on by itself, from where its user wanted it.
-pub fn thaw(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
+pub fn let_go(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
     let mut patch = Patch::default();
     let Some(shape) = SHAPES.iter().find(|shape| shape.kind == kind) else { return patch };
     let Some(kept) = annotation(old, names::USER_PARTITION) else { return patch };
@@ -119,6 +107,18 @@ pub fn thaw(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
 pub fn partition_patch(kind: WorkloadKind, partition: u32) -> Option<Value> {
     let shape = SHAPES.iter().find(|shape| shape.kind == kind)?;
     Some(shape.partition.iter().rev().fold(json!(partition), |inner, step| json!({ (*step): inner })))
+}
+
+/// The merge patch that ends the hold of a workload: the partition that its user asked for, and no annotation. `None` when
+/// it is not held.
+pub fn thaw(kind: WorkloadKind, workload: &Value) -> Option<Value> {
+    let asked = annotation(workload, names::USER_PARTITION)?.parse::<i64>().unwrap_or(0);
+    let mut patch = partition_patch(kind, u32::try_from(asked).unwrap_or(0))?;
+    // Refused when somebody changed it meanwhile: then it may ask for something else.
+    let version = workload.pointer("/metadata/resourceVersion");
+    let metadata = json!({ "resourceVersion": version, "annotations": { (names::USER_PARTITION): null } });
+    patch.as_object_mut()?.insert("metadata".to_owned(), metadata);
+    Some(patch)
 }
 
 impl Shape {
@@ -173,9 +173,9 @@ mod tests {
         let set = json!({ "updateStrategy": { "rollingUpdate": { "partition": 3 } } });
         let leader_worker_set = json!({ "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": 3 } } });
         for (kind, spec) in [(WorkloadKind::StatefulSet, set), (WorkloadKind::LeaderWorkerSet, leader_worker_set)] {
-            assert_eq!(thaw_patch(kind, &frozen), Some(json!({ "metadata": metadata, "spec": spec })), "{kind:?}");
-            assert_eq!(thaw_patch(kind, &json!({ "metadata": {} })), None, "{kind:?}");
+            assert_eq!(thaw(kind, &frozen), Some(json!({ "metadata": metadata, "spec": spec })), "{kind:?}");
+            assert_eq!(thaw(kind, &json!({ "metadata": {} })), None, "{kind:?}");
         }
-        assert_eq!(thaw_patch(WorkloadKind::Deployment, &frozen), None);
+        assert_eq!(thaw(WorkloadKind::Deployment, &frozen), None);
     }
 }

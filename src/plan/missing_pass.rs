@@ -1,4 +1,4 @@
-//! The part of a look at a group that is about one that is not there.
+//! The part of a look at a group that is not there: what it held is let go, when that is certain (S7).
 
 use super::pass::{Action, MissingGroup, Pass, Snapshot};
 use crate::api::ObjectKind;

@@ -13,6 +13,7 @@
 mod common;
 
 mod failures;
+mod leader_worker_sets;
 mod lockstep;
 mod support;
 mod thaw;

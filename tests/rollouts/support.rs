@@ -146,7 +146,7 @@ impl Duo {
     /// Lets updated pods of a role become ready, as they come, while `done` does not hold.
     pub async fn let_ready_until(&self, which: impl Fn(&Pod) -> bool, done: impl Fn(&View) -> bool) {
         eventually(PATIENT, "pods that get ready", async || {
-            self.stage.let_ready(&which).await;
+            self.stage.try_let_ready(&which).await;
             self.stage.pods.now(|now| if done(now) { Ok(()) } else { Err(now.to_string()) })
         })
         .await;

@@ -33,7 +33,7 @@ struct Explanation<'a> {
 }
 
 fn explanations(picture: &Picture) -> Vec<Explanation<'_>> {
-    picture.decision.held.iter().filter(|held| held.pods > 0).map(|held| explanation(picture, held)).collect()
+    picture.decision.held.iter().filter(|held| status::tells(held)).map(|held| explanation(picture, held)).collect()
 }
 
 fn explanation<'a>(picture: &'a Picture, held: &'a Held) -> Explanation<'a> {
@@ -68,7 +68,8 @@ pub fn text(picture: &Picture) -> String {
         // Writing to a string does not fail.
         let name = found.coordination.map_or_else(String::new, |name| format!("coordination {name:?}: "));
         _ = writeln!(text, "\n{}{}{}{}", style.strong, shown(&name), found.reason, style.end);
-        _ = writeln!(text, "  {} ({} held)", shown(found.message), counted(found.pods, "pod"));
+        let pods = if found.pods == 0 { String::new() } else { format!(" ({} held)", counted(found.pods, "pod")) };
+        _ = writeln!(text, "  {}{pods}", shown(found.message));
         if !found.waits_for.is_empty() {
             _ = write!(text, "  waits for\n{}", replicas::lines(&found.waits_for, 4));
         }
@@ -77,7 +78,7 @@ pub fn text(picture: &Picture) -> String {
             _ = writeln!(text, "  you can  {line}");
         }
     }
-    if picture.decision.held.iter().all(|held| held.pods == 0) {
+    if !picture.decision.held.iter().any(status::tells) {
         _ = writeln!(text, "  nothing is held back");
     }
     text

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::api::status::Condition;
 use crate::cli::live::Picture;
 use crate::model::Group;
+use crate::plan::rollout::{RoleRollout, waits_for};
 use crate::plan::{Batch, Held};
 
 #[derive(Serialize)]
@@ -30,6 +31,24 @@ pub struct Status<'a> {
     conditions: &'a [Condition],
     coordinations: Vec<Coordination<'a>>,
     holds: Vec<Hold<'a>>,
+    /// Open rollouts.
+    rollouts: Vec<Rollout<'a>>,
+}
+
+/// The open rollout of a role.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rollout<'a> {
+    role: &'a str,
+    desired: u32,
+    updated: u32,
+    updated_ready: u32,
+    /// Ordinals from here on may be updated.
+    partition: u32,
+    state: &'static str,
+    /// What it waits for, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -105,6 +124,7 @@ impl<'a> Status<'a> {
             conditions: &status.conditions,
             coordinations: picture.group().map(|group| coordinations(group, picture)).unwrap_or_default(),
             holds: picture.decision.held.iter().map(Hold::of).collect(),
+            rollouts: rollouts(picture),
         }
     }
 }
@@ -132,6 +152,23 @@ fn coordinations<'a>(group: &'a Group, picture: &'a Picture) -> Vec<Coordination
         }
     };
     group.batched().map(entry).collect()
+}
+
+fn rollouts<'a>(picture: &'a Picture) -> Vec<Rollout<'a>> {
+    let roles = &picture.rollouts.roles;
+    let entry = |(name, role): (&'a String, &RoleRollout)| {
+        let plan = picture.decision.rollout.get(name)?;
+        Some(Rollout {
+            role: name,
+            desired: role.desired(),
+            updated: role.updated(),
+            updated_ready: role.done(),
+            partition: plan.partition.min(role.desired()),
+            state: plan.state.as_str(),
+            waits: plan.waits.as_ref().map(|wait| waits_for(name, wait, roles)),
+        })
+    };
+    roles.iter().filter_map(entry).collect()
 }
 
 fn segment(batch: &Batch) -> Segment<'_> {

@@ -6,9 +6,11 @@ use jiff::Timestamp;
 
 use crate::cli::live::Picture;
 use crate::cli::terminal::{Style, Table, age, counted, shown};
+use crate::model::HoldReason;
 use crate::model::{Batching, Coordination};
-use crate::plan::BatchState;
 use crate::plan::batches::word;
+use crate::plan::rollout::rollouts;
+use crate::plan::{BatchState, Held};
 
 /// Most cells of a bar.
 const WIDTH: usize = 50;
@@ -22,6 +24,9 @@ pub(super) fn render(pictures: &[Picture], with_conditions: bool, now: Timestamp
         }
         text.push_str(&head(picture, now, style));
         text.push_str(&bars(picture, style));
+        for line in rollouts(&picture.decision.rollout, &picture.rollouts) {
+            _ = writeln!(text, "  {}", shown(&line));
+        }
         text.push_str(&holds(picture, style));
         if with_conditions {
             text.push_str(&conditions(picture));
@@ -90,12 +95,17 @@ fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, styl
     line + style.end + "\n"
 }
 
+/// Something is held: pods, or a rollout behind them.
+pub fn tells(held: &Held) -> bool {
+    held.pods > 0 || held.reason == HoldReason::RolloutBehindHeldBatch
+}
+
 /// Why pods are held.
 fn holds(picture: &Picture, style: Style) -> String {
     let mut text = String::new();
-    for held in picture.decision.held.iter().filter(|held| held.pods > 0) {
-        let (reason, pods) = (held.reason, counted(held.pods, "pod"));
-        _ = writeln!(text, "  {}{reason}{}: {} ({pods})", style.moving, style.end, shown(&held.message));
+    for held in picture.decision.held.iter().filter(|held| tells(held)) {
+        let pods = if held.pods == 0 { String::new() } else { format!(" ({})", counted(held.pods, "pod")) };
+        _ = writeln!(text, "  {}{}{}: {}{pods}", style.moving, held.reason, style.end, shown(&held.message));
     }
     let due = picture.decision.release.len();
     if due > 0 {

@@ -9,7 +9,7 @@ use crate::api::review::Request;
 use crate::api::{Meta, ObjectKind};
 use crate::cluster::apply::MANAGER;
 use crate::model::{WorkloadKind, claim};
-use crate::mutate::rollout::{hold_rollout, thaw};
+use crate::mutate::rollout::{hold_rollout, let_go};
 
 /// Without `status.observedGeneration` nobody can tell whether a new revision is there yet.
 const BLIND: &str = "this LeaderWorkerSet is not rolled out in lockstep: its controller (before v0.9) does not report \
@@ -32,7 +32,7 @@ impl Admission {
         let (new, old) = (value(object), value(old));
         let namespace = request.namespace.as_deref().unwrap_or_default();
         let Some(claimed) = claim(&meta(&new), namespace) else {
-            return Ok(Verdict::Allow { patch: thaw(kind, &old, &new), warnings: Vec::new() });
+            return Ok(Verdict::Allow { patch: let_go(kind, &old, &new), warnings: Vec::new() });
         };
         let Some(group) = self.lookup.group(&claimed.group).await? else { return Ok(Verdict::pass()) };
         let ready_once = group.status.first_ready_time.is_some();

@@ -217,6 +217,7 @@ const CASES: &[Case] = &[
         &[
             "Error certificate: the serving certificate cannot be read: no certificate in the PEM text",
             "Error ca-bundle: caBundle of mutating webhook pods.rolegate.dev does not hold the CA of the serving certificate",
+            "Error ca-bundle: caBundle of mutating webhook workloads.rolegate.dev does not hold the CA of the serving certificate",
             "Error ca-bundle: caBundle of mutating webhook objects.rolegate.dev does not hold the CA of the serving certificate",
             "Error ca-bundle: caBundle of validating webhook pods.rolegate.dev does not hold the CA of the serving certificate",
             "Error ca-bundle: caBundle of validating webhook objects.rolegate.dev does not hold the CA of the serving certificate",
@@ -246,6 +247,7 @@ const CASES: &[Case] = &[
         },
         &[
             "Warning ca-bundle: caBundle of mutating webhook pods.rolegate.dev does not hold the next CA yet",
+            "Warning ca-bundle: caBundle of mutating webhook workloads.rolegate.dev does not hold the next CA yet",
             "Warning ca-bundle: caBundle of mutating webhook objects.rolegate.dev does not hold the next CA yet",
             "Warning ca-bundle: caBundle of validating webhook pods.rolegate.dev does not hold the next CA yet",
             "Warning ca-bundle: caBundle of validating webhook objects.rolegate.dev does not hold the next CA yet",
