@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::stage::{GROUPS, typed};
+use crate::common::{Group, PATIENT, eventually, invariants};
 use crate::desk::{apply, coordination, kubectl, put, refused, stage, stateful_set, tied, warned};
 
 fn segments(sizes: &Value) -> Value {
@@ -45,7 +46,7 @@ async fn one_that_waits_for_pods_is_listed_by_its_short_name() {
         "coordination": segments(&json!({ "prefill": 2, "decode": 1 })),
     });
     put(&stage, &coordination("llm", &spec));
-    crate::common::eventually(crate::common::PATIENT, "a line with counts", async || {
+    eventually(PATIENT, "a line with counts", async || {
         let table = kubectl(&stage.plane, "listed", &["get", "rcoord"], "").out;
         let rows: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["NAME", "SEGMENTS", "READY", "HELD", "REASON", "AGE"], "{table}");
@@ -201,7 +202,7 @@ async fn batches_with_a_topology_do_not_change_under_their_pods() {
     };
     put(&stage, &with("rack", 2));
     put(&stage, &with("zone", 2));
-    let group = crate::common::Group::new("llm").role("prefill", 4, 2);
+    let group = Group::new("llm").role("prefill", 4, 2);
     let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
     let pod = typed(group.pod("prefill", "prefill-0", &stage.namespace));
     pods.create(&kube::api::PostParams::default(), &pod).await.unwrap();
@@ -259,11 +260,20 @@ async fn desired_replicas_come_from_a_group_of_the_newer_version() {
             r#"{sizes}[prefil]: Not found: "prefil": must name a role of RoleBasedGroup "llm"; did you mean "prefill"?"#
         ),
     );
-    crate::common::eventually(crate::common::PATIENT, "a status that counts the roles of the group", async || {
-        let path = "/apis/rolegate.dev/v1alpha1/namespaces/newer-group/rolecoordinations/pace";
-        let summary = stage.send("GET", path, &Value::Null).await.body["status"]["summary"].clone();
-        if summary["segments"] == "0/3" && summary["ready"] == "0/9" { Ok(()) } else { Err(summary) }
-    })
-    .await;
+    let until = async |segments: &str, ready: &str| {
+        eventually(PATIENT, "a status that counts the roles of the group", async || {
+            let path = "/apis/rolegate.dev/v1alpha1/namespaces/newer-group/rolecoordinations/pace";
+            let summary = stage.send("GET", path, &Value::Null).await.body["status"]["summary"].clone();
+            if summary["segments"] == segments && summary["ready"] == ready { Ok(()) } else { Err(summary) }
+        })
+        .await;
+    };
+    until("0/3", "0/9").await;
+    stage.add_node("all", 9).await;
+    let group = Group::new("llm").role("prefill", 5, 2).role("decode", 4, 2);
+    stage.create_sets(&group).await;
+    until("3/3", "9/9").await;
+    invariants::all_born_held(&stage.pods);
+    invariants::released_in_order(&stage.pods, &group);
     assert!(GROUPS.ends_with("v1alpha1"), "the older version is served beside it");
 }
