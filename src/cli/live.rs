@@ -10,6 +10,7 @@ use crate::cluster::reasons;
 use crate::cluster::survey::{Survey, survey};
 use crate::cluster::watched::api;
 use crate::model::{Group, GroupKey, HoldReason, WorkloadKey};
+use crate::plan::conditions::says_stalled;
 use crate::plan::rollout::Rollouts;
 use crate::plan::{Batch, Circumstances, Decision, Found, GroupView, Held, Snapshot, batches, decide};
 use crate::rules::{World, judge_group};
@@ -65,7 +66,7 @@ impl Picture {
         let group = &claims.group;
         let judged = judge_group(group, None, &World::default());
         let view = GroupView::build(group, &snapshot.pods);
-        let stalled = group.status.conditions.iter().any(|condition| condition.reason == "ProgressDeadlineExceeded");
+        let stalled = says_stalled(&group.status);
         // When the loop first saw an edit, nobody else knows.
         let rollouts = Rollouts::observe(group, &view, &snapshot.pods, &snapshot.workloads, |_| true, false);
         let rollouts_seen = Some(&rollouts);

@@ -42,7 +42,7 @@ pub const RIGHTS: &[Right] = &[
     of(&[""], &["namespaces"], &["list", "watch"], "Namespaces that have opted out."),
     of(&["apps"], &["deployments", "statefulsets"], READ, "How many replicas a role wants, and who makes its pods."),
     of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], READ, "The same."),
-    of(&["apps"], &["statefulsets"], &["patch"], "A rollout in lockstep moves the partition."),
+    of(&["apps"], &["statefulsets"], &["patch"], "The partition of those that are claimed for rollouts in lockstep."),
     of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], &["patch"], "The same."),
     of(RBG, &["rolebasedgroups"], READ, "Groups."),
     of(RBG, &["rolebasedgroups/status"], &["patch"], "What is released is committed in the status."),

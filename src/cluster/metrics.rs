@@ -26,6 +26,15 @@ pub struct Reason {
     pub reason: &'static str,
 }
 
+/// State of batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct State {
+    /// A `BatchState`.
+    pub state: &'static str,
+}
+
+/// Upper bounds in seconds for the release of a batch: hundreds of writes at most.
+const RELEASE_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 /// A group with an open rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Rolling {
@@ -38,15 +47,6 @@ pub struct Rolling {
 }
 
 type Share = Gauge<f64, AtomicU64>;
-/// State of batches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct State {
-    /// A `BatchState`.
-    pub state: &'static str,
-}
-
-/// Upper bounds in seconds for the release of a batch: hundreds of writes at most.
-const RELEASE_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 
 /// Metrics of the loop.
 #[derive(Clone, Debug)]

@@ -9,6 +9,15 @@ use crate::model::Group;
 
 /// `Ready`: every desired replica of every role is ready.
 pub const READY: &str = "Ready";
+/// Reasons that we give for `Ready`. With any other it was written by somebody else, who goes on keeping it.
+pub const READY_REASONS: &[&str] = &[
+    "AllReplicasReady",
+    "ScalingInProgress",
+    "RolloutInProgress",
+    "ReplicasNotReady",
+    "PartialDeployment",
+    "DeploymentInProgress",
+];
 /// `MinimumSegmentsAvailable`: at least one complete segment is ready.
 pub const MINIMUM: &str = "MinimumSegmentsAvailable";
 /// `Progressing`: the group moves, or has no need to.
@@ -58,6 +67,11 @@ pub fn conditions(
     all.extend(segments.map(|segments| minimum(status, segments)));
     all.push(progressing(progress));
     all
+}
+
+/// True when a status says that nothing moves.
+pub fn says_stalled(status: &GroupStatus) -> bool {
+    status.conditions.iter().any(|condition| condition.r#type == PROGRESSING && condition.reason == DEADLINE_EXCEEDED)
 }
 
 /// True when every desired pod of every role is ready.

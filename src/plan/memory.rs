@@ -41,10 +41,13 @@ pub(super) struct Memory {
     pub(super) verified_gone: bool,
     progress: Vec<u32>,
     moved: Moment,
+    /// Something has moved since the status said that nothing does.
+    stall_is_over: bool,
     pub(super) held: Vec<(HoldReason, u32)>,
     /// Batches by state, as they were last decided.
     pub(super) batches: BTreeMap<BatchState, u32>,
     pub(super) said: Said,
+    pub(super) stopwatch: Stopwatch,
     pub(super) said_of_rollouts: SaidOfRollouts,
     /// When each open rollout was seen to begin, and to which revision.
     opened: BTreeMap<WorkloadKey, (Option<String>, Moment)>,
@@ -53,7 +56,6 @@ pub(super) struct Memory {
     rolled: Moment,
     /// Updated and desired replicas of the roles with an open rollout.
     pub(super) updated: BTreeMap<String, (u32, u32)>,
-    pub(super) stopwatch: Stopwatch,
     /// Pods that do not appear, and why.
     pub(super) watchfulness: Watchfulness,
     /// Since when batches and replicas lack pods.
@@ -80,15 +82,16 @@ impl Memory {
             verified_gone: false,
             progress: Vec::new(),
             moved: now,
+            stall_is_over: false,
             held: Vec::new(),
             batches: BTreeMap::new(),
             said: Said::default(),
+            stopwatch: Stopwatch::default(),
             said_of_rollouts: SaidOfRollouts::default(),
             opened: BTreeMap::new(),
             rolling: Vec::new(),
             rolled: now,
             updated: BTreeMap::new(),
-            stopwatch: Stopwatch::default(),
             watchfulness: Watchfulness::default(),
             waits: Waits::default(),
             surges: Surges::default(),
@@ -128,6 +131,7 @@ impl Memory {
         let counts = view.roles.values().flat_map(|role| [role.desired, role.current(), RoleView::ready_pods(role)]);
         let progress: Vec<_> = counts.chain(decision.released.values().copied()).collect();
         if progress != self.progress {
+            self.stall_is_over = !self.progress.is_empty();
             self.progress = progress;
             self.moved = now;
         }
@@ -153,6 +157,8 @@ impl Memory {
         let roles = rollouts.roles.values();
         let rolling: Vec<_> = roles.map(|role| (role.partition, role.updated(), role.done())).collect();
         if rolling != self.rolling {
+            // The first look is no move.
+            self.stall_is_over |= !self.rolling.is_empty();
             self.rolling = rolling;
             (self.rolled, self.moved) = (now, now);
         }
@@ -165,8 +171,10 @@ impl Memory {
         self.rolled + patience
     }
 
-    pub(super) fn is_stalled(&self, deadline: Duration, now: Moment) -> bool {
-        now.saturating_sub(self.moved) >= deadline
+    /// True when nothing has moved for so long, or since somebody said so (`told`): who starts now has not seen for how long.
+    pub(super) fn is_stalled(&mut self, deadline: Duration, told: bool, now: Moment) -> bool {
+        self.stall_is_over &= told;
+        now.saturating_sub(self.moved) >= deadline || (told && !self.stall_is_over)
     }
 
     /// When the group counts as stalled if nothing moves.

@@ -214,7 +214,7 @@ impl Pass<'_> {
         let judged = judge_group(group, None, &World::default());
         let view = GroupView::build_while(group, &snapshot.pods, |pod| self.memory.is_under_way(pod));
         let deadline = self.options.progress_deadline;
-        let stalled = self.memory.is_stalled(deadline, self.now);
+        let stalled = self.memory.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
         let refused: Vec<_> =
             snapshot.pods.iter().map(|pod| &pod.pod).filter(|pod| self.memory.is_refused(pod)).cloned().collect();
         let rollouts = self.observe(group, &view, snapshot);
@@ -228,8 +228,8 @@ impl Pass<'_> {
             refused: &refused,
             found: self.memory.watchfulness.found(),
             overdue: &overdue,
-            rollouts: Some(&rollouts),
             surge: self.memory.surges.proven(),
+            rollouts: Some(&rollouts),
         };
         let decision = decide(group, &view, circumstances);
         self.memory.note_progress(&view, &decision, self.now);

@@ -1,6 +1,6 @@
 //! Times of a status: set where something changed, kept where nothing did.
 
-use super::conditions::OURS;
+use super::conditions::{OURS, READY, READY_REASONS};
 use crate::api::status::{Condition, GroupStatus};
 
 /// Gives a decided status its times. Conditions of others are kept. `now` is RFC 3339.
@@ -13,14 +13,19 @@ pub fn stamp(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupS
         condition.last_transition_time = Some(since.unwrap_or_else(|| now.to_owned()));
         condition.observed_generation = generation;
     }
-    let foreign = before.conditions.iter().filter(|condition| !OURS.contains(&condition.r#type.as_str())).cloned();
+    let is_ready = status.conditions.iter().any(|c| c.r#type == READY && c.status == "True");
+    // The operator of the carrier may keep a `Ready` of its own: two that write it would never come to rest.
+    let is_theirs = |ready: &&Condition| ready.r#type == READY && !READY_REASONS.contains(&ready.reason.as_str());
+    if before.conditions.iter().any(|condition| is_theirs(&condition)) {
+        status.conditions.retain(|condition| condition.r#type != READY);
+    }
+    let foreign = before.conditions.iter().filter(|c| !OURS.contains(&c.r#type.as_str()) || is_theirs(c)).cloned();
     status.conditions.extend(foreign.collect::<Vec<_>>());
     for state in &mut status.coordination_state {
         let old = before.coordination_state.iter().find(|old| old.name == state.name);
         let same = old.filter(|old| old.progress == state.progress).and_then(|old| old.last_update_time.clone());
         state.last_update_time = Some(same.unwrap_or_else(|| now.to_owned()));
     }
-    let is_ready = status.conditions.iter().any(|c| c.r#type == super::conditions::READY && c.status == "True");
     if is_ready && status.first_ready_time.is_none() {
         status.first_ready_time = Some(now.to_owned());
     }

@@ -315,7 +315,7 @@ impl Drop for Rolegate {
             tail.into_iter().rev().for_each(|line| eprintln!("  {line}"));
         } else if !self.overlooks_refusals {
             let refused = log.lines().find(|line| line.contains("is forbidden: User"));
-            assert_eq!(refused, None, "a right is missing: src/cli/manifests/rights.rs");
+            assert_eq!(refused, None, "a right is missing: src/cli/rights.rs");
         }
     }
 }

@@ -28,4 +28,5 @@ mod replicas;
 mod reviews;
 mod scaling;
 mod story;
+mod their_ready;
 mod wholes;

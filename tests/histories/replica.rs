@@ -109,8 +109,8 @@ impl Replica {
             vanished_grace: GRACE,
             progress_deadline: Duration::from_secs(600),
             incomplete: IncompleteBatch::Wait,
-            recreate_mis_stamped: false,
             settle: Duration::from_secs(10),
+            recreate_mis_stamped: false,
         };
         let mut replica = Self {
             agenda: Agenda::new(options),
@@ -220,7 +220,7 @@ impl Replica {
             | Action::EnsureGang { .. }
             | Action::Recreate { .. }
             | Action::SetPartition { .. } => {
-                unreachable!("one carrier, no gangs, no rollouts, and nothing is made again")
+                unreachable!("one carrier, no gangs, nothing is made again, and nothing is rolled")
             }
         }
     }

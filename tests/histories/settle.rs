@@ -17,7 +17,7 @@ const ROUNDS: u32 = 300;
 const RETRY: Duration = Duration::from_secs(30);
 /// When nothing is written for so long, which is longer than any deadline, it is rest: why pods do not appear, or are too
 /// many, is looked for once a minute for as long as that is so.
-const QUIET: Duration = Duration::from_secs(900);
+const QUIET: Duration = Duration::from_secs(660);
 /// Counts are shown this often.
 const COUNTS: Duration = Duration::from_secs(1);
 

@@ -166,7 +166,7 @@ async fn every_right_is_used_and_none_is_missing() {
     let plane = &installed.plane;
     let stage = Stage::on(plane.clone(), "broad").await;
     stage.add_node("all", 60).await;
-    let _rolegate = installed.serve(&stage).await;
+    let rolegate = installed.serve(&stage).await;
 
     topologies(&stage).await;
     of_other_kinds(&stage).await;
@@ -179,7 +179,6 @@ async fn every_right_is_used_and_none_is_missing() {
     for (name, policy) in &policies {
         with_pod_groups(&stage, name, policy).await;
     }
-    // Batch after batch, so that one Event is told again.
     let group = Group::new("llm").role("prefill", 20, 2).role("decode", 10, 1);
     stage.deploy(&group).await;
     stage.pods.until("all are ready", |now| now.count_all(|pod| pod.name.starts_with("llm-") && pod.ready) == 30).await;
@@ -190,6 +189,17 @@ async fn every_right_is_used_and_none_is_missing() {
         })
         .await;
     assert!(stage.pods.births().iter().filter(|pod| !pod.role.is_empty()).all(Pod::is_held));
+    // Pods that do not appear are asked after, and the next leader tells again what holds a segment.
+    stage.create_group(&Group::new("few").role("main", 4, 2)).await;
+    stage.create_sets(&Group::new("few").role("main", 1, 2)).await;
+    let slow = Group::new("slow").role("main", 2, 1).held_back();
+    let statuses = stage.statuses(&slow);
+    stage.deploy(&slow).await;
+    statuses
+        .until("its second segment is held", |status| status.0["summary"]["reason"] == "PreviousSegmentNotReady")
+        .await;
+    rolegate.kill().await;
+    let _rolegate = installed.serve(&stage).await;
     // A Secret that somebody spoiled is made good.
     let spoil = json!({ "data": { "tls.crt": "", "tls.key": "" } }).to_string();
     plane.must(&["patch", "secret", "rolegate-certificates", "-n", SYSTEM, "-p", &spoil], "");

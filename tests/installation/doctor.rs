@@ -13,6 +13,7 @@ use kube::{Api, ResourceExt};
 use rolegate::server::authority::{LeafSpec, new_ca, new_leaf};
 use serde_json::json;
 
+use crate::common::account::manifests;
 use crate::common::control_plane::{SYSTEM, scratch_dir};
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
@@ -133,6 +134,25 @@ async fn expired(stage: &Stage) {
     secrets.patch("doctor-certificates", &PatchParams::default(), &patch).await.unwrap();
     let ran = until_errors(stage, &["certificate", "ca-bundle", "admission", "leader"]).await;
     assert!(ran.out.contains("the serving certificate expired 10d ago"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn the_certificate_of_cert_manager_is_looked_at() {
+    let start = || ControlPlane::start_with("cert-manager", &[]);
+    let plane = Arc::new(tokio::task::spawn_blocking(start).await.unwrap());
+    for arguments in [&["--part", "crds"] as &[&str], &["--certificates", "cert-manager"]] {
+        plane.must(&["apply", "--server-side", "-f", "-"], &manifests(arguments));
+        plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+    }
+    // Nothing runs here. What cert-manager has issued and injected is right.
+    let (expected, good) = (["endpoint", "admission", "leader"], ["certificate", "ca-bundle", "rights"]);
+    eventually(PATIENT, &format!("errors {expected:?}"), async || {
+        let ran = rolegate_with(&plane.kubeconfig, &["doctor", "-o", "json"]).await;
+        let ok = ids(&ran, "ok");
+        let right = ids(&ran, "error") == expected && good.iter().all(|id| ok.iter().any(|ok| ok == id));
+        if right { Ok(()) } else { Err(ran.out) }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -55,11 +55,10 @@ impl Workloads {
     pub(super) fn apply(&mut self, source: Option<SourceId>, seen: SeenWorkload) -> Changed {
         let key = seen.workload.key.clone();
         let before = self.all.get(&key);
-        if is_older(before.and_then(|entry| entry.rolled.as_ref()), seen.rolled.as_ref()) {
-            return Changed::default();
-        }
-        // Which of two readings is the newer is known of claimed workloads only.
-        if source.is_none() && before.is_some() && seen.rolled.is_none() {
+        let versions = (before.and_then(|entry| entry.rolled.as_ref()), seen.rolled.as_ref());
+        // What was read outside a watch may be older than what is known, unless its version says otherwise.
+        let unsure = source.is_none() && before.is_some() && !matches!(versions, (Some(_), Some(_)));
+        if unsure || is_older(versions.0, versions.1) {
             return Changed::default();
         }
         let rollouts = self.rollouts_concerned(before, &seen);
