@@ -79,6 +79,8 @@ struct Outcome {
 
 #[derive(Debug, Serialize)]
 struct Failed {
+    /// A pod, or `Kind/name` of a workload.
+    #[serde(rename = "pod")]
     object: String,
     error: String,
 }
@@ -211,7 +213,7 @@ fn confirm(pods: &[PodRef], workloads: &[RolledWorkload], namespace: &str) -> bo
 impl Outcome {
     fn text(&self) -> String {
         if [&self.released, &self.gone, &self.thawed].iter().all(|list| list.is_empty()) && self.failed.is_empty() {
-            return "no pod carries the gate, and no rollout is open: nothing to do\n".to_owned();
+            return "no pod carries the gate: nothing to do\n".to_owned();
         }
         let mut text = String::new();
         for (word, pods) in [("released", &self.released), ("gone", &self.gone), ("thawed", &self.thawed)] {

@@ -20,6 +20,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 /// What the loop remembers of one group.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) last_pass: Option<Moment>,

@@ -95,5 +95,7 @@ fn are_documented(metrics: &str) {
     let rows = section.lines().filter(|line| line.starts_with("| `")).flat_map(|line| line.split('`'));
     let names =
         rows.filter(|word| word.starts_with("rolegate_")).map(|word| word.split('{').next().unwrap().to_owned());
-    assert_eq!(names.collect::<BTreeSet<_>>(), there);
+    // Those of rollouts are there while there are any: their own suite reads them.
+    let of_rollouts = |name: &String| name.starts_with("rolegate_rollout_") || name == "rolegate_partitions_total";
+    assert_eq!(names.filter(|name| !of_rollouts(name)).collect::<BTreeSet<_>>(), there);
 }
