@@ -58,12 +58,15 @@ impl Said {
     }
 
     fn holds(&mut self, group: &Group, decision: &Decision, surplus_is_open: bool) -> Vec<News> {
-        let is_known = |held: &&Held| !(surplus_is_open && held.reason == HoldReason::BeyondDesired);
+        // While it is asked what a surplus is, nothing new is said of it, and nothing taken back.
+        let is_known = |(what, _): &(What, &Held)| {
+            !(surplus_is_open && what.1 == HoldReason::BeyondDesired) || self.held.contains_key(what)
+        };
         let held: BTreeMap<What, &Held> = decision
             .held
             .iter()
-            .filter(is_known)
             .map(|held| ((held.coordination.clone(), held.reason, held.batch), held))
+            .filter(is_known)
             .collect();
         // A batch whose release is being committed will be told to be released.
         let commits = decision.needs_commit(&group.status);

@@ -23,12 +23,17 @@ fn held(reason: HoldReason, batch: u32) -> Held {
 
 /// One look at a group with these stored counts and these holds: notes with their reasons.
 fn look(said: &mut Said, stored: &[(&str, u32)], holds: &[Held]) -> Vec<String> {
+    look_while(false, said, stored, holds)
+}
+
+/// The same while it is asked, or not, what a surplus is.
+fn look_while(asked: bool, said: &mut Said, stored: &[(&str, u32)], holds: &[Held]) -> Vec<String> {
     let mut group = group();
     let state = CoordinationState { name: "pd".to_owned(), progress: progress(stored), ..CoordinationState::default() };
     group.status.coordination_state = vec![state];
     let status = group.status.clone();
     let decision = Decision { held: holds.to_vec(), status, ..Decision::default() };
-    said.news(&group, &decision, false).into_iter().map(|news| format!("{}: {}", news.reason, news.note)).collect()
+    said.news(&group, &decision, asked).into_iter().map(|news| format!("{}: {}", news.reason, news.note)).collect()
 }
 
 #[test]
@@ -61,6 +66,17 @@ fn a_hold_that_no_release_ends_is_told_to_be_over() {
         over,
         ["HoldCleared: no longer so: segment 3 is held", "PreviousSegmentNotReady: segment 3 is held (15 pods)"]
     );
+}
+
+#[test]
+fn a_surplus_is_told_when_it_is_known_and_not_taken_back_while_it_is_asked_again() {
+    let (mut said, stored) = (Said::default(), [("prefill", 20), ("decode", 10)]);
+    let surplus = [held(HoldReason::BeyondDesired, 2)];
+    assert_eq!(look_while(true, &mut said, &stored, &surplus), [""; 0]);
+    assert_eq!(look_while(false, &mut said, &stored, &surplus), ["BeyondDesired: segment 3 is held (15 pods)"]);
+    assert_eq!(look_while(true, &mut said, &stored, &surplus), [""; 0]);
+    assert_eq!(look_while(false, &mut said, &stored, &surplus), [""; 0]);
+    assert_eq!(look_while(true, &mut said, &stored, &[]), ["HoldCleared: no longer so: segment 3 is held"]);
 }
 
 #[test]

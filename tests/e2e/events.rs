@@ -90,14 +90,14 @@ async fn a_hold_that_is_over_says_so() {
     let statuses = stage.statuses(&group);
     stage.create_group(&group).await;
     stage.create_sets(&group.clone().role("prefill", 12, 8)).await;
-    let held = "replica 8 of role \"prefill\" is held: the group declares 8 replicas";
-    let warning = format!("Warning BeyondDesired: {held} (");
+    // Which of the four is seen first is not for us to say.
+    let warning = "Warning BeyondDesired: replica ";
     let released = "Normal Released: segment 1 is released: prefill 0-7";
-    until_events(&stage, &[(released, 1), (&warning, 1)]).await;
+    until_events(&stage, &[(released, 1), (warning, 1)]).await;
     // From here on nothing waits for its turn.
     statuses.until("8 ready", |status| status.ready().starts_with("True")).await;
     stage.scale(&group.clone().role("prefill", 12, 8)).await;
-    let over = format!("Normal HoldCleared: no longer so: {held}");
+    let over = "Normal HoldCleared: no longer so: replica ";
     let rest = "Normal Released: segment 2 is released: prefill 8-11";
-    until_events(&stage, &[(&over, 1), (released, 1), (rest, 1), (&warning, 1)]).await;
+    until_events(&stage, &[(over, 1), (released, 1), (rest, 1), (warning, 1)]).await;
 }
