@@ -99,6 +99,30 @@ async fn of_other_kinds(stage: &Stage) {
     assert_eq!(created.code, 201, "{created:?}");
 }
 
+/// Workloads that a rollout froze which nothing coordinates any longer: they are thawed.
+async fn frozen_by_nobody(stage: &Stage) {
+    let set = Group::new("own").set(Group::new("own").role("a", 0, 1).find("a"), &stage.namespace);
+    let frozen = json!({ "rollingUpdate": { "partition": i32::MAX } });
+    let metadata = json!({
+        "name": "frozen",
+        "labels": { "rolegate.dev/group": "own", "rolegate.dev/role": "a" },
+        "annotations": { "rolegate.dev/user-partition": "0" },
+    });
+    let mut stateful_set = set;
+    stateful_set["metadata"] = metadata.clone();
+    stateful_set["spec"]["updateStrategy"] = frozen;
+    let created = stage.post("/apis/apps/v1", "statefulsets", &stateful_set).await;
+    assert_eq!(created.code, 201, "{created:?}");
+    let leaders = json!({
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": metadata,
+        "spec": { "replicas": 0, "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": i32::MAX } } },
+    });
+    let created = stage.post("/apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets", &leaders).await;
+    assert_eq!(created.code, 201, "{created:?}");
+}
+
 /// A ClusterTopology of both API groups, and its end: only then is there a finalizer to be taken.
 async fn topologies(stage: &Stage) {
     for (group, name) in [("rolegate.dev", "ours"), ("workloads.x-k8s.io", "theirs"), ("rolegate.dev", "unused")] {
@@ -170,6 +194,7 @@ async fn every_right_is_used_and_none_is_missing() {
 
     topologies(&stage).await;
     of_other_kinds(&stage).await;
+    frozen_by_nobody(&stage).await;
     pods_that_are_ahead(&stage).await;
     let policies = [
         ("kube", json!({ "kubeScheduling": {} })),
@@ -222,7 +247,11 @@ async fn what_is_not_granted_is_refused() {
     let installed = install(plane, &["--certificates", "cert-manager"]).await;
     let can = |verb: &str, what: &str, namespace: &str| {
         let account = format!("system:serviceaccount:{SYSTEM}:rolegate");
-        let output = installed.plane.kubectl(&["auth", "can-i", verb, what, "-n", namespace, "--as", &account], "");
+        // For kubectl itself a slash stands before a name.
+        let (resource, part) = what.split_once(':').unwrap_or((what, ""));
+        let part = format!("--subresource={part}");
+        let asked = ["auth", "can-i", verb, resource, &part, "-n", namespace, "--as", &account];
+        let output = installed.plane.kubectl(&asked, "");
         String::from_utf8(output.stdout).unwrap().trim() == "yes"
     };
     eventually(PATIENT, "the account has its rights", async || {
@@ -238,7 +267,7 @@ async fn what_is_not_granted_is_refused() {
         assert!(webhooks.iter().all(|what| !can(verb, what, "default")), "{verb} webhook configurations");
     }
     for what in
-        ["create pods", "delete pods", "patch statefulsets/scale", "create clusterrolebindings", "get nodes/proxy"]
+        ["create pods", "delete pods", "patch statefulsets:scale", "create clusterrolebindings", "get nodes:proxy"]
     {
         let (verb, resource) = what.split_once(' ').unwrap();
         assert!(!can(verb, resource, "default"), "{what}");
