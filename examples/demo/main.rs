@@ -1,5 +1,6 @@
-//! `make demo`: KEP-32's Story 1 on a real control plane. Ends by itself; the exit code says whether all was observed.
+//! `make demo`: KEP-32's Story 1 on a real control plane, then a rollout in lockstep (KEP-30). Ends by itself; the exit code says whether all was observed.
 
+mod rollout;
 mod scene;
 mod screen;
 mod stage;
@@ -7,11 +8,12 @@ mod stage;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use rollout::Rollout;
 use scene::Scene;
 use stage::{Stage, StageError};
 
 /// The demo gives up after this long.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What KEP-32 promises for a conflict, word for word.
 const CONFLICT: &str =
@@ -72,6 +74,16 @@ async fn play() -> Result<(), StageError> {
         })
         .await?;
     println!("\n{}", stage.kubectl(&["get", "rolebasedgroup", "llm-service"])?);
+
+    screen::title("Both roles get a new image; the shares that are updated stay within 10 % of each other");
+    let mut rollout = Rollout::watch(&stage.client);
+    for role in ["prefill", "decode"] {
+        let image = format!("{role}=registry.invalid/{role}:2");
+        println!("{}", stage.kubectl(&["set", "image", &format!("statefulset/{role}"), &image])?);
+    }
+    let widest = rollout.until_done().await?;
+    println!("\n   All 150 pods are updated. At no event were the shares more than {widest:.0} % apart.");
+    println!("{}", stage.kubectl(&["get", "events", "--field-selector", "reason=RolloutAdvanced"])?);
 
     screen::title("Two coordinations that disagree about prefill (examples/conflict.yaml)");
     let refused = stage.refused(&["apply", "-f", "examples/conflict.yaml"])?;
