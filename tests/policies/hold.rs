@@ -174,7 +174,8 @@ async fn a_group_comes_up_under_policies_webhook_and_loop() {
     let stage = Stage::on(plane.clone(), "hold-together").await;
     plane.must(&["label", "namespace", "hold-together", "rolegate.dev/hold=always"], "");
     stage.add_node("n", 20).await;
-    let _rolegate = stage.launch().start().await;
+    // The guard knows the account that is shipped.
+    let _rolegate = stage.launch().flag("name", "rolegate").start().await;
     let group = Group::new("llm").role("prefill", 6, 2).role("decode", 3, 1);
     stage.deploy(&group).await;
     // A group that nothing coordinates: the webhook would hold none of its pods, the policy does.

@@ -72,7 +72,8 @@ impl Role {
 
     pub fn view(&self, stuck: bool) -> RoleRollout {
         let ordinal = |pod: &Option<Pod>| {
-            pod.map_or(Ordinal::default(), |pod| Ordinal {
+            let missing = Ordinal { updated: self.current == self.update, ..Ordinal::default() };
+            pod.map_or(missing, |pod| Ordinal {
                 updated: pod.revision == self.update,
                 ready: pod.ready,
                 held: false,
@@ -185,8 +186,8 @@ impl World {
             role.excused = role.excused.max(role.view(false).reach());
             if other == name {
                 (role.update, role.partition) = (revision, FROZEN);
-                let missing = role.pods.iter().filter(|pod| pod.is_none()).count();
-                role.excused = role.updated() + u32::try_from(missing).unwrap();
+                // Those that are missing come back as what they were.
+                role.excused = role.view(false).updated();
             }
         }
     }

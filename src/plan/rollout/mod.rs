@@ -21,7 +21,8 @@ use super::progression::State;
 #[expect(clippy::struct_excessive_bools, reason = "four independent facts of a replica, not states of one machine")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ordinal {
-    /// Its pods are at the update revision.
+    /// Its pods are at the update revision, or will be: after a rollback to what the workload comes from, one that is not
+    /// there comes back so, whatever the partition.
     pub updated: bool,
     /// All its pods are ready.
     pub ready: bool,

@@ -88,7 +88,7 @@ fn ordinals(view: &GroupView, pods: &[PodFacts], workload: &RolledWorkload) -> V
     let ordinal = |ordinal: u32| {
         let (Some(at), Some(replica)) = (revisions.get(&ordinal), replicas.and_then(|replicas| replicas.get(&ordinal)))
         else {
-            return Ordinal::default();
+            return Ordinal { updated: update.is_some() && update == base, ..Ordinal::default() };
         };
         let updated = at.iter().all(|revision| is(*revision, &update));
         Ordinal {
