@@ -16,6 +16,8 @@ pub struct Group {
     pub name: String,
     pub roles: Vec<Role>,
     pub progression: Progression,
+    /// Workloads are named after their roles alone.
+    bare_names: bool,
     /// Merged into the template of every role's pods.
     template: Value,
 }
@@ -30,7 +32,13 @@ pub struct Role {
 
 impl Group {
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), roles: Vec::new(), progression: Progression::OrderedReady, template: json!({}) }
+        Self {
+            name: name.to_owned(),
+            roles: Vec::new(),
+            progression: Progression::OrderedReady,
+            bare_names: false,
+            template: json!({}),
+        }
     }
 
     /// KEP-32's Story 1: 100 prefill and 50 decode pods in ten segments of 10 and 5.
@@ -47,6 +55,12 @@ impl Group {
 
     pub fn progression(mut self, progression: Progression) -> Self {
         self.progression = progression;
+        self
+    }
+
+    /// Workloads are named after their roles alone, and not as a RoleBasedGroup would name them.
+    pub fn bare_names(mut self) -> Self {
+        self.bare_names = true;
         self
     }
 
@@ -72,7 +86,7 @@ impl Group {
 
     /// Name of a role's `StatefulSet`.
     pub fn set_name(&self, role: &str) -> String {
-        format!("{}-{role}", self.name)
+        if self.bare_names { role.to_owned() } else { format!("{}-{role}", self.name) }
     }
 
     /// The `RoleBasedGroup`.

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::common::always;
 use crate::common::pods::Pod;
+use crate::common::{Group, always};
 use crate::support::{Duo, FROZEN};
 
 /// The KEP's example: with 10 of 40 and 3 of 20 updated prefill waits and decode goes on, and both get to the end.
@@ -68,6 +68,24 @@ async fn roles_that_are_edited_one_after_another_go_together() {
     duo.set_image("decode", "registry.invalid/x:2");
     duo.until_over().await;
     duo.assert_bounds(25, &|_| 1);
+}
+
+/// The labels claim a workload, whatever its name.
+#[tokio::test]
+async fn workloads_of_any_name_go_together() {
+    let group = Group::new("llm").role("prefill", 8, 1).role("decode", 4, 1).bare_names();
+    let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
+    let rolling = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }]);
+    let duo = Duo::serve_group("any-name", group, &rolling, &[]).await.ready().await;
+    for role in ["prefill", "decode"] {
+        duo.edit_held_back(role, "registry.invalid/x:2");
+    }
+    for (role, partition) in [("prefill", 6), ("decode", 3)] {
+        duo.until_partition(role, partition).await;
+    }
+    duo.let_ready_until(|_| true, |now| now.count_all(|pod| duo.is_new(pod) && pod.is_ready()) == 12).await;
+    duo.until_over().await;
+    duo.assert_bounds(25, &|desired| desired / 4);
 }
 
 /// One role alone goes after a while, and at once when all carry the same rollout id.

@@ -33,7 +33,10 @@ impl Rollouts {
     ) -> Self {
         let bounds = RollingBounds::all_of(group);
         let mut seen = Self::default();
-        for workload in workloads.iter().filter(|workload| workload.is_open()) {
+        let mut open: Vec<_> = workloads.iter().filter(|workload| workload.is_open()).collect();
+        // Where two claim one role, the workload that has the name of the role's is the one.
+        open.sort_by_key(|workload| !is_named(group, workload));
+        for workload in open {
             let role = &workload.claim.role;
             if seen.workloads.contains_key(role) || !is_coordinated(group, &bounds, workload) {
                 seen.strays.push(workload.clone());
@@ -54,12 +57,17 @@ impl Rollouts {
     }
 }
 
-/// A coordination updates the role, and no other workload makes its pods.
+/// A coordination updates the role, and does not say that another workload makes its pods. The name that a RoleBasedGroup
+/// would give to the workload of a role says nothing: its labels claim it.
 fn is_coordinated(group: &Group, bounds: &[RollingBounds], workload: &RolledWorkload) -> bool {
-    let role = &workload.claim.role;
-    let other = |key: &&crate::model::WorkloadKey| **key != workload.key;
-    let elsewhere = group.role(role).and_then(|role| role.workload.key.as_ref()).filter(other);
-    elsewhere.is_none() && bounds.iter().any(|bounds| bounds.has(role))
+    let name = &workload.claim.role;
+    let refers = group.role(name).is_some_and(|role| role.workload.reference.is_some());
+    (!refers || is_named(group, workload)) && bounds.iter().any(|bounds| bounds.has(name))
+}
+
+/// The workload is the one that the role's pods are expected from.
+fn is_named(group: &Group, workload: &RolledWorkload) -> bool {
+    group.role(&workload.claim.role).is_some_and(|role| role.workload.key.as_ref() == Some(&workload.key))
 }
 
 /// All roles of each coordination of this one carry the same rollout id, whether they were edited or not.
