@@ -83,7 +83,10 @@ async fn play() -> Result<(), StageError> {
     }
     let widest = rollout.until_done().await?;
     println!("\n   All 150 pods are updated. At no event were the shares more than {widest:.0} % apart.");
-    println!("{}", stage.kubectl(&["get", "events", "--field-selector", "reason=RolloutAdvanced"])?);
+    println!(
+        "{}",
+        stage.kubectl(&["get", "events", "--field-selector=reason=RolloutAdvanced", "--sort-by=.lastTimestamp"])?
+    );
 
     screen::title("Two coordinations that disagree about prefill (examples/conflict.yaml)");
     let refused = stage.refused(&["apply", "-f", "examples/conflict.yaml"])?;

@@ -2,6 +2,8 @@
 
 mod counts;
 mod news;
+#[cfg(test)]
+mod news_tests;
 mod observe;
 mod skew;
 mod text;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{RolloutPlan, Rollouts, WaitReason, waits_for};
+use super::{RoleRollout, RolloutPlan, Rollouts, WaitReason, waits_for};
 use crate::plan::news::News;
 use crate::plan::progression::State;
 
@@ -16,7 +16,8 @@ pub const STALLED: &str = "RolloutStalled";
 /// What was said last of the rollouts of a group.
 #[derive(Debug, Default)]
 pub struct SaidOfRollouts {
-    /// Partitions of open rollouts; `None` before the first look: what went before this process began is no news.
+    /// Partitions of open rollouts that were told; `None` before the first look: what went before this process began is no
+    /// news.
     partitions: Option<BTreeMap<String, u32>>,
     /// Which role was said to wait for which, and why, since its rollout began.
     waits: BTreeSet<(String, WaitReason, String)>,
@@ -27,10 +28,13 @@ impl SaidOfRollouts {
     /// What is new. A role that waits again and again for the same other one says so once.
     pub fn news(&mut self, rollouts: &Rollouts, plan: &RolloutPlan, stalled: bool) -> Vec<News> {
         let roles = &rollouts.roles;
-        let partitions: BTreeMap<_, _> =
-            roles.iter().map(|(name, role)| (name.clone(), role.partition.min(role.desired()))).collect();
-        let mut news: Vec<_> = self.partitions.iter().filter_map(|before| advanced(before, &partitions)).collect();
-        self.partitions = Some(partitions);
+        let mut news: Vec<_> = self.partitions.iter().filter_map(|told| advanced(told, roles)).collect();
+        let told = self.partitions.take().unwrap_or_default();
+        let latest = |(name, role): (&String, &RoleRollout)| {
+            let (now, before) = (granted_from(role), told.get(name).copied());
+            (name.clone(), before.filter(|before| *before > now && !is_worth(role, *before)).unwrap_or(now))
+        };
+        self.partitions = Some(roles.iter().map(latest).collect());
         self.waits.retain(|(name, ..)| roles.contains_key(name));
         let open = plan.iter().filter(|(_, role)| !matches!(role.state, State::Complete | State::Paused));
         let waits: Vec<_> = open.filter_map(|(name, role)| Some((name, role.state, role.waits.as_ref()?))).collect();
@@ -49,15 +53,31 @@ impl SaidOfRollouts {
     }
 }
 
-/// `prefill 36-39, decode 18-19 may be updated`, or a role whose rollout is over.
-fn advanced(before: &BTreeMap<String, u32>, now: &BTreeMap<String, u32>) -> Option<News> {
-    let granted = before.iter().filter_map(|(role, old)| match now.get(role) {
-        Some(new) if new < old => Some(format!("{role} {new}-{} may be updated", old - 1)),
+/// `prefill 36-39, decode 19 may be updated`, or a role whose rollout is over.
+fn advanced(told: &BTreeMap<String, u32>, roles: &BTreeMap<String, RoleRollout>) -> Option<News> {
+    let granted = told.iter().filter_map(|(name, before)| match roles.get(name) {
+        Some(role) if is_worth(role, *before) => {
+            let (low, high) = (granted_from(role), (*before).min(role.desired()) - 1);
+            let ordinals = if low == high { low.to_string() } else { format!("{low}-{high}") };
+            Some(format!("{name} {ordinals} may be updated"))
+        }
         Some(_) => None,
-        None => Some(format!("{role} is done")),
+        None => Some(format!("{name} is done")),
     });
     let granted: Vec<_> = granted.collect();
     (!granted.is_empty()).then(|| said(ADVANCED, granted.join(", "), false))
+}
+
+/// Ordinals from here on may be updated.
+fn granted_from(role: &RoleRollout) -> u32 {
+    role.partition.min(role.desired())
+}
+
+/// Another tenth of the role has been granted since: a thousand replicas that go one by one are ten Events.
+fn is_worth(role: &RoleRollout, told: u32) -> bool {
+    let tenth = |partition: u32| (u64::from(partition) * 10).div_ceil(u64::from(role.desired().max(1)));
+    // A frozen workload that was scaled down was granted nothing.
+    tenth(granted_from(role)) < tenth(told.min(role.desired()))
 }
 
 fn said(reason: &str, note: String, warning: bool) -> News {
