@@ -26,6 +26,9 @@ const (
 	gate   = "rolegate.dev/hold"
 	heldBy = "rolegate.dev/held-by"
 	prefix = "rolebasedgroup.workloads.x-k8s.io/"
+	// The kind that coordinates the group.
+	carrier     = "rolegate.dev/carrier"
+	carrierKind = "RoleBasedGroup.v1alpha1.workloads.x-k8s.io"
 )
 
 // group is what a controller would keep of a RoleBasedGroup.
@@ -68,6 +71,7 @@ func (h *holder) Default(_ context.Context, pod *corev1.Pod) error {
 		pod.Annotations = map[string]string{}
 	}
 	pod.Annotations[heldBy] = name + "/" + group.coordination
+	pod.Annotations[carrier] = carrierKind
 	hasGate := func(present corev1.PodSchedulingGate) bool { return present.Name == gate }
 	if !slices.ContainsFunc(pod.Spec.SchedulingGates, hasGate) {
 		pod.Spec.SchedulingGates = append(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: gate})

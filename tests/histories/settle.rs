@@ -26,10 +26,12 @@ pub fn settle(world: &mut World) -> Result<(), Broken> {
     for pod in world.server.pods_that(|pod| pod.has_gate(FOREIGN)) {
         world.server.lift(&pod, FOREIGN);
     }
-    // In the end one leads. Two that lead for ever would dispute since when nothing moves.
-    let leader = world.replicas.iter().position(|replica| replica.leads).unwrap_or(0);
-    for (index, replica) in world.replicas.iter_mut().enumerate() {
-        replica.lead(index == leader, world.now);
+    // Whoever leads goes on, two of them if it is so; somebody must.
+    if !world.replicas.iter().any(|replica| replica.leads) {
+        world.replicas[0].leads = true;
+    }
+    for replica in &mut world.replicas {
+        replica.lead(replica.leads, world.now);
     }
     if let (true, false, Some(group)) = (world.server.setup.operator, world.server.setup.refers, &world.server.group) {
         let replicas = group.replicas;
@@ -116,14 +118,10 @@ fn judge(world: &World) -> Result<(), Broken> {
     hold!(summary.reason != "PatchFailed", "S8: no release fails any more, and the status says {summary:?}");
     let told = world.replicas.iter().any(|replica| replica.leads && replica.said.contains(&summary.reason));
     hold!(held.is_empty() || told, "S8: no Event has said {:?}", summary.reason);
-    let reasons: u32 = world
-        .replicas
-        .iter()
-        .filter(|replica| replica.leads)
-        .flat_map(|replica| replica.agenda.held())
-        .map(|(_, pods)| pods)
-        .sum();
-    hold!(reasons as usize == held.len(), "S8: {held:?} are held, and the metric says {reasons}");
+    for leader in world.replicas.iter().filter(|replica| replica.leads) {
+        let reasons: u32 = leader.agenda.held().map(|(_, pods)| pods).sum();
+        hold!(reasons as usize == held.len(), "S8: {held:?} are held, and the metric says {reasons}");
+    }
     let ready = (0..ROLES.len()).all(|role| {
         let pods = server.pods.iter().filter(|(name, pod)| {
             let place = server.setup.place(name);
