@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 
 use super::documents::{Document, Documents, Unreadable};
 use super::node::Position;
-use super::terminal;
+use super::options::Color;
 use crate::model::FieldPath;
 use crate::rules::{self, Judged, Operation, Options, Violation, World, judge_json};
 
@@ -56,17 +56,6 @@ enum Output {
     Github,
     /// SARIF 2.1.0, for code scanning.
     Sarif,
-}
-
-/// When to use colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Color {
-    /// On a terminal.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }
 
 /// Which KAI release PodGroups are written for.
@@ -140,7 +129,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     let report = Report { objects: objects.collect(), unreadable: &read.unreadable };
     let mut out = io::BufWriter::new(io::stdout().lock());
     let printed = match args.output {
-        Output::Text => text::print(&mut out, &report, use_color(args.color)),
+        Output::Text => text::print(&mut out, &report, args.color.is_used()),
         Output::Json => json::print(&mut out, &report),
         Output::Github => github::print(&mut out, &report),
         Output::Sarif => sarif::print(&mut out, &report),
@@ -153,14 +142,6 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
-    }
-}
-
-fn use_color(color: Color) -> bool {
-    match color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto => terminal::use_color(),
     }
 }
 

@@ -9,13 +9,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 
 use self::facts::Target;
 use self::finding::{Finding, Level};
 use self::reads::Reader;
 use super::connection::{ConnectionArgs, LiveArgs, block_on};
+use super::options::Output;
 use super::terminal::{Style, counted, shown};
 
 /// Arguments of `doctor`.
@@ -38,15 +39,6 @@ pub struct DoctorArgs {
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-/// How findings are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// One JSON object.
-    Json,
 }
 
 /// Exit code when the cluster cannot be reached: nothing is known.

@@ -9,10 +9,11 @@ mod replicas;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::connection::{Connection, Failure, LiveArgs, block_on};
 use super::live;
+use super::options::{Output, Subject};
 
 /// Arguments of `explain`.
 #[derive(Args, Debug)]
@@ -27,26 +28,6 @@ pub struct ExplainArgs {
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-/// What is explained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Subject {
-    /// A pod: each of its gates, and why ours is still there.
-    #[value(alias = "pods", alias = "po")]
-    Pod,
-    /// A group, or a RoleCoordination: each of its coordinations.
-    #[value(aliases = ["groups", "rbg", "rolebasedgroup", "rcoord", "rolecoordination"])]
-    Group,
-}
-
-/// How it is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// One JSON object.
-    Json,
 }
 
 /// Explains. The exit code is 0 when the object is there, whatever it waits for.

@@ -12,6 +12,7 @@ mod live;
 pub mod manifests;
 pub mod mutate;
 mod node;
+mod options;
 pub mod plan;
 pub mod release;
 pub mod rights;

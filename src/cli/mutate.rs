@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::documents::Documents;
+use super::options::Color;
 use known::Known;
 use mutated::Mutated;
 
@@ -55,17 +56,6 @@ enum Output {
     Diff,
 }
 
-/// When to use colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Color {
-    /// On a terminal.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
 /// On or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Switch {
@@ -96,7 +86,7 @@ pub fn run(args: &MutateArgs) -> ExitCode {
         Output::Yaml => print::yaml(&objects),
         Output::Json => print::json(&objects),
         Output::Patch => print::patches(&objects),
-        Output::Diff => print::diff(&objects, is_coloured(args.color, terminal)),
+        Output::Diff => print::diff(&objects, args.color.is_used()),
     };
     // A reader that has seen enough, such as `head`, is no fault.
     let _ = io::stdout().lock().write_all(text.as_bytes());
@@ -105,15 +95,6 @@ pub fn run(args: &MutateArgs) -> ExitCode {
         (false, _) => ExitCode::from(UNREADABLE),
         (true, false) => ExitCode::from(REFUSED),
         (true, true) => ExitCode::SUCCESS,
-    }
-}
-
-fn is_coloured(color: Color, terminal: bool) -> bool {
-    let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    match color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto => terminal && !forbidden,
     }
 }
 

@@ -8,9 +8,10 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::documents::{Document, Documents, Unreadable};
+use super::options::Output;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{ObjectKind, RoleBasedGroup, RoleCoordination};
 use crate::cluster::sources::CARRIERS;
@@ -35,15 +36,6 @@ pub struct PlanArgs {
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-/// How a plan is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// One JSON object.
-    Json,
 }
 
 /// A group with its plan.

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use futures::{StreamExt, stream};
 use kube::api::ListParams;
 use serde::Serialize;
 
 use super::connection::{Connection, Failure, LiveArgs, block_on};
 use super::live;
+use super::options::{Output, Subject};
 use super::terminal::{counted, says_yes, shown};
 use crate::api::workload::{LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
 use crate::cluster::apply::{PartitionSet, Released, Writer};
@@ -38,26 +39,6 @@ pub struct ReleaseArgs {
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-/// What is released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Subject {
-    /// One pod.
-    #[value(alias = "pods", alias = "po")]
-    Pod,
-    /// All held pods of a group, and its workloads with an open rollout.
-    #[value(aliases = ["groups", "rbg", "rolebasedgroup", "rcoord", "rolecoordination"])]
-    Group,
-}
-
-/// How it is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// One JSON object.
-    Json,
 }
 
 /// Writes in flight at a time.

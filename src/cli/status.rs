@@ -10,11 +10,12 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use futures::future::join_all;
 
 use super::connection::{Connection, Failure, LiveArgs, block_on};
 use super::live::{self, Picture};
+use super::options::Output;
 use crate::cluster::index::{Index, SharedIndex};
 use crate::cluster::sources::Sources;
 
@@ -35,15 +36,6 @@ pub struct StatusArgs {
     /// Print again whenever something changes, until interrupted; with JSON one line each time.
     #[arg(short, long)]
     watch: bool,
-}
-
-/// How groups are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// One JSON object.
-    Json,
 }
 
 /// Changes within this time are shown together.

@@ -4,12 +4,13 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use futures::{StreamExt, stream};
 use serde::Serialize;
 use tokio::time::Instant;
 
 use super::connection::{Connection, ConnectionArgs, Failure, LiveArgs, block_on};
+use super::options::Output;
 use super::terminal::{Table, counted, says_yes, shown};
 use crate::cluster::removal::{Action, Item, Removal, RemovalError};
 
@@ -33,15 +34,6 @@ pub struct UninstallArgs {
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-/// How it is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// One JSON object.
-    Json,
 }
 
 /// Steps in flight at a time.
