@@ -85,7 +85,7 @@ async fn play() -> Result<(), StageError> {
     println!("\n   All 150 pods are updated. At no event were the shares more than {widest:.0} % apart.");
     println!(
         "{}",
-        stage.kubectl(&["get", "events", "--field-selector=reason=RolloutAdvanced", "--sort-by=.lastTimestamp"])?
+        stage.kubectl(&["get", "events", "--field-selector=reason=RolloutAdvanced", "--sort-by=.eventTime"])?
     );
 
     screen::title("Two coordinations that disagree about prefill (examples/conflict.yaml)");
