@@ -252,7 +252,7 @@ async fn a_release_that_is_refused_is_told_and_fails() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["released"].as_array().unwrap().len(), 11, "{found}");
-    assert_eq!(found["failed"][0]["pod"], "llm-prefill-11");
+    assert_eq!(found["failed"][0]["object"], "llm-prefill-11");
     assert!(found["failed"][0]["error"].as_str().unwrap().contains("not this one"), "{found}");
     stage.plane.must(&["delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "cli-refused"], "");
 }

@@ -61,7 +61,6 @@ struct Outcome {
 #[derive(Debug, Serialize)]
 struct Failed {
     /// A pod, or `Kind/name` of a workload.
-    #[serde(rename = "pod")]
     object: String,
     error: String,
 }
