@@ -2,7 +2,6 @@
 
 pub mod apply;
 pub mod cache_age;
-pub mod certificates;
 pub mod events;
 mod gangs;
 pub mod index;
@@ -19,4 +18,3 @@ pub mod survey;
 pub mod topologies;
 pub mod watch;
 pub mod watched;
-pub mod webhooks;

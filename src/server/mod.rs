@@ -1,4 +1,4 @@
-//! Talks to callers: TLS, accept loop, admission table and handler, admin port.
+//! Talks to callers: certificates, TLS, accept loop, admission table and handler, admin port.
 
 pub mod accept;
 pub mod admin;
@@ -7,6 +7,7 @@ pub mod admission_metrics;
 pub mod answer;
 pub mod authority;
 pub mod cert_files;
+pub mod certificates;
 mod client_auth;
 mod connection;
 pub mod decode;
@@ -18,3 +19,4 @@ pub mod registration;
 pub mod self_dial;
 pub mod table;
 pub mod tls;
+pub mod webhooks;

@@ -9,7 +9,7 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use rolegate::{
-    cluster::certificates::{CaBundle, Certificates, Policy, Publication},
+    server::certificates::{CaBundle, Certificates, Policy, Publication},
     server::{
         authority::{LeafSpec, issued_by},
         tls::CertStore,

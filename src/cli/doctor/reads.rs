@@ -25,9 +25,9 @@ use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
 use crate::cli::rights::{OF_CERTIFICATES, RIGHTS};
-use crate::cluster::certificates::read_secret;
 use crate::cluster::survey::survey;
 use crate::model::names;
+use crate::server::certificates::read_secret;
 
 /// Requests in flight at a time.
 const AT_A_TIME: usize = 16;

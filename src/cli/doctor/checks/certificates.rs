@@ -6,8 +6,8 @@ use super::super::facts::{Facts, Served};
 use super::super::finding::Findings;
 use super::admission::ours;
 use crate::cli::terminal::age;
-use crate::cluster::certificates::Stored;
 use crate::server::authority::{issued_by, leaf_info, renewal_time};
+use crate::server::certificates::Stored;
 use crate::server::tls::CertInfo;
 
 /// The part of a certificate's life after which it should long have been replaced: that happens at 2/3.

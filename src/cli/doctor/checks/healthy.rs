@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::super::facts::{Facts, Probe, Rights, Served, Target};
 use crate::api::crd;
-use crate::cluster::certificates::{CaBundle, Stored};
 use crate::server::authority::{LeafSpec, new_ca, new_leaf};
+use crate::server::certificates::{CaBundle, Stored};
 use crate::server::registration::{Reach, Registration};
 
 pub fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {

@@ -9,9 +9,9 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::apply::MANAGER;
 use super::certificates::{CaBundle, Publication};
-use crate::server::registration::Registration;
+use super::registration::Registration;
+use crate::cluster::apply::MANAGER;
 
 /// What is kept of the webhook configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::plan::{Action, CaBundle, Observed, Policy, Published, Stored, carry_out, plan_certificates};
 pub(crate) use self::secret::read as read_secret;
-use crate::server::{authority::AuthorityError, tls::CertStore};
+use super::{authority::AuthorityError, tls::CertStore};
 
 /// How long to wait before another try after an error.
 const RETRY: Duration = Duration::from_secs(5);
