@@ -75,7 +75,7 @@ async fn the_pods_of_a_batch_that_lacks_others_go_when_they_have_waited_for_so_l
     let last = events.iter().filter(|event| event.step == Step::Born && first(&event.pod)).map(|event| event.at).max();
     let out = events.iter().filter(|event| event.step == Step::Released).map(|event| event.at).min().unwrap();
     let waited = out - last.unwrap();
-    assert!(waited > Duration::from_millis(1500) && waited < Duration::from_secs(6), "released after {waited:?}");
+    assert!(waited > Duration::from_millis(1500) && waited < Duration::from_secs(20), "released after {waited:?}");
     // What comes after it still waits: the segment is not ready without its second decode.
     always(Duration::from_secs(1), "the second segment is held", async || {
         stage.pods.now(|now| if now.count_all(Pod::is_held) == 4 { Ok(()) } else { Err(now.to_string()) })
