@@ -52,10 +52,10 @@ impl Scene {
         let everything = json!({"apiGroups": ["", "policy"], "verbs": ["*"], "resources": ["pods", "pods/status", "pods/binding",
             "pods/eviction", "pods/ephemeralcontainers", "pods/resize"]});
         let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": "does-all-to-pods"}, "rules": [everything]});
-        plane.must(&["apply", "-f", "-"], &role.to_string());
+            "metadata": {"name": format!("{name}-operators")}, "rules": [everything]});
+        plane.must(&["create", "-f", "-"], &role.to_string());
         for user in ["operator", "releaser", ROLEGATE] {
-            grant(&plane, name, "does-all-to-pods", user);
+            grant(&plane, name, &format!("{name}-operators"), user);
         }
         grant(&plane, name, "rolegate-release-holds", "releaser");
         let scene = Self { plane, namespace: name, admin: Api::namespaced(client, name) };
