@@ -63,10 +63,10 @@ $(DENY):
 	cargo install cargo-deny --version $(DENY_VERSION) --locked --root target/tools
 
 unit: ## All Rust tests, the end-to-end suites included.
-	cargo test --locked -- --test-threads=$(THREADS)
+	cargo test --locked --no-fail-fast -- --test-threads=$(THREADS)
 
-long: ## 100,000 random histories of the loop in a simulated cluster; `cargo test` tries 2,000.
-	ROLEGATE_HISTORIES=100000 cargo test --locked --release --test histories promises
+long: ## 100,000 random histories of the loop in a simulated cluster (`cargo test` tries 2,000), 20,000 cases of each property.
+	ROLEGATE_HISTORIES=100000 PROPTEST_CASES=20000 cargo test --locked --release --test histories --test properties
 
 bench: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
 	cargo build --locked --release --bin rolegate --example bench --example bench-floor

@@ -98,7 +98,7 @@ fn plan_within_bounds(world: &mut World) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::tried(150))]
 
     /// Without failures: nothing is ever further ahead or more unavailable than it may be, and the rollout ends.
     #[test]

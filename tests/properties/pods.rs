@@ -1,14 +1,6 @@
 //! What holds of every pod's mutation: it applies, a second time it changes nothing, another webhook in between does no
 //! harm, only what it says is touched, and what it writes fits the API server's limits.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panic"
-)]
-
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use rolegate::api::grove::POD_CLIQUE_SET;
@@ -284,7 +276,7 @@ fn terms_of_ours(pod: &Value, parent: &str) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::tried(300))]
 
     #[test]
     fn a_second_pass_changes_nothing(around in neighbours(), pod in pods(leftovers())) {

@@ -1,7 +1,6 @@
 //! Whatever an object holds, judging it neither panics nor takes long: property tests over a grammar of the objects.
 
 use proptest::prelude::*;
-use proptest::test_runner::FileFailurePersistence;
 use rolegate::rules::{Operation, Options, World, judge_json, needs};
 use serde_json::{Map, Value, json};
 
@@ -185,11 +184,7 @@ fn whole() -> impl Strategy<Value = ((&'static str, &'static str), String)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 300,
-        failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(crate::tried(300))]
 
     #[test]
     fn any_object_is_judged(

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::objects::object;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(crate::tried(500))]
 
     #[test]
     fn nothing_panics_and_the_same_object_again_is_never_refused(

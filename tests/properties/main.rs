@@ -1,0 +1,32 @@
+//! What holds of every object, pod, group and rollout, tried with random ones.
+//!
+//! The same ones each time, so that what fails fails again. With `PROPTEST_CASES=20000` that many new ones are tried for
+//! each property (`make long`).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic"
+)]
+
+mod any_object;
+mod discovery;
+mod objects;
+mod pods;
+mod rollout;
+mod rules;
+
+use proptest::prelude::ProptestConfig;
+use proptest::test_runner::RngSeed;
+
+/// How a property is tried: with so many cases, always the same, unless the environment asks for others.
+fn tried(cases: u32) -> ProptestConfig {
+    let asked = ProptestConfig::default();
+    let (cases, rng_seed) = match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => (asked.cases, asked.rng_seed),
+        None => (cases, RngSeed::Fixed(0)),
+    };
+    ProptestConfig { cases, rng_seed, max_global_rejects: cases, failure_persistence: None, ..asked }
+}
