@@ -175,12 +175,7 @@ pub(super) fn add_groups(reader: &mut impl Reader, scope: Option<&str>) {
     }
     add_workloads::<StatefulSet>(reader, scope, WorkloadKind::StatefulSet, seen_stateful_set);
     add_workloads::<LeaderWorkerSet>(reader, scope, WorkloadKind::LeaderWorkerSet, seen_leader_worker_set);
-    add_workloads::<Deployment>(reader, scope, WorkloadKind::Deployment, |deployment| SeenWorkload {
-        workload: Workload::from_deployment(deployment),
-        start: 0,
-        rolled: None,
-        leaders_at: None,
-    });
+    add_workloads::<Deployment>(reader, scope, WorkloadKind::Deployment, seen_deployment);
     for kind in ROLE_BASED_GROUPS.iter().copied() {
         reader.add::<Guarded<RoleBasedGroup>>(kind, scope, None, move |index, source, change| {
             index.carrier_change(source, kind, change.map(|rbg| read_rbg(kind, &rbg)));
@@ -253,6 +248,11 @@ pub fn seen_leader_worker_set(set: &LeaderWorkerSet) -> SeenWorkload {
         rolled: RolledWorkload::from_leader_worker_set(set),
         leaders_at: None,
     }
+}
+
+/// A Deployment as a watch reports it.
+pub fn seen_deployment(deployment: &Deployment) -> SeenWorkload {
+    SeenWorkload { workload: Workload::from_deployment(deployment), start: 0, rolled: None, leaders_at: None }
 }
 
 /// A RoleBasedGroup as a watch reports it; one that cannot be read is left as it was known.

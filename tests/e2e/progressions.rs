@@ -33,10 +33,12 @@ async fn ordered_ready_waits_for_the_last_pod_of_each_segment() {
             stage.let_ready(|pod| mine(pod) && !is_straggler(pod)).await;
             let counted = format!("{}/150 pods ready", segment * 15 + 14);
             let held = 150 - 15 * (segment + 1);
-            let all = |status: &Status| status.ready().ends_with(&counted) && status.0["summary"]["held"] == held;
-            let status = statuses.until(&counted, all).await;
-            assert_eq!(status.state("prefill"), "Waiting");
-            assert_eq!(status.0["summary"]["reason"], "PreviousSegmentNotReady");
+            let all = |status: &Status| {
+                let summary = &status.0["summary"];
+                let waits = summary["held"] == held && summary["reason"] == "PreviousSegmentNotReady";
+                waits && status.ready().ends_with(&counted) && status.state("prefill") == "Waiting"
+            };
+            statuses.until(&counted, all).await;
             stage.pods.now(|now| {
                 assert_eq!(now.count_all(Pod::is_released), 15 * (segment as usize + 1), "{now}");
             });

@@ -1,6 +1,7 @@
 //! A group that serves grows by a segment, and shrinks.
 
 use crate::common::pods::Pod;
+use crate::common::status::Status;
 use crate::common::{Group, Stage, invariants};
 
 #[tokio::test]
@@ -66,8 +67,8 @@ async fn pods_beyond_what_the_group_declares_stay_held() {
     stage.create_group(&group).await;
     // The workload is scaled first, as an autoscaler may do it.
     stage.create_sets(&group.clone().role("prefill", 12, 4)).await;
-    let status = statuses.until("4 surplus pods", |status| status.0["summary"]["held"] == 4).await;
-    assert_eq!(status.0["summary"]["reason"], "BeyondDesired");
+    let beyond = |status: &Status| status.0["summary"]["held"] == 4 && status.0["summary"]["reason"] == "BeyondDesired";
+    statuses.until("4 surplus pods", beyond).await;
     let status = statuses.until("8 ready", |status| status.ready().starts_with("True")).await;
     assert_eq!(status.ready(), "True AllReplicasReady: 8/8 pods ready");
     stage.pods.now(|now| assert!(now.all_in("prefill", 8..12, Pod::is_held), "{now}"));

@@ -147,7 +147,7 @@ impl Step {
 
     fn anything(random: &mut Random, replica: usize, n: usize) -> Self {
         let role = random.pick(&[0, 0, 1, 1, 2]);
-        let watch = random.pick(&[0, 0, 0, 1, 1, 2, 3, 4]);
+        let watch = random.pick(&[0, 0, 0, 1, 1, 2, 3, 4, 5]);
         match random.below(100) {
             0..=12 => Self::Flow(1 + random.below(4)),
             13..=17 => Self::Wait(Duration::from_millis(random.pick(&[5, 15, 250, 2_000, 31_000, 70_000]))),

@@ -11,9 +11,10 @@ use rolegate::plan::{PodFacts, PodRef, Snapshot};
 use serde_json::Value;
 
 use crate::broken::{Broken, hold};
+use crate::places::{Places, Standing, role_of};
 use crate::replica::{GRACE, MISSING, Replica, Request};
 use crate::server::{Answered, Server};
-use crate::spec::{Coordination, ROLES, Stored, Wish, released};
+use crate::spec::{Coordination, Maker, ROLES, Stored, Wish, released};
 
 /// A release arrives at the API server.
 pub fn release(server: &mut Server, pod: &PodRef, patch: &Value) -> Result<Answered<Arc<Pod>>, Broken> {
@@ -27,8 +28,24 @@ pub fn release(server: &mut Server, pod: &PodRef, patch: &Value) -> Result<Answe
             gates.cloned().collect::<Vec<_>>()
         };
         hold!(others(&before) == others(after), "S4: {} lost another gate than ours", pod.name);
+        no_more_run_than_may(server, role_of(&pod.name))?;
     }
     Ok(done)
+}
+
+/// S1, for the pods of a Deployment, of which a pass may take one for another: of a role no more run than were ever
+/// committed. Two that lead at once may each let another one go.
+fn no_more_run_than_may(server: &Server, role: usize) -> Result<(), Broken> {
+    let always_batched = server.history.values().all(|stored| !stored.wish.of_role(role).is_empty());
+    if server.setup.makers[role] != Maker::Alike || server.setup.two || server.uncounted || !always_batched {
+        return Ok(());
+    }
+    let runs =
+        |(name, pod): &(&String, &Arc<Pod>)| role_of(name) == role && !pod.is_gone() && !pod.has_gate(names::GATE);
+    let running = u32::try_from(server.pods.iter().filter(runs).count()).unwrap();
+    let most = server.history.values().filter_map(|stored| stored.committed(role)).max().unwrap_or(0);
+    hold!(running <= most, "S1: {running} of {} run, and at most {most} were ever committed", ROLES[role]);
+    Ok(())
 }
 
 /// A status arrives at the API server.
@@ -59,14 +76,17 @@ pub fn pass(
     hold!(requests.is_empty() || replica.is_synced(), "S6: something is done before all was listed: {requests:?}");
     let group = snapshot.claims.as_ref().map(|claims| &*claims.group);
     let stored = group.and_then(|group| server.history.get(&group.carrier.resource_version.parse().unwrap()));
+    let places = places(replica, snapshot, requests, server);
     for request in requests {
         match request {
-            Request::Release { pod, .. } => may_be_released(replica, pod, snapshot, stored, server, now)?,
+            Request::Release { pod, .. } => {
+                may_be_released(replica, pod, (snapshot, &places), stored, server, now)?;
+            }
             Request::Write { group, status } => {
                 let stored = server.history.get(&group.carrier.resource_version.parse().unwrap());
                 let stored = stored.ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
-                commit(group, status, stored, snapshot, server)?;
-                tells_of_all(replica, status, stored, snapshot, server)?;
+                commit(group, status, stored, (snapshot, &places), server)?;
+                tells_of_all(replica, status, stored, (snapshot, &places))?;
             }
             Request::Reread | Request::Verify | Request::Look(_) => {}
         }
@@ -75,16 +95,32 @@ pub fn pass(
         replica.absence.verified = false;
     }
     if let (Some(group), Some(stored), true) = (group, stored, replica.leads && replica.is_synced()) {
-        come_back_at_once(replica, snapshot, requests, (group, stored), server)?;
+        come_back_at_once(replica, (snapshot, &places), requests, (group, stored), server)?;
     }
     Ok(())
+}
+
+/// The places of the pods that a replica sees.
+fn places(replica: &Replica, snapshot: &Snapshot, requests: &[Request], server: &Server) -> Places {
+    let is_asked = |pod: &PodFacts| {
+        let now =
+            requests.iter().any(|request| matches!(request, Request::Release { pod: asked, .. } if *asked == pod.pod));
+        now || replica.is_under_way(&pod.pod.uid) || replica.refused.contains(&pod.pod.uid)
+    };
+    let standing = |pod: &PodFacts| Standing::seen(pod, is_asked(pod));
+    let group = snapshot.claims.as_ref().map(|claims| &claims.group);
+    let desired = |role: usize| {
+        let role = group.and_then(|group| group.role(ROLES[role]));
+        role.filter(|role| !role.workload.desired_is_unknown).map_or(u32::MAX, |role| role.desired)
+    };
+    server.setup.places(snapshot.pods.iter().map(standing).collect(), desired)
 }
 
 /// S1, S5: a pod goes only when a stored status says that its replica may, or nothing holds it (S7).
 fn may_be_released(
     replica: &Replica,
     pod: &PodRef,
-    snapshot: &Snapshot,
+    (snapshot, places): (&Snapshot, &Places),
     stored: Option<&Arc<Stored>>,
     server: &Server,
     now: Duration,
@@ -94,7 +130,7 @@ fn may_be_released(
         hold!(server.was_ignored, "S7: the namespace has never opted out");
         return Ok(());
     }
-    let place = server.setup.place(&pod.name);
+    let place = places[&*pod.name];
     if let Some(stored) = stored {
         let committed = stored.committed(place.role);
         let free = stored.wish.of_role(place.role).is_empty();
@@ -128,10 +164,10 @@ struct Seen {
 
 type View = BTreeMap<(usize, u32), Seen>;
 
-fn view(pods: &[PodFacts], server: &Server) -> View {
+fn view((snapshot, places): (&Snapshot, &Places)) -> View {
     let mut view = View::new();
-    for pod in pods {
-        let place = server.setup.place(&pod.pod.name);
+    for pod in &snapshot.pods {
+        let place = places[&*pod.pod.name];
         let seen = view.entry((place.role, place.ordinal)).or_default();
         seen.pods += 1;
         seen.held += u32::from(pod.held);
@@ -155,10 +191,10 @@ fn commit(
     group: &Group,
     status: &GroupStatus,
     stored: &Stored,
-    snapshot: &Snapshot,
+    seen: (&Snapshot, &Places),
     server: &Server,
 ) -> Result<(), Broken> {
-    let view = view(&snapshot.pods, server);
+    let view = view(seen);
     let desired = |role: usize| group.role(ROLES[role]).map_or(0, |role| role.desired);
     let count = |role| before(role, desired(role), stored, &view, server.setup.replica_size(role));
     for role in (0..ROLES.len()).filter(|role| !stored.wish.of_role(*role).is_empty()) {
@@ -189,11 +225,10 @@ fn tells_of_all(
     replica: &Replica,
     status: &GroupStatus,
     stored: &Stored,
-    snapshot: &Snapshot,
-    server: &Server,
+    (snapshot, places): (&Snapshot, &Places),
 ) -> Result<(), Broken> {
     let stays = |pod: &&PodFacts| {
-        let place = server.setup.place(&pod.pod.name);
+        let place = places[&*pod.pod.name];
         let free = stored.wish.of_role(place.role).is_empty();
         let waits = !free && released(status, ROLES[place.role]).is_none_or(|count| place.ordinal >= count);
         pod.held && (waits || replica.refused.contains(&pod.pod.uid))
@@ -236,14 +271,14 @@ fn first_failing(
 /// S3: a held pod of a released replica is on its way out at once, or was refused and waits for its next try.
 fn come_back_at_once(
     replica: &Replica,
-    snapshot: &Snapshot,
+    (snapshot, places): (&Snapshot, &Places),
     requests: &[Request],
     (group, stored): (&Group, &Stored),
     server: &Server,
 ) -> Result<(), Broken> {
-    let view = view(&snapshot.pods, server);
+    let view = view((snapshot, places));
     for pod in snapshot.pods.iter().filter(|pod| pod.held) {
-        let place = server.setup.place(&pod.pod.name);
+        let place = places[&*pod.pod.name];
         let desired = group.role(ROLES[place.role]).map_or(0, |role| role.desired);
         let free = stored.wish.of_role(place.role).is_empty();
         let may = Some(place.ordinal) < stored.committed(place.role).map(|count| count.min(desired));

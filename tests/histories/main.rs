@@ -10,6 +10,7 @@ mod broken;
 mod history;
 mod invariants;
 mod nature;
+mod places;
 mod random;
 mod replica;
 mod sabotage;

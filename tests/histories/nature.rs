@@ -5,19 +5,12 @@ use rolegate::api::meta::OwnerReference;
 use rolegate::api::pod::{PodCondition, SchedulingGate};
 use rolegate::model::names;
 
+use crate::places::{Place, role_of};
 use crate::server::Server;
 use crate::spec::{GROUP, Maker, ROLES, Setup};
 
 /// A gate of somebody else.
 pub const FOREIGN: &str = "example.com/other";
-
-/// Which pod of which replica.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub role: usize,
-    pub ordinal: u32,
-    pub member: u32,
-}
 
 impl Setup {
     pub fn pod_name(&self, place: Place) -> String {
@@ -25,16 +18,9 @@ impl Setup {
         match self.makers[role] {
             Maker::Set { start } => format!("{}-{}", ROLES[role], start + ordinal),
             Maker::Leaders { .. } => format!("{}-{ordinal}-{member}", ROLES[role]),
+            // Here the ordinal is only a number that no other pod has; names are in no order.
+            Maker::Alike => format!("{}-{}", ROLES[role], u64::from(ordinal) * 7_919 % 10_007),
         }
-    }
-
-    pub fn place(&self, name: &str) -> Place {
-        let mut words = name.split('-');
-        let role = words.next().and_then(|word| ROLES.iter().position(|role| *role == word)).unwrap();
-        let mut number = || words.next().map(|word| word.parse::<u32>().unwrap());
-        let (first, member) = (number().unwrap(), number().unwrap_or(0));
-        let start = if let Maker::Set { start } = self.makers[role] { start } else { 0 };
-        Place { role, ordinal: first - start, member }
     }
 
     pub fn replica_size(&self, role: usize) -> u32 {
@@ -46,12 +32,15 @@ impl Server {
     /// The controller of a role's workload makes at most so many changes; returns whether there was one. `stale` is a
     /// webhook that still sees a coordination which is no longer there, so it gates when it need not.
     pub fn control(&mut self, role: usize, most: usize, stale: bool) -> bool {
+        if self.setup.makers[role] == Maker::Alike {
+            return self.control_alike(role, most, stale);
+        }
         let setup = self.setup.clone();
         let replicas = self.workloads[role];
         let surplus = self.pods.values().filter(|pod| {
-            let place = setup.place(pod.metadata.name.as_deref().unwrap());
-            place.role == role
-                && (place.ordinal >= replicas || pod.status.phase == "Failed")
+            let name = pod.metadata.name.as_deref().unwrap();
+            role_of(name) == role
+                && (setup.named(name).unwrap().ordinal >= replicas || pod.status.phase == "Failed")
                 && !pod.metadata.is_deleting()
         });
         let surplus: Vec<_> = surplus.take(most).filter_map(|pod| pod.metadata.name.clone()).collect();
@@ -64,6 +53,29 @@ impl Server {
             .collect();
         missing.iter().for_each(|place| self.make_pod(*place, stale));
         !surplus.is_empty() || !missing.is_empty()
+    }
+
+    /// A ReplicaSet makes as many as are missing, and takes those away first that serve least.
+    fn control_alike(&mut self, role: usize, most: usize, stale: bool) -> bool {
+        let of_role = self.pods_that(|pod| role_of(pod.metadata.name.as_deref().unwrap()) == role);
+        let failed =
+            |name: &String| self.pods[name].status.phase == "Failed" && !self.pods[name].metadata.is_deleting();
+        let mut going: Vec<_> = of_role.iter().filter(|name| failed(name)).cloned().collect();
+        let mut active: Vec<_> = of_role.into_iter().filter(|name| !self.pods[name].is_gone()).collect();
+        active.sort_by_key(|name| {
+            let pod = &self.pods[name];
+            (pod.condition_is_true("Ready"), pod.spec.node_name.is_some(), !is_gated(pod))
+        });
+        let (there, wanted) = (active.len(), self.workloads[role] as usize);
+        going.extend(active.into_iter().take(there.saturating_sub(wanted)));
+        let changes = going.len().min(most);
+        going.iter().take(most).for_each(|name| self.evict(name));
+        let missing = wanted.saturating_sub(there).min(most);
+        for _ in 0..missing {
+            let number = u32::try_from(self.version).unwrap();
+            self.make_pod(Place { role, ordinal: number, member: 0 }, stale);
+        }
+        changes + missing > 0
     }
 
     /// Workers of a late LeaderWorkerSet are made when their leader is ready.
@@ -83,7 +95,7 @@ impl Server {
             let mut label = |key: &str, value: &str| _ = meta.labels.insert(key.to_owned(), value.to_owned());
             label(names::GROUP, GROUP);
             label(names::ROLE, ROLES[role]);
-            if gated && batched == Some(true) {
+            if gated && batched == Some(true) && maker != Maker::Alike {
                 label(names::KEP75_INSTANCE_INDEX, &ordinal.to_string());
             }
             match maker {
@@ -100,6 +112,7 @@ impl Server {
                     label(names::LWS_WORKER_INDEX, &member.to_string());
                     meta.annotations.insert(names::LWS_SIZE.to_owned(), size.to_string());
                 }
+                Maker::Alike => {}
             }
             if gated {
                 pod.spec.scheduling_gates = Some(vec![SchedulingGate { name: names::GATE.to_owned() }]);

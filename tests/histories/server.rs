@@ -23,8 +23,10 @@ pub enum Event {
     Ignored(bool),
 }
 
-/// The watches: pods, groups, StatefulSets, LeaderWorkerSets, namespaces that opted out.
-pub const WATCHES: usize = 5;
+/// The watches: pods, groups, StatefulSets, LeaderWorkerSets, Deployments, namespaces that opted out.
+pub const WATCHES: usize = 6;
+/// The watch of namespaces that opted out.
+pub const NAMESPACES: usize = 5;
 
 /// The API server.
 pub struct Server {
@@ -37,6 +39,8 @@ pub struct Server {
     pub workloads: [u32; 3],
     pub ignored: bool,
     pub was_ignored: bool,
+    /// Pods may run that no count was committed for: nothing held them for a while, or somebody let them go.
+    pub uncounted: bool,
     /// By watch: version and event.
     pub log: [Vec<(u64, Event)>; WATCHES],
     /// Every version of the group that was ever stored.
@@ -54,6 +58,7 @@ impl Server {
             workloads: setup.replicas,
             ignored: false,
             was_ignored: false,
+            uncounted: false,
             log: [const { Vec::new() }; WATCHES],
             history: HashMap::new(),
         }
@@ -115,6 +120,7 @@ impl Server {
 
     pub fn delete_group(&mut self) {
         let Some(group) = self.group.take() else { return };
+        self.uncounted = true;
         let version = self.next_version();
         let mut gone = (*group).clone();
         gone.object = OnceLock::new();
@@ -147,6 +153,9 @@ impl Server {
         pod.metadata.name = Some(name.to_owned());
         pod.metadata.namespace = Some(NAMESPACE.to_owned());
         pod.metadata.uid = Some(self.next_uid());
+        // Several are made within one second, as that is all that the API server tells.
+        let seconds = self.version / 50;
+        pod.metadata.creation_timestamp = Some(format!("2026-01-01T{:02}:{:02}:00Z", seconds / 60, seconds % 60));
         make(&mut pod);
         self.store_pod(pod);
     }
@@ -216,15 +225,20 @@ impl Server {
 
     /// The watch that tells of a role's workload.
     pub fn watch_of(&self, role: usize) -> usize {
-        if matches!(self.setup.makers[role], Maker::Set { .. }) { 2 } else { 3 }
+        match self.setup.makers[role] {
+            Maker::Set { .. } => 2,
+            Maker::Leaders { .. } => 3,
+            Maker::Alike => 4,
+        }
     }
 
     pub fn ignore(&mut self, ignored: bool) {
         if self.ignored != ignored {
             self.ignored = ignored;
             self.was_ignored |= ignored;
+            self.uncounted |= ignored;
             self.next_version();
-            self.tell(4, Event::Ignored(ignored));
+            self.tell(NAMESPACES, Event::Ignored(ignored));
         }
     }
 }

@@ -88,8 +88,9 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
     let server = &world.server;
     let Some(group) = server.group.as_ref().filter(|_| !server.ignored) else { return Ok(()) };
     let is_complete = (0..ROLES.len()).all(|role| server.workloads[role] >= server.desired(role));
+    let places = server.places();
     for pod in server.pods_that(is_held) {
-        let place = server.setup.place(&pod);
+        let place = places[&pod];
         hold!(!group.wish.of_role(place.role).is_empty(), "S7: nothing batches {pod}, and it is held");
         let committed = group.committed(place.role);
         let beyond = place.ordinal >= server.desired(place.role);
@@ -122,10 +123,10 @@ fn judge(world: &World) -> Result<(), Broken> {
         let reasons: u32 = leader.agenda.held().map(|(_, pods)| pods).sum();
         hold!(reasons as usize == held.len(), "S8: {held:?} are held, and the metric says {reasons}");
     }
+    let places = server.places();
     let ready = (0..ROLES.len()).all(|role| {
-        let pods = server.pods.iter().filter(|(name, pod)| {
-            let place = server.setup.place(name);
-            place.role == role && place.ordinal < server.desired(role) && is_ready(pod)
+        let pods = places.iter().filter(|(name, place)| {
+            place.role == role && place.ordinal < server.desired(role) && is_ready(&server.pods[*name])
         });
         pods.count() == (server.desired(role) * server.setup.replica_size(role)) as usize
     });

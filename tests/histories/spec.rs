@@ -26,6 +26,18 @@ pub enum Maker {
     Set { start: u32 },
     /// A LeaderWorkerSet whose replicas have `size` pods; `late` makes workers when their leader is ready.
     Leaders { size: u32, late: bool },
+    /// A Deployment: its pods are alike, and rolegate numbers them.
+    Alike,
+}
+
+impl Maker {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Set { .. } => "StatefulSet",
+            Self::Leaders { .. } => "LeaderWorkerSet",
+            Self::Alike => "Deployment",
+        }
+    }
 }
 
 /// What a history begins with.
@@ -63,10 +75,11 @@ pub enum Wish {
 
 impl Setup {
     pub fn random(random: &mut Random) -> Self {
-        let maker = |random: &mut Random| match random.below(5) {
+        let maker = |random: &mut Random| match random.below(6) {
             0 => Maker::Leaders { size: 2, late: false },
             1 => Maker::Leaders { size: 2, late: true },
             2 => Maker::Set { start: 3 },
+            3 => Maker::Alike,
             _ => Maker::Set { start: 0 },
         };
         Self {
@@ -171,10 +184,10 @@ impl Stored {
     fn read_anew(&self) -> CarrierObject {
         let coordination = self.wish.to_json();
         if self.refers {
-            let roles = ROLES.iter().zip(self.makers).map(|(name, maker)| {
-                let kind = if matches!(maker, Maker::Set { .. }) { "StatefulSet" } else { "LeaderWorkerSet" };
-                json!({ "name": name, "workloadRef": { "kind": kind, "name": name } })
-            });
+            let roles = ROLES
+                .iter()
+                .zip(self.makers)
+                .map(|(name, maker)| json!({ "name": name, "workloadRef": { "kind": maker.kind(), "name": name } }));
             let spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": coordination });
             let spec = serde_json::from_value(spec).unwrap();
             let object = RoleCoordination { metadata: self.meta.clone(), spec, status: self.status.clone() };

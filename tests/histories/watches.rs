@@ -2,16 +2,16 @@
 
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
-use rolegate::api::workload::{LeaderWorkerSet, StatefulSet};
+use rolegate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
 use rolegate::api::{Meta, Object};
 use rolegate::cluster::index::SeenWorkload;
-use rolegate::cluster::sources::{seen_leader_worker_set, seen_stateful_set};
+use rolegate::cluster::sources::{seen_deployment, seen_leader_worker_set, seen_stateful_set};
 use rolegate::cluster::watch::Change;
 use rolegate::model::WorkloadKind;
 use serde_json::json;
 
 use crate::replica::Replica;
-use crate::server::{Event, Server};
+use crate::server::{Event, NAMESPACES, Server};
 use crate::spec::{Maker, NAMESPACE, ROLES, Setup};
 
 /// The namespace, as the watch of those that opted out reports it.
@@ -40,15 +40,15 @@ impl Replica {
                 let groups = server.group.iter().map(|group| Some(group.read())).collect();
                 self.index.carrier_change(1, kind, Change::Listed(groups));
             }
-            2 | 3 => {
-                let kind = if watch == 2 { WorkloadKind::StatefulSet } else { WorkloadKind::LeaderWorkerSet };
+            2..NAMESPACES => {
+                let kind = WorkloadKind::ALL[watch - 2];
                 let of_kind = (0..ROLES.len()).filter(|role| server.watch_of(*role) == watch);
                 let listed = of_kind.map(|role| workload(&server.setup, role, server.workloads[role])).collect();
                 self.index.workload_change(watch, kind, Change::Listed(listed));
             }
             _ => {
                 let namespaces = server.ignored.then(namespace).into_iter().collect();
-                self.index.ignored_change(4, Change::Listed(namespaces));
+                self.index.ignored_change(NAMESPACES, Change::Listed(namespaces));
             }
         }
     }
@@ -74,8 +74,8 @@ impl Replica {
                 let seen = workload(&server.setup, role, replicas);
                 self.index.workload_change(watch, seen.workload.key.kind, Change::Applied(seen));
             }
-            Event::Ignored(true) => self.index.ignored_change(4, Change::Applied(namespace())),
-            Event::Ignored(false) => self.index.ignored_change(4, Change::Deleted(namespace())),
+            Event::Ignored(true) => self.index.ignored_change(NAMESPACES, Change::Applied(namespace())),
+            Event::Ignored(false) => self.index.ignored_change(NAMESPACES, Change::Deleted(namespace())),
         }
         true
     }
@@ -104,6 +104,11 @@ fn workload(setup: &Setup, role: usize, replicas: u32) -> SeenWorkload {
             let spec = json!({ "replicas": replicas, "startupPolicy": policy, "leaderWorkerTemplate": template });
             let set: LeaderWorkerSet = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
             seen_leader_worker_set(&set)
+        }
+        Maker::Alike => {
+            let spec = json!({ "replicas": replicas });
+            let deployment: Deployment = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
+            seen_deployment(&deployment)
         }
     }
 }

@@ -146,6 +146,9 @@ fn fall(server: &mut Server, fate: Fate, n: usize) {
         Fate::Removed => server.delete_pod(&name),
         Fate::GatedByOthers => server.gate(&name),
         Fate::FreedByOthers => server.lift(&name, FOREIGN),
-        Fate::LiftedByOthers => server.lift(&name, names::GATE),
+        Fate::LiftedByOthers => {
+            server.uncounted = true;
+            server.lift(&name, names::GATE);
+        }
     }
 }

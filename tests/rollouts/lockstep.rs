@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::common::pods::Pod;
+use crate::common::status::Status;
 use crate::common::{Group, always};
 use crate::support::{Duo, FROZEN};
 
@@ -34,8 +35,8 @@ async fn prefill_waits_until_decode_has_caught_up() {
     duo.let_ready_until(|_| true, |now| now.count_all(ready) == 60).await;
     duo.until_over().await;
     duo.until_event("RolloutAdvanced", &["decode is done"]).await;
-    let status = duo.statuses.until("complete", |status| status.state("decode") == "Complete").await;
-    assert_eq!(status.state("prefill"), "Complete");
+    let complete = |status: &Status| ["prefill", "decode"].iter().all(|role| status.state(role) == "Complete");
+    duo.statuses.until("complete", complete).await;
     assert!(duo.assert_bounds(10, &|desired| desired / 10) > 120);
     assert_eq!((duo.partition("prefill").await, duo.partition("decode").await), (0, 0));
 }

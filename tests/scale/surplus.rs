@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::common::pods::{Pod, View};
 use crate::common::stage::typed;
+use crate::common::status::Status;
 use crate::common::{Group, PATIENT, Stage, invariants};
 
 /// A group of six routers in segments of three, whose Deployment updates only by pods beyond them.
@@ -76,10 +77,11 @@ async fn more_replicas_take_their_turn_although_they_could_be_an_update() {
     let more = json!({ "spec": { "replicas": 12 } });
     stage.api::<Deployment>().patch("llm-router", &PatchParams::default(), &Patch::Merge(more)).await.unwrap();
     stage.pods.until("twelve pods", |now| now.count_all(|_| true) == 12).await;
-    let held = |status: &crate::common::status::Status| status.0["summary"]["held"] == 3;
-    let status =
-        statuses.until("the last segment is held", |status| held(status) && status.released("router") == 9).await;
-    assert_eq!(status.0["summary"]["reason"], "PreviousSegmentNotReady");
+    let held = |status: &Status| {
+        let summary = &status.0["summary"];
+        summary["held"] == 3 && summary["reason"] == "PreviousSegmentNotReady" && status.released("router") == 9
+    };
+    statuses.until("the last segment is held", held).await;
     stage.pods.until("the third segment is released", |now| now.count_all(Pod::is_released) == 9).await;
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 3, "{now}"));
     assert_eq!(invariants::all_born_held(&stage.pods), 12);

@@ -1,0 +1,115 @@
+//! Which replica a pod is: its name says so, or, among the alike pods of a Deployment, what was written on it and which
+//! places are free.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rolegate::api::Pod;
+use rolegate::model::names;
+use rolegate::plan::PodFacts;
+
+use crate::server::{Server, is_held};
+use crate::spec::{Maker, ROLES, Setup};
+
+/// Which pod of which replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub role: usize,
+    pub ordinal: u32,
+    pub member: u32,
+}
+
+/// By name of the pod.
+pub type Places = BTreeMap<String, Place>;
+
+/// What decides on the place of a pod.
+pub struct Standing {
+    name: String,
+    created: Option<String>,
+    /// Ordinal that was written on it when it was released.
+    written: Option<u32>,
+    held: bool,
+    /// Its release is asked for or was tried: it may run already.
+    asked: bool,
+}
+
+impl Standing {
+    /// As a replica sees it.
+    pub fn seen(pod: &PodFacts, asked: bool) -> Self {
+        Self {
+            name: pod.pod.name.to_string(),
+            created: pod.created.as_deref().map(str::to_owned),
+            written: pod.identity.ordinal,
+            held: pod.held,
+            asked,
+        }
+    }
+
+    /// As it is.
+    fn of(pod: &Pod) -> Self {
+        Self {
+            name: pod.metadata.name.clone().unwrap(),
+            created: pod.metadata.creation_timestamp.clone(),
+            written: pod.metadata.label(names::KEP75_INSTANCE_INDEX).map(|ordinal| ordinal.parse().unwrap()),
+            held: is_held(pod),
+            asked: false,
+        }
+    }
+}
+
+impl Server {
+    /// The places of all pods that count.
+    pub fn places(&self) -> Places {
+        let pods = self.pods.values().filter(|pod| !pod.is_gone()).map(|pod| Standing::of(pod));
+        self.setup.places(pods.collect(), |role| self.desired(role))
+    }
+}
+
+/// The role of a pod, by its name.
+pub fn role_of(pod: &str) -> usize {
+    let role = pod.split('-').next().unwrap();
+    ROLES.iter().position(|known| *known == role).unwrap()
+}
+
+impl Setup {
+    /// The place of a pod whose name says it.
+    pub fn named(&self, pod: &str) -> Option<Place> {
+        let role = role_of(pod);
+        let mut numbers = pod.split('-').skip(1).map(|word| word.parse::<u32>().unwrap());
+        let first = numbers.next().unwrap();
+        match self.makers[role] {
+            Maker::Set { start } => Some(Place { role, ordinal: first - start, member: 0 }),
+            Maker::Leaders { .. } => Some(Place { role, ordinal: first, member: numbers.next().unwrap() }),
+            Maker::Alike => None,
+        }
+    }
+
+    /// The places of pods, where so many replicas of a role are desired. Those of a Deployment that run stay where they
+    /// are, the others come after them, first those whose release is asked for.
+    pub fn places(&self, mut pods: Vec<Standing>, desired: impl Fn(usize) -> u32) -> Places {
+        let mut places = Places::new();
+        let mut taken: BTreeSet<(usize, u32)> = BTreeSet::new();
+        pods.sort_by_key(|pod| (pod.held, !pod.asked, pod.created.clone(), pod.name.clone()));
+        let mut take = |role: usize, ordinal: u32| taken.insert((role, ordinal));
+        let mut free = Vec::new();
+        for pod in pods {
+            let role = role_of(&pod.name);
+            let stays = |ordinal: &u32| pod.held || *ordinal < desired(role);
+            let place = self.named(&pod.name).or_else(|| {
+                let ordinal = pod.written.filter(stays).filter(|ordinal| take(role, *ordinal))?;
+                Some(Place { role, ordinal, member: 0 })
+            });
+            match place {
+                Some(place) => _ = places.insert(pod.name, place),
+                None => free.push((role, pod.name)),
+            }
+        }
+        for (role, name) in free {
+            let mut ordinal = 0;
+            while !take(role, ordinal) {
+                ordinal += 1;
+            }
+            places.insert(name, Place { role, ordinal, member: 0 });
+        }
+        places
+    }
+}
