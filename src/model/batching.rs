@@ -26,6 +26,15 @@ impl BatchKind {
             Self::AffinityScheduling => "affinityScheduling",
         }
     }
+
+    /// What people call one of its batches.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::SegmentPlacement => "segment",
+            Self::RollingDeploy => "step",
+            Self::AffinityScheduling => "batch",
+        }
+    }
 }
 
 /// What must hold of the earlier batches before the next is released.

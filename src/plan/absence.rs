@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::decide::Held;
-use super::pass::Moment;
-use super::view::{GroupView, Replica, count};
+use super::fate::Held;
+use super::moment::{Moment, Vigil};
+use super::role::{Replica, count};
+use super::view::GroupView;
 use crate::model::{Batching, Coordination, Group, HoldReason};
 
 /// Replicas of one role that may run, and lack pods.
@@ -142,17 +143,6 @@ pub(super) struct Watchfulness {
     pause: Duration,
     asking: bool,
     found: Vec<Found>,
-}
-
-/// What is to be done about pods that are missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Vigil {
-    /// Nothing is missing, or an answer is on its way.
-    Rest,
-    /// Look again then.
-    Wait(Moment),
-    /// Ask now.
-    Ask,
 }
 
 impl Watchfulness {

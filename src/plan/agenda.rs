@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use super::BatchState;
 use super::absence::Found;
+use super::facts::PodRef;
 use super::gangs::BatchGang;
 use super::memory::Memory;
-use super::pass::{Action, LoopOptions, Moment, Pass, Snapshot, gang_id};
-use super::view::PodRef;
+use super::moment::Moment;
+use super::pass::{Action, LoopOptions, Pass, Snapshot, gang_id};
 use crate::model::{GroupKey, HoldReason};
 
 /// Events of one group within this time are planned together; the first is planned at once.

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::view::{GroupView, PodFacts, PodRef};
+use super::facts::{PodFacts, PodRef};
+use super::role::RoleView;
 
 /// The pods of one replica.
 type Pods<'a> = Vec<&'a PodFacts>;
@@ -22,15 +23,15 @@ struct Candidate<'a> {
 /// Gives each replica an ordinal. The replicas of one role are alike: when the role shrinks and a high one stays, it moves
 /// down to a free place.
 pub(super) fn assign<'a>(
-    view: &GroupView,
+    roles: &BTreeMap<String, RoleView>,
     pods: Vec<&'a PodFacts>,
     under_way: impl Fn(&PodRef) -> bool,
 ) -> Vec<(Pods<'a>, u32)> {
-    let mut roles: BTreeMap<&str, Vec<Candidate<'a>>> = BTreeMap::new();
+    let mut by_role: BTreeMap<&str, Vec<Candidate<'a>>> = BTreeMap::new();
     for (role, pods) in replicas(pods) {
-        roles.entry(role).or_default().push(candidate(pods, &under_way));
+        by_role.entry(role).or_default().push(candidate(pods, &under_way));
     }
-    roles.into_iter().flat_map(|(role, candidates)| place(view, role, candidates)).collect()
+    by_role.into_iter().flat_map(|(role, candidates)| place(roles.get(role), candidates)).collect()
 }
 
 /// Pods by role and instance.
@@ -58,8 +59,7 @@ fn candidate<'a>(mut pods: Pods<'a>, under_way: &impl Fn(&PodRef) -> bool) -> Ca
     Candidate { rank: (rank, created, name), wished, pods }
 }
 
-fn place<'a>(view: &GroupView, role: &str, mut candidates: Vec<Candidate<'a>>) -> Vec<(Pods<'a>, u32)> {
-    let role = view.roles.get(role);
+fn place<'a>(role: Option<&RoleView>, mut candidates: Vec<Candidate<'a>>) -> Vec<(Pods<'a>, u32)> {
     let desired = role.filter(|role| !role.unknown).map_or(u32::MAX, |role| role.desired);
     let mut taken: BTreeSet<u32> = role.into_iter().flat_map(|role| role.replicas.keys().copied()).collect();
     candidates.sort_by(|a, b| a.rank.cmp(&b.rank));

@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::{Group, GroupKey, PodIdentity, Unnumbered};
+use crate::plan::GroupView;
 use crate::plan::marks::Marks;
 use crate::plan::test_support::{mk_group, mk_segments};
 
@@ -47,7 +48,7 @@ fn mk_member(name: &str, instance: &str, made: u32) -> PodFacts {
 
 fn ordinals(group: &Group, pods: &[PodFacts], under_way: &[&str]) -> Vec<(String, u32)> {
     let view = GroupView::build(group, []);
-    let placed = assign(&view, pods.iter().collect(), |pod| under_way.contains(&&*pod.name));
+    let placed = assign(&view.roles, pods.iter().collect(), |pod| under_way.contains(&&*pod.name));
     let mut all: Vec<_> = placed
         .into_iter()
         .flat_map(|(pods, ordinal)| pods.into_iter().map(move |pod| (pod.pod.name.to_string(), ordinal)))

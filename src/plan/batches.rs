@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::decide::Decision;
+use super::decision::Decision;
 use super::progression::State;
-use super::view::{GroupView, Replica, RoleView};
-use crate::model::{BatchKind, Batching, Coordination, Group, HoldReason, Progression};
+use super::role::{Replica, RoleView};
+use super::view::GroupView;
+use crate::model::{Batching, Coordination, Group, HoldReason, Progression};
 
 /// How far a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,15 +121,6 @@ fn each<'a>(group: &'a Group, view: &'a GroupView, decision: &'a Decision) -> im
             Found { coordination, batching, index, state: state(&shares, beyond.is_some()), beyond, shares }
         })
     })
-}
-
-/// What people call a batch.
-pub const fn word(kind: BatchKind) -> &'static str {
-    match kind {
-        BatchKind::SegmentPlacement => "segment",
-        BatchKind::RollingDeploy => "step",
-        BatchKind::AffinityScheduling => "batch",
-    }
 }
 
 fn share(role: &RoleView, size: u32, batch: u32) -> Option<Share> {

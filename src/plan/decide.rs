@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::absence::{self, Absence, Found};
+use super::absence::{self, Found};
 use super::conditions::{self, Progress};
+use super::decision::Decision;
+use super::facts::{HeldPod, PodRef};
+use super::fate::Release;
 use super::holds;
-use super::marks;
+use super::mismatch;
 use super::progression::{State, Targets, targets};
+use super::role::RoleView;
 use super::rollout::{RolloutPlan, Rollouts, plan_rollout, waits_for};
 use super::segments;
-use super::surge::{self, Surplus};
-use super::view::{GroupView, HeldPod, PodRef, RoleView};
+use super::surge;
+use super::view::GroupView;
 use super::wholes::{Incomplete, Whole};
 use crate::api::status::{CoordinationState, GroupStatus, RoleProgress, Summary};
-use crate::model::{Coordination, Group, HoldReason};
+use crate::model::{Coordination, Group};
 use crate::rules::Violation;
 
 /// KEP-30's strategy, as the status spells it.
@@ -38,86 +42,13 @@ pub struct Circumstances<'a> {
     pub surge: &'a [PodRef],
 }
 
-/// A pod to release.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Release {
-    /// The pod.
-    pub pod: HeldPod,
-    /// True when it needs no commit: its replica was released before, or nothing batches it.
-    pub at_once: bool,
-}
-
-/// Pods that are held for one reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// Coordination whose batch is held, `None` when no coordination is the reason.
-    pub coordination: Option<String>,
-    /// The lowest batch that is held, from 0.
-    pub batch: Option<u32>,
-    /// Why.
-    pub reason: HoldReason,
-    /// For people.
-    pub message: String,
-    /// How many pods.
-    pub pods: u32,
-    /// True for pods that may go by their count, and wait for others of their own batch or replica.
-    pub waits_for_own: bool,
-}
-
-/// One decision for one group.
-#[derive(Clone, Debug, Default)]
-pub struct Decision {
-    /// Targets by role and coordination.
-    pub targets: Targets,
-    /// Released counts by batched role: to be committed before anything is released under them.
-    pub released: BTreeMap<String, u32>,
-    /// Pods to release, lowest ordinal first; those among them that were refused are tried again.
-    pub release: Vec<Release>,
-    /// Held pods that were made for another batch than theirs: they stay until they are made again.
-    pub mis_stamped: Vec<PodRef>,
-    /// Why the other held pods are held, and those that were refused.
-    pub held: Vec<Held>,
-    /// Where the open rollouts stand, and how far each role may go.
-    pub rollout: RolloutPlan,
-    /// Replicas that may run, and lack pods.
-    pub absent: Vec<Absence>,
-    /// Why, as far as that was found out.
-    pub found: Vec<Found>,
-    /// What lacks pods and is released as a whole.
-    pub incomplete: Vec<Whole>,
-    /// Pods beyond the desired replicas that a rollout may have made.
-    pub surplus: Vec<Surplus>,
-    /// The status of the carrier, without times.
-    pub status: GroupStatus,
-}
-
-impl Decision {
-    /// True when the released counts differ from what the stored status keeps.
-    pub fn needs_commit(&self, stored: &GroupStatus) -> bool {
-        committed_counts(&self.status) != committed_counts(stored)
-    }
-
-    /// Why pods do not appear, role by role, in words.
-    pub fn found_texts(&self) -> impl Iterator<Item = (&Found, String)> {
-        self.found.iter().filter_map(|found| Some((found, absence::of(&self.absent, found)?.text(found))))
-    }
-}
-
-fn committed_counts(status: &GroupStatus) -> BTreeMap<(&str, &str), u32> {
-    let entries = status.coordination_state.iter();
-    let roles = entries.flat_map(|entry| entry.progress.iter().map(move |(role, progress)| (entry, role, progress)));
-    roles
-        .filter_map(|(entry, role, progress)| Some(((entry.name.as_str(), role.as_str()), progress.released?)))
-        .collect()
-}
-
 /// Decides for one group.
 pub fn decide(group: &Group, view: &GroupView, circumstances: Circumstances<'_>) -> Decision {
     let targets = targets(group, &view.roles);
     let released = released_counts(view, &targets, circumstances);
     let (mut release, mut held) = (Vec::new(), Vec::new());
     let mut incomplete = Incomplete::new(group, view, circumstances.overdue);
-    let sorted = marks::sort(group, view);
+    let sorted = mismatch::sort(group, view);
     for pod in &sorted.right {
         match fate(pod, view, &released) {
             Some(_) if incomplete.holds(pod) => {}

@@ -1,10 +1,10 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::{GroupKey, PodIdentity};
+use crate::model::{GroupKey, HoldReason, PodIdentity};
+use crate::plan::facts::{PodFacts, PodRef};
 use crate::plan::marks::Marks;
 use crate::plan::test_support::{mk_group, mk_segments};
-use crate::plan::view::{PodFacts, PodRef};
 
 struct Scene {
     group: Group,

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::view::{GroupView, Replica};
+use super::role::Replica;
+use super::view::GroupView;
 use crate::model::batch::Batch;
 use crate::model::{Group, PodGroupPolicy};
 

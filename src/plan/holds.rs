@@ -1,10 +1,12 @@
 //! Why pods are held, in one sentence for each coordination.
 
-use super::batches::{waiting, word};
-use super::decide::{Held, Release};
+use super::batches::waiting;
+use super::facts::{HeldPod, PodRef};
+use super::fate::{Held, Release};
 use super::progression::{CoordinationTarget, State, Targets};
+use super::role::Replica;
 use super::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
-use super::view::{GroupView, HeldPod, PodRef, Replica};
+use super::view::GroupView;
 use crate::model::{Batching, Coordination, Group, HoldReason, Progression};
 use crate::rules::Violation;
 
@@ -46,7 +48,7 @@ fn explain_one(
     faults: &[Violation],
 ) -> Option<Held> {
     let batch = pods.iter().filter_map(|pod| Some(pod.ordinal / batching.size(&pod.role)?)).min()?;
-    let word = word(batching.kind);
+    let word = batching.kind.word();
     let (reason, why) = if let Some(fault) = faults.first() {
         (HoldReason::InvalidCoordination, format!("{}: {fault}", fault.rule))
     } else if let Some(missing) = group.roles.iter().find(|role| is_unknown(view, batching, &role.name)) {

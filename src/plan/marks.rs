@@ -1,12 +1,9 @@
 //! What admission wrote on a pod when it was born, for the loop to read: it outlives the group, the webhook and this process.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::decide::Held;
-use super::view::{GroupView, HeldPod, count};
 use crate::api::{Meta, ObjectKind};
-use crate::model::{CARRIERS, Group, HoldReason, names};
+use crate::model::{CARRIERS, names};
 
 /// What admission wrote on a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,72 +23,5 @@ impl Marks {
             batch: meta.label(names::KEP75_BATCH).map(Into::into),
             carrier: CARRIERS.iter().copied().find(|kind| Some(kind.full_name().as_str()) == carrier),
         }
-    }
-}
-
-/// The batch that a held pod was made for, and the one that it is in; `None` when these are one. A pod that came before
-/// its group, or has no number of its own, was made for none.
-pub fn mismatch(group: &Group, pod: &HeldPod) -> Option<(Option<Arc<str>>, Option<String>)> {
-    let marked = pod.marks.batch.as_deref();
-    let batch = group.batch_with_topology(&pod.role, pod.ordinal).map(|batch| batch.label());
-    let differs = match (marked, batch.as_deref()) {
-        (Some(marked), batch) => batch != Some(marked),
-        (None, Some(_)) => pod.labelled && pod.marks.carrier.is_some(),
-        (None, None) => false,
-    };
-    differs.then(|| (pod.marks.batch.clone(), batch))
-}
-
-/// Held pods, and those among them that were made for another batch than theirs.
-#[derive(Debug, Default)]
-pub(super) struct Sorted<'a> {
-    /// Pods that go by their turn.
-    pub(super) right: Vec<&'a HeldPod>,
-    /// Pods that stay until they are made again.
-    pub(super) wrong: Vec<&'a HeldPod>,
-    /// How many others stay with them, since their batch is released as a whole.
-    beside: usize,
-}
-
-/// Sorts the held pods of a group.
-pub(super) fn sort<'a>(group: &Group, view: &'a GroupView) -> Sorted<'a> {
-    let known =
-        |pod: &HeldPod| view.roles.get(&pod.role).is_some_and(|role| !role.unknown && pod.ordinal < role.desired);
-    let is_wrong = |pod: &HeldPod| known(pod) && mismatch(group, pod).is_some();
-    let (wrong, right): (Vec<_>, Vec<_>) = view.held.iter().partition(|pod| is_wrong(pod));
-    let wholes: BTreeSet<_> = wrong.iter().flat_map(|pod| untouched_wholes(group, view, pod)).collect();
-    if wholes.is_empty() {
-        return Sorted { right, wrong, beside: 0 };
-    }
-    let stays = |pod: &&HeldPod| untouched_wholes(group, view, pod).any(|whole| wholes.contains(&whole));
-    let (beside, right): (Vec<_>, Vec<_>) = right.into_iter().partition(stays);
-    Sorted { right, wrong, beside: beside.len() }
-}
-
-/// The batches of a pod that are released as a whole, and of which nothing runs.
-fn untouched_wholes<'a>(group: &'a Group, view: &'a GroupView, pod: &'a HeldPod) -> impl Iterator<Item = (usize, u32)> {
-    let batches = group.batches_of(&pod.role, pod.ordinal).filter(|batch| batch.batching.is_released_as_a_whole());
-    let untouched = batches.filter(|batch| super::wholes::is_untouched(view, batch.batching, batch.index));
-    untouched.map(|batch| (batch.coordination.index, batch.index))
-}
-
-impl Sorted<'_> {
-    /// Why the wrong ones are held: one entry, which names the first.
-    pub(super) fn explain(&self, group: &Group) -> Option<Held> {
-        let first = self.wrong.first()?;
-        let (marked, batch) = mismatch(group, first)?;
-        let (coordination, batching) = group.batchings_of(&first.role).next()?;
-        let named = |batch: Option<&str>| {
-            batch.map_or_else(|| "no domain".to_owned(), |batch| format!("the domain of {batch}"))
-        };
-        let (made_for, is_in) = (named(marked.as_deref()), named(batch.as_deref()));
-        Some(Held {
-            coordination: Some(coordination.display_name()),
-            batch: batching.size(&first.role).map(|size| first.ordinal / size),
-            reason: HoldReason::StampMismatch,
-            message: format!("pod {:?} is held: it was made for {made_for} and belongs to {is_in}", &*first.pod.name),
-            waits_for_own: false,
-            pods: count(self.wrong.len() + self.beside),
-        })
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::absence::Watchfulness;
 use super::news::Said;
-use super::rollout::{Rollouts, SaidOfRollouts};
+use super::rollout::Rollouts;
+use super::rollout_news::SaidOfRollouts;
 use super::stopwatch::Stopwatch;
 use super::surge::Surges;
 use super::wholes::Waits;

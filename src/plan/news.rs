@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::batches::word;
 use super::{Decision, Held, WhyAbsent, conditions};
 use crate::api::status::CoordinationState;
 use crate::model::{Group, HoldReason};
@@ -176,7 +175,7 @@ impl News {
                 (first, last) = (first.min(from / size), last.max((count - 1) / size));
             }
         }
-        let (word, ranges) = (word(batching.kind), ranges.join(", "));
+        let (word, ranges) = (batching.kind.word(), ranges.join(", "));
         let note = match last.checked_sub(first)? {
             0 => format!("{word} {} is released: {ranges}", first + 1),
             _ => format!("{word}s {} to {} are released: {ranges}", first + 1, last + 1),

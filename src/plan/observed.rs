@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::facts::{PodFacts, PodRef};
 use super::marks::Marks;
-use super::view::{GroupView, PodFacts, PodRef};
+use super::view::GroupView;
 use crate::model::{Group, PodIdentity};
 
 /// What is observed of a group, as a state file says it.

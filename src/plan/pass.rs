@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::absence::{Absence, Vigil};
+use super::absence::Absence;
 use super::batches::states;
 use super::conditions;
 use super::gangs::{BatchGang, batch_gangs, gang_of};
 use super::memory::Memory;
+use super::moment::{Moment, Vigil};
 use super::news::News;
 use super::surge::Surplus;
 use super::{Circumstances, Decision, GroupView, PodFacts, PodRef, decide, stamp};
@@ -15,9 +16,6 @@ use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, RolledWorkload};
 use crate::rules::{World, judge_group};
-
-/// Time since the loop was started.
-pub type Moment = Duration;
 
 /// What happens to pods that name a group which is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

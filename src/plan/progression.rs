@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::view::{Replica, RoleView};
+use super::role::{Replica, RoleView};
 use crate::model::{Batching, Coordination, Group, Progression};
 
 /// State of a coordination, or of one role in it (KEP-30, CoordinationState).

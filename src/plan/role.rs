@@ -69,7 +69,7 @@ impl RoleView {
     /// all the same does not count: it would stand for a held one, whose release would make it one more at each look.
     pub fn current(&self) -> u32 {
         let bound = if self.committed.is_some() { self.released() } else { self.desired };
-        super::view::count(self.replicas.range(..bound).filter(|(_, replica)| replica.is_released()).count())
+        count(self.replicas.range(..bound).filter(|(_, replica)| replica.is_released()).count())
     }
 
     /// The released count: what was committed, or, where that is lost or new, what is observed. Never above desired (S2).
@@ -124,4 +124,9 @@ impl RoleView {
     pub fn all_in(&self, from: u32, to: u32, test: impl Fn(&Replica) -> bool) -> bool {
         from >= to || self.replicas.range(from..to).filter(|(_, replica)| test(replica)).count() == (to - from) as usize
     }
+}
+
+/// Counts fit 32 bits: a cluster has no more pods than that.
+pub(super) fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::view::{Replica, RoleView};
+use super::role::{Replica, RoleView};
 use crate::model::Group;
 
 /// Segments of a group and the pods in them.

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::conditions;
-use super::decide::{Circumstances, Decision, decide};
+use super::decide::{Circumstances, decide};
+use super::decision::Decision;
 use super::observed::{Observed, TooLarge};
 use super::progression::State;
+use super::role::Replica;
 use super::rollout::Rollouts;
-use super::view::{GroupView, Replica};
+use super::view::GroupView;
 use crate::api::status::GroupStatus;
 use crate::model::Group;
 use crate::rules::Violation;

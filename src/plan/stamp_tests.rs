@@ -10,8 +10,8 @@ use crate::model::Group;
 use crate::plan::marks::Marks;
 use crate::plan::role::Replica;
 use crate::plan::test_support::mk_segments;
-use crate::plan::view::{GroupView, HeldPod, PodRef, RoleView};
-use crate::plan::{Circumstances, Decision, decide};
+
+use crate::plan::{Circumstances, Decision, GroupView, HeldPod, PodRef, RoleView, decide};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 /// A thousand batches fit as well as one.

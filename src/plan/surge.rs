@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::absence::Vigil;
-use super::pass::Moment;
-use super::view::{GroupView, HeldPod, PodRef};
+use super::facts::{HeldPod, PodRef};
+use super::moment::{Moment, Vigil};
+use super::view::GroupView;
 
 /// Held pods of one role beyond its desired replicas, all of which may run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::view::{Replica, RoleView};
+use super::role::{Replica, RoleView};
 use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::Group;

@@ -1,7 +1,8 @@
 //! What a coordination that does not go on waits for, replica by replica.
 
 use super::progression::{CoordinationTarget, State, Targets, test_of};
-use super::view::{GroupView, Replica};
+use super::role::Replica;
+use super::view::GroupView;
 use crate::model::Group;
 
 /// A replica that keeps the next batch from going.

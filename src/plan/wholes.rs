@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::batches::word;
-use super::decide::Held;
-use super::pass::Moment;
-use super::view::{GroupView, HeldPod, Replica, count};
+use super::facts::HeldPod;
+use super::fate::Held;
+use super::moment::Moment;
+use super::role::{Replica, count};
+use super::view::GroupView;
 use crate::model::{Batching, Coordination, Group, HoldReason};
 
 /// Something that is released as a whole.
@@ -103,7 +104,7 @@ impl<'a> Incomplete<'a> {
     fn held(&self, whole: &Whole, coordination: Option<(&Coordination, &Batching)>) -> Held {
         let (batch, message) = match (whole, coordination) {
             (Whole::Batch { index, .. }, Some((_, batching))) => {
-                let word = word(batching.kind);
+                let word = batching.kind.word();
                 (Some(*index), format!("{word} {} is held: {} exist", index + 1, existing(self.view, batching, *index)))
             }
             (Whole::Batch { index, .. }, None) => (Some(*index), String::new()),

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::{Waits, Whole};
 
 use crate::model::{Group, GroupKey, HoldReason, PodIdentity};
+use crate::plan::facts::{PodFacts, PodRef};
 use crate::plan::marks::Marks;
 use crate::plan::stamp::stamp;
 use crate::plan::test_support::{mk_group, mk_segments};
-use crate::plan::view::{PodFacts, PodRef};
 use crate::plan::{Circumstances, Decision, GroupView, decide};
 
 struct Scene {

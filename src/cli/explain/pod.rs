@@ -14,7 +14,6 @@ use crate::cli::live::Picture;
 use crate::cli::terminal::{Style, age, ordinals, shown};
 use crate::cluster::index::Index;
 use crate::model::{HoldReason, PodIdentity, identify, names};
-use crate::plan::batches::word;
 use crate::plan::{Held, PodRef};
 
 /// What becomes of the pod.
@@ -235,7 +234,7 @@ impl Place {
         place.batches = Some(own().count());
         let first_held = own().find(|batch| batch.reason.is_some()).map(|batch| batch.index);
         place.ahead = place.batch.zip(first_held).map(|(batch, first)| batch.saturating_sub(first));
-        place.word = word(kind);
+        place.word = kind.word();
         place.coordination = Some(coordination.display_name());
         place
     }

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use super::{Plan, Planned};
 use crate::cli::terminal::{Style, Table, counted, ordinals, shown};
 use crate::model::{Batching, Coordination, Group, names};
-use crate::plan::batches::word;
 use crate::plan::rollout::rollouts;
 use crate::plan::{Batch, Run, batches};
 use crate::rules::Violation;
@@ -92,7 +91,7 @@ fn describe(coordination: &Coordination, batching: &Batching) -> String {
     format!(
         "coordination {:?}: {}s of {}, {}; each pod is born with the gate {}",
         coordination.display_name(),
-        word(batching.kind),
+        batching.kind.word(),
         sizes.join(" and "),
         batching.progression(),
         names::GATE,

@@ -8,7 +8,6 @@ use crate::cli::live::Picture;
 use crate::cli::terminal::{Style, Table, age, counted, shown};
 use crate::model::HoldReason;
 use crate::model::{Batching, Coordination};
-use crate::plan::batches::word;
 use crate::plan::rollout::rollouts;
 use crate::plan::{BatchState, Held};
 
@@ -84,7 +83,7 @@ fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, styl
         "  {} {}  {}s: {}",
         shown(&coordination.display_name()),
         style.bar(&cells, WIDTH),
-        word(batching.kind),
+        batching.kind.word(),
         counts.join(", "),
     );
     // Writing to a string does not fail.

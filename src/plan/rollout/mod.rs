@@ -1,9 +1,6 @@
 //! Rollouts in lockstep (KEP-30; SPEC §4.5): from what each ordinal of each role is to the partition of each workload. Pure.
 
 mod counts;
-mod news;
-#[cfg(test)]
-mod news_tests;
 mod observe;
 mod skew;
 mod text;
@@ -11,7 +8,6 @@ mod walk;
 
 use std::collections::BTreeMap;
 
-pub use news::SaidOfRollouts;
 pub use observe::Rollouts;
 pub use skew::excess;
 pub use text::{rollouts, waits_for};
@@ -67,7 +63,7 @@ pub struct RoleRollout {
 impl RoleRollout {
     /// Desired replicas.
     pub fn desired(&self) -> u32 {
-        super::view::count(self.ordinals.len())
+        super::role::count(self.ordinals.len())
     }
 
     /// True when the ordinal may be replaced at any moment.
@@ -102,7 +98,7 @@ impl RoleRollout {
     }
 
     fn count(&self, test: impl Fn(u32, Ordinal) -> bool) -> u32 {
-        super::view::count(self.numbered().filter(|(ordinal, replica)| test(*ordinal, *replica)).count())
+        super::role::count(self.numbered().filter(|(ordinal, replica)| test(*ordinal, *replica)).count())
     }
 
     /// Replicas with their ordinals, from the bottom.

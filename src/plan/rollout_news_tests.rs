@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::news::SaidOfRollouts;
-use super::{Ordinal, RoleRollout, Rollouts, plan_rollout};
+use super::rollout::{Ordinal, RoleRollout, Rollouts, plan_rollout};
+use super::rollout_news::SaidOfRollouts;
 
 /// Partitions of roles with an open rollout, as (role, desired, partition).
 fn look(said: &mut SaidOfRollouts, open: &[(&str, usize, u32)]) -> Vec<String> {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{RoleRollout, RolloutPlan, Rollouts, WaitReason, waits_for};
-use crate::plan::news::News;
-use crate::plan::progression::State;
+use super::news::News;
+use super::progression::State;
+use super::rollout::{RoleRollout, RolloutPlan, Rollouts, WaitReason, waits_for};
 
 /// Reason of the Event that a role waits.
 pub const HELD: &str = "RolloutHeld";
