@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,47 @@ fn imports_point_one_way() {
                 assert!(!text.contains(import.as_str()), "{}: uses {import}", path.display());
             }
         }
+    }
+}
+
+/// What a file of a room is called there: its own name, or that of the folder that it is in.
+fn name_in(room: &str, path: &Path) -> String {
+    let place = path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(room)).unwrap();
+    place.iter().next().unwrap().to_string_lossy().trim_end_matches(".rs").to_owned()
+}
+
+/// Words of the imports that begin so, tests aside.
+fn imported<'a>(text: &'a str, begin: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let imports: Vec<_> = text.split(begin).skip(1).filter_map(|rest| rest.split(';').next()).collect();
+    imports.into_iter().flat_map(|import| import.split(|c: char| !c.is_alphanumeric() && c != '_'))
+}
+
+#[test]
+fn no_files_of_a_room_import_each_other() {
+    for room in ROOMS {
+        let files = sources(room);
+        let names: BTreeSet<_> =
+            files.iter().map(|(path, _)| name_in(room, path)).filter(|name| name != "mod").collect();
+        let mut uses: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        for (path, text) in files.iter().filter(|(path, _)| !path.ends_with("mod.rs")) {
+            let name = name_in(room, path);
+            let beside = path.parent().is_some_and(|folder| folder.ends_with(room));
+            let here = imported(text, "use super::").filter(|_| beside);
+            let all = here.chain(imported(text, &format!("use crate::{room}::")));
+            let others = all.filter(|other| *other != name && names.contains(*other)).collect::<BTreeSet<_>>();
+            uses.entry(name).or_default().extend(others);
+        }
+        // Whoever uses nobody that is left may go; those that stay use each other in a circle.
+        loop {
+            let left: BTreeSet<_> = uses.keys().cloned().collect();
+            uses.values_mut().for_each(|used| used.retain(|other| left.contains(*other)));
+            uses.retain(|_, used| !used.is_empty());
+            if uses.len() == left.len() {
+                break;
+            }
+        }
+        assert!(uses.is_empty(), "{room}: they import each other, or use those that do: {uses:#?}");
     }
 }
 

@@ -78,7 +78,7 @@ pub fn run(args: &MutateArgs) -> ExitCode {
         unreadable.extend(documents.unreadable.iter().map(|lost| format!("{}: {}", lost.file, lost.message)));
     }
     let known = Known::of(files.documents.iter().chain(&with.documents), &mut unreadable);
-    let options = mutated::Options { discovery: args.discovery == Switch::On, cluster_domain: &args.cluster_domain };
+    let options = known::Options { discovery: args.discovery == Switch::On, cluster_domain: &args.cluster_domain };
     let objects = mutated::all(&files.documents, &old.documents, &known, options, &mut unreadable);
     let terminal = io::stdout().is_terminal();
     let output = args.output.unwrap_or(if terminal { Output::Diff } else { Output::Yaml });

@@ -18,7 +18,7 @@ use crate::cluster::sources::CARRIERS;
 use crate::model::{Group, GroupKey};
 use crate::plan::simulate::RunError;
 use crate::plan::{Observed, Run, decide_once, simulate};
-use crate::rules::judge::decode;
+use crate::rules::decode::decode;
 use crate::rules::{Judged, Operation, Options, World, judge_json};
 
 /// Arguments of `plan`.

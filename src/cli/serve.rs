@@ -35,11 +35,12 @@ use crate::server::accept::{Drain, Listener};
 use crate::server::admin::{self, Readiness};
 use crate::server::admission::Admission;
 use crate::server::admission_metrics::AdmissionMetrics;
+use crate::server::cert_info::CertError;
 use crate::server::files::FilesError;
 use crate::server::limits::Limits;
 use crate::server::metrics;
 use crate::server::self_dial::SelfDial;
-use crate::server::tls::{CertError, CertStore, ClientAuthError, server_config};
+use crate::server::tls::{CertStore, ClientAuthError, server_config};
 
 /// Why `serve` could not start, or ended.
 #[derive(Debug, thiserror::Error)]

@@ -22,7 +22,7 @@ use crate::api::pod::POD;
 use crate::api::pod_group::{POD_GROUP, TOPOLOGY};
 use crate::api::review::UserInfo;
 use crate::model::{GroupKey, names};
-use crate::rules::judge::Operation;
+use crate::rules::Operation;
 use crate::rules::{DecodeError, Need, Options, World, needs};
 
 /// Longest time for all reads of one request: below the webhook's timeout of 3 s.

@@ -18,7 +18,7 @@ use crate::api::review::UserInfo;
 use crate::api::{ClusterTopology, Object, ObjectKind};
 use crate::model::Layers;
 use crate::model::names::TOPOLOGY_FINALIZER;
-use crate::rules::judge::Operation;
+use crate::rules::Operation;
 use crate::rules::{judge_json, topology_is_valid};
 
 /// How often a topology that is to go is looked at while something refers to it.

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde_json::json;
 
 use super::Patch;
-use super::affinity::Term;
 use super::env::{Variable, prepend};
+use super::terms::{Term, merge};
 use crate::api::{ObjectKind, Pod};
 use crate::model::names;
 
@@ -50,7 +50,7 @@ impl Additions {
                 None => patch.add("/spec/schedulingGates", json!([gate])),
             }
         }
-        super::affinity::merge(&mut patch, pod.spec.affinity.as_ref(), terms);
+        merge(&mut patch, pod.spec.affinity.as_ref(), terms);
         warnings.extend(prepend(&mut patch, pod, &variables));
         (patch, warnings)
     }

@@ -4,34 +4,15 @@
 //! Every selector names the group: two groups may use one coordination name. No term names a namespace, so that all stay in
 //! the pod's own.
 
-use serde_json::{Map, Value, json};
-
-use super::Patch;
 use super::additions::Additions;
 use super::labels::shared_label;
 use super::scene::{Coordinated, Scene, TopologyLookup};
-use super::selector::{Selector, is_ours};
-use crate::api::affinity::{Affinity, PodTerms};
+use super::selector::Selector;
+use super::terms::{List, Term};
 use crate::model::{Domain, Strength, names};
 
 /// Weight of keeping batches apart (KEP-75).
 const APART: u8 = 100;
-
-/// A list of terms in `spec.affinity`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum List {
-    /// Pods to be near.
-    Near(Strength),
-    /// Pods to be far from.
-    Far(Strength),
-}
-
-/// A term about other pods.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Term {
-    list: List,
-    term: Value,
-}
 
 /// The terms of the pod's batch. A pod without an ordinal has no batch yet, and its affinity cannot be added later: a hard
 /// batch is pinned when it is released, a soft one cannot be served.
@@ -69,113 +50,5 @@ pub(super) fn of_batch(scene: &Scene<'_>, additions: &mut Additions) {
     additions.terms.push(Term::new(List::Near(topology.strength), own.same_batch(key)));
     if topology.spread {
         additions.terms.push(Term::new(List::Far(Strength::Soft(APART)), own.other_batches_of_the_role(key)));
-    }
-}
-
-impl List {
-    const fn parent(self) -> &'static str {
-        match self {
-            Self::Near(_) => "podAffinity",
-            Self::Far(_) => "podAntiAffinity",
-        }
-    }
-
-    const fn field(self) -> &'static str {
-        match self {
-            Self::Near(Strength::Hard) | Self::Far(Strength::Hard) => "requiredDuringSchedulingIgnoredDuringExecution",
-            _ => "preferredDuringSchedulingIgnoredDuringExecution",
-        }
-    }
-
-    const fn weight(self) -> Option<u8> {
-        match self {
-            Self::Near(Strength::Soft(weight)) | Self::Far(Strength::Soft(weight)) => Some(weight),
-            _ => None,
-        }
-    }
-
-    fn terms(self, affinity: &Affinity) -> Option<&PodTerms> {
-        match self {
-            Self::Near(_) => affinity.pod_affinity.as_ref(),
-            Self::Far(_) => affinity.pod_anti_affinity.as_ref(),
-        }
-    }
-
-    fn present(self, terms: &PodTerms) -> Option<&Vec<Value>> {
-        if self.weight().is_some() { terms.preferred.as_ref() } else { terms.required.as_ref() }
-    }
-}
-
-impl Term {
-    fn new(list: List, term: Value) -> Self {
-        Self { list, term }
-    }
-
-    /// As an entry of its list.
-    fn entry(&self) -> Value {
-        match self.list.weight() {
-            Some(weight) => json!({ "weight": weight, "podAffinityTerm": self.term }),
-            None => self.term.clone(),
-        }
-    }
-
-    /// True when a required term that is there says as much: what must hold need not be preferred as well, and each term
-    /// costs the scheduler a look at every pod.
-    fn is_implied_by(&self, affinity: &Affinity) -> bool {
-        let required = self.list.terms(affinity).and_then(|terms| terms.required.as_ref());
-        required.into_iter().flatten().any(|present| match self.list {
-            List::Near(_) => Selector::narrows(present, &self.term),
-            List::Far(_) => Selector::narrows(&self.term, present),
-        })
-    }
-
-    /// The term without its weight.
-    fn without_weight(entry: &Value) -> &Value {
-        entry.get("podAffinityTerm").unwrap_or(entry)
-    }
-}
-
-/// Adds terms to what the user wrote. Parents that are absent are made; lists are appended to; a term of ours that says
-/// something else by now is replaced; one that is there, or implied, is left out.
-pub(super) fn merge(patch: &mut Patch, affinity: Option<&Affinity>, terms: Vec<Term>) {
-    let nothing = Affinity::default();
-    let present = affinity.unwrap_or(&nothing);
-    let terms: Vec<_> = terms.into_iter().filter(|term| !term.is_implied_by(present)).collect();
-    let mut whole = Map::new();
-    for parent in ["podAffinity", "podAntiAffinity"] {
-        let of_parent: Vec<_> = terms.iter().filter(|term| term.list.parent() == parent).collect();
-        let Some(first) = of_parent.first() else { continue };
-        match first.list.terms(present) {
-            Some(lists) => of_parent.iter().for_each(|term| into_list(patch, lists, term)),
-            None => _ = whole.insert(parent.to_owned(), new_lists(&of_parent)),
-        }
-    }
-    match affinity {
-        None if whole.is_empty() => {}
-        None => patch.add("/spec/affinity", whole),
-        Some(_) => whole.into_iter().for_each(|(parent, lists)| patch.add(format!("/spec/affinity/{parent}"), lists)),
-    }
-}
-
-fn new_lists(terms: &[&Term]) -> Value {
-    let mut lists = Map::new();
-    for term in terms {
-        if let Value::Array(list) = lists.entry(term.list.field()).or_insert_with(|| json!([])) {
-            list.push(term.entry());
-        }
-    }
-    Value::Object(lists)
-}
-
-fn into_list(patch: &mut Patch, lists: &PodTerms, term: &Term) {
-    let at = format!("/spec/affinity/{}/{}", term.list.parent(), term.list.field());
-    let Some(list) = term.list.present(lists) else { return patch.add(at, json!([term.entry()])) };
-    let entry = term.entry();
-    if list.contains(&entry) {
-        return;
-    }
-    match list.iter().position(|present| is_ours(Term::without_weight(present), &term.term)) {
-        Some(position) => patch.replace(format!("{at}/{position}"), entry),
-        None => patch.add(format!("{at}/-"), entry),
     }
 }

@@ -13,6 +13,7 @@ pub mod rollout;
 mod scene;
 mod selector;
 pub mod subgroup;
+mod terms;
 pub mod topology;
 
 pub use additions::Entry;

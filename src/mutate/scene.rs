@@ -1,9 +1,8 @@
 //! A pod, who it is, and what is known of the objects that it names.
 
-use super::subgroup::pod_group_name;
 use crate::api::Pod;
 use crate::model::{
-    CliquePod, CliqueSet, GangTree, Group, GroupKey, OrdinalStarts, PodIdentity, identify, identify_clique_pod,
+    CliquePod, CliqueSet, GangTree, Group, GroupKey, OrdinalStarts, PodIdentity, identify, identify_clique_pod, names,
 };
 
 /// Who a pod is, and so which objects have to be known before it can be born right.
@@ -54,6 +53,11 @@ impl Subject {
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
+}
+
+/// The PodGroup that a pod names, in the pod's own namespace.
+fn pod_group_name(pod: &Pod) -> Option<&str> {
+    pod.metadata.annotation(names::KAI_POD_GROUP).filter(|name| !name.is_empty())
 }
 
 /// What is known of the group that a pod names.

@@ -26,8 +26,3 @@ fn leaf(pod: &Pod, identity: &PodIdentity, pod_group: &GangTree) -> Option<Strin
     let leaf = identity.role.as_deref().and_then(|role| pod_group.leaf_for(role, identity.ordinal));
     leaf.filter(|_| !labelled).map(|leaf| leaf.name.clone())
 }
-
-/// The PodGroup that a pod names, in the pod's own namespace.
-pub fn pod_group_name(pod: &Pod) -> Option<&str> {
-    pod.metadata.annotation(names::KAI_POD_GROUP).filter(|name| !name.is_empty())
-}

@@ -1,7 +1,7 @@
 //! What must be read before an object is judged.
 
 use super::decode::{DecodeError, decode};
-use super::judge::{Operation, Question};
+use super::question::{Operation, Question};
 use super::{Need, World, group, podgroup};
 use crate::api::{
     CoordinatedPolicy, ObjectKind, RoleBasedGroup, RoleCoordination, cluster_topology, coordinated_policy, pod,

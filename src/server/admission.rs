@@ -26,8 +26,8 @@ use crate::cluster::live_world::{Judging, LiveWorld, LiveWorldError};
 use crate::cluster::lookup::{Lookup, LookupError};
 use crate::model::{Group, WorkloadKind};
 use crate::mutate::{GroupLookup, Subject, Surroundings, TopologyLookup, mutate_pod, protect_topology};
-use crate::rules::judge::{DecodeError, Operation, decode as decode_object};
-use crate::rules::judge_json;
+use crate::rules::decode::decode as decode_object;
+use crate::rules::{DecodeError, Operation, judge_json};
 
 /// What the request path needs.
 #[derive(Clone)]

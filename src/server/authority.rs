@@ -15,7 +15,8 @@ use rustls::{
 };
 use x509_parser::extensions::GeneralName;
 
-use super::tls::{CertError, CertInfo, provider};
+use super::cert_info::{CertError, CertInfo};
+use super::crypto::provider;
 
 /// How long a CA lives.
 pub const CA_LIFE: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);

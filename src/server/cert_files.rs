@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::cert_info::CertError;
 use super::files::PolledFiles;
-use super::tls::{CertError, CertStore};
+use super::tls::CertStore;
 
 /// Keeps a store equal to a pair of files.
 pub fn cert_files(cert: impl Into<PathBuf>, key: impl Into<PathBuf>, store: CertStore) -> PolledFiles<2, CertError> {

@@ -17,10 +17,7 @@ use rustls::{
     },
 };
 
-use super::{
-    files::PolledFiles,
-    tls::{dns_names, provider},
-};
+use super::{cert_info::dns_names, crypto::provider, files::PolledFiles};
 
 /// Why client certificates can't be checked.
 #[derive(Debug, thiserror::Error)]

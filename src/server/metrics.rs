@@ -12,7 +12,7 @@ use prometheus_client::{
 };
 use tokio::sync::watch;
 
-use super::tls::CertInfo;
+use super::cert_info::CertInfo;
 
 /// Upper bounds of the duration histogram in seconds, 50 µs to 5 s. The API server's own histogram starts at 5 ms, which
 /// is above everything this server should need.

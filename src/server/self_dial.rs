@@ -26,10 +26,7 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    admin::Check,
-    tls::{CertInfo, CertStore, provider},
-};
+use super::{admin::Check, cert_info::CertInfo, crypto::provider, tls::CertStore};
 
 /// The path that is asked for; the webhook's router must answer it with 200.
 pub const SELF_DIAL_PATH: &str = "/livez";

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rolegate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use rolegate::api::{self, Pod, pod_group::POD_GROUP};
-use rolegate::model::{CliqueSet, Dialect, GangTree, identify, identify_clique_pod};
-use rolegate::mutate::subgroup::pod_group_name;
-use rolegate::mutate::{Patch, discover, fill_in_subgroup};
+use rolegate::model::{CliqueSet, Dialect, GangTree, identify_clique_pod};
+use rolegate::mutate::{Patch, Subject, discover, fill_in_subgroup};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -122,12 +121,11 @@ impl Case {
             outcome.patch.extend(discovery.patch);
             outcome.warnings.extend(discovery.warnings);
         }
-        if let (Some(name), Some(identity)) = (pod_group_name(&pod), identify(&pod, &namespace, &())) {
-            let trees = with.iter().filter_map(gang_tree);
-            let tree = trees.filter(|tree| *tree.key.namespace == *namespace).find(|tree| *tree.key.name == *name);
-            if let Some(tree) = tree {
-                outcome.patch.extend(fill_in_subgroup(&pod, &identity, &tree));
-            }
+        let subject = Subject::of(&pod, &namespace, &());
+        if let (Some(key), Some(identity)) = (&subject.pod_group, &subject.identity)
+            && let Some(tree) = with.iter().filter_map(gang_tree).find(|tree| tree.key == *key)
+        {
+            outcome.patch.extend(fill_in_subgroup(&pod, identity, &tree));
         }
         let operations: json_patch::Patch = serde_json::from_str(&outcome.patch.to_json()).expect("a JSON Patch");
         json_patch::patch(&mut outcome.after, &operations).expect("the patch applies");

@@ -11,10 +11,19 @@ use crate::api::{Object, ObjectKind, PodCliqueSet, RoleCoordination};
 use crate::cli::documents::Document;
 use crate::model::{CliqueSet, Group, GroupKey, OrdinalStarts};
 use crate::mutate::{GroupLookup, Subject, Surroundings, TopologyLookup};
-use crate::rules::{DecodeError, Options, World, decode::decode};
+use crate::rules::{self, DecodeError, World, decode::decode};
 
 /// Namespace of objects that name none, as the API server would have it.
 const DEFAULT_NAMESPACE: &str = "default";
+
+/// How pods are mutated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options<'a> {
+    /// Discovery is on.
+    pub discovery: bool,
+    /// End of every DNS name.
+    pub cluster_domain: &'a str,
+}
 
 /// What is known.
 #[derive(Debug, Default)]
@@ -41,7 +50,7 @@ pub(super) fn in_namespace(json: &str) -> Value {
 impl Known {
     /// Takes in all objects; those without the shape of their kind are reported.
     pub fn of<'a>(documents: impl Iterator<Item = &'a Document>, unreadable: &mut Vec<String>) -> Self {
-        let mut known = Self { world: World::of_manifests(Options::default()), ..Self::default() };
+        let mut known = Self { world: World::of_manifests(rules::Options::default()), ..Self::default() };
         let objects: Vec<_> = documents.map(|document| (document, in_namespace(&document.json).to_string())).collect();
         for (document, json) in &objects {
             let taken = known
@@ -95,12 +104,7 @@ impl Known {
     }
 
     /// Mutates with what the pod names.
-    pub fn around<R>(
-        &self,
-        subject: &Subject,
-        options: super::mutated::Options<'_>,
-        mutate: impl FnOnce(&Surroundings<'_>) -> R,
-    ) -> R {
+    pub fn around<R>(&self, subject: &Subject, options: Options<'_>, mutate: impl FnOnce(&Surroundings<'_>) -> R) -> R {
         let group = subject.group().and_then(|key| self.group(key));
         let layer = group
             .and_then(|group| subject.layer(group))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::known::{Known, in_namespace};
+use super::known::{Known, Options, in_namespace};
 use crate::api::pod::POD;
 use crate::api::status::GroupStatus;
 use crate::api::{Meta, Pod};
@@ -13,15 +13,6 @@ use crate::mutate::rollout::hold_rollout;
 use crate::mutate::{Patch, Subject, mutate_pod};
 use crate::rules::decode::decode;
 use crate::rules::{Operation, judge_json};
-
-/// How pods are mutated.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Options<'a> {
-    /// Discovery is on.
-    pub discovery: bool,
-    /// End of every DNS name.
-    pub cluster_domain: &'a str,
-}
 
 /// An object and what becomes of it.
 #[derive(Debug)]

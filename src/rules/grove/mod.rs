@@ -4,7 +4,8 @@ mod cliques;
 mod hostnames;
 mod roles;
 
-use super::judge::{DecodeError, Judged, Operation, Question, decode};
+use super::decode::{DecodeError, decode};
+use super::question::{Judged, Operation, Question};
 use super::rule::{Rule, run};
 use super::{Severity, Violation, World};
 use crate::api;

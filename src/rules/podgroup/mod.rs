@@ -8,7 +8,8 @@ mod tree;
 
 use std::collections::BTreeSet;
 
-use super::judge::{DecodeError, Judged, Operation, Question, decode};
+use super::decode::{DecodeError, decode};
+use super::question::{Judged, Operation, Question};
 use super::rule::{Rule, run};
 use super::{KaiDialect, Need, World};
 use crate::api;

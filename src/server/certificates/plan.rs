@@ -11,7 +11,8 @@ use crate::server::{
     authority::{
         AuthorityError, BACKDATE, Issued, LeafSpec, covers, issued_by, leaf_info, new_ca, new_leaf, renewal_time,
     },
-    tls::{CertInfo, check_pair},
+    cert_info::CertInfo,
+    tls::check_pair,
 };
 
 /// The CAs that callers should trust, PEM, the issuing one first.

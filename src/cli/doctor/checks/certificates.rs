@@ -7,8 +7,8 @@ use super::super::finding::Findings;
 use super::admission::ours;
 use crate::cli::terminal::age;
 use crate::server::authority::{issued_by, leaf_info, renewal_time};
+use crate::server::cert_info::CertInfo;
 use crate::server::certificates::Stored;
-use crate::server::tls::CertInfo;
 
 /// The part of a certificate's life after which it should long have been replaced: that happens at 2/3.
 const LATE: f64 = 0.8;
