@@ -13,6 +13,9 @@ use tokio::{
 
 use super::support::{H1, Options, PATIENT, Server, connect, limits, rest, within};
 
+/// How long a connection may be idle here: longer than a busy machine takes from the handshake to the first request.
+const IDLE: Duration = Duration::from_secs(1);
+
 #[tokio::test]
 async fn a_caller_that_does_not_shake_hands_is_dropped() {
     let server = Server::start(limits(|limits| limits.handshake = Duration::from_millis(100))).await;
@@ -53,7 +56,7 @@ async fn slow_headers_are_cut_but_an_idle_connection_is_not() {
 
 #[tokio::test]
 async fn idle_connections_are_closed() {
-    let server = Server::start(limits(|limits| limits.idle = Duration::from_millis(100))).await;
+    let server = Server::start(limits(|limits| limits.idle = IDLE)).await;
     let (mut h1, mut h2) = (server.h1().await, server.h2().await);
     assert_eq!(h1.get("/livez").await.unwrap().status, 200);
     let request = Request::get("https://x/livez").body(Full::default()).unwrap();
@@ -64,12 +67,12 @@ async fn idle_connections_are_closed() {
 
 #[tokio::test]
 async fn a_request_outlives_the_idle_limit() {
-    let server = Server::start(limits(|limits| limits.idle = Duration::from_millis(20))).await;
+    let server = Server::start(limits(|limits| limits.idle = IDLE)).await;
     let mut h1 = server.h1().await;
     let gate = server.gate.clone();
     let held = tokio::spawn(async move { h1.get("/hold").await });
     gate.arrived(1).await;
-    let _ = timeout(Duration::from_millis(100), std::future::pending::<()>()).await;
+    let _ = timeout(IDLE + IDLE / 2, std::future::pending::<()>()).await;
     gate.open.cancel();
     assert_eq!(within(held).await.unwrap().unwrap().body, "held");
 }
@@ -141,7 +144,7 @@ async fn above_the_cap_callers_wait_and_are_served() {
 async fn idle_connections_make_room_when_all_are_taken() {
     let server = Server::start(limits(|limits| {
         limits.connections = 2;
-        limits.idle_when_full = Duration::from_millis(20);
+        limits.idle_when_full = IDLE;
     }))
     .await;
     let (mut one, mut two) = (server.h1().await, server.h1().await);
