@@ -22,7 +22,7 @@ use crate::api::pod::POD;
 use crate::api::pod_group::{POD_GROUP, TOPOLOGY};
 use crate::api::review::UserInfo;
 use crate::model::{GroupKey, names};
-use crate::rules::Operation;
+use crate::rules::question::Question;
 use crate::rules::{DecodeError, Need, Options, World, needs};
 
 /// Longest time for all reads of one request: below the webhook's timeout of 3 s.
@@ -44,21 +44,6 @@ pub enum LiveWorldError {
     /// No answer in time.
     #[error("reading {0}: no answer within {DEADLINE:?}")]
     Timeout(String),
-}
-
-/// An object that is judged.
-#[derive(Clone, Copy, Debug)]
-pub struct Judging<'a> {
-    /// Kind of the object.
-    pub kind: ObjectKind,
-    /// What is done with it.
-    pub operation: Operation,
-    /// The object; for a DELETE, what it was.
-    pub object: &'a str,
-    /// The object before, for an UPDATE.
-    pub old: Option<&'a str>,
-    /// Who asks.
-    pub author: &'a UserInfo<'a>,
 }
 
 /// Reads what rules look up.
@@ -85,14 +70,18 @@ impl LiveWorld {
         Self { client, options, definition: Arc::default() }
     }
 
-    /// The world as far as the rules of an object look at it.
+    /// The world as far as the rules of an object look at it, and what its author may do.
     ///
     /// # Errors
     ///
     /// When the API server fails to answer what must not be guessed: the author's rights, and who refers to a topology.
     /// Whatever else cannot be read, or not in time, stays unknown, and the rules that look at it do not judge.
-    pub async fn of(&self, judging: Judging<'_>) -> Result<Result<World, DecodeError>, LiveWorldError> {
-        let Judging { kind, operation, object, old, author } = judging;
+    pub async fn of(
+        &self,
+        question: Question<'_>,
+        author: &UserInfo<'_>,
+    ) -> Result<Result<World, DecodeError>, LiveWorldError> {
+        let Question { kind, operation, object, old } = question;
         let deadline = Instant::now() + DEADLINE;
         let mut world = World::default();
         world.options = self.options;

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::apply::MANAGER;
-use super::live_world::{Judging, LiveWorld};
+use super::live_world::LiveWorld;
 use super::watch::{Change, watch as watch_kind};
 use super::watched::{Guarded, Watched, api};
 use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75, ClusterTopologyStatus};
@@ -18,8 +18,8 @@ use crate::api::review::UserInfo;
 use crate::api::{ClusterTopology, Object, ObjectKind};
 use crate::model::Layers;
 use crate::model::names::TOPOLOGY_FINALIZER;
-use crate::rules::Operation;
-use crate::rules::{judge_json, topology_is_valid};
+use crate::rules::question::Question;
+use crate::rules::{Operation, judge_json, topology_is_valid};
 
 /// How often a topology that is to go is looked at while something refers to it.
 const RECHECK: Duration = Duration::from_secs(2);
@@ -117,9 +117,8 @@ impl TopologyKeeper {
         }
         // The same rule that refuses a DELETE says whether it may go now.
         let object = serde_json::to_string(topology).unwrap_or_default();
-        let author = UserInfo::default();
-        let judging = Judging { kind, operation: Operation::Delete, object: &object, old: None, author: &author };
-        let world = match self.live_world.of(judging).await {
+        let question = Question { kind, operation: Operation::Delete, object: &object, old: None };
+        let world = match self.live_world.of(question, &UserInfo::default()).await {
             Ok(Ok(world)) => world,
             Ok(Err(_)) => return Ok(true),
             Err(error) => {

@@ -24,8 +24,6 @@ pub mod role;
 mod rolling_pass;
 pub mod rollout;
 mod rollout_news;
-#[cfg(test)]
-mod rollout_news_tests;
 pub mod segments;
 pub mod simulate;
 pub mod stamp;

@@ -83,3 +83,7 @@ fn is_worth(role: &RoleRollout, told: u32) -> bool {
 fn said(reason: &str, note: String, warning: bool) -> News {
     News { reason: reason.to_owned(), subject: note.clone(), note, warning }
 }
+
+#[cfg(test)]
+#[path = "rollout_news_tests.rs"]
+mod tests;

@@ -1,9 +1,5 @@
-//! Which steps of a rollout are told.
-
-use std::collections::BTreeMap;
-
-use super::rollout::{Ordinal, RoleRollout, Rollouts, plan_rollout};
-use super::rollout_news::SaidOfRollouts;
+use super::*;
+use crate::plan::rollout::{Ordinal, plan_rollout};
 
 /// Partitions of roles with an open rollout, as (role, desired, partition).
 fn look(said: &mut SaidOfRollouts, open: &[(&str, usize, u32)]) -> Vec<String> {

@@ -22,11 +22,12 @@ use super::limits::{Limits, read_body};
 use super::table::{Action, Endpoint, Row};
 use crate::api::review::{Request, ReviewAnswer};
 use crate::api::{ClusterTopology, ObjectKind, Pod};
-use crate::cluster::live_world::{Judging, LiveWorld, LiveWorldError};
+use crate::cluster::live_world::{LiveWorld, LiveWorldError};
 use crate::cluster::lookup::{Lookup, LookupError};
 use crate::model::{Group, WorkloadKind};
 use crate::mutate::{GroupLookup, Subject, Surroundings, TopologyLookup, mutate_pod, protect_topology};
 use crate::rules::decode::decode as decode_object;
+use crate::rules::question::Question;
 use crate::rules::{DecodeError, Operation, judge_json};
 
 /// What the request path needs.
@@ -155,9 +156,8 @@ impl Admission {
     ) -> Result<Result<Verdict, DecodeError>, Fault> {
         let Some(operation) = Operation::parse(&request.operation) else { return Ok(Ok(Verdict::pass())) };
         let old = request.old_object.map(RawValue::get).filter(|_| operation == Operation::Update);
-        let author = request.author();
-        let judging = Judging { kind, operation, object: object.get(), old, author: &author };
-        let world = match self.live_world.of(judging).await? {
+        let question = Question { kind, operation, object: object.get(), old };
+        let world = match self.live_world.of(question, &request.author()).await? {
             Ok(world) => world,
             Err(error) => return Ok(Err(error)),
         };
