@@ -15,7 +15,7 @@ use std::process::{Output, Stdio};
 
 use common::control_plane::rolegate_binary;
 use common::pods::{GATE, Pod};
-use common::rolegate::Rolegate;
+use common::rolegate::{Rolegate, rolegate_command};
 use common::stage::typed;
 use common::{ControlPlane, Group, PATIENT, Stage, eventually};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
@@ -24,31 +24,19 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
-/// Three segments of 4 prefill and 2 decode; the pods do not become ready by themselves.
-fn group() -> Group {
-    Group::new("llm").role("prefill", 12, 4).role("decode", 6, 2).held_back()
-}
-
 /// A stage on which the first segment runs, and is not ready.
 async fn first_segment(name: &str) -> (Stage, Rolegate) {
     let stage = Stage::new(name).await;
     stage.add_node("all", 18).await;
     let rolegate = stage.launch().start().await;
-    stage.deploy(&group()).await;
+    stage.deploy(&Group::three_segments()).await;
     let runs = |now: &common::pods::View| now.count_all(|_| true) == 18 && now.count_all(Pod::is_scheduled) == 6;
     stage.pods.until("the first segment runs", runs).await;
     (stage, rolegate)
 }
 
-fn command(plane: &ControlPlane, arguments: &[&str]) -> Command {
-    let mut command = Command::new(rolegate_binary());
-    command.args(arguments).arg("--kubeconfig").arg(&plane.kubeconfig).env("LC_ALL", "C");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    command
-}
-
 async fn run(stage: &Stage, arguments: &[&str]) -> Output {
-    let mut command = command(&stage.plane, arguments);
+    let mut command = rolegate_command(&stage.plane.kubeconfig, arguments);
     command.args(["-n", &stage.namespace]).output().await.unwrap()
 }
 
@@ -102,7 +90,8 @@ async fn status_shows_batches_as_bars() {
 #[tokio::test]
 async fn status_follows_what_happens() {
     let (stage, _rolegate) = first_segment("cli-watch").await;
-    let mut command = command(&stage.plane, &["status", "llm", "--watch", "-o", "json", "-n", &stage.namespace]);
+    let mut command =
+        rolegate_command(&stage.plane.kubeconfig, &["status", "llm", "--watch", "-o", "json", "-n", &stage.namespace]);
     let mut process = command.spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
     let mut next = async || {
@@ -152,7 +141,7 @@ async fn a_held_pod_is_explained() {
 #[tokio::test]
 async fn gates_of_others_are_named_with_their_owners() {
     let (stage, _rolegate) = first_segment("cli-gates").await;
-    let mut pod = group().pod("prefill", "two-gates", &stage.namespace);
+    let mut pod = Group::three_segments().pod("prefill", "two-gates", &stage.namespace);
     pod["spec"]["schedulingGates"] =
         json!([{"name": "kueue.x-k8s.io/admission"}, {"name": "grove.io/podgang-pending-creation"}]);
     stage.api::<ApiPod>().create(&PostParams::default(), &typed(pod)).await.unwrap();
@@ -174,7 +163,7 @@ async fn gates_of_others_are_named_with_their_owners() {
 async fn a_group_that_is_not_there_is_explained_by_its_pods() {
     let stage = Stage::new("cli-missing").await;
     let _rolegate = stage.launch().flag("missing-group", "hold").start().await;
-    stage.create_sets(&group()).await;
+    stage.create_sets(&Group::three_segments()).await;
     stage.pods.until("all pods", |now| now.count_all(Pod::is_held) == 18).await;
     let found = json_of(&stage, &["explain", "pod", "llm-decode-0", "-o", "json"]).await;
     assert_eq!((&found["reason"], &found["message"]), (&json!("GroupMissing"), &json!("group \"llm\" is not there")));
@@ -196,7 +185,7 @@ async fn a_release_by_hand_is_asked_for_done_and_told() {
     let again = text(&stage, &["release", "pod", "llm-prefill-11", "--yes"]).await;
     assert_eq!(again, "no pod carries the gate: nothing to do\n");
 
-    let mut command = command(&stage.plane, &["release", "group", "llm", "-n", &stage.namespace]);
+    let mut command = rolegate_command(&stage.plane.kubeconfig, &["release", "group", "llm", "-n", &stage.namespace]);
     let mut process = command.stdin(Stdio::piped()).spawn().unwrap();
     process.stdin.take().unwrap().write_all(b"y\n").await.unwrap();
     let output = process.wait_with_output().await.unwrap();
@@ -208,7 +197,7 @@ async fn a_release_by_hand_is_asked_for_done_and_told() {
 #[tokio::test]
 async fn everything_in_a_namespace_is_released_and_other_gates_stay() {
     let (stage, _rolegate) = first_segment("cli-release-all").await;
-    let mut pod = group().pod("prefill", "two-gates", &stage.namespace);
+    let mut pod = Group::three_segments().pod("prefill", "two-gates", &stage.namespace);
     pod["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
     stage.api::<ApiPod>().create(&PostParams::default(), &typed(pod)).await.unwrap();
     let found = json_of(&stage, &["release", "--all", "--yes", "-o", "json"]).await;
@@ -288,7 +277,7 @@ async fn a_pod_that_lost_its_group_is_told_how_to_go() {
 #[tokio::test]
 async fn a_cluster_without_groups_or_without_answer_is_said_in_one_line() {
     let plane = ControlPlane::start();
-    let output = command(&plane, &["status"]).output().await.unwrap();
+    let output = rolegate_command(&plane.kubeconfig, &["status"]).output().await.unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
@@ -300,8 +289,7 @@ async fn a_cluster_without_groups_or_without_answer_is_said_in_one_line() {
     let dead = plane.kubeconfig.with_extension("dead");
     // Nothing listens on port 1.
     std::fs::write(&dead, config.replace(&plane.server, "https://127.0.0.1:1")).unwrap();
-    let mut unreachable = Command::new(rolegate_binary());
-    let output = unreachable.args(["explain", "pod", "x", "--kubeconfig"]).arg(&dead).output().await.unwrap();
+    let output = rolegate_command(&dead, &["explain", "pod", "x"]).output().await.unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(errors.starts_with("rolegate: cannot reach the API server at https://127.0.0.1:1/: "), "{errors}");

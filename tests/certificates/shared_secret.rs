@@ -1,26 +1,20 @@
 //! One Secret on a real API server, shared by three replicas that know nothing of each other.
 
-use std::time::Duration;
-
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api, Client,
     api::{DeleteParams, PostParams},
 };
-use rolegate::{
-    server::certificates::{CaBundle, Certificates, Policy, Publication},
-    server::{
-        authority::{LeafSpec, issued_by},
-        tls::CertStore,
-    },
+use rolegate::server::{
+    authority::{LeafSpec, issued_by},
+    certificates::{CaBundle, Certificates, Policy, Publication},
+    tls::CertStore,
 };
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::common::ControlPlane;
-
-const PATIENT: Duration = Duration::from_secs(60);
+use crate::common::{ControlPlane, PATIENT, eventually};
 
 /// One replica: a process in a cluster, a task here.
 struct Replica {
@@ -47,12 +41,7 @@ impl Replica {
 }
 
 async fn until(what: &str, condition: impl AsyncFn() -> bool) {
-    let waiting = async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENT, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
+    eventually(PATIENT, what, async || if condition().await { Ok(()) } else { Err("not yet") }).await;
 }
 
 fn text(secret: &Secret, key: &str) -> String {

@@ -46,6 +46,11 @@ impl Group {
         Self::new(name).role("prefill", 100, 10).role("decode", 50, 5)
     }
 
+    /// Three segments of 4 prefill and 2 decode pods, which do not become ready by themselves.
+    pub fn three_segments() -> Self {
+        Self::new("llm").role("prefill", 12, 4).role("decode", 6, 2).held_back()
+    }
+
     /// Adds a role, or changes it.
     pub fn role(mut self, name: &str, replicas: u32, segment: u32) -> Self {
         self.roles.retain(|role| role.name != name);

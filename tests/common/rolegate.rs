@@ -1,7 +1,7 @@
 //! rolegate as a process of its own, which serves one namespace.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,6 +26,14 @@ use super::pods::GATE;
 use super::proxy::Proxy;
 use super::stage::typed;
 use super::wait::{PATIENT, eventually};
+
+/// A command of ours about a cluster, as somebody runs it who types nothing, on a terminal that takes ASCII only.
+pub fn rolegate_command(kubeconfig: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(rolegate_binary());
+    command.args(arguments).arg("--kubeconfig").arg(kubeconfig).env("LC_ALL", "C");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+}
 
 /// How a rolegate is started, again and again if need be.
 #[derive(Clone)]

@@ -6,6 +6,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::common::pods::Pod;
+use crate::common::rolegate::rolegate_command;
 use crate::common::stage::typed;
 use crate::common::status::Status;
 use crate::common::{Group, PATIENT, Stage, eventually};
@@ -48,12 +49,9 @@ async fn told(stage: &Stage, reason: &str, text: &str) {
     .await;
 }
 
-fn explained(stage: &Stage) -> String {
-    let kubeconfig = stage.plane.kubeconfig.display().to_string();
-    let shown = std::process::Command::new(crate::common::control_plane::rolegate_binary())
-        .args(["explain", "group", "llm", "--kubeconfig", &kubeconfig, "-n", &stage.namespace])
-        .output()
-        .unwrap();
+async fn explained(stage: &Stage) -> String {
+    let arguments = ["explain", "group", "llm", "-n", &stage.namespace];
+    let shown = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
     assert!(shown.status.success(), "{shown:?}");
     String::from_utf8(shown.stdout).unwrap()
 }
@@ -85,7 +83,7 @@ async fn held_pods_that_use_up_the_quota_of_those_they_wait_for_are_called_a_dea
     told(&stage, "QuotaDeadlock", why).await;
     told(&stage, "QuotaExceeded", why).await;
     rolegate.until_metric(r#"rolegate_held_pods{reason="QuotaDeadlock"}"#, 2).await;
-    let shown = explained(&stage);
+    let shown = explained(&stage).await;
     for text in ["QuotaDeadlock", why, "exceeded quota: small", "raise the quota"] {
         assert!(shown.contains(text), "{text:?} is not in\n{shown}");
     }
@@ -93,7 +91,7 @@ async fn held_pods_that_use_up_the_quota_of_those_they_wait_for_are_called_a_dea
     quota(&stage, 8).await;
     let done = statuses.until("all ready", |status| status.ready().ends_with("8/8 pods ready")).await;
     assert_eq!((done.progressing().as_str(), reason(&done)), ("True Complete", &json!("")));
-    assert!(!explained(&stage).contains("lacks"));
+    assert!(!explained(&stage).await.contains("lacks"));
 }
 
 #[tokio::test]

@@ -14,11 +14,6 @@ use crate::common::pods::{Pod, Step};
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, always, eventually, invariants};
 
-/// Three segments of 4 and 2, whose pods do not become ready by themselves.
-fn group() -> Group {
-    Group::new("llm").role("prefill", 12, 4).role("decode", 6, 2).held_back()
-}
-
 async fn released(stage: &Stage, count: usize) {
     stage
         .pods
@@ -31,7 +26,7 @@ async fn held_pods_of_a_deleted_group_are_released_after_the_grace() {
     let stage = Stage::new("group-deleted").await;
     stage.add_node("all", 18).await;
     let _rolegate = stage.launch().flag("vanished-grace", "2s").start().await;
-    let group = group();
+    let group = Group::three_segments();
     stage.deploy(&group).await;
     released(&stage, 6).await;
     let deleted = Instant::now();
@@ -48,7 +43,7 @@ async fn a_group_that_is_replaced_within_the_grace_goes_on_where_it_was() {
     let stage = Stage::new("group-replaced").await;
     stage.add_node("all", 18).await;
     let rolegate = stage.launch().flag("vanished-grace", "10s").start().await;
-    let group = group();
+    let group = Group::three_segments();
     stage.deploy(&group).await;
     released(&stage, 6).await;
     stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
@@ -72,7 +67,7 @@ async fn a_namespace_that_opts_out_gets_its_held_pods_back() {
     let stage = Stage::new("opted-out").await;
     stage.add_node("all", 20).await;
     let _rolegate = stage.launch().start().await;
-    let group = group();
+    let group = Group::three_segments();
     stage.deploy(&group).await;
     released(&stage, 6).await;
     let namespaces: Api<Namespace> = Api::all(stage.client.clone());
@@ -100,7 +95,7 @@ async fn the_definition_comes_late_goes_and_comes_back_and_opens_no_hold() {
     stage.add_node("all", 18).await;
     let launch = stage.launch().flag("vanished-grace", "4s").flag("missing-group", "release-after=4s");
     let rolegate = launch.start().await;
-    let group = group();
+    let group = Group::three_segments();
     let held = async |time, count| {
         always(time, "no pod is released", async || {
             stage.pods.now(|now| if now.count_all(Pod::is_released) == count { Ok(()) } else { Err(now.to_string()) })
@@ -152,7 +147,7 @@ async fn the_pods_say_which_definition_must_be_there_before_their_group_counts_a
     stage.add_node("all", 18).await;
     let launch = stage.launch().flag("vanished-grace", "4s").flag("missing-group", "release-after=1s");
     let rolegate = launch.start().await;
-    let group = group();
+    let group = Group::three_segments();
     stage.deploy(&group).await;
     released(&stage, 6).await;
     for pod in stage.pods.births() {

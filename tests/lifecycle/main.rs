@@ -16,18 +16,11 @@ mod uninstall;
 mod upgrade;
 
 use std::path::Path;
-use std::process::Stdio;
 
 use serde_json::Value;
-use tokio::process::Command;
 
-use common::control_plane::rolegate_binary;
-use common::{Group, Stage};
-
-/// Three segments of 4 prefill and 2 decode; the pods do not become ready by themselves.
-fn group() -> Group {
-    Group::new("llm").role("prefill", 12, 4).role("decode", 6, 2).held_back()
-}
+use common::Stage;
+use common::rolegate::rolegate_command;
 
 /// What a command of ours did.
 #[derive(Debug)]
@@ -44,9 +37,7 @@ impl Ran {
 }
 
 async fn rolegate_with(kubeconfig: &Path, arguments: &[&str]) -> Ran {
-    let mut command = Command::new(rolegate_binary());
-    command.args(arguments).arg("--kubeconfig").arg(kubeconfig).env("LC_ALL", "C").stdin(Stdio::null());
-    let output = command.kill_on_drop(true).output().await.unwrap();
+    let output = rolegate_command(kubeconfig, arguments).output().await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Ran { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
 }

@@ -13,8 +13,8 @@ use serde_json::json;
 use crate::common::control_plane::SYSTEM;
 use crate::common::pods::Pod;
 use crate::common::stage::typed;
-use crate::common::{ControlPlane, PATIENT, Stage, eventually};
-use crate::{group, rolegate, rolegate_with};
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::{rolegate, rolegate_with};
 
 /// Names of what is ours in the cluster.
 fn left(plane: &ControlPlane, name: &str) -> String {
@@ -75,7 +75,7 @@ async fn nothing_is_held_after_it() {
     stage.add_node("all", 18).await;
     let launch = stage.launch();
     let running = launch.start().await;
-    stage.deploy(&group()).await;
+    stage.deploy(&Group::three_segments()).await;
     stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_scheduled) == 6).await;
     stage.pods.until("the others wait", |now| now.count_all(Pod::is_held) == 12).await;
     let topology = json!({
@@ -146,7 +146,7 @@ async fn nothing_is_held_after_it() {
     let update = set.spec.unwrap().update_strategy.unwrap().rolling_update.unwrap();
     assert_eq!(update.partition, Some(3));
     assert_eq!(left(&plane, "uninstall"), "");
-    let late: ApiPod = typed(group().pod("prefill", "late", "uninstall"));
+    let late: ApiPod = typed(Group::three_segments().pod("prefill", "late", "uninstall"));
     let late = stage.api::<ApiPod>().create(&PostParams::default(), &late).await.unwrap();
     assert_eq!(late.spec.unwrap().scheduling_gates, None, "somebody still holds pods");
     topologies(&stage).delete("racks", &DeleteParams::default()).await.unwrap();

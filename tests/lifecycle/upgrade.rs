@@ -15,8 +15,7 @@ use serde_json::{Value, json};
 use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
 use crate::common::stage::typed;
-use crate::common::{ControlPlane, PATIENT, Stage, always, eventually, invariants};
-use crate::group;
+use crate::common::{ControlPlane, Group, PATIENT, Stage, always, eventually, invariants};
 
 /// Versions whose leavings are kept, by commit: files in `tests/fixtures/left-behind`.
 const VERSIONS: &[&str] = &["6893f70"];
@@ -35,7 +34,7 @@ fn carrier_api(stage: &Stage, (group, kind): (&str, &str)) -> Api<DynamicObject>
     Api::namespaced_with(stage.client.clone(), &stage.namespace, &ApiResource::from_gvk(&kind))
 }
 
-/// The same segments as [`group`], in a RoleCoordination over two StatefulSets.
+/// The same segments as [`Group::three_segments`], in a RoleCoordination over two StatefulSets.
 fn coordination() -> Value {
     let role =
         |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": format!("own-{name}") } });
@@ -63,7 +62,7 @@ fn written(object: &impl serde::Serialize) -> Value {
 }
 
 /// Runs an older build until one segment of each group serves and the next is released, and keeps what is then there:
-/// `ROLEGATE_OLD=BINARY ROLEGATE_OLD_NAME=COMMIT cargo test --test installation record -- --ignored`.
+/// `ROLEGATE_OLD=BINARY ROLEGATE_OLD_NAME=COMMIT cargo test --test lifecycle record -- --ignored`.
 #[tokio::test]
 #[ignore = "records what a version leaves behind; needs that version's binary"]
 async fn record() {
@@ -73,9 +72,9 @@ async fn record() {
     let stage = Stage::on(plane, "upgrade").await;
     stage.add_node("all", 36).await;
     let old = stage.launch().program(program).start().await;
-    stage.deploy(&group()).await;
+    stage.deploy(&Group::three_segments()).await;
     carrier_api(&stage, carriers()[1]).create(&PostParams::default(), &typed(coordination())).await.unwrap();
-    let mut own = group();
+    let mut own = Group::three_segments();
     "own".clone_into(&mut own.name);
     stage.create_sets(&own).await;
     stage.pods.until("a segment each", |now| now.count_all(Pod::is_released) == 12).await;
@@ -178,7 +177,7 @@ async fn replicas_with_other_flags_take_over_in_the_middle() {
     service.lead_to(&[old.webhook]);
     old.until_metric("rolegate_leader", 1).await;
     old.until_ready().await;
-    let group = group();
+    let group = Group::three_segments();
     let statuses = stage.statuses(&group);
     eventually(PATIENT, "a pod that is held", async || {
         let answer = stage

@@ -5,8 +5,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::common::control_plane::rolegate_binary;
 use crate::common::pods::Pod;
+use crate::common::rolegate::rolegate_command;
 use crate::support::{Duo, FROZEN};
 
 /// Prefill is edited and waits for decode, for an hour.
@@ -61,11 +61,10 @@ async fn in_a_namespace_that_opts_out_it_is_thawed() {
 async fn by_hand_it_is_thawed() {
     let duo = frozen("by-hand").await;
     let Duo { stage, rolegate, .. } = &duo;
-    let kubeconfig = stage.plane.kubeconfig.display().to_string();
     duo.kubectl(&["delete", "mutatingwebhookconfiguration", "--ignore-not-found", "by-hand"], "");
     rolegate.ask_to_end().await;
-    let arguments = ["release", "--all", "--yes", "--kubeconfig", &kubeconfig, "-n", &stage.namespace];
-    let output = std::process::Command::new(rolegate_binary()).args(arguments).output().unwrap();
+    let arguments = ["release", "--all", "--yes", "-n", &stage.namespace];
+    let output = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("thawed by-hand/StatefulSet/llm-prefill"), "{said} {output:?}");
     rolls_by_itself(&duo).await;
