@@ -6,13 +6,12 @@ use super::connection::{Connection, Failure};
 use crate::api::pod::POD;
 use crate::api::{ObjectKind, Pod};
 use crate::cluster::index::Index;
-use crate::cluster::reasons;
-use crate::cluster::survey::{Survey, survey};
-use crate::cluster::watched::api;
+use crate::cluster::read::listing::{ClusterListing, list_cluster};
+use crate::cluster::read::missing_pods;
+use crate::cluster::watch::watched::api;
 use crate::model::{Group, GroupKey, HoldReason, WorkloadKey};
-use crate::plan::conditions::says_stalled;
-use crate::plan::rollout::Rollouts;
-use crate::plan::{Batch, Circumstances, Decision, Found, GroupView, Held, Snapshot, batches, decide};
+use crate::plan::status::conditions::says_stalled;
+use crate::plan::{Batch, Decision, DecisionContext, Evaluation, Found, Held, Observation, Snapshot, evaluate};
 use crate::rules::{World, judge_group};
 
 /// A group with what would be decided about it now.
@@ -22,12 +21,8 @@ pub struct Picture {
     pub key: GroupKey,
     /// What is seen of it.
     pub snapshot: Snapshot,
-    /// Its pods, counted.
-    pub view: GroupView,
-    /// What would be decided now.
-    pub decision: Decision,
-    /// Its open rollouts.
-    pub rollouts: Rollouts,
+    /// What is observed of it, and what would be decided now.
+    pub seen: Evaluation,
     /// Its batches.
     pub batches: Vec<Batch>,
     /// The workloads of the roles that lack pods.
@@ -35,8 +30,8 @@ pub struct Picture {
 }
 
 /// Lists the cluster, and says what could not be read.
-pub async fn look(connection: &Connection, namespace: Option<&str>) -> Result<Survey, Failure> {
-    let seen = survey(&connection.client, namespace).await.map_err(|error| connection.failure(&error))?;
+pub async fn look(connection: &Connection, namespace: Option<&str>) -> Result<ClusterListing, Failure> {
+    let seen = list_cluster(&connection.client, namespace).await.map_err(|error| connection.failure(&error))?;
     if seen.lacks_groups() {
         return Err(Failure::Other(
             "this cluster has neither RoleBasedGroups nor RoleCoordinations: `rolegate crds` prints their definitions"
@@ -56,7 +51,7 @@ impl Picture {
         let mut picture = Self::decided(key, index.snapshot(key), &[]);
         if let Some(group) = picture.group() {
             picture.makers =
-                reasons::makers(index, group, picture.decision.absent.iter().map(|absence| &*absence.role));
+                missing_pods::makers(index, group, picture.seen.decision.absent.iter().map(|absence| &*absence.role));
         }
         picture
     }
@@ -65,27 +60,19 @@ impl Picture {
         let Some(claims) = &snapshot.claims else { return Self::of_missing(key, snapshot) };
         let group = &claims.group;
         let judged = judge_group(group, None, &World::default());
-        let view = GroupView::build(group, &snapshot.pods);
-        let stalled = says_stalled(&group.status);
         // When the loop first saw an edit, nobody else knows.
-        let rollouts = Rollouts::observe(group, &view, &snapshot.pods, &snapshot.workloads, |_| true, false);
-        let rollouts_seen = Some(&rollouts);
-        let circumstances = Circumstances {
-            faults: &judged.errors,
-            stalled,
-            found,
-            rollouts: rollouts_seen,
-            ..Circumstances::default()
-        };
-        let decision = decide(group, &view, circumstances);
-        let batches = batches(group, &view, &decision);
-        Self { key: key.clone(), batches, view, decision, rollouts, snapshot, makers: Vec::new() }
+        let observation = Observation::of(group, &snapshot, |_| false, |_| true);
+        let stalled = says_stalled(&group.status);
+        let context = DecisionContext { faults: &judged.errors, stalled, found, ..DecisionContext::default() };
+        let seen = evaluate(group, observation, context);
+        let batches = seen.batches(group);
+        Self { key: key.clone(), batches, seen, snapshot, makers: Vec::new() }
     }
 
     /// Finds out why pods do not appear that may run. What cannot be read is left out.
     pub async fn find_reasons(self, connection: &Connection) -> Self {
-        let Some(group) = self.group().filter(|_| !self.decision.absent.is_empty()) else { return self };
-        let found = reasons::find(&connection.client, group, &self.decision.absent, &self.makers).await;
+        let Some(group) = self.group().filter(|_| !self.seen.decision.absent.is_empty()) else { return self };
+        let found = missing_pods::find(&connection.client, group, &self.seen.decision.absent, &self.makers).await;
         match found {
             Ok(found) if !found.is_empty() => Self::decided(&self.key, self.snapshot, &found),
             _ => self,
@@ -103,9 +90,8 @@ impl Picture {
             waits_for_own: false,
         };
         let decision = Decision { held: vec![held], ..Decision::default() };
-        let view = GroupView::default();
-        let rollouts = Rollouts::default();
-        Self { key: key.clone(), snapshot, view, decision, rollouts, batches: Vec::new(), makers: Vec::new() }
+        let seen = Evaluation { decision, ..Evaluation::default() };
+        Self { key: key.clone(), snapshot, seen, batches: Vec::new(), makers: Vec::new() }
     }
 
     /// The group, as its controlling object carries it.

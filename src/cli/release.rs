@@ -14,9 +14,9 @@ use super::live;
 use super::options::{Output, Subject};
 use super::terminal::{counted, says_yes, shown};
 use crate::api::workload::{LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
-use crate::cluster::apply::{PartitionSet, Released, Writer};
-use crate::cluster::removal;
-use crate::cluster::watched::api;
+use crate::cluster::watch::watched::api;
+use crate::cluster::write::removal;
+use crate::cluster::write::writer::{PartitionSet, Released, Writer};
 use crate::model::{RolledWorkload, names};
 use crate::plan::PodRef;
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::connection::{Connection, ConnectionArgs, Failure, LiveArgs, block_on};
 use super::options::Output;
 use super::terminal::{Table, counted, says_yes, shown};
-use crate::cluster::removal::{Action, Item, Removal, RemovalError};
+use crate::cluster::write::removal::{Action, Item, Removal, RemovalError};
 
 /// Arguments of `uninstall`.
 #[derive(Args, Debug)]

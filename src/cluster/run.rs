@@ -8,18 +8,18 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::apply::{PartitionSet, Released, Writer, Written};
-use super::events::Events;
 use super::index::SharedIndex;
-use super::lookup::Lookup;
 use super::metrics::{LoopMetrics, Outcome, Reason, State};
-use super::{reasons, surge};
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
+use crate::cluster::read::lookup::Lookup;
+use crate::cluster::read::{missing_pods, surge};
+use crate::cluster::write::events::Events;
+use crate::cluster::write::writer::{PartitionSet, Released, Writer, Written};
 use crate::model::{Group, GroupKey, HoldReason, RolledWorkload};
 use crate::mutate::batch_labels;
-use crate::plan::surge::Surplus;
-use crate::plan::{Absence, Action, Agenda, BatchGang, BatchState, Ended, Moment, PodRef, Unlabelled};
+use crate::plan::decide::surplus::Surplus;
+use crate::plan::{Action, BatchPodGroup, BatchState, Ended, MissingLabels, MissingPods, PodRef, Reconciler, Uptime};
 
 pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
 
@@ -34,7 +34,7 @@ pub struct GateLoop {
     events: Events,
     metrics: LoopMetrics,
     leader: watch::Receiver<bool>,
-    agenda: Agenda,
+    reconciler: Reconciler,
     started: Instant,
     permits: Arc<Semaphore>,
     done: mpsc::UnboundedSender<(GroupKey, Ended)>,
@@ -52,8 +52,8 @@ impl GateLoop {
         leader: watch::Receiver<bool>,
     ) -> Self {
         let (done, results) = mpsc::unbounded_channel();
-        let mut agenda = Agenda::new(options);
-        agenda.lead(*leader.borrow(), [], Moment::ZERO);
+        let mut reconciler = Reconciler::new(options);
+        reconciler.lead(*leader.borrow(), [], Uptime::ZERO);
         Self {
             index: lookup.index().clone(),
             lookup,
@@ -61,7 +61,7 @@ impl GateLoop {
             events,
             metrics,
             leader,
-            agenda,
+            reconciler,
             started: Instant::now(),
             permits: Arc::new(Semaphore::new(RELEASES)),
             done,
@@ -72,7 +72,7 @@ impl GateLoop {
     /// Runs until `stop`.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
-            let next = self.agenda.next().map(|at| self.started + at);
+            let next = self.reconciler.next().map(|at| self.started + at);
             let timer = async {
                 match next {
                     Some(at) => tokio::time::sleep_until(at).await,
@@ -89,7 +89,7 @@ impl GateLoop {
         }
     }
 
-    fn now(&self) -> Moment {
+    fn now(&self) -> Uptime {
         self.started.elapsed()
     }
 
@@ -97,16 +97,16 @@ impl GateLoop {
         let leads = *self.leader.borrow();
         self.metrics.leader.set(i64::from(leads));
         let keys = self.index.read().keys();
-        self.agenda.lead(leads, keys, self.now());
+        self.reconciler.lead(leads, keys, self.now());
     }
 
     fn ended(&mut self, key: GroupKey, ended: Ended) {
-        self.agenda.ended(key, ended, self.now());
+        self.reconciler.ended(key, ended, self.now());
         self.time_releases();
     }
 
     fn time_releases(&mut self) {
-        for time in self.agenda.take_released() {
+        for time in self.reconciler.take_released() {
             self.metrics.batch_release_seconds.observe(time.as_secs_f64());
         }
     }
@@ -114,19 +114,19 @@ impl GateLoop {
     fn take_changes(&mut self) {
         let now = self.now();
         let dirty = self.index.write_quietly(super::index::Index::take_dirty);
-        if !self.agenda.is_synced() && self.index.read().is_synced() {
+        if !self.reconciler.is_synced() && self.index.read().is_synced() {
             let keys = self.index.read().keys();
-            self.agenda.sync(keys, now);
+            self.reconciler.sync(keys, now);
         }
-        self.agenda.changed(dirty, now);
+        self.reconciler.changed(dirty, now);
     }
 
     fn pass_due(&mut self) {
         let now = self.now();
-        while let Some(key) = self.agenda.take_due(now) {
+        while let Some(key) = self.reconciler.take_due(now) {
             let started = Instant::now();
             let snapshot = self.index.read().snapshot(&key);
-            let actions = self.agenda.pass(&key, &snapshot, now, &now_text());
+            let actions = self.reconciler.pass(&key, &snapshot, now, &now_text());
             if snapshot.claims.is_some() {
                 self.metrics.plan_seconds.observe(started.elapsed().as_secs_f64());
             }
@@ -141,7 +141,7 @@ impl GateLoop {
             Action::Release { pod, labels } => self.release(key, pod, labels),
             Action::WriteStatus { group, status } => self.write_status(key, group, status),
             Action::WriteConflicted { other, status } => self.write_conflicted(key, other, status),
-            Action::EnsureGang { group, gang } => self.ensure_gang(key, group, gang),
+            Action::EnsurePodGroup { group, gang } => self.ensure_pod_group(key, group, gang),
             Action::SetPartition { workload, partition, ends } => self.set_partition(key, *workload, partition, ends),
             Action::Recreate { pod } => self.recreate(key, pod),
             Action::FindReasons { group, absent } => self.find_reasons(key, group, absent),
@@ -151,7 +151,7 @@ impl GateLoop {
         }
     }
 
-    /// Ends with a word to the agenda.
+    /// Ends with a word to the reconciler.
     fn spawn(&self, key: &GroupKey, task: impl Future<Output = Ended> + Send + 'static) {
         let (done, key) = (self.done.clone(), key.clone());
         tokio::spawn(async move { _ = done.send((key, task.await)) });
@@ -208,14 +208,14 @@ impl GateLoop {
         });
     }
 
-    fn ensure_gang(&self, key: &GroupKey, group: Arc<Group>, gang: BatchGang) {
+    fn ensure_pod_group(&self, key: &GroupKey, group: Arc<Group>, gang: BatchPodGroup) {
         let writer = self.writer.clone();
         self.spawn(key, async move {
-            let made = writer.ensure_gang(&group, &gang).await;
+            let made = writer.ensure_pod_group(&group, &gang).await;
             if let Err(error) = &made {
                 tracing::warn!(group = %group.key, pod_group = %gang.name, %error, "PodGroup cannot be made, will retry");
             }
-            Ended::GangMade { gang, failed: made.is_err() }
+            Ended::PodGroupEnsured { gang, failed: made.is_err() }
         });
     }
 
@@ -230,11 +230,11 @@ impl GateLoop {
         });
     }
 
-    fn find_reasons(&self, key: &GroupKey, group: Arc<Group>, absent: Vec<Absence>) {
+    fn find_reasons(&self, key: &GroupKey, group: Arc<Group>, absent: Vec<MissingPods>) {
         let writer = self.writer.clone();
-        let makers = reasons::makers(&self.index.read(), &group, absent.iter().map(|absence| &*absence.role));
+        let makers = missing_pods::makers(&self.index.read(), &group, absent.iter().map(|absence| &*absence.role));
         self.spawn(key, async move {
-            let found = reasons::find(writer.client(), &group, &absent, &makers).await;
+            let found = missing_pods::find(writer.client(), &group, &absent, &makers).await;
             let found = found.unwrap_or_else(|error| {
                 tracing::warn!(group = %group.key, %error, "cannot tell why pods do not appear");
                 Vec::new()
@@ -245,7 +245,7 @@ impl GateLoop {
 
     fn find_surge(&self, key: &GroupKey, group: &Group, surplus: Vec<Surplus>) {
         let (writer, of) = (self.writer.clone(), key.clone());
-        let makers = reasons::makers(&self.index.read(), group, surplus.iter().map(|surplus| &*surplus.role));
+        let makers = missing_pods::makers(&self.index.read(), group, surplus.iter().map(|surplus| &*surplus.role));
         self.spawn(key, async move {
             let proven = surge::find(writer.client(), &surplus, &makers).await.unwrap_or_else(|error| {
                 tracing::warn!(group = %of, %error, "cannot tell a surge from growth, will retry");
@@ -277,7 +277,7 @@ impl GateLoop {
         });
     }
 
-    fn release(&self, key: &GroupKey, pod: PodRef, labels: Option<Unlabelled>) {
+    fn release(&self, key: &GroupKey, pod: PodRef, labels: Option<MissingLabels>) {
         let (writer, index, permits, metrics) =
             (self.writer.clone(), self.index.clone(), self.permits.clone(), self.metrics.clone());
         let group = key.clone();
@@ -323,16 +323,16 @@ impl GateLoop {
 
     /// What is held now, and how far the batches are. One who does not lead knows of neither.
     fn count(&self) {
-        self.metrics.show_rollouts(self.agenda.updated());
+        self.metrics.show_rollouts(self.reconciler.updated());
         let mut all: HashMap<HoldReason, i64> = HoldReason::ALL.iter().map(|reason| (*reason, 0)).collect();
-        for (reason, pods) in self.agenda.held() {
+        for (reason, pods) in self.reconciler.held() {
             *all.entry(reason).or_default() += i64::from(pods);
         }
         for (reason, pods) in all {
             self.metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
         }
         let mut all: HashMap<BatchState, i64> = BatchState::ALL.iter().map(|state| (*state, 0)).collect();
-        for (state, batches) in self.agenda.batches() {
+        for (state, batches) in self.reconciler.batches() {
             *all.entry(state).or_default() += i64::from(batches);
         }
         for (state, batches) in all {

@@ -143,7 +143,7 @@ impl Batching {
     }
 
     /// True when a batch is released only once all its pods exist.
-    pub fn is_released_as_a_whole(&self) -> bool {
+    pub fn is_all_or_nothing(&self) -> bool {
         self.pod_group.is_some() || self.topology.as_ref().is_some_and(Topology::is_hard)
     }
 

@@ -6,23 +6,25 @@
 
 use super::additions::Additions;
 use super::labels::shared_label;
-use super::scene::{Coordinated, Scene, TopologyLookup};
 use super::selector::Selector;
 use super::terms::{List, Term};
 use crate::model::{Domain, Strength, names};
+use crate::mutate::context::{Coordinated, MutationContext, TopologyLookup};
 
 /// Weight of keeping batches apart (KEP-75).
 const APART: u8 = 100;
 
 /// The terms of the pod's batch. A pod without an ordinal has no batch yet, and its affinity cannot be added later: a hard
 /// batch is pinned when it is released, a soft one cannot be served.
-pub(super) fn of_batch(scene: &Scene<'_>, additions: &mut Additions) {
-    let Some(Coordinated { group, role, ordinal }) = scene.coordinated.filter(|_| !scene.is_bound()) else { return };
+pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions) {
+    let Some(Coordinated { group, role, ordinal }) = context.coordinated.filter(|_| !context.is_bound()) else {
+        return;
+    };
     let mut asked = group
         .batchings_of(role)
         .filter_map(|(coordination, batching)| Some((coordination.display_name(), batching.topology.as_ref()?)));
     let Some((coordination, topology)) = asked.next() else { return };
-    let key = match (&topology.domain, scene.around.topology) {
+    let key = match (&topology.domain, context.lookups.topology) {
         (Domain::Key(key), _) => key.as_str(),
         (Domain::Layer { .. }, TopologyLookup::Found(key)) => key,
         (Domain::Layer { topology, layer }, TopologyLookup::Missing) => {
@@ -41,7 +43,7 @@ pub(super) fn of_batch(scene: &Scene<'_>, additions: &mut Additions) {
         return;
     };
     let Some(batch) = group.batch_with_topology(role, ordinal) else { return };
-    let meta = &scene.pod.metadata;
+    let meta = &context.pod.metadata;
     let own = Selector {
         group: shared_label(meta, names::KEP75_GROUP, &group.key.name),
         role: shared_label(meta, names::KEP75_ROLE, role),

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use super::Patch;
 use super::additions::Additions;
 use super::env::{Variable, prepend};
-use super::scene::{Coordinated, Scene};
 use crate::api::Pod;
 use crate::model::clique_set::{Clique, clique_name, env_name, is_role_name};
 use crate::model::{CliquePod, CliqueSet};
+use crate::mutate::context::{Coordinated, MutationContext};
 
 /// What discovery does to a pod.
 #[derive(Debug, Default)]
@@ -64,23 +64,23 @@ pub fn discover(
 }
 
 /// The step of a pod's mutation.
-pub(super) fn of_clique(scene: &Scene<'_>, additions: &mut Additions) {
-    let Some(place) = scene.subject.place.as_ref().filter(|_| scene.around.discovery) else { return };
-    let (namespace, domain) = (scene.subject.namespace(), scene.around.cluster_domain);
-    match scene.around.clique_set {
-        Some(set) => additions.variables.extend(variables_in(set, scene.pod, namespace, place, domain)),
+pub(super) fn of_clique(context: &MutationContext<'_>, additions: &mut Additions) {
+    let Some(place) = context.subject.place.as_ref().filter(|_| context.lookups.discovery) else { return };
+    let (namespace, domain) = (context.subject.namespace(), context.lookups.cluster_domain);
+    match context.lookups.clique_set {
+        Some(set) => additions.variables.extend(variables_in(set, context.pod, namespace, place, domain)),
         None => additions.warnings.push(absent(place)),
     }
 }
 
 /// The same for a pod of a group that opted in: its roles are one scope. Roles whose workload has no governing Service, or
 /// is not known, cannot be found.
-pub(super) fn of_group(scene: &Scene<'_>, additions: &mut Additions) {
-    let Some(Coordinated { group, role, ordinal }) = scene.coordinated else { return };
-    if !scene.around.discovery || !group.discovery || scene.subject.place.is_some() {
+pub(super) fn of_group(context: &MutationContext<'_>, additions: &mut Additions) {
+    let Some(Coordinated { group, role, ordinal }) = context.coordinated else { return };
+    if !context.lookups.discovery || !group.discovery || context.subject.place.is_some() {
         return;
     }
-    let (namespace, domain) = (scene.subject.namespace(), scene.around.cluster_domain);
+    let (namespace, domain) = (context.subject.namespace(), context.lookups.cluster_domain);
     let mut seen = BTreeSet::new();
     let with_host = group.roles.iter().filter_map(|role| Some((role, role.workload.first_host.as_ref()?)));
     let peers: Vec<_> = with_host

@@ -1,9 +1,9 @@
 //! Labels of a pod in a group (SPEC §3.2).
 
 use super::additions::{Additions, Entry};
-use super::scene::{Coordinated, Scene};
 use crate::api::Meta;
 use crate::model::{BatchKind, Group, names};
+use crate::mutate::context::{Coordinated, MutationContext};
 
 /// The labels of a batched replica's pods (KEP-75, Pod Label Example; KEP-30, Coordination Labels); none where a stored
 /// size below 1 makes no batches, or no ordinal is known. The loop gives them to pods that came before their group, and to
@@ -30,10 +30,10 @@ pub fn batch_labels(group: &Group, role: &str, ordinal: Option<u32>) -> Vec<Entr
 
 /// The labels of the pod's batch. The two that name group and role are RBG's own as well: where another value stands, a
 /// selector may count on it, and the pod of a controller that no longer selects it would be made again for ever.
-pub(super) fn of_batch(scene: &Scene<'_>, additions: &mut Additions) {
-    let Some(Coordinated { group, role, ordinal, .. }) = scene.coordinated else { return };
+pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions) {
+    let Some(Coordinated { group, role, ordinal, .. }) = context.coordinated else { return };
     for (key, value) in batch_labels(group, role, ordinal) {
-        let present = names_of_others(&scene.pod.metadata, &key).filter(|present| *present != value);
+        let present = names_of_others(&context.pod.metadata, &key).filter(|present| *present != value);
         match present {
             Some(present) => additions
                 .warnings
@@ -55,11 +55,11 @@ pub(super) fn shared_label(meta: &Meta, key: &str, text: &str) -> String {
 
 /// In a rollout in lockstep: the revision, under one key for every maker, so that a router can tell updated pods (KEP-30,
 /// Router).
-pub(super) fn revision(scene: &Scene<'_>, additions: &mut Additions) {
-    let Some(Coordinated { group, role, .. }) = scene.coordinated else { return };
+pub(super) fn revision(context: &MutationContext<'_>, additions: &mut Additions) {
+    let Some(Coordinated { group, role, .. }) = context.coordinated else { return };
     let mut rollouts = group.coordinations.iter().filter(|coordination| coordination.rolling_update.is_some());
     if rollouts.any(|coordination| coordination.role_names().contains(role)) {
-        let revision = names::REVISION_LABELS.iter().find_map(|key| scene.pod.metadata.label(key));
+        let revision = names::REVISION_LABELS.iter().find_map(|key| context.pod.metadata.label(key));
         additions.labels.extend(revision.map(|revision| (names::REVISION.into(), revision.to_owned())));
     }
 }

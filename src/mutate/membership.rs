@@ -1,8 +1,8 @@
 //! Membership in the PodGroup of a batch (KEP-75, podGroupPolicy).
 
 use super::additions::{Additions, Entry};
-use super::scene::{Coordinated, Scene};
 use crate::model::{Group, PodGroupPolicy, names};
+use crate::mutate::context::{Coordinated, MutationContext};
 
 /// Where a gang scheduler reads the PodGroup of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,9 +29,9 @@ pub fn membership(group: &Group, role: &str, ordinal: u32) -> Option<Membership>
 }
 
 /// The pod's PodGroup. Another one that it names, such as a gang over the whole group, would wait for pods that are held.
-pub(super) fn of_batch(scene: &Scene<'_>, additions: &mut Additions) {
-    let Some(Coordinated { group, role, ordinal: Some(ordinal), .. }) = scene.coordinated else { return };
-    let meta = &scene.pod.metadata;
+pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions) {
+    let Some(Coordinated { group, role, ordinal: Some(ordinal), .. }) = context.coordinated else { return };
+    let meta = &context.pod.metadata;
     let (present, wanted) = match membership(group, role, ordinal) {
         None => return,
         Some(Membership::Label(entry)) => {

@@ -2,6 +2,7 @@
 
 mod additions;
 pub mod affinity;
+mod context;
 pub mod discovery;
 pub mod env;
 pub mod expand;
@@ -10,18 +11,17 @@ pub mod membership;
 pub mod patch;
 pub mod pod;
 pub mod rollout;
-mod scene;
 mod selector;
 pub mod subgroup;
 mod terms;
 pub mod topology;
 
 pub use additions::Entry;
+pub use context::{GroupLookup, Lookups, Subject, TopologyLookup};
 pub use discovery::{Discovery, discover};
 pub use labels::batch_labels;
 pub use membership::{Membership, membership};
 pub use patch::Patch;
 pub use pod::{PodMutation, mutate_pod};
-pub use scene::{GroupLookup, Subject, Surroundings, TopologyLookup};
 pub use subgroup::fill_in_subgroup;
 pub use topology::protect_topology;

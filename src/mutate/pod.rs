@@ -1,9 +1,9 @@
 //! A pod at creation: everything that cannot be added later, as a table of steps (SPEC §3.1–3.5).
 
 use super::additions::Additions;
-use super::scene::{GroupLookup, Scene, Subject, Surroundings};
 use super::{Patch, affinity, discovery, labels, membership, subgroup};
 use crate::api::Pod;
+use crate::mutate::context::{GroupLookup, Lookups, MutationContext, Subject};
 
 /// What becomes of a pod.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub struct PodMutation {
 }
 
 /// One thing that is done to a pod.
-type Step = fn(&Scene<'_>, &mut Additions);
+type Step = fn(&MutationContext<'_>, &mut Additions);
 
 /// What is done to a pod. The order is that of the warnings.
 const STEPS: &[Step] = &[
@@ -33,11 +33,11 @@ const STEPS: &[Step] = &[
 
 /// What a pod becomes at creation. Pure: the same pod in the same surroundings gives the same patch, on a dry run as well,
 /// and a pod that has been through it gives none.
-pub fn mutate_pod(pod: &Pod, subject: &Subject, around: &Surroundings<'_>) -> PodMutation {
-    let scene = Scene::new(pod, subject, around);
+pub fn mutate_pod(pod: &Pod, subject: &Subject, lookups: &Lookups<'_>) -> PodMutation {
+    let context = MutationContext::new(pod, subject, lookups);
     let mut additions = Additions::default();
     for step in STEPS {
-        step(&scene, &mut additions);
+        step(&context, &mut additions);
     }
     let held = additions.held_by.is_some();
     let (patch, warnings) = additions.into_patch(pod);
@@ -47,25 +47,25 @@ pub fn mutate_pod(pod: &Pod, subject: &Subject, around: &Surroundings<'_>) -> Po
 /// The gate of every pod of a batched role, and of every pod of a PodGroup that is placed by us. When in doubt a pod is
 /// gated: a gate can be lifted later, not added. No ordinal and no count exempts a pod; only a node that is already set
 /// does, since the API server refuses the pair.
-fn hold(scene: &Scene<'_>, additions: &mut Additions) {
-    let Some(by) = held_by(scene, additions) else { return };
-    if scene.is_bound() {
+fn hold(context: &MutationContext<'_>, additions: &mut Additions) {
+    let Some(by) = held_by(context, additions) else { return };
+    if context.is_bound() {
         additions.warnings.push("spec.nodeName is set: the pod is bound at creation and is not held".to_owned());
     } else {
         additions.held_by = Some(by);
-        additions.carrier = scene.coordinated.map(|coordinated| coordinated.group.carrier.kind);
+        additions.carrier = context.coordinated.map(|coordinated| coordinated.group.carrier.kind);
     }
 }
 
 /// What holds the pod: `<group>/<coordination>`, the group alone while it is not there, or its PodGroup.
-fn held_by(scene: &Scene<'_>, additions: &mut Additions) -> Option<String> {
-    let identity = scene.subject.identity.as_ref();
-    let placed = || scene.around.pod_group.filter(|tree| tree.place).map(|tree| tree.key.name.to_string());
+fn held_by(context: &MutationContext<'_>, additions: &mut Additions) -> Option<String> {
+    let identity = context.subject.identity.as_ref();
+    let placed = || context.lookups.pod_group.filter(|tree| tree.place).map(|tree| tree.key.name.to_string());
     let Some((identity, role)) = identity.and_then(|identity| Some((identity, identity.role.as_deref()?))) else {
         return placed();
     };
     let name = &identity.group.name;
-    match (scene.around.group, scene.coordinated) {
+    match (context.lookups.group, context.coordinated) {
         (GroupLookup::Absent, _) => Some(name.to_string()),
         (GroupLookup::Found(_), None) => {
             additions.warnings.push(format!("role {role:?} is not in group {name:?}: the pod is not coordinated"));

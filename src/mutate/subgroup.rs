@@ -2,9 +2,9 @@
 
 use super::Patch;
 use super::additions::Additions;
-use super::scene::Scene;
 use crate::api::Pod;
 use crate::model::{GangTree, PodIdentity, names};
+use crate::mutate::context::MutationContext;
 
 /// The label that names the pod's leaf; empty when the pod has one, or when its role names no leaf.
 pub fn fill_in_subgroup(pod: &Pod, identity: &PodIdentity, pod_group: &GangTree) -> Patch {
@@ -15,9 +15,9 @@ pub fn fill_in_subgroup(pod: &Pod, identity: &PodIdentity, pod_group: &GangTree)
 }
 
 /// The step of a pod's mutation.
-pub(super) fn of_role(scene: &Scene<'_>, additions: &mut Additions) {
-    let (Some(identity), Some(pod_group)) = (&scene.subject.identity, scene.around.pod_group) else { return };
-    let leaf = leaf(scene.pod, identity, pod_group);
+pub(super) fn of_role(context: &MutationContext<'_>, additions: &mut Additions) {
+    let (Some(identity), Some(pod_group)) = (&context.subject.identity, context.lookups.pod_group) else { return };
+    let leaf = leaf(context.pod, identity, pod_group);
     additions.labels.extend(leaf.map(|leaf| (names::KAI_SUBGROUP.into(), leaf)));
 }
 

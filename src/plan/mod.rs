@@ -1,54 +1,31 @@
 //! From what is observed to what is decided. Pure: no client, no clock.
+//!
+//! `view` what there is → `rollout` how far updates may go → `decide` what is released and why the rest is held → `status`
+//! what the group says of it → `evaluate` all of these at one look → {`reconcile` what the loop does, and when; `simulate`
+//! the same without a cluster}
 
-pub mod absence;
-pub mod agenda;
-mod assign;
-pub mod batches;
-pub mod conditions;
 pub mod decide;
-pub mod decision;
-pub mod facts;
-pub mod fate;
-pub mod gangs;
-mod holds;
-pub mod marks;
-mod memory;
-mod mismatch;
-mod missing_pass;
-mod moment;
-pub mod news;
-pub mod observed;
-pub mod pass;
-pub mod progression;
-pub mod role;
-mod rolling_pass;
+pub mod evaluate;
+pub mod reconcile;
 pub mod rollout;
-mod rollout_news;
-pub mod segments;
 pub mod simulate;
-pub mod stamp;
-mod stopwatch;
-pub mod surge;
+pub mod status;
 #[cfg(test)]
 mod test_support;
 pub mod view;
-pub mod waits;
-mod wholes;
 
-pub use absence::{Absence, Found, WhyAbsent};
-pub use agenda::{Agenda, Ended};
-pub use batches::{Batch, BatchState, batches};
-pub use decide::{Circumstances, decide};
-pub use decision::Decision;
-pub use facts::{HeldPod, PodFacts, PodRef};
-pub use fate::{Held, Release};
-pub use gangs::BatchGang;
-pub use moment::Moment;
-pub use observed::Observed;
-pub use pass::{Action, Claims, IncompleteBatch, LoopOptions, MissingGroup, Snapshot, Unlabelled};
-pub use progression::{CoordinationTarget, State, Targets, targets};
-pub use role::{Replica, RoleView};
+pub use decide::batches::{Batch, BatchState, batches};
+pub use decide::decision::Decision;
+pub use decide::missing_pods::{Found, MissingPods, WhyMissing};
+pub use decide::outcome::{Held, Release};
+pub use decide::pod_groups::BatchPodGroup;
+pub use decide::progression::{CoordinationTarget, Targets, targets};
+pub use decide::waits::{Missing, waits_for};
+pub use decide::{DecisionContext, decide};
+pub use evaluate::{Evaluation, Observation, evaluate};
+pub use reconcile::action::{Action, Ended, MissingLabels};
+pub use reconcile::options::{IncompleteBatch, LoopOptions, MissingGroup};
+pub use reconcile::reconciler::Reconciler;
+pub use reconcile::uptime::Uptime;
 pub use simulate::{Run, decide_once, simulate};
-pub use view::GroupView;
-pub use waits::{Missing, waits_for};
-pub use wholes::Whole;
+pub use view::{Claims, GroupView, HeldPod, ObservedCounts, PodFacts, PodRef, Replica, RoleView, Snapshot};

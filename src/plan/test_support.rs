@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::role::{Replica, RoleView};
 use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::Group;
+use crate::plan::decide::DecisionContext;
+use crate::plan::evaluate::{Evaluation, Observation, evaluate};
+use crate::plan::view::{GroupView, Replica, RoleView};
 
 /// A group with these roles and coordinations.
 pub fn mk_group(roles: &[(&str, u32)], coordination: &Value) -> Group {
@@ -39,4 +41,10 @@ pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
         replicas: (0..desired).map(|ordinal| (ordinal, replica(ordinal))).collect(),
         newest: None,
     }
+}
+
+/// What a look at a group without rollouts comes to.
+pub fn mk_evaluation(group: &Group, view: &GroupView, context: DecisionContext<'_>) -> Evaluation {
+    let observation = Observation { view: view.clone(), ..Observation::default() };
+    evaluate(group, observation, context)
 }

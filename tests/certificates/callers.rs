@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use rolegate::server::authority::new_ca;
+use rolegate::server::tls::authority::new_ca;
 
 use crate::common::control_plane::scratch_dir;
 use crate::common::rolegate::Launch;

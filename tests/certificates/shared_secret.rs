@@ -1,17 +1,15 @@
 //! One Secret on a real API server, shared by three replicas that know nothing of each other.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::{
-    Api, Client,
-    api::{DeleteParams, PostParams},
-};
-use rolegate::server::{
-    authority::{LeafSpec, issued_by},
-    certificates::{CaBundle, Certificates, Policy, Publication},
-    tls::CertStore,
-};
-use tokio::{task::JoinHandle, time::timeout};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client};
+use rolegate::server::tls::acceptor::CertStore;
+use rolegate::server::tls::authority::{LeafSpec, issued_by};
+use rolegate::server::tls::certificates::{CaBundle, Certificates, Policy, Publication};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::common::{ControlPlane, PATIENT, eventually};
@@ -60,8 +58,10 @@ async fn three_replicas_share_one_secret_through_its_life() {
     let replicas: Vec<_> = (0..3).map(|_| Replica::start(&client, policy.clone(), &stop)).collect();
     let agree = async || {
         let Ok(secret) = secrets.get("rolegate-tls").await else { return false };
-        let served =
-            rolegate::server::tls::check_pair(text(&secret, "tls.crt").as_bytes(), text(&secret, "tls.key").as_bytes());
+        let served = rolegate::server::tls::acceptor::check_pair(
+            text(&secret, "tls.crt").as_bytes(),
+            text(&secret, "tls.key").as_bytes(),
+        );
         let bundle = Some(CaBundle(text(&secret, "ca-bundle.crt")));
         served.is_ok_and(|served| {
             replicas.iter().all(|one| one.serves().as_ref() == Some(&served.fingerprint) && one.bundle() == bundle)

@@ -1,4 +1,4 @@
-//! The loop in a simulated cluster: the real index and the real agenda go through random histories of watches that lag,
+//! The loop in a simulated cluster: the real index and the real reconciler go through random histories of watches that lag,
 //! writes that fail and leaders that change, and keep what SPEC §4.7 promises. A history that breaks a promise is made as
 //! short as it can be.
 //!

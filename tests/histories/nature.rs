@@ -125,7 +125,7 @@ impl Server {
         self.pods.iter().filter(|(_, pod)| test(pod)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Marks a pod as going: it is terminating until `reap`.
+    /// Stamp a pod as going: it is terminating until `reap`.
     pub fn evict(&mut self, name: &str) {
         self.edit_pod(name, |pod| pod.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! One rolegate: the real agenda and the real index, and the loop around them as `cluster::run` has it, with watches and
+//! One rolegate: the real reconciler and the real index, and the loop around them as `cluster::run` has it, with watches and
 //! answers that take their time.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::Index;
 use rolegate::model::{Group, GroupKey};
 use rolegate::mutate::{Entry, batch_labels};
-use rolegate::plan::{Action, Agenda, Ended, IncompleteBatch, LoopOptions, MissingGroup, PodRef, Snapshot};
+use rolegate::plan::{Action, Ended, IncompleteBatch, LoopOptions, MissingGroup, PodRef, Reconciler, Snapshot};
 
 use crate::broken::{Broken, hold};
 use crate::sabotage::Sabotage;
@@ -67,7 +67,7 @@ pub enum Fault {
 
 /// What a replica knows of a group that is not there.
 #[derive(Default)]
-pub struct Absence {
+pub struct MissingPods {
     /// Since when its passes see no group.
     pub since: Option<Duration>,
     /// The last look at the API server found none, and there was none.
@@ -78,7 +78,7 @@ pub struct Absence {
 
 /// One rolegate.
 pub struct Replica {
-    pub agenda: Agenda,
+    pub reconciler: Reconciler,
     pub index: Index,
     pub leads: bool,
     born: Duration,
@@ -92,7 +92,7 @@ pub struct Replica {
     pub write_failed: bool,
     /// What it must know, by what was delivered to it.
     pub seen: Seen,
-    pub absence: Absence,
+    pub absence: MissingPods,
     /// Reasons of Events.
     pub said: BTreeSet<String>,
     pub sabotage: Option<Sabotage>,
@@ -113,7 +113,7 @@ impl Replica {
             recreate_mis_stamped: false,
         };
         let mut replica = Self {
-            agenda: Agenda::new(options),
+            reconciler: Reconciler::new(options),
             index: Index::default(),
             leads,
             born: now,
@@ -123,12 +123,12 @@ impl Replica {
             refused: BTreeSet::new(),
             write_failed: false,
             seen: Seen::default(),
-            absence: Absence::default(),
+            absence: MissingPods::default(),
             said: BTreeSet::new(),
             sabotage,
         };
         (0..WATCHES).for_each(|watch| replica.index.expect(watch));
-        replica.agenda.lead(leads, [], Duration::ZERO);
+        replica.reconciler.lead(leads, [], Duration::ZERO);
         replica
     }
 
@@ -147,13 +147,13 @@ impl Replica {
 
     /// When it looks next.
     pub fn next(&self) -> Option<Duration> {
-        self.agenda.next().map(|at| at + self.born)
+        self.reconciler.next().map(|at| at + self.born)
     }
 
     pub fn lead(&mut self, leads: bool, now: Duration) {
         self.leads = leads;
         let keys = self.index.keys();
-        self.agenda.lead(leads, keys, self.clock(now));
+        self.reconciler.lead(leads, keys, self.clock(now));
     }
 
     /// The loop takes changes in and passes what is due; what it decides is checked by `check` and sent.
@@ -165,12 +165,12 @@ impl Replica {
         let clock = self.clock(now);
         let dirty = self.index.take_dirty();
         let synced = self.index.is_synced() || self.sabotage == Some(Sabotage::ActsUnsynced);
-        if !self.agenda.is_synced() && synced {
-            self.agenda.sync(self.index.keys(), clock);
+        if !self.reconciler.is_synced() && synced {
+            self.reconciler.sync(self.index.keys(), clock);
         }
-        self.agenda.changed(dirty, clock);
+        self.reconciler.changed(dirty, clock);
         let (mut acted, mut passes) = (false, 0);
-        while let Some(due) = self.agenda.take_due(clock) {
+        while let Some(due) = self.reconciler.take_due(clock) {
             let snapshot = self.index.snapshot(&due);
             self.note(&snapshot, now);
             let text = format!(
@@ -179,7 +179,7 @@ impl Replica {
                 now.as_secs() / 60 % 60,
                 now.as_secs() % 60
             );
-            let actions = self.agenda.pass(&due, &snapshot, clock, &text);
+            let actions = self.reconciler.pass(&due, &snapshot, clock, &text);
             let mut requests: Vec<_> = actions.into_iter().filter_map(|action| self.request(action)).collect();
             if let Some(sabotage) = self.sabotage {
                 sabotage.of_requests(&mut requests, &snapshot);
@@ -196,7 +196,7 @@ impl Replica {
     fn note(&mut self, snapshot: &Snapshot, now: Duration) {
         self.refused.retain(|uid| snapshot.pods.iter().any(|pod| pod.pod.uid == *uid && pod.held));
         if snapshot.claims.is_some() {
-            self.absence = Absence { carried: true, ..Absence::default() };
+            self.absence = MissingPods { carried: true, ..MissingPods::default() };
         } else {
             self.absence.since.get_or_insert(now);
         }
@@ -217,7 +217,7 @@ impl Replica {
                 None
             }
             Action::WriteConflicted { .. }
-            | Action::EnsureGang { .. }
+            | Action::EnsurePodGroup { .. }
             | Action::Recreate { .. }
             | Action::SetPartition { .. } => {
                 unreachable!("one carrier, no gangs, nothing is made again, and nothing is rolled")

@@ -120,7 +120,7 @@ fn judge(world: &World) -> Result<(), Broken> {
     let told = world.replicas.iter().any(|replica| replica.leads && replica.said.contains(&summary.reason));
     hold!(held.is_empty() || told, "S8: no Event has said {:?}", summary.reason);
     for leader in world.replicas.iter().filter(|replica| replica.leads) {
-        let reasons: u32 = leader.agenda.held().map(|(_, pods)| pods).sum();
+        let reasons: u32 = leader.reconciler.held().map(|(_, pods)| pods).sum();
         hold!(reasons as usize == held.len(), "S8: {held:?} are held, and the metric says {reasons}");
     }
     let places = server.places();

@@ -5,8 +5,8 @@ use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
 use rolegate::api::{Meta, Object};
 use rolegate::cluster::index::SeenWorkload;
-use rolegate::cluster::sources::{seen_deployment, seen_leader_worker_set, seen_stateful_set};
 use rolegate::cluster::watch::Change;
+use rolegate::cluster::watch::sources::{seen_deployment, seen_leader_worker_set, seen_stateful_set};
 use rolegate::model::WorkloadKind;
 use serde_json::json;
 

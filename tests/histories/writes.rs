@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rolegate::cluster::apply::{Released, Written, release_patch, released, status_patch, written};
+use rolegate::cluster::write::writer::{Released, Written, release_patch, released, status_patch, written};
 use rolegate::plan::Ended;
 
 use crate::broken::Broken;
@@ -111,7 +111,7 @@ impl Replica {
         if let Ended::Written { failed } = &ended {
             self.write_failed = *failed;
         }
-        self.agenda.ended(key(), ended, self.clock(now));
+        self.reconciler.ended(key(), ended, self.clock(now));
         true
     }
 

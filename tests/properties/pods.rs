@@ -7,7 +7,7 @@ use rolegate::api::grove::POD_CLIQUE_SET;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::{Pod, PodCliqueSet, PodGroup, RoleBasedGroup};
 use rolegate::model::{CliqueSet, GangTree, Group};
-use rolegate::mutate::{GroupLookup, Patch, PodMutation, Subject, Surroundings, TopologyLookup, mutate_pod};
+use rolegate::mutate::{GroupLookup, Lookups, Patch, PodMutation, Subject, TopologyLookup, mutate_pod};
 use serde_json::{Map, Value, json};
 
 /// What the pods of a test find.
@@ -26,12 +26,12 @@ impl Neighbours {
         });
         let set = CliqueSet::from_set(POD_CLIQUE_SET, &serde_json::from_value::<PodCliqueSet>(grove_set()).unwrap());
         let gang = GangTree::from_pod_group(&serde_json::from_value::<PodGroup>(gang()).unwrap(), None);
-        let around = Surroundings {
+        let around = Lookups {
             group: group.as_ref().map_or(GroupLookup::Absent, GroupLookup::Found),
             topology: self.layer.map_or(TopologyLookup::Missing, TopologyLookup::Found),
             clique_set: Some(&set),
             pod_group: Some(&gang),
-            ..Surroundings::default()
+            ..Lookups::default()
         };
         mutate_pod(&pod, &Subject::of(&pod, "ns", &()), &around)
     }

@@ -1,26 +1,18 @@
 //! Handshakes, the served certificate and its exchange.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use rolegate::server::{
-    admin::Readiness,
-    authority::{Issued, LeafSpec, new_ca, new_leaf},
-    self_dial::{SelfDial, SelfDialError, SelfIdentity},
-    tls::{CertStore, ClientAuth, ClientCas},
-};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    task::JoinSet,
-    time::Instant,
-};
+use rolegate::server::http::admin::Readiness;
+use rolegate::server::http::self_dial::{SelfDial, SelfDialError, SelfIdentity};
+use rolegate::server::tls::acceptor::{CertStore, ClientAuth, ClientCas};
+use rolegate::server::tls::authority::{Issued, LeafSpec, new_ca, new_leaf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::support::{H1, NAME, Options, Server, connect, rest, serve_leaf, within};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
-use rolegate::server::accept::{Drain, Drained};
+use rolegate::server::http::accept::{Drain, Drained};
 use tokio::net::TcpStream;
 
 use super::support::{Options, Server, within};

@@ -1,20 +1,20 @@
 //! Requests are answered.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
-use axum::{Router, body::Body, response::Response, routing::get};
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use axum::routing::get;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
-use rolegate::server::{
-    accept::{Drained, Listener},
-    metrics,
-};
-use tokio::{
-    io::AsyncWriteExt,
-    net::{TcpListener, TcpStream},
-    task::JoinSet,
-};
+use rolegate::server::http::accept::{Drained, Listener};
+use rolegate::server::http::metrics;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::support::{Options, Server, limits, rest, within};

@@ -1,20 +1,14 @@
 //! A server to try, and its callers.
 
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use axum::{
-    Router,
-    extract::Request as AxumRequest,
-    response::{IntoResponse, Response},
-    routing::{get, post},
-};
+use axum::Router;
+use axum::extract::Request as AxumRequest;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -22,22 +16,20 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use rolegate::server::{
-    accept::{Drain, Drained, Listener},
-    authority::{Issued, LeafSpec, new_ca, new_leaf},
-    limits::{Limits, read_body},
-    metrics,
-    tls::{CertStore, ClientAuth, server_config},
-};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
-use tokio::{
-    io::AsyncReadExt,
-    net::{TcpListener, TcpStream},
-    sync::Notify,
-    task::JoinHandle,
-    time::{Instant, timeout},
-};
-use tokio_rustls::{TlsConnector, client::TlsStream};
+use rolegate::server::http::accept::{Drain, Drained, Listener};
+use rolegate::server::http::limits::{Limits, read_body};
+use rolegate::server::http::metrics;
+use rolegate::server::tls::acceptor::{CertStore, ClientAuth, server_config};
+use rolegate::server::tls::authority::{Issued, LeafSpec, new_ca, new_leaf};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 pub const NAME: &str = "rolegate.system.svc";

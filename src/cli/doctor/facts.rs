@@ -8,7 +8,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
 
-use crate::server::certificates::Stored;
+use crate::server::tls::certificates::Stored;
 
 /// What was read, or why it could not be.
 pub type Read<T> = Result<T, String>;

@@ -25,9 +25,9 @@ use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
 use crate::cli::rights::{OF_CERTIFICATES, RIGHTS};
-use crate::cluster::survey::survey;
+use crate::cluster::read::listing::list_cluster;
 use crate::model::names;
-use crate::server::certificates::read_secret;
+use crate::server::tls::certificates::read_secret;
 
 /// Requests in flight at a time.
 const AT_A_TIME: usize = 16;
@@ -263,7 +263,7 @@ impl Reader<'_> {
     }
 
     async fn orphans(&self) -> Read<Vec<Orphans>> {
-        let seen = survey(&self.connection.client, None).await.map_err(|error| self.why(&error))?;
+        let seen = list_cluster(&self.connection.client, None).await.map_err(|error| self.why(&error))?;
         // A kind that may not be read could hold the group.
         if let [first, ..] = seen.forbidden.as_slice() {
             return Err(format!("{} may not be read", first.crd_name()));

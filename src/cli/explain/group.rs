@@ -33,7 +33,14 @@ struct Explanation<'a> {
 }
 
 fn explanations(picture: &Picture) -> Vec<Explanation<'_>> {
-    picture.decision.held.iter().filter(|held| status::tells(held)).map(|held| explanation(picture, held)).collect()
+    picture
+        .seen
+        .decision
+        .held
+        .iter()
+        .filter(|held| status::tells(held))
+        .map(|held| explanation(picture, held))
+        .collect()
 }
 
 fn explanation<'a>(picture: &'a Picture, held: &'a Held) -> Explanation<'a> {
@@ -78,7 +85,7 @@ pub fn text(picture: &Picture) -> String {
             _ = writeln!(text, "  you can  {line}");
         }
     }
-    if !picture.decision.held.iter().any(status::tells) {
+    if !picture.seen.decision.held.iter().any(status::tells) {
         _ = writeln!(text, "  nothing is held back");
     }
     text

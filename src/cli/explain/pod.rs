@@ -124,14 +124,14 @@ impl Story {
     fn take_group(&mut self, pod: &Pod, identity: &PodIdentity, picture: &Picture) {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let is_it = |other: &PodRef| *other.uid == *uid;
-        let counted = picture.view.held.iter().find(|held| is_it(&held.pod)).map(|held| held.ordinal);
+        let counted = picture.seen.view.held.iter().find(|held| is_it(&held.pod)).map(|held| held.ordinal);
         let facts = picture.snapshot.pods.iter().find(|facts| is_it(&facts.pod));
         let ordinal = counted.or_else(|| facts.and_then(|facts| facts.identity.ordinal));
         let place = Place::of(identity, ordinal, picture);
         self.state = State::Held;
         if picture.snapshot.ignored {
             self.due("its namespace has opted out (label rolegate.dev/ignore)");
-        } else if picture.decision.release.iter().any(|release| is_it(&release.pod.pod)) {
+        } else if picture.seen.decision.release.iter().any(|release| is_it(&release.pod.pod)) {
             self.due("its batch may go");
         } else if let Some(held) = hold_of(picture, &place, identity, uid) {
             self.held(held, picture);
@@ -256,19 +256,19 @@ impl Place {
 /// Why a pod of this place is held: pods of a batched role are counted under the first of its coordinations, others under
 /// the reason that concerns no batch.
 fn hold_of<'a>(picture: &'a Picture, place: &Place, identity: &PodIdentity, uid: &str) -> Option<&'a Held> {
-    let all = &picture.decision.held;
-    if picture.decision.mis_stamped.iter().any(|pod| *pod.uid == *uid) {
+    let all = &picture.seen.decision.held;
+    if picture.seen.decision.mis_stamped.iter().any(|pod| *pod.uid == *uid) {
         return all.iter().find(|held| held.reason == HoldReason::StampMismatch);
     }
     let of = |reason: HoldReason| all.iter().find(|held| held.coordination.is_none() && held.reason == reason);
-    let role = identity.role.as_deref().and_then(|role| picture.view.roles.get(role));
+    let role = identity.role.as_deref().and_then(|role| picture.seen.view.roles.get(role));
     match (role, place.ordinal) {
         (None, _) => of(HoldReason::GroupMissing),
         (Some(role), _) if role.unknown => of(HoldReason::GroupMissing),
         (Some(role), Some(ordinal)) if ordinal >= role.desired => of(HoldReason::BeyondDesired),
         (_, ordinal) => {
             // What may go by its count waits for the rest of its own batch; what may not, for earlier ones.
-            let released = identity.role.as_deref().and_then(|role| picture.decision.released.get(role));
+            let released = identity.role.as_deref().and_then(|role| picture.seen.decision.released.get(role));
             let may_go = ordinal.zip(released).is_some_and(|(ordinal, released)| ordinal < *released);
             let own = |held: &&Held| held.coordination == place.coordination;
             let fits = |held: &&Held| (held.waits_for_own && held.batch == place.batch) == may_go;

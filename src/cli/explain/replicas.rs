@@ -25,7 +25,7 @@ const MOST: usize = 8;
 /// What a coordination waits for.
 pub fn awaited(picture: &Picture, coordination: usize) -> Vec<Awaited> {
     let Some(group) = picture.group() else { return Vec::new() };
-    let missing = waits_for(group, &picture.view, &picture.decision.targets, coordination);
+    let missing = waits_for(group, &picture.seen.view, &picture.seen.decision.targets, coordination);
     let of = |missing: crate::plan::Missing| {
         let is_of = |pod: &&PodFacts| {
             pod.identity.role.as_deref() == Some(&missing.role) && pod.identity.ordinal == Some(missing.ordinal)

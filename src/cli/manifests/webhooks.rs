@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::settings::Settings;
-use crate::server::registration::{Reach, Registration};
+use crate::server::admission::registration::{Reach, Registration};
 
 /// Both configurations. Whoever keeps the certificates fills in their `caBundle`.
 pub fn objects(settings: &Settings) -> Vec<Value> {

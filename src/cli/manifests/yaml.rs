@@ -188,8 +188,8 @@ fn is_plain(text: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::super::settings::Certificates;
     use super::*;
+    use crate::cli::manifests::settings::Certificates;
 
     fn object() -> Value {
         json!({

@@ -10,8 +10,9 @@ use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{Object, ObjectKind, PodCliqueSet, RoleCoordination};
 use crate::cli::documents::Document;
 use crate::model::{CliqueSet, Group, GroupKey, OrdinalStarts};
-use crate::mutate::{GroupLookup, Subject, Surroundings, TopologyLookup};
-use crate::rules::{self, DecodeError, World, decode::decode};
+use crate::mutate::{GroupLookup, Lookups, Subject, TopologyLookup};
+use crate::rules::decode::decode;
+use crate::rules::{self, DecodeError, World};
 
 /// Namespace of objects that name none, as the API server would have it.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -104,12 +105,12 @@ impl Known {
     }
 
     /// Mutates with what the pod names.
-    pub fn around<R>(&self, subject: &Subject, options: Options<'_>, mutate: impl FnOnce(&Surroundings<'_>) -> R) -> R {
+    pub fn lookups<R>(&self, subject: &Subject, options: Options<'_>, mutate: impl FnOnce(&Lookups<'_>) -> R) -> R {
         let group = subject.group().and_then(|key| self.group(key));
         let layer = group
             .and_then(|group| subject.layer(group))
             .and_then(|(topology, layer)| Some(self.world.topology(topology).present()?.layer(layer)?.key));
-        mutate(&Surroundings {
+        mutate(&Lookups {
             group: group.map_or(GroupLookup::Absent, GroupLookup::Found),
             topology: layer.as_deref().map_or(TopologyLookup::Missing, TopologyLookup::Found),
             clique_set: subject.clique_set().and_then(|key| self.clique_sets.get(&key)),

@@ -135,7 +135,7 @@ fn pod(before: Value, known: &Known, options: Options<'_>) -> Result<Mutated, St
     let pod: Pod = decode(&json).map_err(|error| error.to_string())?;
     let stored: Pod = serde_json::from_value(in_namespace(&json)).unwrap_or_default();
     let subject = Subject::of(&pod, stored.metadata.namespace(), known);
-    let mutation = known.around(&subject, options, |around| mutate_pod(&pod, &subject, around));
+    let mutation = known.lookups(&subject, options, |lookups| mutate_pod(&pod, &subject, lookups));
     let mut after = before.clone();
     apply(&mutation.patch, &mut after)?;
     let judged = judge_json(

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::Planned;
 use crate::api::status::Condition;
-use crate::plan::batches;
 use crate::rules::Violation;
 
 #[derive(Serialize)]
@@ -77,7 +76,7 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
         namespace: group.map_or(document.namespace.as_str(), |group| &group.key.namespace),
         name: group.map_or(document.name.as_str(), |group| &group.key.name),
         roles: roles(planned),
-        conditions: run.into_iter().flat_map(|run| &run.decision.status.conditions).map(said).collect(),
+        conditions: run.into_iter().flat_map(|run| &run.seen.status.conditions).map(said).collect(),
         steps: run.map(|run| run.steps.as_slice()).unwrap_or_default(),
         complete: planned.is_complete(),
         batches: group.zip(run).map(|(group, run)| all_batches(group, run)).unwrap_or_default(),
@@ -89,11 +88,11 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
 /// Roles that nothing batches run at once: their target is what is desired.
 fn roles<'a>(planned: &'a Planned<'_>) -> BTreeMap<&'a str, Role> {
     let Some(plan) = &planned.plan else { return BTreeMap::new() };
-    let target = |name: &str| planned.run()?.decision.released.get(name).copied();
+    let target = |name: &str| planned.run()?.seen.decision.released.get(name).copied();
     let entry = |role: &'a crate::model::Role| {
         let target = target(&role.name).unwrap_or(role.desired);
         // A frozen workload's partition is beyond all its replicas: none is to be updated.
-        let partition = planned.run().and_then(|run| run.decision.rollout.get(&role.name));
+        let partition = planned.run().and_then(|run| run.seen.decision.rollout.get(&role.name));
         let partition = partition.map(|plan| plan.partition.min(role.desired));
         (role.name.as_str(), Role { desired: role.desired, target, partition })
     };
@@ -109,7 +108,7 @@ fn all_batches(group: &crate::model::Group, run: &crate::plan::Run) -> Vec<Batch
     let name = |index: usize| {
         group.coordinations.iter().find(|c| c.index == index).map(crate::model::Coordination::display_name)
     };
-    let batches = batches(group, &run.view, &run.decision).into_iter();
+    let batches = run.seen.batches(group).into_iter();
     batches
         .map(|batch| Batch {
             coordination: name(batch.coordination).unwrap_or_default(),

@@ -7,7 +7,7 @@ use super::{Plan, Planned};
 use crate::cli::terminal::{Style, Table, counted, ordinals, shown};
 use crate::model::{Batching, Coordination, Group, names};
 use crate::plan::rollout::rollouts;
-use crate::plan::{Batch, Run, batches};
+use crate::plan::{Batch, Run};
 use crate::rules::Violation;
 
 pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], single: bool) -> io::Result<()> {
@@ -78,7 +78,7 @@ fn body(out: &mut impl Write, group: &Group, run: &Run, single: bool) -> io::Res
     } else {
         steps(out, group, run)?;
     }
-    for line in rollouts(&run.decision.rollout, &run.rollouts) {
+    for line in rollouts(&run.seen.decision.rollout, &run.seen.rollouts) {
         writeln!(out, "  {line}")?;
     }
     held(out, run)?;
@@ -129,9 +129,9 @@ fn added(before: &BTreeMap<String, u32>, after: &BTreeMap<String, u32>, role: &s
 fn now(out: &mut impl Write, group: &Group, run: &Run) -> io::Result<()> {
     let mut table = Table::with_heading(["ROLE", "DESIRED", "RELEASED", "READY", "TARGET", "RELEASES NOW"]);
     for role in &group.roles {
-        let Some(view) = run.view.roles.get(&role.name) else { continue };
+        let Some(view) = run.seen.view.roles.get(&role.name) else { continue };
         let ready = view.replicas.range(..view.desired).filter(|(_, replica)| replica.is_ready()).count();
-        let target = run.decision.released.get(&role.name).copied().unwrap_or(view.desired);
+        let target = run.seen.decision.released.get(&role.name).copied().unwrap_or(view.desired);
         let before = view.released();
         let batched = group.batch_size(&role.name).is_some();
         let new = target.checked_sub(1).filter(|to| batched && *to >= before).map(|to| ordinals(&(before..=to)));
@@ -145,7 +145,7 @@ fn now(out: &mut impl Write, group: &Group, run: &Run) -> io::Result<()> {
         ]);
     }
     write!(out, "{}", table.text(2))?;
-    let all = batches(group, &run.view, &run.decision);
+    let all = run.seen.batches(group);
     let mut table = Table::with_heading(["COORDINATION", "BATCH", "STATE", "REASON"]);
     for alike in all.chunk_by(|a, b| (a.coordination, a.state, a.reason) == (b.coordination, b.state, b.reason)) {
         let (Some(first), Some(last)) = (alike.first(), alike.last()) else { continue };
@@ -166,7 +166,7 @@ fn why(batch: &Batch) -> String {
 }
 
 fn held(out: &mut impl Write, run: &Run) -> io::Result<()> {
-    for held in &run.decision.held {
+    for held in &run.seen.decision.held {
         writeln!(out, "  {} ({}, {})", shown(&held.message), held.reason, counted(held.pods, "pod"))?;
     }
     Ok(())
@@ -175,7 +175,7 @@ fn held(out: &mut impl Write, run: &Run) -> io::Result<()> {
 fn conditions(out: &mut impl Write, run: &Run, single: bool) -> io::Result<()> {
     let mut table =
         Table::with_heading([if single { "CONDITION" } else { "AT THE END" }, "STATUS", "REASON", "MESSAGE"]);
-    for condition in &run.decision.status.conditions {
+    for condition in &run.seen.status.conditions {
         table.row([&condition.r#type, &condition.status, &condition.reason, &condition.message].map(String::as_str));
     }
     write!(out, "{}", table.text(2))

@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{ReachArg, ServeArgs, WebhooksArg};
 use super::{Parts, ServeError};
-use crate::server::authority::LeafSpec;
-use crate::server::cert_files::cert_files;
-use crate::server::certificates::{Certificates, Policy};
-use crate::server::registration::{Reach, Registration};
-use crate::server::self_dial::SelfIdentity;
-use crate::server::tls::{CertStore, ClientAuth, ClientCas};
-use crate::server::webhooks::{Keep, Webhooks};
+use crate::server::admission::registration::{Reach, Registration};
+use crate::server::admission::webhooks::{Keep, Webhooks};
+use crate::server::http::self_dial::SelfIdentity;
+use crate::server::tls::acceptor::{CertStore, ClientAuth, ClientCas};
+use crate::server::tls::authority::LeafSpec;
+use crate::server::tls::cert_files::cert_files;
+use crate::server::tls::certificates::{Certificates, Policy};
 
 /// Who may call, and how the process itself shows that it may; `None` where anybody may.
 pub(super) async fn callers(

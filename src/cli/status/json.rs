@@ -110,7 +110,7 @@ pub(super) fn render(pictures: &[Picture], on_one_line: bool) -> String {
 impl<'a> Status<'a> {
     /// What is seen of a group.
     pub fn of(picture: &'a Picture) -> Self {
-        let status = &picture.decision.status;
+        let status = &picture.seen.status;
         let summary = status.summary.as_ref();
         Self {
             namespace: &picture.key.namespace,
@@ -119,11 +119,18 @@ impl<'a> Status<'a> {
             segments: summary.map_or("", |summary| &summary.segments),
             ready: summary.map_or("", |summary| &summary.ready),
             held: picture.held_pods(),
-            reason: picture.decision.held.iter().map(|held| held.reason).min().map_or("", |reason| reason.as_str()),
+            reason: picture
+                .seen
+                .decision
+                .held
+                .iter()
+                .map(|held| held.reason)
+                .min()
+                .map_or("", |reason| reason.as_str()),
             ignored: picture.snapshot.ignored,
             conditions: &status.conditions,
             coordinations: picture.group().map(|group| coordinations(group, picture)).unwrap_or_default(),
-            holds: picture.decision.held.iter().map(Hold::of).collect(),
+            holds: picture.seen.decision.held.iter().map(Hold::of).collect(),
             rollouts: rollouts(picture),
         }
     }
@@ -137,7 +144,7 @@ impl<'a> Hold<'a> {
 }
 
 fn coordinations<'a>(group: &'a Group, picture: &'a Picture) -> Vec<Coordination<'a>> {
-    let targets = &picture.decision.targets.coordinations;
+    let targets = &picture.seen.decision.targets.coordinations;
     let entry = |(coordination, batching): (&'a crate::model::Coordination, &'a crate::model::Batching)| {
         let target = targets.iter().find(|target| target.index == coordination.index);
         let waits_for = target.and_then(|target| target.waits_for.as_ref());
@@ -155,9 +162,9 @@ fn coordinations<'a>(group: &'a Group, picture: &'a Picture) -> Vec<Coordination
 }
 
 fn rollouts<'a>(picture: &'a Picture) -> Vec<Rollout<'a>> {
-    let roles = &picture.rollouts.roles;
+    let roles = &picture.seen.rollouts.roles;
     let entry = |(name, role): (&'a String, &RoleRollout)| {
-        let plan = picture.decision.rollout.get(name)?;
+        let plan = picture.seen.decision.rollout.get(name)?;
         Some(Rollout {
             role: name,
             desired: role.desired(),
@@ -172,7 +179,7 @@ fn rollouts<'a>(picture: &'a Picture) -> Vec<Rollout<'a>> {
 }
 
 fn segment(batch: &Batch) -> Segment<'_> {
-    let share = |share: &crate::plan::batches::Share| Share {
+    let share = |share: &crate::plan::decide::batches::Share| Share {
         ordinals: [*share.ordinals.start(), *share.ordinals.end()],
         released: share.released,
         ready: share.ready,

@@ -6,8 +6,7 @@ use jiff::Timestamp;
 
 use crate::cli::live::Picture;
 use crate::cli::terminal::{Style, Table, age, counted, shown};
-use crate::model::HoldReason;
-use crate::model::{Batching, Coordination};
+use crate::model::{Batching, Coordination, HoldReason};
 use crate::plan::rollout::rollouts;
 use crate::plan::{BatchState, Held};
 
@@ -23,7 +22,7 @@ pub(super) fn render(pictures: &[Picture], with_conditions: bool, now: Timestamp
         }
         text.push_str(&head(picture, now, style));
         text.push_str(&bars(picture, style));
-        for line in rollouts(&picture.decision.rollout, &picture.rollouts) {
+        for line in rollouts(&picture.seen.decision.rollout, &picture.seen.rollouts) {
             _ = writeln!(text, "  {}", shown(&line));
         }
         text.push_str(&holds(picture, style));
@@ -42,7 +41,7 @@ fn head(picture: &Picture, now: Timestamp, style: Style) -> String {
         Some((kind, name)) => parts.push(format!("{kind} {name}")),
         None => parts.push(format!("{}not there{}", style.bad, style.end)),
     }
-    if let Some(summary) = &picture.decision.status.summary {
+    if let Some(summary) = &picture.seen.status.summary {
         if !summary.segments.is_empty() {
             parts.push(format!("{} segments", summary.segments));
         }
@@ -78,7 +77,7 @@ fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, styl
     let states = [(BatchState::Ready, "ready"), (BatchState::Released, "released"), (BatchState::Held, "held")];
     let counts = states.iter().filter(|(state, _)| count(*state) > 0);
     let counts: Vec<_> = counts.map(|(state, word)| format!("{} {word}", count(*state))).collect();
-    let target = picture.decision.targets.coordinations.iter().find(|target| target.index == coordination.index);
+    let target = picture.seen.decision.targets.coordinations.iter().find(|target| target.index == coordination.index);
     let mut line = format!(
         "  {} {}  {}s: {}",
         shown(&coordination.display_name()),
@@ -102,11 +101,11 @@ pub fn tells(held: &Held) -> bool {
 /// Why pods are held.
 fn holds(picture: &Picture, style: Style) -> String {
     let mut text = String::new();
-    for held in picture.decision.held.iter().filter(|held| tells(held)) {
+    for held in picture.seen.decision.held.iter().filter(|held| tells(held)) {
         let pods = if held.pods == 0 { String::new() } else { format!(" ({})", counted(held.pods, "pod")) };
         _ = writeln!(text, "  {}{}{}: {}{pods}", style.moving, held.reason, style.end, shown(&held.message));
     }
-    let due = picture.decision.release.len();
+    let due = picture.seen.decision.release.len();
     if due > 0 {
         _ = writeln!(text, "  {} may go now: rolegate lifts the gates while it runs", counted(due, "pod"));
     }
@@ -124,7 +123,7 @@ fn holds(picture: &Picture, style: Style) -> String {
 /// The conditions as they would be written now.
 fn conditions(picture: &Picture) -> String {
     let mut table = Table::default();
-    for condition in &picture.decision.status.conditions {
+    for condition in &picture.seen.status.conditions {
         table.row([&condition.r#type, &condition.status, &condition.reason, &condition.message].map(String::as_str));
     }
     table.text(2)

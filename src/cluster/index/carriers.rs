@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::graves::{Graves, is_older};
 use super::{SourceId, version};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
+use crate::cluster::index::tombstones::{Tombstones, is_older};
 use crate::model::{Group, GroupKey, Sources, WorkloadKey};
 use crate::plan::Claims;
 
@@ -72,7 +72,7 @@ type Id = (ObjectKind, Arc<str>, Arc<str>);
 pub(super) struct Carriers {
     /// With the watch that has told of it; `None` for one that was only read or written.
     objects: HashMap<Id, (CarrierObject, Option<SourceId>)>,
-    gone: Graves<Id>,
+    gone: Tombstones<Id>,
     /// Objects that speak of a group.
     by_group: HashMap<GroupKey, HashSet<Id>>,
     claims: HashMap<GroupKey, Claims>,
@@ -125,7 +125,7 @@ impl Carriers {
     pub(super) fn deleted(&mut self, object: &CarrierObject) -> Option<GroupKey> {
         let id = object.id();
         let (uid, version) = object.version();
-        self.gone.bury(id.clone(), Some(uid), version);
+        self.gone.add(id.clone(), Some(uid), version);
         let is_this = self.objects.get(&id).is_some_and(|(known, _)| known.version().0 == uid);
         is_this.then(|| self.forget(&id)).flatten()
     }
@@ -140,7 +140,7 @@ impl Carriers {
         let forget = |(id, object, from): (Id, CarrierObject, Option<SourceId>)| {
             if from.is_some() {
                 let (uid, version) = object.version();
-                self.gone.bury(id.clone(), Some(uid), version);
+                self.gone.add(id.clone(), Some(uid), version);
             }
             self.forget(&id)
         };

@@ -2,10 +2,10 @@
 //! from it; nothing here talks to anybody.
 
 mod carriers;
-mod graves;
 mod named;
 mod pods;
 mod shared;
+mod tombstones;
 mod workloads;
 
 use std::collections::{HashMap, HashSet};
@@ -17,8 +17,8 @@ pub use shared::SharedIndex;
 use tokio::time::Instant;
 pub use workloads::SeenWorkload;
 
-use super::watch::Change;
 use crate::api::{Meta, Object, ObjectKind, Pod};
+use crate::cluster::watch::Change;
 use crate::model::{
     CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind, names,
 };

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::graves::{Graves, is_older};
 use super::workloads::Workloads;
 use super::{Name, SourceId, name_of, version};
 use crate::api::{Meta, Pod};
+use crate::cluster::index::tombstones::{Tombstones, is_older};
 use crate::model::{GroupKey, OrdinalStarts, WorkloadKey, WorkloadKind, identify, names};
 use crate::plan::PodFacts;
 
@@ -15,7 +15,7 @@ use crate::plan::PodFacts;
 pub(super) struct Pods {
     by_group: HashMap<GroupKey, HashMap<Arc<str>, Entry>>,
     homes: HashMap<Name, GroupKey>,
-    gone: Graves<Name>,
+    gone: Tombstones<Name>,
 }
 
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Pods {
         }
         let facts = identify(pod, &name.0, &()).and_then(|identity| PodFacts::of(pod, identity));
         let Some(facts) = facts else {
-            self.gone.bury(name.clone(), None, version);
+            self.gone.add(name.clone(), None, version);
             return self.forget(&name).into_iter().collect();
         };
         if let Some(known) = known.filter(|known| known.facts == facts && known.source == source) {
@@ -119,7 +119,7 @@ impl Pods {
     pub(super) fn deleted(&mut self, source: SourceId, pod: &Pod) -> Option<GroupKey> {
         let name = name_of(&pod.metadata);
         let (uid, version) = uid_and_version(pod);
-        self.gone.bury(name.clone(), None, version);
+        self.gone.add(name.clone(), None, version);
         let is_this = |entry: &Entry| entry.source == source && *entry.facts.pod.uid == *uid;
         self.entry(&name).is_some_and(is_this).then(|| self.forget(&name)).flatten()
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::{Ordinal, RoleRollout, Rollouts};
 use crate::model::rolling::FROZEN;
 use crate::model::{Group, Role, RollingBounds};
-use crate::plan::observed::{Observed, RoleCounts};
+use crate::plan::view::counts::{ObservedCounts, RoleCounts};
 
-impl Observed {
+impl ObservedCounts {
     /// The rollouts of the roles that have updated replicas, or say that they have none yet.
     pub fn rollouts(&self, group: &Group) -> Rollouts {
         let bounds = RollingBounds::all_of(group);

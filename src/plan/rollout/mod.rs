@@ -13,7 +13,7 @@ pub use skew::excess;
 pub use text::{rollouts, waits_for};
 pub use walk::plan_rollout;
 
-use super::progression::State;
+use crate::model::ProgressState;
 
 /// One replica, as a rollout sees it; the default is one that does not exist.
 #[expect(clippy::struct_excessive_bools, reason = "four independent facts of a replica, not states of one machine")]
@@ -63,7 +63,7 @@ pub struct RoleRollout {
 impl RoleRollout {
     /// Desired replicas.
     pub fn desired(&self) -> u32 {
-        super::role::count(self.ordinals.len())
+        crate::plan::view::count(self.ordinals.len())
     }
 
     /// True when the ordinal may be replaced at any moment.
@@ -98,7 +98,7 @@ impl RoleRollout {
     }
 
     fn count(&self, test: impl Fn(u32, Ordinal) -> bool) -> u32 {
-        super::role::count(self.numbered().filter(|(ordinal, replica)| test(*ordinal, *replica)).count())
+        crate::plan::view::count(self.numbered().filter(|(ordinal, replica)| test(*ordinal, *replica)).count())
     }
 
     /// Replicas with their ordinals, from the bottom.
@@ -127,7 +127,7 @@ pub struct RolePlan {
     /// The workload's partition to be: never above what it is.
     pub partition: u32,
     /// Where the role stands.
-    pub state: State,
+    pub state: ProgressState,
     /// What keeps it from going on.
     pub waits: Option<Wait>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Ordinal, RoleRollout};
 use crate::model::{Group, RolledWorkload, RollingBounds};
-use crate::plan::{GroupView, PodFacts};
+use crate::plan::view::{GroupView, PodFacts};
 
 /// The open rollouts of a group.
 #[derive(Clone, Debug, Default)]
@@ -21,15 +21,13 @@ pub struct Rollouts {
 }
 
 impl Rollouts {
-    /// What is seen of a group. `settled` says whether a workload was edited long enough ago, `stuck` whether nothing has
-    /// moved for a while.
+    /// What is seen of a group. `settled` says whether a workload was edited long enough ago.
     pub fn observe(
         group: &Group,
         view: &GroupView,
         pods: &[PodFacts],
         workloads: &[RolledWorkload],
         settled: impl Fn(&RolledWorkload) -> bool,
-        stuck: bool,
     ) -> Self {
         let bounds = RollingBounds::all_of(group);
         let mut seen = Self::default();
@@ -48,7 +46,7 @@ impl Rollouts {
                 ordinals: ordinals(view, pods, workload),
                 judged: workload.observed && workload.update_revision.is_some(),
                 settled: settled(workload) || edited_together(&bounds, workloads, workload),
-                stuck,
+                stuck: false,
             };
             seen.roles.insert(role.clone(), rollout);
             seen.workloads.insert(role.clone(), workload.clone());

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{RolePlan, RoleRollout, RolloutPlan, State, Wait, WaitReason, skew};
+use super::{ProgressState, RolePlan, RoleRollout, RolloutPlan, Wait, WaitReason, skew};
 use crate::model::RollingBounds;
 
 /// How far each role with an open rollout may go now. What is granted to one role is held against what is updated and
@@ -35,13 +35,13 @@ impl<'a> Walk<'a> {
         let left = (self.floor()..self.role.desired()).rev().any(|ordinal| !self.at(ordinal).updated);
         let own = |reason, ordinal| Wait { reason, role: self.name.to_owned(), ordinal: Some(ordinal) };
         let state = if self.role.judged && self.role.is_over() {
-            State::Complete
+            ProgressState::Complete
         } else if partition < self.role.partition || in_flight.is_some() {
-            State::Progressing
+            ProgressState::Progressing
         } else if left {
-            State::Waiting
+            ProgressState::Waiting
         } else {
-            State::Paused
+            ProgressState::Paused
         };
         let held = self.behind_held().map(|ordinal| own(WaitReason::HeldBatch, ordinal));
         let flying = in_flight.map(|ordinal| own(WaitReason::Unavailable, ordinal));

@@ -90,7 +90,7 @@ pub(super) fn one_by_one(group: &Group, world: &World, report: &mut Report) {
                     continue;
                 }
                 let owner = coordination.display_name();
-                if batching.is_released_as_a_whole() {
+                if batching.is_all_or_nothing() {
                     let detail =
                         format!("{why}, but coordination {owner:?} releases a batch only when all its pods exist");
                     report.error(&role.name, path, Cause::Forbidden, None, detail);

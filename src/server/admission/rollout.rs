@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{Admission, Fault, Verdict};
 use crate::api::review::Request;
 use crate::api::{Meta, ObjectKind};
-use crate::cluster::apply::MANAGER;
+use crate::cluster::write::writer::MANAGER;
 use crate::model::{WorkloadKind, claim};
 use crate::mutate::rollout::{hold_rollout, let_go};
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use rolegate::model::ProgressState;
 use rolegate::model::RollingBounds;
 use rolegate::model::rolling::{FROZEN, Unavailable};
-use rolegate::plan::State;
 
 use super::world::{Controller, Role, World, mk_bounds};
 
@@ -110,7 +110,7 @@ proptest! {
             }
         }
         let plan = world.settle();
-        prop_assert!(world.all_are(&plan, State::Complete), "{plan:?}");
+        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?}");
     }
 
     /// One role's pods never get ready: it stops within its bound, the others with it, and both can be rolled back.
@@ -133,7 +133,7 @@ proptest! {
             }
         }
         let plan = world.settle();
-        prop_assert!(world.all_are(&plan, State::Complete), "{plan:?}");
+        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?}");
     }
 
     /// Pods fail, templates are edited in mid-rollout, forth and back: no plan breaks a bound, and it ends when pods get
@@ -150,7 +150,7 @@ proptest! {
             }
         }
         let plan = world.settle();
-        prop_assert!(world.all_are(&plan, State::Complete), "{plan:?} {world:?}");
+        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
     }
 
     /// What stays old stays old; the rest is updated, and the rollout pauses there.
@@ -166,13 +166,13 @@ proptest! {
                 let updated = pod.is_some_and(|pod| pod.revision == role.update);
                 prop_assert_eq!(updated, index >= kept as usize, "{}-{}", name, index);
             }
-            let state = if kept == 0 { State::Complete } else { State::Paused };
+            let state = if kept == 0 { ProgressState::Complete } else { ProgressState::Paused };
             prop_assert_eq!(plan[name].state, state);
         }
         // The user lowers it to nothing.
         world.bounds.iter_mut().for_each(|bounds| bounds.partition = 0);
         let plan = world.settle();
-        prop_assert!(world.all_are(&plan, State::Complete), "{plan:?}");
+        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?}");
         prop_assert!(world.roles.values().all(|role| role.partition < FROZEN));
     }
 }

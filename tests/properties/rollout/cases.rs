@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rolegate::model::ProgressState;
 use rolegate::model::rolling::{FROZEN, Unavailable};
-use rolegate::plan::State;
 use rolegate::plan::rollout::{Ordinal, RoleRollout, RolloutPlan, WaitReason, plan_rollout};
 
 use super::world::{Controller, Role, World, mk_bounds};
@@ -45,11 +45,11 @@ fn prefill_waits_for_decode() {
     let prefill = mk_rollout(&[(30, OLD), (10, NEW)], 30);
     let decode = mk_rollout(&[(17, OLD), (3, NEW)], 17);
     let plan = plan(10, Unavailable::Percent(50), &[("prefill", prefill), ("decode", decode)]);
-    assert_eq!((plan["prefill"].partition, plan["prefill"].state), (30, State::Waiting));
+    assert_eq!((plan["prefill"].partition, plan["prefill"].state), (30, ProgressState::Waiting));
     let wait = plan["prefill"].waits.clone().unwrap();
     assert_eq!((wait.reason, wait.role.as_str(), wait.ordinal), (WaitReason::Skew, "decode", Some(16)));
     // 7/20 − 10/40 = 10 %.
-    assert_eq!((plan["decode"].partition, plan["decode"].state), (13, State::Progressing));
+    assert_eq!((plan["decode"].partition, plan["decode"].state), (13, ProgressState::Progressing));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn the_upper_fifth_is_updated() {
         let updated: Vec<_> = pods.filter(|(_, pod)| pod.is_some_and(|pod| pod.revision == 1)).collect();
         let ordinals: Vec<_> = updated.iter().map(|(index, _)| u32::try_from(*index).unwrap()).collect();
         assert_eq!(ordinals, (desired * 4 / 5..desired).collect::<Vec<_>>(), "{name}");
-        assert_eq!((plan[name].partition, plan[name].state), (desired * 4 / 5, State::Paused));
+        assert_eq!((plan[name].partition, plan[name].state), (desired * 4 / 5, ProgressState::Paused));
     }
 }
 
@@ -86,7 +86,7 @@ fn a_half_way_rollback_starts_at_the_top() {
     let plan = plan(10, Unavailable::Count(2), &[("prefill", role()), ("decode", role())]);
     for name in ["prefill", "decode"] {
         // A skew of 10 % is one replica.
-        assert_eq!((plan[name].partition, plan[name].state), (9, State::Progressing), "{name}");
+        assert_eq!((plan[name].partition, plan[name].state), (9, ProgressState::Progressing), "{name}");
     }
 }
 
@@ -105,7 +105,7 @@ fn a_replica_that_was_given_up_blocks_nobody_for_ever() {
     let [ready, down] = [true, false].map(|ready| Ordinal { ready, given_up: true, ..OLD });
     let mut role = mk_rollout(&[(6, NEW), (1, down), (3, ready)], FROZEN);
     let waiting = plan(100, Unavailable::Count(1), &[("prefill", role.clone())]);
-    assert_eq!((waiting["prefill"].partition, waiting["prefill"].state), (FROZEN, State::Waiting));
+    assert_eq!((waiting["prefill"].partition, waiting["prefill"].state), (FROZEN, ProgressState::Waiting));
     assert_eq!(waiting["prefill"].waits.clone().unwrap().ordinal, Some(6));
     role.stuck = true;
     assert_eq!(plan(100, Unavailable::Count(1), &[("prefill", role)])["prefill"].partition, 9);
@@ -117,7 +117,7 @@ fn a_broken_replica_stops_its_role_and_is_named() {
     let decode = mk_rollout(&[(19, OLD), (1, BROKEN)], 19);
     let plan = plan(5, Unavailable::Count(1), &[("prefill", prefill), ("decode", decode)]);
     assert_eq!((plan["decode"].partition, plan["prefill"].partition), (19, 38));
-    assert_eq!(plan["prefill"].state, State::Waiting);
+    assert_eq!(plan["prefill"].state, ProgressState::Waiting);
     for name in ["prefill", "decode"] {
         let wait = plan[name].waits.clone().unwrap();
         assert_eq!((wait.role.as_str(), wait.ordinal), ("decode", Some(19)), "{name}");
@@ -129,8 +129,8 @@ fn small_roles_do_not_stall_the_rest() {
     let router = mk_rollout(&[(1, OLD)], FROZEN);
     let other = mk_rollout(&[(50, OLD), (50, NEW)], 50);
     let plan = plan(1, Unavailable::Percent(10), &[("router", router), ("prefill", other)]);
-    assert_eq!((plan["prefill"].partition, plan["prefill"].state), (40, State::Progressing));
-    assert_eq!((plan["router"].partition, plan["router"].state), (FROZEN, State::Waiting));
+    assert_eq!((plan["prefill"].partition, plan["prefill"].state), (40, ProgressState::Progressing));
+    assert_eq!((plan["router"].partition, plan["router"].state), (FROZEN, ProgressState::Waiting));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_role_waits_for_the_edits_of_the_others() {
     let bounds = [mk_bounds(&["prefill", "decode"], 100, Unavailable::Count(1), 0)];
     let alone = BTreeMap::from([("prefill".to_owned(), role.clone())]);
     let decided = plan_rollout(&bounds, &alone);
-    assert_eq!((decided["prefill"].partition, decided["prefill"].state), (FROZEN, State::Waiting));
+    assert_eq!((decided["prefill"].partition, decided["prefill"].state), (FROZEN, ProgressState::Waiting));
     assert_eq!(decided["prefill"].waits.clone().unwrap().reason, WaitReason::Settling);
     let both = BTreeMap::from([("prefill".to_owned(), role.clone()), ("decode".to_owned(), role.clone())]);
     assert_eq!(plan_rollout(&bounds, &both)["prefill"].partition, 3);

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rolegate::model::ProgressState;
 use rolegate::model::RollingBounds;
 use rolegate::model::rolling::{FROZEN, Unavailable};
-use rolegate::plan::State;
 use rolegate::plan::rollout::{Ordinal, RoleRollout, RolloutPlan, excess, plan_rollout};
 
 /// A pod, or a whole group of one.
@@ -247,7 +247,7 @@ impl World {
         moved
     }
 
-    pub fn all_are(&self, plan: &RolloutPlan, state: State) -> bool {
+    pub fn all_are(&self, plan: &RolloutPlan, state: ProgressState) -> bool {
         self.roles.keys().all(|name| plan[name].state == state)
     }
 }

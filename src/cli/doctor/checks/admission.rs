@@ -6,10 +6,10 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::super::facts::{Facts, Probe};
-use super::super::finding::Findings;
 use super::selector::selects;
-use crate::server::registration::{Reach, Registration};
+use crate::cli::doctor::facts::{Facts, Probe};
+use crate::cli::doctor::finding::Findings;
+use crate::server::admission::registration::{Reach, Registration};
 
 /// One of our webhooks, of either kind.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,14 +1,15 @@
 //! What the webhook serves with, and what callers trust.
 
-use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 
-use super::super::facts::{Facts, Served};
-use super::super::finding::Findings;
 use super::admission::ours;
+use crate::cli::doctor::facts::{Facts, Served};
+use crate::cli::doctor::finding::Findings;
 use crate::cli::terminal::age;
-use crate::server::authority::{issued_by, leaf_info, renewal_time};
-use crate::server::cert_info::CertInfo;
-use crate::server::certificates::Stored;
+use crate::server::tls::authority::{issued_by, leaf_info, renewal_time};
+use crate::server::tls::cert_info::CertInfo;
+use crate::server::tls::certificates::Stored;
 
 /// The part of a certificate's life after which it should long have been replaced: that happens at 2/3.
 const LATE: f64 = 0.8;

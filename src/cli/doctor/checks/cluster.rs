@@ -1,7 +1,7 @@
 //! The API server, and what rolegate may do there.
 
-use super::super::facts::{Asked, Facts};
-use super::super::finding::Findings;
+use crate::cli::doctor::facts::{Asked, Facts};
+use crate::cli::doctor::finding::Findings;
 
 /// The first minor version with all that is needed, if only as beta: matchConditions of webhooks are on from here.
 const OLDEST: u32 = 28;

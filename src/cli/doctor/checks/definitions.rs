@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::facts::Facts;
-use super::super::finding::Findings;
 use super::cluster::BUILT_IN;
-use crate::api::ObjectKind;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
-use crate::api::crd;
 use crate::api::grove::POD_CLIQUE_SET;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI};
 use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::{ObjectKind, crd};
+use crate::cli::doctor::facts::Facts;
+use crate::cli::doctor::finding::Findings;
 use crate::cli::rights::RIGHTS;
 use crate::model::{Dialect, WorkloadKind};
 

@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::facts::{Facts, Probe, Rights, Served, Target};
 use crate::api::crd;
-use crate::server::authority::{LeafSpec, new_ca, new_leaf};
-use crate::server::certificates::{CaBundle, Stored};
-use crate::server::registration::{Reach, Registration};
+use crate::cli::doctor::facts::{Facts, Probe, Rights, Served, Target};
+use crate::server::admission::registration::{Reach, Registration};
+use crate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
+use crate::server::tls::certificates::{CaBundle, Stored};
 
 pub fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()

@@ -1,7 +1,7 @@
 //! Who lifts gates, and whose nobody lifts.
 
-use super::super::facts::Facts;
-use super::super::finding::Findings;
+use crate::cli::doctor::facts::Facts;
+use crate::cli::doctor::finding::Findings;
 use crate::cli::terminal::{age, counted};
 
 /// Does anybody lead? A clock that is behind is forgiven this much, in seconds.

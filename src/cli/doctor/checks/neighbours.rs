@@ -3,9 +3,9 @@
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::super::facts::Facts;
-use super::super::finding::Findings;
 use super::selector::{matches, selects};
+use crate::cli::doctor::facts::Facts;
+use crate::cli::doctor::finding::Findings;
 
 /// What is told apart of a webhook of either kind.
 struct Hook<'a> {

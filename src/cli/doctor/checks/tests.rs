@@ -7,12 +7,12 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use serde_json::{Value, json};
 
-use super::super::facts::{Asked, Facts, Orphans, Probe, Served};
-use super::super::finding::Level;
 use super::healthy::{established, healthy, stored, typed};
 use super::{CHECKS, judge};
 use crate::api::crd;
-use crate::server::authority::new_ca;
+use crate::cli::doctor::facts::{Asked, Facts, Orphans, Probe, Served};
+use crate::cli::doctor::finding::Level;
+use crate::server::tls::authority::new_ca;
 
 fn mutating(facts: &mut Facts) -> &mut MutatingWebhookConfiguration {
     &mut facts.mutating.as_mut().unwrap()[0]

@@ -1,0 +1,204 @@
+//! `rolegate check`: the webhook's rules over files.
+
+mod github;
+mod json;
+mod sarif;
+mod text;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use crate::cli::documents::{Document, Documents, Unreadable};
+use crate::cli::node::Position;
+use crate::cli::options::Color;
+use crate::model::FieldPath;
+use crate::rules::{self, Judged, Operation, Options, Violation, World, judge_json};
+
+/// Arguments of `check`.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// Files, directories of *.yaml, *.yml and *.json, or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The same objects before, so that an update is judged.
+    #[arg(long, value_name = "FILE")]
+    old: Vec<PathBuf>,
+    /// Objects that are there but not judged.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    with: Vec<PathBuf>,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// When to use colours; NO_COLOR turns them off too.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    color: Color,
+    /// Which KAI release PodGroups are written for.
+    #[arg(long, value_enum, default_value_t = Dialect::Auto)]
+    kai_dialect: Dialect,
+    /// Role names of a Grove set must be unique in the whole set, as upstream has it.
+    #[arg(long)]
+    strict_roles: bool,
+}
+
+/// How findings are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people, with the source line.
+    Text,
+    /// One JSON object.
+    Json,
+    /// Workflow commands of GitHub Actions, which mark the lines of a change.
+    Github,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+}
+
+/// Which KAI release PodGroups are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Dialect {
+    /// By the fields that are set.
+    Auto,
+    /// The original design.
+    Seed,
+    /// KAI v0.15 and later.
+    Upstream,
+}
+
+impl From<Dialect> for rules::KaiDialect {
+    fn from(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Auto => Self::Auto,
+            Dialect::Seed => Self::Seed,
+            Dialect::Upstream => Self::Upstream,
+        }
+    }
+}
+
+/// How much a finding weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weight {
+    Error,
+    Warning,
+    Note,
+}
+
+/// An object and what was found.
+struct Checked<'a> {
+    document: &'a Document,
+    judged: Judged,
+}
+
+impl Checked<'_> {
+    /// All findings in the order of their lines.
+    fn findings(&self) -> Vec<(Weight, &Violation, Position)> {
+        let judged = &self.judged;
+        let lists =
+            [(Weight::Error, &judged.errors), (Weight::Warning, &judged.warnings), (Weight::Note, &judged.notes)];
+        let found = lists.into_iter().flat_map(|(weight, list)| list.iter().map(move |violation| (weight, violation)));
+        let located = found.map(|(weight, violation)| (weight, violation, position(self.document, &violation.path)));
+        let mut all: Vec<_> = located.collect();
+        all.sort_by_key(|(_, _, at)| (at.line, at.column));
+        all
+    }
+}
+
+/// Everything that a format prints.
+struct Report<'a> {
+    objects: Vec<Checked<'a>>,
+    unreadable: &'a [Unreadable],
+}
+
+/// Judges the files; the exit code is 0 when all may pass, 1 when an object is refused, 2 when something is unreadable.
+pub fn run(args: &CheckArgs) -> ExitCode {
+    let mut read = Documents::read(&args.files);
+    let (with, old) = (Documents::read(&args.with), Documents::read(&args.old));
+    read.unreadable.extend(with.unreadable);
+    read.unreadable.extend(old.unreadable);
+    let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
+    let world = world(options, read.documents.iter().chain(&with.documents));
+    let before: HashMap<_, _> = old.documents.iter().map(|document| (identity(document), document)).collect();
+    let objects = read.documents.iter().map(|document| {
+        let old = before.get(&identity(document)).map(|old| old.json.as_str());
+        Checked { document, judged: judge(document, old, &world) }
+    });
+    let report = Report { objects: objects.collect(), unreadable: &read.unreadable };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let printed = match args.output {
+        Output::Text => text::print(&mut out, &report, args.color.is_used()),
+        Output::Json => json::print(&mut out, &report),
+        Output::Github => github::print(&mut out, &report),
+        Output::Sarif => sarif::print(&mut out, &report),
+    };
+    // Whoever closed the pipe has seen enough; the verdict stands.
+    let _ = printed.and_then(|()| out.flush());
+    if !report.unreadable.is_empty() {
+        ExitCode::from(2)
+    } else if report.objects.iter().any(|checked| !checked.judged.is_allowed()) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// What the files say of each other. An object that does not have the shape of its kind is judged itself, and is no context.
+fn world<'a>(options: Options, documents: impl Iterator<Item = &'a Document>) -> World {
+    let mut world = World::of_manifests(options);
+    for document in documents {
+        let _ = world.add_json(&document.api_version, &document.kind, &document.json);
+    }
+    world
+}
+
+/// What makes two documents the same object: a version may differ.
+fn identity(document: &Document) -> (&str, &str, &str, &str) {
+    let group = document.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    (group, &document.kind, &document.namespace, &document.name)
+}
+
+fn judge(document: &Document, old: Option<&str>, world: &World) -> Judged {
+    let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+    match judge_json(&document.api_version, &document.kind, operation, &document.json, old, world) {
+        None => Judged::default(),
+        Some(Ok(judged)) => judged,
+        Some(Err(error)) => Judged { errors: vec![error.violation()], ..Judged::default() },
+    }
+}
+
+/// Where a path leads in the file: the key of its last field, or the closest that is there.
+fn position(document: &Document, path: &FieldPath) -> Position {
+    let steps: Vec<_> = path.steps().flat_map(|(is_index, step)| written_steps(is_index, &step)).collect();
+    document.node.locate(&steps)
+}
+
+/// The steps of a path. One that was taken over as text, `spec.roles[0].name`, is taken apart.
+fn written_steps(is_index: bool, step: &str) -> Vec<(bool, String)> {
+    if is_index || !step.contains(['.', '[']) || step.contains('/') {
+        return vec![(is_index, step.to_owned())];
+    }
+    let parts = step.split(['.', '[']).filter(|part| !part.is_empty());
+    parts
+        .map(|part| match part.strip_suffix(']') {
+            Some(index) => (true, index.to_owned()),
+            None => (false, part.to_owned()),
+        })
+        .collect()
+}
+
+/// What an object is called in messages.
+struct Name<'a>(&'a Document);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let document = self.0;
+        f.write_str(if document.kind.is_empty() { "object" } else { &document.kind })?;
+        match (document.namespace.as_str(), document.name.as_str()) {
+            ("", name) => write!(f, " {name}"),
+            (namespace, name) => write!(f, " {namespace}/{name}"),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The checks: findings from facts. No reads here.
+
+mod admission;
+mod certificates;
+mod cluster;
+mod definitions;
+#[cfg(test)]
+mod healthy;
+mod holds;
+mod neighbours;
+mod selector;
+#[cfg(test)]
+mod tests;
+
+pub use definitions::looked_at;
+
+use crate::cli::doctor::facts::Facts;
+use crate::cli::doctor::finding::{Finding, Findings};
+
+/// A check: its id, and how it judges.
+type Check = (&'static str, fn(&Facts, &mut Findings));
+
+/// All checks, in the order in which one thing needs another.
+pub const CHECKS: &[Check] = &[
+    ("api-server", cluster::api_server),
+    ("definitions", definitions::carriers),
+    ("definitions-current", definitions::are_current),
+    ("neighbours", definitions::neighbours),
+    ("rights", cluster::rights),
+    ("webhooks", admission::are_there),
+    ("webhooks-current", admission::are_current),
+    ("failure-policy", admission::failure_policy),
+    ("exclusions", admission::exclusions),
+    ("endpoint", admission::endpoint),
+    ("certificate", certificates::served),
+    ("ca-bundle", certificates::trusted),
+    ("admission", admission::answers),
+    ("other-webhooks", neighbours::on_pods),
+    ("our-namespace", neighbours::on_our_namespace),
+    ("grove-authorizer", neighbours::grove_authorizer),
+    ("leader", holds::leader),
+    ("orphans", holds::orphans),
+];
+
+/// Everything that is found, in the order of the checks.
+pub fn judge(facts: &Facts) -> Vec<Finding> {
+    let found = CHECKS.iter().flat_map(|(id, check)| {
+        let mut findings = Findings::of(id);
+        check(facts, &mut findings);
+        findings.into_vec()
+    });
+    found.collect()
+}

@@ -1,0 +1,105 @@
+//! `rolegate doctor`: looks at an installation and says what is wrong with it, and how to mend it.
+
+mod checks;
+mod facts;
+mod finding;
+mod reads;
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::connection::{ConnectionArgs, LiveArgs, block_on};
+use crate::cli::doctor::facts::Target;
+use crate::cli::doctor::finding::{Finding, Level};
+use crate::cli::doctor::reads::Reader;
+use crate::cli::options::Output;
+use crate::cli::terminal::{Style, counted, shown};
+
+/// Arguments of `doctor`.
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+    /// Namespace of rolegate itself.
+    #[arg(short, long, default_value = "rolegate-system")]
+    namespace: String,
+    /// Name of the webhook configurations and the Lease.
+    #[arg(long, default_value = "rolegate")]
+    name: String,
+    /// Whose rights are looked at; by default the ServiceAccount of that name, where there is none your own.
+    #[arg(long)]
+    user: Option<String>,
+    /// Namespace in which a pod is created as a dry run.
+    #[arg(long, default_value = "default", value_name = "NAMESPACE")]
+    try_in: String,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// Exit code when the cluster cannot be reached: nothing is known.
+const UNREACHABLE: u8 = 2;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    /// The worst.
+    level: Level,
+    findings: &'a [Finding],
+}
+
+/// Prints what is found. The exit code is 0 without errors, 1 with some, 2 when the cluster cannot be reached.
+pub fn run(args: &DoctorArgs) -> ExitCode {
+    block_on(async {
+        let live = LiveArgs::new(args.connection.clone(), &args.namespace);
+        let look = async {
+            let connection = live.connect(false).await?;
+            let target = Target { namespace: args.namespace.clone(), name: args.name.clone() };
+            let reader =
+                Reader { connection: &connection, target, user: args.user.clone(), try_in: args.try_in.clone() };
+            reader.facts().await
+        };
+        let facts = match look.await {
+            Ok(facts) => facts,
+            Err(failure) => {
+                eprintln!("rolegate: {failure}");
+                return Ok(ExitCode::from(UNREACHABLE));
+            }
+        };
+        let findings = checks::judge(&facts);
+        let level = findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok);
+        let text = match args.output {
+            Output::Text => text(&findings, Style::of_stdout()),
+            Output::Json => {
+                serde_json::to_string_pretty(&Report { level, findings: &findings }).unwrap_or_default() + "\n"
+            }
+        };
+        // Whoever closed the pipe has seen enough.
+        _ = io::stdout().lock().write_all(crate::cli::as_called(&text).as_bytes());
+        Ok(if level == Level::Error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    })
+}
+
+/// One line for each finding, and one for its hint.
+fn text(findings: &[Finding], style: Style) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let (color, word) = match finding.level {
+            Level::Ok => (style.good, "ok"),
+            Level::Info => (style.faint, "info"),
+            Level::Warning => (style.moving, "warning"),
+            Level::Error => (style.bad, "error"),
+        };
+        // Writing to a string does not fail.
+        _ = writeln!(text, "{color}{word:<8}{} {:<20} {}", style.end, finding.check, shown(&finding.what));
+        if let Some(hint) = &finding.hint {
+            _ = writeln!(text, "{:30}{}{}{}", "", style.faint, shown(hint), style.end);
+        }
+    }
+    let count = |level| findings.iter().filter(|finding| finding.level == level).count();
+    let (errors, warnings) = (counted(count(Level::Error), "error"), counted(count(Level::Warning), "warning"));
+    text + &format!("{errors}, {warnings}\n")
+}

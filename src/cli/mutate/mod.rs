@@ -1,0 +1,120 @@
+//! `rolegate mutate`: what the webhook would make of objects in files.
+
+mod diff;
+mod known;
+mod mutated;
+mod print;
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use known::Known;
+use mutated::Mutated;
+
+use crate::cli::documents::Documents;
+use crate::cli::options::Color;
+
+/// Arguments of `mutate`.
+#[derive(Args, Debug)]
+pub struct MutateArgs {
+    /// Files, directories of *.yaml, *.yml and *.json, or - for standard input. Workloads stand for their pods.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Objects that are there: groups, topologies, Grove sets, PodGroups.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    with: Vec<PathBuf>,
+    /// Workloads before, so that an update of them is shown and not their pods.
+    #[arg(long, value_name = "FILE")]
+    old: Vec<PathBuf>,
+    /// How to print: yaml by default, diff on a terminal.
+    #[arg(short, long, value_enum)]
+    output: Option<Output>,
+    /// When to use colours; NO_COLOR turns them off too.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    color: Color,
+    /// Discovery variables for Grove sets and groups.
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    discovery: Switch,
+    /// End of every DNS name in the cluster.
+    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local")]
+    cluster_domain: String,
+}
+
+/// How the outcome is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// The objects afterwards.
+    Yaml,
+    /// The objects afterwards, as a List.
+    Json,
+    /// The patches, as one JSON object.
+    Patch,
+    /// What changes, for people.
+    Diff,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    /// As objects say.
+    On,
+    /// Whatever objects say.
+    Off,
+}
+
+/// Some object would be refused.
+const REFUSED: u8 = 1;
+/// Some file or object cannot be read.
+const UNREADABLE: u8 = 2;
+
+/// Prints what becomes of the objects: 0, 1 when one would be refused, 2 when something cannot be read.
+pub fn run(args: &MutateArgs) -> ExitCode {
+    let (files, with, old) = (Documents::read(&args.files), Documents::read(&args.with), Documents::read(&args.old));
+    let mut unreadable: Vec<String> = Vec::new();
+    for documents in [&files, &with, &old] {
+        unreadable.extend(documents.unreadable.iter().map(|lost| format!("{}: {}", lost.file, lost.message)));
+    }
+    let known = Known::of(files.documents.iter().chain(&with.documents), &mut unreadable);
+    let options = known::Options { discovery: args.discovery == Switch::On, cluster_domain: &args.cluster_domain };
+    let objects = mutated::all(&files.documents, &old.documents, &known, options, &mut unreadable);
+    let terminal = io::stdout().is_terminal();
+    let output = args.output.unwrap_or(if terminal { Output::Diff } else { Output::Yaml });
+    let text = match output {
+        Output::Yaml => print::yaml(&objects),
+        Output::Json => print::json(&objects),
+        Output::Patch => print::patches(&objects),
+        Output::Diff => print::diff(&objects, args.color.is_used()),
+    };
+    // A reader that has seen enough, such as `head`, is no fault.
+    let _ = io::stdout().lock().write_all(text.as_bytes());
+    complain(&objects, &unreadable);
+    match (unreadable.is_empty(), objects.iter().all(|object| object.refused.is_empty())) {
+        (false, _) => ExitCode::from(UNREADABLE),
+        (true, false) => ExitCode::from(REFUSED),
+        (true, true) => ExitCode::SUCCESS,
+    }
+}
+
+/// Warnings and errors, each text once: the pods of a workload have theirs in common.
+fn complain(objects: &[Mutated], unreadable: &[String]) {
+    let mut texts: BTreeMap<(&str, &str), Vec<&Mutated>> = BTreeMap::new();
+    for object in objects {
+        for (level, list) in [("warning", &object.warnings), ("refused", &object.refused)] {
+            for text in list {
+                texts.entry((level, text)).or_default().push(object);
+            }
+        }
+    }
+    let mut stderr = io::stderr().lock();
+    for ((level, text), objects) in texts {
+        let first = objects.first().map(|object| object.title()).unwrap_or_default();
+        let more = if objects.len() > 1 { format!(" and {} more", objects.len() - 1) } else { String::new() };
+        let _ = writeln!(stderr, "{level}: {first}{more}: {text}");
+    }
+    for text in unreadable {
+        let _ = writeln!(stderr, "error: {text}");
+    }
+}

@@ -1,0 +1,238 @@
+//! `rolegate serve`: the webhook on every replica, the loop on the one that leads.
+
+mod args;
+mod certificates;
+
+use std::io::IsTerminal as _;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub use args::ServeArgs;
+use args::{LogFormat, Switch};
+
+use crate::cli::connection::Failure;
+use crate::cluster::index::SharedIndex;
+use crate::cluster::lease::{Election, LeaseOptions};
+use crate::cluster::metrics::LoopMetrics;
+use crate::cluster::read::live_world::LiveWorld;
+use crate::cluster::read::lookup::Lookup;
+use crate::cluster::run::{GateLoop, LoopOptions};
+use crate::cluster::watch::cache_age::CacheAges;
+use crate::cluster::watch::sources::Sources;
+use crate::cluster::write::events::Events;
+use crate::cluster::write::topologies::TopologyKeeper;
+use crate::cluster::write::writer::Writer;
+use crate::rules::Options;
+use crate::server::admission::Admission;
+use crate::server::admission::metrics::AdmissionMetrics;
+use crate::server::http::accept::{Drain, Listener};
+use crate::server::http::admin;
+use crate::server::http::admin::Readiness;
+use crate::server::http::limits::Limits;
+use crate::server::http::metrics;
+use crate::server::http::self_dial::SelfDial;
+use crate::server::tls::acceptor::{CertStore, ClientAuthError, server_config};
+use crate::server::tls::cert_info::CertError;
+use crate::server::tls::files::FilesError;
+
+/// Why `serve` could not start, or ended.
+#[derive(Debug, thiserror::Error)]
+enum ServeError {
+    #[error("log filter {0:?} cannot be read: {1}")]
+    Log(String, tracing_subscriber::filter::ParseError),
+    #[error(transparent)]
+    Connection(#[from] Failure),
+    #[error("client: {0}")]
+    Client(#[from] kube::Error),
+    #[error("{0} cannot be listened on: {1}")]
+    Listen(SocketAddr, std::io::Error),
+    #[error("certificate files: {0}")]
+    CertFiles(#[from] FilesError<CertError>),
+    #[error("client CA: {0}")]
+    ClientCa(#[from] FilesError<ClientAuthError>),
+    #[error("TLS: {0}")]
+    Tls(String),
+    #[error("runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error("{0} ended by itself")]
+    Ended(&'static str),
+}
+
+/// Runs until a signal.
+pub fn run(args: ServeArgs) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Runtime);
+    let outcome = start_log(&args).and(runtime).and_then(|runtime| runtime.block_on(serve(args)));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rolegate: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start_log(args: &ServeArgs) -> Result<(), ServeError> {
+    let filter =
+        tracing_subscriber::EnvFilter::try_new(&args.log).map_err(|error| ServeError::Log(args.log.clone(), error))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for people; a file or a collector would keep their escapes.
+    let log = log.with_ansi(std::io::stderr().is_terminal());
+    match args.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+    Ok(())
+}
+
+async fn serve(args: ServeArgs) -> Result<(), ServeError> {
+    let (webhook, admin) = (bind(args.listen).await?, bind(args.admin_listen).await?);
+    let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
+    let (mut registry, readiness, mut parts) =
+        (Registry::with_prefix("rolegate"), Readiness::default(), Parts::default());
+    let client = CacheAges::register(&mut registry).client(args.connection.config().await?)?;
+    let server_metrics = metrics::register(&mut registry);
+    let admission_metrics = AdmissionMetrics::register(&mut registry);
+    let loop_metrics = LoopMetrics::register(&mut registry);
+
+    let store = CertStore::empty();
+    parts.add("certificate metrics", server_metrics.clone().follow_certificate(store.changes()));
+    certificates::start(&args, &client, &store, webhook.address, &mut parts, &stop).await?;
+    let (callers, own) = certificates::callers(&args, &mut parts, &stop).await?;
+    let tls = server_config(&store, callers).map_err(|error| ServeError::Tls(error.to_string()))?;
+    let dial = SelfDial::new(webhook.address, store, own).map_err(|error| ServeError::Tls(error.to_string()))?;
+    parts.add("self dial", dial.run(readiness.register("tls"), stop.clone()));
+
+    let index = SharedIndex::default();
+    let sources = Sources::start(&client, &index, &args.namespaces);
+    let check = readiness.register("caches");
+    let mut synced = index.synced();
+    parts.add("cache check", async move {
+        check.set(false, "not every watch has listed yet");
+        if synced.wait_for(|synced| *synced).await.is_ok() {
+            check.set(true, "");
+        }
+        std::future::pending::<()>().await;
+    });
+
+    let lookup = Lookup::new(client.clone(), index);
+    let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
+    let live_world = LiveWorld::new(client.clone(), options);
+    let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
+    let events = Events::new(client.clone(), &identity, loop_metrics.clone());
+    let lease = LeaseOptions {
+        namespace: args.namespace.clone(),
+        name: args.name.clone(),
+        identity,
+        duration: args.lease_duration,
+    };
+    let (election, leader) = Election::new(&client, lease);
+    parts.add("election", election.run(draining.clone()));
+    let topologies = TopologyKeeper::new(client.clone(), live_world.clone(), leader.clone());
+    parts.add("topologies", topologies.run(draining.clone()));
+    let options = LoopOptions {
+        missing_group: args.missing_group,
+        vanished_grace: args.vanished_grace,
+        settle: args.settle,
+        progress_deadline: args.progress_deadline,
+        incomplete: args.incomplete,
+        recreate_mis_stamped: args.recreate_mis_stamped,
+    };
+    let gates = GateLoop::new(lookup.clone(), Writer::new(client), options, events, loop_metrics, leader);
+    parts.add("loop", gates.run(draining.clone()));
+
+    let limits = Limits::default();
+    let admission = Admission {
+        lookup,
+        live_world,
+        strict: args.strict,
+        discovery: args.discovery == Switch::On,
+        cluster_domain: args.cluster_domain,
+        limits,
+        metrics: admission_metrics,
+    };
+    let drain = Drain { grace: args.drain_grace, ..Drain::default() };
+    let listener =
+        |socket, tls, app, drain| Listener { socket, tls, app, limits, metrics: server_metrics.clone(), drain };
+    println!("serving webhook=https://{} admin=http://{}", webhook.address, admin.address);
+    let at_once = Drain { grace: Duration::ZERO, deadline: Duration::from_secs(1) };
+    let admin = listener(admin.socket, None, admin::router(readiness.clone(), Arc::new(registry)), at_once);
+    parts.add("admin port", run_listener(admin, stop.clone()));
+    let webhook = listener(webhook.socket, Some(Arc::new(tls)), admission.router(), drain);
+    let serving = tokio::spawn(webhook.run(draining.clone()));
+
+    let outcome = tokio::select! {
+        () = termination() => Ok(()),
+        part = parts.ended() => Err(ServeError::Ended(part)),
+    };
+    tracing::info!("stopping");
+    readiness.register("serving").set(false, "stopping");
+    draining.cancel();
+    _ = serving.await;
+    stop.cancel();
+    parts.finish().await;
+    drop(sources);
+    outcome
+}
+
+async fn run_listener(listener: Listener<axum::Router>, stop: CancellationToken) {
+    listener.run(stop).await;
+}
+
+/// Parts of the server that run until they are told to stop.
+#[derive(Default)]
+struct Parts(JoinSet<&'static str>);
+
+impl Parts {
+    fn add(&mut self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(async move {
+            part.await;
+            name
+        });
+    }
+
+    /// Waits for the first part that ends although nobody told it to.
+    async fn ended(&mut self) -> &'static str {
+        match self.0.join_next().await {
+            Some(Ok(name)) => name,
+            Some(Err(_)) => "a part of the server",
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Gives every part a moment to end.
+    async fn finish(mut self) {
+        let all = async { while self.0.join_next().await.is_some() {} };
+        _ = tokio::time::timeout(Duration::from_secs(1), all).await;
+    }
+}
+
+/// SIGTERM, or SIGINT from a terminal.
+async fn termination() {
+    let (Ok(mut term), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+struct Bound {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+async fn bind(address: SocketAddr) -> Result<Bound, ServeError> {
+    let fault = |error| ServeError::Listen(address, error);
+    let socket = TcpListener::bind(address).await.map_err(fault)?;
+    let address = socket.local_addr().map_err(fault)?;
+    Ok(Bound { socket, address })
+}

@@ -1,0 +1,91 @@
+//! One look at the cluster: everything that groups are planned from, listed once into an index of its own.
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use kube::Client;
+use kube::api::ListParams;
+use serde::de::DeserializeOwned;
+
+use crate::api::pod::POD;
+use crate::api::{Object, ObjectKind};
+use crate::cluster::index::{Index, SourceId};
+use crate::cluster::watch::Change;
+use crate::cluster::watch::sources::{CARRIERS, Reader, add_groups, add_ignored};
+use crate::cluster::watch::watched::api;
+
+/// What was seen.
+#[derive(Debug)]
+pub struct ClusterListing {
+    /// The cluster.
+    pub index: Index,
+    /// Kinds that may not be read: what stands in them is not known.
+    pub forbidden: Vec<ObjectKind>,
+}
+
+impl ClusterListing {
+    /// True when no kind that carries groups is served: rolegate is not installed.
+    pub fn lacks_groups(&self) -> bool {
+        CARRIERS.iter().all(|kind| self.index.is_served(*kind) == Some(false))
+    }
+}
+
+/// Lists everything that groups are planned from, in one namespace or in all.
+///
+/// # Errors
+///
+/// When the API server fails, or pods may not be read.
+pub async fn list_cluster(client: &Client, namespace: Option<&str>) -> Result<ClusterListing, kube::Error> {
+    let mut lister = Lister { client: client.clone(), next: 0, reads: Vec::new() };
+    add_groups(&mut lister, namespace);
+    add_ignored(&mut lister);
+    let mut list_cluster = ClusterListing { index: Index::default(), forbidden: Vec::new() };
+    for read in join_all(lister.reads).await {
+        match read? {
+            Read::Take(take) => take(&mut list_cluster.index),
+            Read::Forbidden(kind) => list_cluster.forbidden.push(kind),
+        }
+    }
+    list_cluster.forbidden.sort_unstable();
+    list_cluster.forbidden.dedup();
+    Ok(list_cluster)
+}
+
+/// Collects the lists, so that all are read at the same time.
+struct Lister {
+    client: Client,
+    next: SourceId,
+    reads: Vec<BoxFuture<'static, Result<Read, kube::Error>>>,
+}
+
+enum Read {
+    Take(Box<dyn FnOnce(&mut Index) + Send>),
+    Forbidden(ObjectKind),
+}
+
+impl Reader for Lister {
+    fn add<T>(
+        &mut self,
+        kind: ObjectKind,
+        scope: Option<&str>,
+        selector: Option<String>,
+        take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
+    ) where
+        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    {
+        let source = self.next;
+        self.next += 1;
+        let api = api::<T>(&self.client, kind, scope);
+        let params = ListParams { label_selector: selector, ..ListParams::default() };
+        let read = async move {
+            let change = match api.list(&params).await {
+                Ok(list) => Change::Listed(list.items.into_iter().map(|item| item.object).collect()),
+                Err(kube::Error::Api(status)) if status.code == 404 => Change::NotServed,
+                // Whoever may read pods is told what they can tell.
+                Err(kube::Error::Api(status)) if status.code == 403 && kind != POD => return Ok(Read::Forbidden(kind)),
+                Err(error) => return Err(error),
+            };
+            Ok(Read::Take(Box::new(move |index: &mut Index| take(index, source, change))))
+        };
+        self.reads.push(read.boxed());
+    }
+}

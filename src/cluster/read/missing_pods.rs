@@ -1,0 +1,221 @@
+//! Why pods do not appear: one look at what should make them, when a wait has lasted. Nothing of this is watched: it is
+//! asked for seldom, and Events are too many.
+
+use futures::future::join_all;
+use kube::Client;
+use kube::api::ListParams;
+use serde::de::DeserializeOwned;
+
+use crate::api::Object;
+use crate::api::event::{EVENT, Event, InvolvedObject};
+use crate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
+use crate::cluster::index::Index;
+use crate::cluster::watch::watched::api;
+use crate::model::role::RoleWorkload;
+use crate::model::{Group, OneByOne, Workload, WorkloadKey, WorkloadKind};
+use crate::plan::{Found, MissingPods, WhyMissing};
+
+/// Reason of the Events by which controllers say that a pod could not be made.
+const FAILED: &str = "reason=FailedCreate";
+/// Most Events that are read at a time.
+const MOST_EVENTS: u32 = 500;
+
+/// What should make the pods of a role.
+enum Maker {
+    /// A workload as it is now.
+    Seen(Box<Seen>),
+    /// It is not there.
+    Absent(WorkloadKey),
+    /// An operator that is known by the Events on its objects only.
+    Unknown,
+}
+
+/// A workload as it is now.
+struct Seen {
+    workload: Workload,
+    paused: bool,
+    /// What it says of pods that could not be made.
+    failure: Option<String>,
+}
+
+/// Finds out why replicas lack pods; roles about which nothing is found are left out. `makers` are the workloads of the
+/// roles in `absent`, where they are known.
+///
+/// # Errors
+///
+/// When the API server fails. What may not be read is not looked at.
+pub async fn find(
+    client: &Client,
+    group: &Group,
+    absent: &[MissingPods],
+    makers: &[Option<WorkloadKey>],
+) -> Result<Vec<Found>, kube::Error> {
+    let reads = absent.iter().zip(makers).map(|(_, key)| read_maker(client, key.as_ref()));
+    let mut seen = Vec::new();
+    for (absence, maker) in absent.iter().zip(join_all(reads).await) {
+        seen.extend(maker?.map(|maker| (absence, maker)));
+    }
+    let speaks_by_events = |maker: &Maker| match maker {
+        Maker::Seen(seen) => seen.workload.key.kind != WorkloadKind::Deployment,
+        Maker::Absent(_) => false,
+        Maker::Unknown => true,
+    };
+    let failures = if seen.iter().any(|(_, maker)| speaks_by_events(maker)) {
+        failures(client, &group.key.namespace).await?
+    } else {
+        Vec::new()
+    };
+    let found = seen.iter().filter_map(|(absence, maker)| {
+        let (why, text) = why(group, absence, maker, &failures)?;
+        Some(Found { role: absence.role.clone(), why, text })
+    });
+    Ok(found.collect())
+}
+
+/// What makes the pods of a role; `None` when it may not be read.
+async fn read_maker(client: &Client, key: Option<&WorkloadKey>) -> Result<Option<Maker>, kube::Error> {
+    let Some(key) = key else { return Ok(Some(Maker::Unknown)) };
+    match read(client, key).await {
+        Ok(Some(seen)) => Ok(Some(Maker::Seen(Box::new(seen)))),
+        Ok(None) => Ok(Some(Maker::Absent(key.clone()))),
+        Err(error) => allowed(error).map(|()| None),
+    }
+}
+
+/// A workload as it is now; `None` when it is not there.
+///
+/// # Errors
+///
+/// When the API server refuses or fails.
+pub async fn read_workload(client: &Client, key: &WorkloadKey) -> Result<Option<Workload>, kube::Error> {
+    Ok(read(client, key).await?.map(|seen| seen.workload))
+}
+
+async fn read(client: &Client, key: &WorkloadKey) -> Result<Option<Seen>, kube::Error> {
+    let of = |workload| Seen { workload, paused: false, failure: None };
+    Ok(match key.kind {
+        WorkloadKind::StatefulSet => {
+            get::<StatefulSet>(client, key).await?.map(|set| of(Workload::from_stateful_set(&set)))
+        }
+        WorkloadKind::LeaderWorkerSet => {
+            get::<LeaderWorkerSet>(client, key).await?.map(|set| of(Workload::from_leader_worker_set(&set)))
+        }
+        WorkloadKind::Deployment => get::<Deployment>(client, key).await?.map(|found| {
+            let failed = found.status.conditions.iter().find(|c| c.r#type == "ReplicaFailure" && c.status == "True");
+            let failure = failed.map(|condition| condition.message.clone());
+            Seen { paused: found.spec.paused, failure, ..of(Workload::from_deployment(&found)) }
+        }),
+    })
+}
+
+async fn get<T>(client: &Client, key: &WorkloadKey) -> Result<Option<T>, kube::Error>
+where
+    T: Object + Clone + std::fmt::Debug + DeserializeOwned,
+{
+    let found = api::<T>(client, key.kind.object_kind(), Some(&key.namespace)).get_opt(&key.name).await?;
+    Ok(found.map(|found| found.object))
+}
+
+/// What may not be read is no fault.
+fn allowed(error: kube::Error) -> Result<(), kube::Error> {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => Ok(()),
+        other => Err(other),
+    }
+}
+
+/// The Events of a namespace that say that a pod could not be made.
+async fn failures(client: &Client, namespace: &str) -> Result<Vec<Event>, kube::Error> {
+    let params = ListParams::default().fields(FAILED).limit(MOST_EVENTS);
+    match api::<Event>(client, EVENT, Some(namespace)).list(&params).await {
+        Ok(list) => Ok(list.items.into_iter().map(|event| event.object).collect()),
+        Err(error) => allowed(error).map(|()| Vec::new()),
+    }
+}
+
+fn why(group: &Group, absence: &MissingPods, maker: &Maker, failures: &[Event]) -> Option<(WhyMissing, String)> {
+    let dependency = || {
+        let name = absence.depends_on.as_ref()?;
+        Some((WhyMissing::DependencyNotReady, format!("its workload is made when role {name:?} is ready")))
+    };
+    match maker {
+        Maker::Absent(key) => dependency().or_else(|| {
+            Some((WhyMissing::WorkloadMissing, format!("{key} is not there, and no other workload makes such pods")))
+        }),
+        Maker::Unknown => {
+            let name = format!("{}-{}", group.key.name, absence.role);
+            let is_of_role = |event: &&Event| is_part(&event.involved_object.name, &name);
+            last_failure(absence, failures.iter().filter(is_of_role))
+                .map(|message| refused(&message))
+                .or_else(dependency)
+        }
+        Maker::Seen(seen) => why_of(absence, seen, failures),
+    }
+}
+
+/// Why a workload that is there does not make the pods; what a person has to act on comes first.
+fn why_of(absence: &MissingPods, seen: &Seen, failures: &[Event]) -> Option<(WhyMissing, String)> {
+    let Workload { key, desired, one_by_one, .. } = &seen.workload;
+    if *desired <= absence.first {
+        let text = format!("{key} has {desired} replicas, the group declares more");
+        return Some((WhyMissing::FewerReplicas, text));
+    }
+    if seen.paused {
+        return Some((WhyMissing::WorkloadPaused, format!("{key} is paused")));
+    }
+    let worker_set = format!("{}-{}", key.name, absence.first);
+    let is_of_it = |event: &&Event| {
+        let InvolvedObject { kind, name } = &event.involved_object;
+        kind == WorkloadKind::StatefulSet.as_str()
+            && (*name == key.name || (key.kind == WorkloadKind::LeaderWorkerSet && *name == worker_set))
+    };
+    let failure = seen.failure.clone().or_else(|| last_failure(absence, failures.iter().filter(is_of_it)));
+    failure.map(|message| refused(&message)).or_else(|| {
+        let policy = match (*one_by_one)? {
+            OneByOne::OrderedReady => "each pod when the one before is ready (podManagementPolicy OrderedReady)",
+            OneByOne::LeaderReady => "workers when their leader is ready (startupPolicy LeaderReady)",
+            OneByOne::ExclusiveTopology => "workers when their leader has a node (exclusive topology)",
+        };
+        Some((WhyMissing::MadeOneByOne, format!("{key} makes {policy}")))
+    })
+}
+
+/// `name` itself, or one that follows it with a number, as an instance does.
+fn is_part(of: &str, name: &str) -> bool {
+    let number =
+        |rest: &str| rest.strip_prefix('-').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    of.strip_prefix(name).is_some_and(|rest| rest.is_empty() || number(rest))
+}
+
+/// What went wrong last, unless a pod was made since.
+fn last_failure<'a>(absence: &MissingPods, failures: impl Iterator<Item = &'a Event>) -> Option<String> {
+    // To the second: Events have fractions or not.
+    let second = |time: &'a str| time.get(..19).unwrap_or(time);
+    let made = absence.newest.as_deref().and_then(|time| time.get(..19)).unwrap_or_default();
+    let last = failures.max_by_key(|event| second(event.last_seen()))?;
+    (second(last.last_seen()) >= made).then(|| last.message.clone())
+}
+
+/// `Create Pod x in StatefulSet y failed error: pods "x" is forbidden: …`: what counts comes last.
+fn refused(message: &str) -> (WhyMissing, String) {
+    let text = message.rsplit_once("error: ").map_or(message, |(_, text)| text);
+    let text = text.strip_prefix("Error creating: ").unwrap_or(text);
+    let why = if text.contains("exceeded quota") { WhyMissing::QuotaExceeded } else { WhyMissing::CreationRefused };
+    (why, text.to_owned())
+}
+
+/// What makes the pods of roles: the workloads that the group refers to, else those whose pods say so, else those that an
+/// operator would make.
+pub fn makers<'a>(index: &Index, group: &Group, roles: impl Iterator<Item = &'a str>) -> Vec<Option<WorkloadKey>> {
+    let maker = |name: &str| {
+        let workload = group.role(name).map(|role| &role.workload);
+        let referred = workload.filter(|workload| workload.reference.is_some());
+        let named = |of: Option<&RoleWorkload>| of.and_then(|workload| workload.key.clone());
+        named(referred).or_else(|| index.maker_of(&group.key, name)).or_else(|| named(workload))
+    };
+    roles.map(maker).collect()
+}
+
+#[cfg(test)]
+#[path = "missing_pods_tests.rs"]
+mod tests;

@@ -1,0 +1,96 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::RoleBasedGroup;
+use crate::api::rbg::ROLE_BASED_GROUP_V1ALPHA2;
+
+const REFUSED: &str =
+    r#"pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=4, limited: pods=4"#;
+
+/// An Event as a controller writes it: what could not be made, and when.
+fn mk_event(kind: &str, name: &str, last: &str) -> Event {
+    serde_json::from_value(json!({
+        "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "involvedObject": {"kind": kind, "name": name},
+        "message": format!("Create Pod x in {kind} {name} failed error: {REFUSED}"),
+        "lastTimestamp": last,
+    }))
+    .unwrap()
+}
+
+fn mk_absence(newest: Option<&str>) -> MissingPods {
+    MissingPods {
+        role: "decode".to_owned(),
+        missing: 2,
+        of: 4,
+        first: 2,
+        newest: newest.map(Into::into),
+        depends_on: None,
+    }
+}
+
+fn mk_set(replicas: u32, more: &Value) -> Seen {
+    let mut set = json!({"metadata": {"name": "pd", "namespace": "ns"}, "spec": {"replicas": replicas}});
+    set["spec"]["startupPolicy"] = more.clone();
+    let workload = Workload::from_leader_worker_set(&serde_json::from_value(set).unwrap());
+    Seen { workload, paused: false, failure: None }
+}
+
+fn found(seen: &Seen, newest: Option<&str>, events: &[Event]) -> Option<WhyMissing> {
+    why_of(&mk_absence(newest), seen, events).map(|(why, _)| why)
+}
+
+#[test]
+fn the_sets_behind_a_leader_worker_set_speak_for_it() {
+    let set = mk_set(4, &Value::Null);
+    for name in ["pd", "pd-2"] {
+        let events = [mk_event("StatefulSet", name, "2026-01-01T00:00:09Z")];
+        assert_eq!(why_of(&mk_absence(None), &set, &events), Some((WhyMissing::QuotaExceeded, REFUSED.to_owned())));
+    }
+    let of_others = [("StatefulSet", "pd-1"), ("StatefulSet", "pd-22"), ("ReplicaSet", "pd")];
+    for (kind, name) in of_others {
+        assert_eq!(found(&set, None, &[mk_event(kind, name, "2026-01-01T00:00:09Z")]), None, "{kind} {name}");
+    }
+}
+
+#[test]
+fn what_went_wrong_before_the_last_pod_was_made_is_over() {
+    let set = mk_set(4, &Value::Null);
+    let events = [mk_event("StatefulSet", "pd", "2026-01-01T00:00:09Z")];
+    assert_eq!(found(&set, Some("2026-01-01T00:00:09Z"), &events), Some(WhyMissing::QuotaExceeded));
+    assert_eq!(found(&set, Some("2026-01-01T00:00:10Z"), &events), None);
+    // Events in the newer form have fractions of seconds and no last time.
+    let mut newer = mk_event("StatefulSet", "pd", "");
+    newer.event_time = Some("2026-01-01T00:00:10.062883Z".to_owned());
+    assert_eq!(found(&set, Some("2026-01-01T00:00:10Z"), &[newer]), Some(WhyMissing::QuotaExceeded));
+}
+
+#[test]
+fn what_a_person_has_to_act_on_comes_first() {
+    let events = [mk_event("StatefulSet", "pd", "2026-01-01T00:00:09Z")];
+    let ordered = json!("LeaderReady");
+    assert_eq!(found(&mk_set(2, &ordered), None, &events), Some(WhyMissing::FewerReplicas));
+    assert_eq!(found(&mk_set(4, &ordered), None, &events), Some(WhyMissing::QuotaExceeded));
+    assert_eq!(found(&mk_set(4, &ordered), None, &[]), Some(WhyMissing::MadeOneByOne));
+    let paused = Seen { paused: true, ..mk_set(4, &ordered) };
+    assert_eq!(found(&paused, None, &events), Some(WhyMissing::WorkloadPaused));
+    let denied = Seen { failure: Some("admission webhook denied the request".to_owned()), ..mk_set(4, &Value::Null) };
+    assert_eq!(found(&denied, None, &[]), Some(WhyMissing::CreationRefused));
+}
+
+#[test]
+fn an_operator_is_known_by_the_names_of_its_objects() {
+    let object = json!({"metadata": {"name": "pd", "namespace": "ns"}, "spec": {"roles": [{"name": "decode"}]}});
+    let rbg: RoleBasedGroup = serde_json::from_value(object).unwrap();
+    let group = Group::from_rbg(ROLE_BASED_GROUP_V1ALPHA2, &rbg);
+    let found = |name: &str| {
+        let events = [mk_event("RoleInstance", name, "2026-01-01T00:00:09Z")];
+        why(&group, &mk_absence(None), &Maker::Unknown, &events).map(|(why, _)| why)
+    };
+    assert_eq!(found("pd-decode-3"), Some(WhyMissing::QuotaExceeded));
+    assert_eq!(found("pd-decode"), Some(WhyMissing::QuotaExceeded));
+    assert_eq!((found("pd-decoder"), found("pd-decode-x"), found("pd-decode-")), (None, None, None));
+    let waits = MissingPods { depends_on: Some("prefill".to_owned()), ..mk_absence(None) };
+    let dependency = why(&group, &waits, &Maker::Unknown, &[]).unwrap();
+    assert_eq!(dependency.0, WhyMissing::DependencyNotReady);
+}

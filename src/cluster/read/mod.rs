@@ -1,0 +1,7 @@
+//! Reads by request, where a watch will not do: live reads before a denial, and lists for a single look.
+
+pub mod listing;
+pub mod live_world;
+pub mod lookup;
+pub mod missing_pods;
+pub mod surge;

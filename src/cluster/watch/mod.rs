@@ -1,0 +1,8 @@
+//! Follows what the API server has: one watch for each kind, and how old what they tell is.
+
+pub mod cache_age;
+pub mod sources;
+mod stream;
+pub mod watched;
+
+pub use stream::{Change, watch};

@@ -1,0 +1,293 @@
+//! Everything that is watched, and where it goes in the index.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use kube::Client;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
+use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
+use crate::api::pod::POD;
+use crate::api::pod_group::POD_GROUP;
+use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
+use crate::api::{
+    ClusterTopology, Meta, Object, ObjectKind, Pod, PodCliqueSet, PodGroup, RoleBasedGroup, RoleCoordination,
+};
+use crate::cluster::index::{CarrierObject, Index, LookedUp, Name, SeenWorkload, SharedIndex, SourceId};
+use crate::cluster::watch::watched::{Guarded, api};
+use crate::cluster::watch::{Change, watch};
+pub use crate::model::CARRIERS;
+use crate::model::{CliqueSet, GangTree, Layers, RolledWorkload, Workload, WorkloadKind, names};
+
+/// Kinds of RoleBasedGroup: those that can carry coordinations, and the one that has only roles.
+pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
+
+/// Kinds of Grove sets: the kind was renamed.
+pub const CLIQUE_SETS: &[ObjectKind] = &[POD_CLIQUE_SET, POD_GANG_SET];
+
+const NAMESPACE: ObjectKind =
+    ObjectKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
+const CRD: ObjectKind = ObjectKind {
+    group: "apiextensions.k8s.io",
+    version: "v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions",
+    namespaced: false,
+};
+
+/// An object of which only the metadata is read.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Named {
+    metadata: Meta,
+}
+
+impl Object for Named {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+/// The running watches; dropping it ends them.
+pub struct Sources {
+    tasks: JoinSet<()>,
+    client: Client,
+    index: SharedIndex,
+    recheck: Arc<Notify>,
+    next: SourceId,
+}
+
+impl Sources {
+    /// Starts all watches, in these namespaces or, when none is given, in all.
+    pub fn start(client: &Client, index: &SharedIndex, namespaces: &[String]) -> Self {
+        let mut sources = Self::of_groups(client, index, namespaces);
+        sources.add_looked_up();
+        sources.add_crds();
+        sources
+    }
+
+    /// Starts the watches that groups are planned from, and no others.
+    pub fn of_groups(client: &Client, index: &SharedIndex, namespaces: &[String]) -> Self {
+        let mut sources = Self {
+            tasks: JoinSet::new(),
+            client: client.clone(),
+            index: index.clone(),
+            recheck: Arc::new(Notify::new()),
+            next: 0,
+        };
+        let scopes: Vec<Option<&str>> = if namespaces.is_empty() {
+            vec![None]
+        } else {
+            namespaces.iter().map(|name| Some(name.as_str())).collect()
+        };
+        for scope in scopes {
+            add_groups(&mut sources, scope);
+        }
+        add_ignored(&mut sources);
+        sources
+    }
+
+    /// What the webhook looks up beside groups.
+    fn add_looked_up(&mut self) {
+        for kind in [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75] {
+            self.add::<Guarded<ClusterTopology>>(kind, None, None, move |index, source, change| {
+                index.looked_up_change(
+                    source,
+                    kind,
+                    change.map(|object| (name_of(&object), read_topology(kind, &object))),
+                );
+            });
+        }
+        for kind in CLIQUE_SETS.iter().copied() {
+            self.add::<Guarded<PodCliqueSet>>(kind, None, None, move |index, source, change| {
+                index.looked_up_change(
+                    source,
+                    kind,
+                    change.map(|object| (name_of(&object), read_clique_set(kind, &object))),
+                );
+            });
+        }
+        self.add::<Guarded<PodGroup>>(POD_GROUP, None, None, |index, source, change| {
+            index.looked_up_change(source, POD_GROUP, change.map(|object| (name_of(&object), read_pod_group(&object))));
+        });
+    }
+
+    /// A new CustomResourceDefinition wakes the watches that wait for their kind.
+    fn add_crds(&mut self) {
+        let others = [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75, POD_CLIQUE_SET, POD_GANG_SET, POD_GROUP];
+        let awaited: HashSet<_> = CARRIERS.iter().chain(&others).map(ObjectKind::crd_name).collect();
+        let (api, recheck) = (api::<Named>(&self.client, CRD, None), self.recheck.clone());
+        self.tasks.spawn(async move {
+            let never = Notify::new();
+            let wake = |change| {
+                let Change::Applied(crd): Change<Named> = change else { return };
+                if awaited.contains(crd.metadata.display_name()) {
+                    recheck.notify_waiters();
+                }
+            };
+            watch(api, None, &never, wake).await;
+        });
+    }
+}
+
+/// Somebody who reads a kind into the index: by a watch, or once.
+pub(in crate::cluster) trait Reader {
+    /// Reads a kind, in one namespace or in all.
+    fn add<T>(
+        &mut self,
+        kind: ObjectKind,
+        scope: Option<&str>,
+        selector: Option<String>,
+        take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
+    ) where
+        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static;
+}
+
+impl Reader for Sources {
+    fn add<T>(
+        &mut self,
+        kind: ObjectKind,
+        scope: Option<&str>,
+        selector: Option<String>,
+        take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
+    ) where
+        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    {
+        let source = self.next;
+        self.next += 1;
+        self.index.write(|index| index.expect(source));
+        let (api, index, recheck) = (api::<T>(&self.client, kind, scope), self.index.clone(), self.recheck.clone());
+        self.tasks.spawn(async move {
+            watch(api, selector.as_deref(), &recheck, |change| index.write(|index| take(index, source, change))).await;
+        });
+    }
+}
+
+/// What groups are planned from: carriers, workloads, pods.
+pub(in crate::cluster) fn add_groups(reader: &mut impl Reader, scope: Option<&str>) {
+    for selector in pod_selectors() {
+        reader.add::<Pod>(POD, scope, Some(selector), Index::pod_change);
+    }
+    add_workloads::<StatefulSet>(reader, scope, WorkloadKind::StatefulSet, seen_stateful_set);
+    add_workloads::<LeaderWorkerSet>(reader, scope, WorkloadKind::LeaderWorkerSet, seen_leader_worker_set);
+    add_workloads::<Deployment>(reader, scope, WorkloadKind::Deployment, seen_deployment);
+    for kind in ROLE_BASED_GROUPS.iter().copied() {
+        reader.add::<Guarded<RoleBasedGroup>>(kind, scope, None, move |index, source, change| {
+            index.carrier_change(source, kind, change.map(|rbg| read_rbg(kind, &rbg)));
+        });
+    }
+    reader.add::<Guarded<RoleCoordination>>(ROLE_COORDINATION, scope, None, |index, source, change| {
+        index.carrier_change(source, ROLE_COORDINATION, change.map(|object| read_coordination(&object)));
+    });
+}
+
+/// Namespaces that have opted out.
+pub(in crate::cluster) fn add_ignored(reader: &mut impl Reader) {
+    reader.add::<Named>(NAMESPACE, None, Some(names::IGNORE.to_owned()), Index::ignored_change);
+}
+
+fn add_workloads<T>(reader: &mut impl Reader, scope: Option<&str>, kind: WorkloadKind, read: fn(&T) -> SeenWorkload)
+where
+    T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
+    reader.add::<T>(kind.object_kind(), scope, None, move |index, source, change| {
+        index.workload_change(source, kind, change.map(|workload| read(&workload)));
+    });
+}
+
+/// One selector for each label scheme, each pod under one of them only.
+fn pod_selectors() -> impl Iterator<Item = String> {
+    names::LABEL_SCHEMES.iter().enumerate().map(|(position, (group, _))| {
+        let earlier = names::LABEL_SCHEMES.iter().take(position).map(|(group, _)| format!(",!{group}"));
+        std::iter::once((*group).to_owned()).chain(earlier).collect()
+    })
+}
+
+fn name_of<T>(object: &Guarded<T>) -> Name {
+    (object.meta().namespace().into(), object.meta().display_name().into())
+}
+
+/// A ClusterTopology as a watch reports it.
+pub fn read_topology(kind: ObjectKind, object: &Guarded<ClusterTopology>) -> Option<LookedUp> {
+    readable(kind, object).map(|topology| LookedUp::Topology(Layers::parse(kind, topology)))
+}
+
+/// A Grove set as a watch reports it.
+pub fn read_clique_set(kind: ObjectKind, object: &Guarded<PodCliqueSet>) -> Option<LookedUp> {
+    readable(kind, object).map(|set| LookedUp::CliqueSet(CliqueSet::from_set(kind, set)))
+}
+
+/// A KAI PodGroup as a watch reports it. Which leaf a pod belongs to does not depend on how its counts are meant.
+pub fn read_pod_group(object: &Guarded<PodGroup>) -> Option<LookedUp> {
+    let mut tree = GangTree::from_pod_group(readable(POD_GROUP, object)?, None);
+    // Nobody would lift the gate of a placed pod: the loop places batches of groups only.
+    tree.place = false;
+    Some(LookedUp::PodGroup(tree))
+}
+
+/// A StatefulSet as a watch reports it.
+pub fn seen_stateful_set(set: &StatefulSet) -> SeenWorkload {
+    SeenWorkload {
+        workload: Workload::from_stateful_set(set),
+        start: set.spec.ordinals.start,
+        rolled: RolledWorkload::from_stateful_set(set),
+        leaders_at: set.metadata.label(names::LWS_REVISION).map(str::to_owned),
+    }
+}
+
+/// A LeaderWorkerSet as a watch reports it.
+pub fn seen_leader_worker_set(set: &LeaderWorkerSet) -> SeenWorkload {
+    SeenWorkload {
+        workload: Workload::from_leader_worker_set(set),
+        start: 0,
+        rolled: RolledWorkload::from_leader_worker_set(set),
+        leaders_at: None,
+    }
+}
+
+/// A Deployment as a watch reports it.
+pub fn seen_deployment(deployment: &Deployment) -> SeenWorkload {
+    SeenWorkload { workload: Workload::from_deployment(deployment), start: 0, rolled: None, leaders_at: None }
+}
+
+/// A RoleBasedGroup as a watch reports it; one that cannot be read is left as it was known.
+pub fn read_rbg(kind: ObjectKind, rbg: &Guarded<RoleBasedGroup>) -> Option<CarrierObject> {
+    readable(kind, rbg).map(|rbg| CarrierObject::rbg(kind, rbg))
+}
+
+/// A RoleCoordination as a watch reports it; one that cannot be read is left as it was known.
+pub fn read_coordination(object: &Guarded<RoleCoordination>) -> Option<CarrierObject> {
+    readable(ROLE_COORDINATION, object).cloned().map(CarrierObject::coordination)
+}
+
+fn readable<T>(kind: ObjectKind, object: &Guarded<T>) -> Option<&T> {
+    object
+        .read
+        .as_ref()
+        .inspect_err(|error| {
+            let (namespace, name) = (object.meta().namespace(), object.meta().display_name());
+            tracing::warn!(namespace, name, kind = kind.kind, %error, "object does not have the expected shape");
+        })
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pod_is_watched_once() {
+        let selectors: Vec<_> = pod_selectors().collect();
+        assert_eq!(selectors[0], "rolegate.dev/group");
+        assert_eq!(selectors[1], "rbg.workloads.x-k8s.io/group-name,!rolegate.dev/group");
+        assert_eq!(
+            selectors[2],
+            "rolebasedgroup.workloads.x-k8s.io/name,!rolegate.dev/group,!rbg.workloads.x-k8s.io/group-name"
+        );
+    }
+}

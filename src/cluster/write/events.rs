@@ -1,0 +1,116 @@
+//! Events on the object that carries a group. Admission never makes any: it has no side effects. Each has a name that says
+//! what it is about, so the same news again, also of the next leader, counts up the Event that is there.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::{Event, EventSeries};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::cluster::metrics::{LoopMetrics, Outcome};
+use crate::cluster::write::writer::MANAGER;
+use crate::model::Group;
+use crate::plan::reconcile::events::{EventNote, RELEASED};
+
+/// Events that wait to be written. More are dropped: conditions tell the state, Events only how it came about.
+const QUEUE: usize = 256;
+
+/// Longest part of an object's name in the name of its Events.
+const NAME_MAX: usize = 200;
+
+/// Publishes Events.
+#[derive(Clone)]
+pub struct Events {
+    queue: mpsc::Sender<(String, Event)>,
+    identity: String,
+    metrics: LoopMetrics,
+}
+
+impl Events {
+    /// Publishes as this replica, one after the other and beside the loop.
+    pub fn new(client: Client, identity: &str, metrics: LoopMetrics) -> Self {
+        let (queue, mut waiting) = mpsc::channel::<(String, Event)>(QUEUE);
+        let counted = metrics.clone();
+        tokio::spawn(async move {
+            while let Some((namespace, event)) = waiting.recv().await {
+                let written = write(&Api::namespaced(client.clone(), &namespace), event).await;
+                if let Err(error) = &written {
+                    tracing::warn!(namespace, %error, "Event cannot be published");
+                }
+                count(&counted, if written.is_ok() { "written" } else { "failed" });
+            }
+        });
+        Self { queue, identity: identity.to_owned(), metrics }
+    }
+
+    /// Publishes news of a group: an Event that is lost is a pity and no more.
+    pub fn publish(&self, group: &Group, news: Vec<EventNote>) {
+        for news in news {
+            if self.queue.try_send((group.key.namespace.to_string(), self.event(group, news))).is_err() {
+                count(&self.metrics, "dropped");
+            }
+        }
+    }
+
+    fn event(&self, group: &Group, EventNote { reason, subject, note, warning }: EventNote) -> Event {
+        let (carrier, namespace) = (&group.carrier, group.key.namespace.to_string());
+        let regarding = ObjectReference {
+            api_version: Some(carrier.kind.api_version()),
+            kind: Some(carrier.kind.kind.to_owned()),
+            namespace: Some(namespace.clone()),
+            name: Some(carrier.name.clone()),
+            uid: Some(carrier.uid.clone()),
+            ..ObjectReference::default()
+        };
+        let name = name(&carrier.name, &[&carrier.uid, &reason, &subject]);
+        Event {
+            metadata: ObjectMeta { name: Some(name), namespace: Some(namespace), ..ObjectMeta::default() },
+            action: Some(if reason == RELEASED { "Release" } else { "Hold" }.to_owned()),
+            event_time: Some(MicroTime(jiff::Timestamp::now())),
+            note: Some(note.chars().take(NOTE_MAX).collect()),
+            reason: Some(reason),
+            regarding: Some(regarding),
+            reporting_controller: Some(MANAGER.to_owned()),
+            reporting_instance: Some(self.identity.clone()),
+            type_: Some(if warning { "Warning" } else { "Normal" }.to_owned()),
+            ..Event::default()
+        }
+    }
+}
+
+/// Longest note that the API server takes, less what characters of many bytes may add.
+const NOTE_MAX: usize = 1000;
+
+/// Creates an Event, or counts up the one that is there: all else of it cannot change.
+async fn write(events: &Api<Event>, event: Event) -> Result<(), kube::Error> {
+    match events.create(&PostParams::default(), &event).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => {}
+        other => return other.map(drop),
+    }
+    let name = event.metadata.name.unwrap_or_default();
+    let Some(known) = events.get_opt(&name).await? else { return Ok(()) };
+    // A series begins with the second.
+    let count = known.series.map_or(1, |series| series.count) + 1;
+    let last_observed_time = event.event_time.unwrap_or_else(|| MicroTime(jiff::Timestamp::now()));
+    let patch = Patch::Merge(json!({ "series": EventSeries { count, last_observed_time } }));
+    events.patch(&name, &PatchParams::apply(MANAGER), &patch).await.map(drop)
+}
+
+/// `<object>.<hash>`: the same for the same news.
+fn name(object: &str, about: &[&str]) -> String {
+    let mut digest = ring::digest::Context::new(&ring::digest::SHA256);
+    for part in about {
+        digest.update(part.as_bytes());
+        digest.update(&[0]);
+    }
+    let digest = digest.finish();
+    let hash = digest.as_ref().first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
+    let object: String = object.chars().take(NAME_MAX).collect();
+    format!("{}.{hash:016x}", object.trim_end_matches(['.', '-']))
+}
+
+fn count(metrics: &LoopMetrics, outcome: &'static str) {
+    metrics.events.get_or_create(&Outcome { outcome }).inc();
+}

@@ -1,0 +1,331 @@
+//! Takes rolegate out of a cluster: what it left on other people's objects, and what is its own. In an order in which
+//! nothing is held that nobody releases: first the webhooks, then the loop, and only then the holds.
+
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
+use crate::api::pod::POD;
+use crate::api::{ObjectKind, Pod};
+use crate::cluster::watch::watched::api;
+use crate::cluster::write::writer::{MANAGER, Released, Writer};
+use crate::model::WorkloadKind;
+use crate::model::names::{GATE, TOPOLOGY_FINALIZER};
+use crate::mutate::rollout::thaw;
+use crate::plan::PodRef;
+
+/// Workloads that can be frozen.
+const FROZEN: &[WorkloadKind] = &[WorkloadKind::StatefulSet, WorkloadKind::LeaderWorkerSet];
+/// Kinds that carry our finalizer.
+const TOPOLOGIES: &[ObjectKind] = &[CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
+/// A policy of ours that holds pods without the webhook, and what puts it in force.
+const HOLD_POLICY: &str = "hold.rolegate.dev";
+const POLICY: ObjectKind = ObjectKind {
+    group: "admissionregistration.k8s.io",
+    version: "v1",
+    kind: "MutatingAdmissionPolicy",
+    plural: "mutatingadmissionpolicies",
+    namespaced: false,
+};
+const POLICY_BINDING: ObjectKind =
+    ObjectKind { kind: "MutatingAdmissionPolicyBinding", plural: "mutatingadmissionpolicybindings", ..POLICY };
+/// Between two looks at the Lease.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long a Lease without a holder must stay so: a follower takes it in less.
+const NOBODY: Duration = Duration::from_secs(2);
+
+/// One thing that is taken out, as people name it: `pod ml/prefill-3`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Item {
+    /// What is done to it.
+    pub action: Action,
+    /// Kind, `Pod`.
+    pub kind: &'static str,
+    /// Namespace; empty for an object of the cluster.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    #[serde(skip)]
+    patch: Value,
+    #[serde(skip)]
+    target: Option<ObjectKind>,
+    #[serde(skip)]
+    uid: String,
+}
+
+/// What is done to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// It is ours, and deleted.
+    Delete,
+    /// Its gate is lifted.
+    Release,
+    /// Its rollout goes on, to the partition that its user asked for.
+    Thaw,
+    /// Our finalizer is taken off.
+    Unprotect,
+}
+
+/// Why rolegate could not be taken out.
+#[derive(Debug, thiserror::Error)]
+pub enum RemovalError {
+    /// Somebody renews the Lease.
+    #[error("a rolegate still runs: {0} holds the Lease")]
+    StillRuns(String),
+    /// The API server failed.
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+}
+
+/// An installation that is taken out.
+#[derive(Clone)]
+pub struct Removal {
+    client: Client,
+    namespace: String,
+    name: String,
+}
+
+impl Removal {
+    /// That of this namespace and name.
+    pub fn new(client: Client, namespace: &str, name: &str) -> Self {
+        Self { client, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    /// Everything that is to be done, in its order. Changes nothing.
+    ///
+    /// # Errors
+    /// When the API server fails, or does not let us look.
+    pub async fn plan(&self) -> Result<Vec<Item>, kube::Error> {
+        let mut plan = self.holds().await?;
+        plan.extend(self.deployment().await?);
+        plan.extend(self.marks().await?);
+        plan.extend(self.own().await?);
+        Ok(plan)
+    }
+
+    /// What holds pods: our webhook configurations, and the policy that does without. From when they are gone, no pod is
+    /// held any more. (Policies that only judge stay: they need no rolegate.)
+    ///
+    /// # Errors
+    /// When the API server fails.
+    pub async fn holds(&self) -> Result<Vec<Item>, kube::Error> {
+        let mutating = Api::<MutatingWebhookConfiguration>::all(self.client.clone()).get_opt(&self.name).await?;
+        let validating = Api::<ValidatingWebhookConfiguration>::all(self.client.clone()).get_opt(&self.name).await?;
+        let name = self.name.as_str();
+        let items = mutating
+            .map(|_| deleted("MutatingWebhookConfiguration", "", name))
+            .into_iter()
+            .chain(validating.map(|_| deleted("ValidatingWebhookConfiguration", "", name)));
+        let mut items: Vec<_> = items.collect();
+        for object in self.objects(POLICY_BINDING).await? {
+            if object.data.pointer("/spec/policyName").and_then(Value::as_str) == Some(HOLD_POLICY) {
+                items.push(marked(Action::Delete, POLICY_BINDING, &object, Value::Null));
+            }
+        }
+        let policies = self.objects(POLICY).await?;
+        let ours = policies.iter().filter(|policy| policy.metadata.name.as_deref() == Some(HOLD_POLICY));
+        items.extend(ours.map(|policy| marked(Action::Delete, POLICY, policy, Value::Null)));
+        Ok(items)
+    }
+
+    /// The Deployment, where there is one.
+    ///
+    /// # Errors
+    /// When the API server fails.
+    pub async fn deployment(&self) -> Result<Vec<Item>, kube::Error> {
+        let found = self.mine::<Deployment>().get_opt(&self.name).await?;
+        Ok(found.map(|_| deleted("Deployment", &self.namespace, &self.name)).into_iter().collect())
+    }
+
+    /// What we left on objects of others: gates, frozen partitions, finalizers.
+    ///
+    /// # Errors
+    /// When the API server fails.
+    pub async fn marks(&self) -> Result<Vec<Item>, kube::Error> {
+        let mut items: Vec<_> = held_pods(&self.client, None)
+            .await?
+            .into_iter()
+            .map(|(namespace, pod)| {
+                let uid = pod.uid.to_string();
+                Item { uid, ..item(Action::Release, "Pod", &namespace, &pod.name) }
+            })
+            .collect();
+        for kind in FROZEN {
+            let objects = self.objects(kind.object_kind()).await?;
+            let frozen = objects.iter().filter_map(|object| {
+                let patch = thaw(*kind, &serde_json::to_value(object).ok()?)?;
+                Some(marked(Action::Thaw, kind.object_kind(), object, patch))
+            });
+            items.extend(frozen);
+        }
+        for kind in TOPOLOGIES {
+            let objects = self.objects(*kind).await?;
+            let protected = objects.iter().filter_map(|object| {
+                let finalizers = object.metadata.finalizers.as_ref()?;
+                let others: Vec<_> = finalizers.iter().filter(|one| *one != TOPOLOGY_FINALIZER).collect();
+                let patch = json!({ "metadata": {
+                    "resourceVersion": object.metadata.resource_version, "finalizers": others,
+                } });
+                (others.len() < finalizers.len()).then(|| marked(Action::Unprotect, *kind, object, patch))
+            });
+            items.extend(protected);
+        }
+        Ok(items)
+    }
+
+    /// The Lease and the Secret of the certificates.
+    ///
+    /// # Errors
+    /// When the API server fails.
+    pub async fn own(&self) -> Result<Vec<Item>, kube::Error> {
+        let lease = self.mine::<Lease>().get_opt(&self.name).await?;
+        let lease = lease.map(|_| deleted("Lease", &self.namespace, &self.name));
+        let secret = format!("{}-certificates", self.name);
+        let found = self.mine::<Secret>().get_opt(&secret).await?;
+        Ok(lease.into_iter().chain(found.map(|_| deleted("Secret", &self.namespace, &secret))).collect())
+    }
+
+    /// Carries one step out. What is gone meanwhile needs nothing.
+    ///
+    /// # Errors
+    /// When the API server refuses or fails.
+    pub async fn carry_out(&self, item: &Item) -> Result<(), kube::Error> {
+        let params = DeleteParams::background();
+        let (client, name) = (self.client.clone(), item.name.as_str());
+        let done = match (item.action, item.kind) {
+            (Action::Delete, "MutatingWebhookConfiguration") => {
+                Api::<MutatingWebhookConfiguration>::all(client).delete(name, &params).await.map(|_| ())
+            }
+            (Action::Delete, "ValidatingWebhookConfiguration") => {
+                Api::<ValidatingWebhookConfiguration>::all(client).delete(name, &params).await.map(|_| ())
+            }
+            (Action::Delete, "Deployment") => self.mine::<Deployment>().delete(name, &params).await.map(|_| ()),
+            (Action::Delete, "MutatingAdmissionPolicy") => {
+                dynamic(&client, POLICY, None).delete(name, &params).await.map(|_| ())
+            }
+            (Action::Delete, "MutatingAdmissionPolicyBinding") => {
+                dynamic(&client, POLICY_BINDING, None).delete(name, &params).await.map(|_| ())
+            }
+            (Action::Delete, "Lease") => self.mine::<Lease>().delete(name, &params).await.map(|_| ()),
+            (Action::Delete, _) => self.mine::<Secret>().delete(name, &params).await.map(|_| ()),
+            (Action::Release, _) => {
+                let pod = PodRef { name: name.into(), uid: item.uid.as_str().into() };
+                match Writer::new(client).release(&item.namespace, &pod, &[]).await {
+                    Ok(Released::Done(_) | Released::Gone) => Ok(()),
+                    Err(error) => Err(error),
+                }
+            }
+            (Action::Thaw | Action::Unprotect, _) => {
+                let Some(kind) = item.target else { return Ok(()) };
+                let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+                let scope = (!item.namespace.is_empty()).then_some(item.namespace.as_str());
+                dynamic(&client, kind, scope).patch(name, &params, &Patch::Merge(&item.patch)).await.map(|_| ())
+            }
+        };
+        match done {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Waits until nobody renews the Lease: as long as a leader that went silent is believed, by our own clock.
+    ///
+    /// # Errors
+    /// [`RemovalError::StillRuns`] when somebody renews it all the same for `patience`.
+    pub async fn until_quiet(&self, patience: Duration) -> Result<(), RemovalError> {
+        let (start, mut seen, mut since) = (Instant::now(), None, Instant::now());
+        loop {
+            let Some(lease) = self.mine::<Lease>().get_opt(&self.name).await? else { return Ok(()) };
+            let spec = lease.spec.unwrap_or_default();
+            let holder = spec.holder_identity.unwrap_or_default();
+            let believed = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+            let believed = if holder.is_empty() { NOBODY } else { Duration::from_secs(believed.unwrap_or_default()) };
+            if seen != lease.metadata.resource_version {
+                (seen, since) = (lease.metadata.resource_version, Instant::now());
+            }
+            if since.elapsed() > believed {
+                return Ok(());
+            }
+            if start.elapsed() > patience + believed {
+                return Err(RemovalError::StillRuns(holder));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn mine<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// All objects of a kind; none where it is not served.
+    async fn objects(&self, kind: ObjectKind) -> Result<Vec<DynamicObject>, kube::Error> {
+        match dynamic(&self.client, kind, None).list(&ListParams::default()).await {
+            Ok(list) => Ok(list.items),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn dynamic(client: &Client, kind: ObjectKind, namespace: Option<&str>) -> Api<DynamicObject> {
+    let resource = kube::core::ApiResource {
+        group: kind.group.to_owned(),
+        version: kind.version.to_owned(),
+        api_version: kind.api_version(),
+        kind: kind.kind.to_owned(),
+        plural: kind.plural.to_owned(),
+    };
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    }
+}
+
+fn item(action: Action, kind: &'static str, namespace: &str, name: &str) -> Item {
+    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+    Item { action, kind, namespace, name, patch: Value::Null, target: None, uid: String::new() }
+}
+
+fn deleted(kind: &'static str, namespace: &str, name: &str) -> Item {
+    item(Action::Delete, kind, namespace, name)
+}
+
+fn marked(action: Action, kind: ObjectKind, object: &DynamicObject, patch: Value) -> Item {
+    let meta = &object.metadata;
+    let (namespace, name) = (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+    Item { patch, target: Some(kind), ..item(action, kind.kind, namespace, name) }
+}
+
+/// Pods that carry our gate, in one namespace or in all, with their namespace.
+///
+/// # Errors
+/// When the API server fails.
+pub async fn held_pods(client: &Client, namespace: Option<&str>) -> Result<Vec<(String, PodRef)>, kube::Error> {
+    // A pod with a node has no gates.
+    let unbound = ListParams::default().fields("spec.nodeName=");
+    let pods = api::<Pod>(client, POD, namespace).list(&unbound).await?;
+    let held =
+        pods.items.iter().filter_map(|pod| Some((pod.object.metadata.namespace().to_owned(), held(&pod.object)?)));
+    Ok(held.collect())
+}
+
+/// The pod, when it carries our gate and is not going away.
+pub fn held(pod: &Pod) -> Option<PodRef> {
+    let meta = &pod.metadata;
+    (pod.has_gate(GATE) && !pod.is_gone())
+        .then(|| PodRef { name: meta.display_name().into(), uid: meta.uid.as_deref().unwrap_or_default().into() })
+}

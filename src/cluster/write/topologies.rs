@@ -1,0 +1,176 @@
+//! Keeps ClusterTopologies: their status, and their finalizer until nothing refers to them (KEP-75, Resource Protection).
+
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75, ClusterTopologyStatus};
+use crate::api::review::UserInfo;
+use crate::api::{ClusterTopology, Object, ObjectKind};
+use crate::cluster::read::live_world::LiveWorld;
+use crate::cluster::watch::watched::{Guarded, Watched, api};
+use crate::cluster::watch::{Change, watch as watch_kind};
+use crate::cluster::write::writer::MANAGER;
+use crate::model::Layers;
+use crate::model::names::TOPOLOGY_FINALIZER;
+use crate::rules::question::Question;
+use crate::rules::{Operation, judge_json, topology_is_valid};
+
+/// How often a topology that is to go is looked at while something refers to it.
+const RECHECK: Duration = Duration::from_secs(2);
+
+type Topologies = Api<Watched<Guarded<ClusterTopology>>>;
+
+/// Keeps ClusterTopologies of both API groups.
+pub struct TopologyKeeper {
+    client: Client,
+    live_world: LiveWorld,
+    leader: watch::Receiver<bool>,
+    recheck: std::sync::Arc<tokio::sync::Notify>,
+}
+
+impl TopologyKeeper {
+    /// Keeps them while this replica leads.
+    pub fn new(client: Client, live_world: LiveWorld, leader: watch::Receiver<bool>) -> Self {
+        Self { client, live_world, leader, recheck: std::sync::Arc::default() }
+    }
+
+    /// Runs until `stop`.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let (seen, mut changes) = mpsc::unbounded_channel();
+        let mut watches = JoinSet::new();
+        for kind in [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75] {
+            let (api, seen, recheck) =
+                (api::<Guarded<ClusterTopology>>(&self.client, kind, None), seen.clone(), self.recheck.clone());
+            watches.spawn(async move {
+                watch_kind(api, None, &recheck, |change| match change {
+                    Change::Listed(all) => all.into_iter().for_each(|one| _ = seen.send((kind, one))),
+                    Change::Applied(one) => _ = seen.send((kind, one)),
+                    Change::Deleted(_) | Change::NotServed => {}
+                })
+                .await;
+            });
+        }
+        // What could not be finished is looked at again; so is everything when this replica comes to lead.
+        let mut open: Vec<(ObjectKind, Guarded<ClusterTopology>)> = Vec::new();
+        loop {
+            let leads = *self.leader.borrow();
+            let later = async {
+                if open.is_empty() || !leads { std::future::pending().await } else { tokio::time::sleep(RECHECK).await }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Ok(()) = self.leader.changed() => {}
+                Some((kind, topology)) = changes.recv() => {
+                    let same = |(other, known): &(ObjectKind, Guarded<ClusterTopology>)| {
+                        *other == kind && known.meta().name == topology.meta().name
+                    };
+                    open.retain(|known| !same(known));
+                    open.push((kind, topology));
+                }
+                () = later => {}
+            }
+            if *self.leader.borrow() {
+                let mut left = Vec::new();
+                for (kind, topology) in open {
+                    if !self.keep(kind, &topology).await {
+                        left.push((kind, topology));
+                    }
+                }
+                open = left;
+            }
+        }
+    }
+
+    /// True when nothing is left to do until it changes.
+    async fn keep(&self, kind: ObjectKind, guarded: &Guarded<ClusterTopology>) -> bool {
+        let Ok(topology) = &guarded.read else { return true };
+        let name = topology.metadata.display_name();
+        let api: Topologies = api(&self.client, kind, None);
+        let kept = if topology.metadata.is_deleting() {
+            self.let_go(&api, kind, topology).await
+        } else {
+            self.say_status(&api, kind, topology).await.map(|()| true)
+        };
+        kept.unwrap_or_else(|error| {
+            tracing::warn!(topology = name, %error, "ClusterTopology cannot be kept, will retry");
+            false
+        })
+    }
+
+    /// Takes the finalizer away when a live read shows that nothing refers to the topology.
+    async fn let_go(
+        &self,
+        api: &Topologies,
+        kind: ObjectKind,
+        topology: &ClusterTopology,
+    ) -> Result<bool, kube::Error> {
+        let finalizers: Vec<_> =
+            topology.metadata.finalizers.iter().filter(|name| *name != TOPOLOGY_FINALIZER).collect();
+        if finalizers.len() == topology.metadata.finalizers.len() {
+            return Ok(true);
+        }
+        // The same rule that refuses a DELETE says whether it may go now.
+        let object = serde_json::to_string(topology).unwrap_or_default();
+        let question = Question { kind, operation: Operation::Delete, object: &object, old: None };
+        let world = match self.live_world.of(question, &UserInfo::default()).await {
+            Ok(Ok(world)) => world,
+            Ok(Err(_)) => return Ok(true),
+            Err(error) => {
+                tracing::warn!(%error, "cannot tell whether a ClusterTopology is referred to");
+                return Ok(false);
+            }
+        };
+        let judged = judge_json(&kind.api_version(), kind.kind, Operation::Delete, &object, None, &world);
+        let free = matches!(judged, Some(Ok(judged)) if judged.is_allowed() && judged.notes.is_empty());
+        if free {
+            let version = &topology.metadata.resource_version;
+            let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
+            forget_missing(api.patch(topology.metadata.display_name(), &params(), &Patch::Merge(patch)).await)?;
+        }
+        Ok(free)
+    }
+
+    /// Writes the status, and the finalizer of a topology that was made while the webhook was away.
+    async fn say_status(
+        &self,
+        api: &Topologies,
+        kind: ObjectKind,
+        topology: &ClusterTopology,
+    ) -> Result<(), kube::Error> {
+        let name = topology.metadata.display_name();
+        if !topology.metadata.finalizers.iter().any(|finalizer| finalizer == TOPOLOGY_FINALIZER) {
+            let mut finalizers = topology.metadata.finalizers.clone();
+            finalizers.push(TOPOLOGY_FINALIZER.to_owned());
+            let version = &topology.metadata.resource_version;
+            let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
+            forget_missing(api.patch(name, &params(), &Patch::Merge(patch)).await)?;
+        }
+        let layers = Layers::parse(kind, topology);
+        let status = ClusterTopologyStatus {
+            current_topology_level: layers.current_topology_level(),
+            validate: Some(topology_is_valid(&layers)),
+        };
+        if status != topology.status {
+            forget_missing(api.patch_status(name, &params(), &Patch::Merge(json!({ "status": status }))).await)?;
+        }
+        Ok(())
+    }
+}
+
+fn params() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+/// What is gone needs nothing; what changed meanwhile comes again by its watch.
+fn forget_missing<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
+    match result {
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}

@@ -1,0 +1,263 @@
+//! The only writer: releases pods, sets partitions, writes the status of groups.
+
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::{Api, Client};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::api::pod::POD;
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::status::GroupStatus;
+use crate::api::workload::{LeaderWorkerSet, STATEFUL_SET, StatefulSet};
+use crate::api::{Pod, RoleBasedGroup, RoleCoordination};
+use crate::cluster::index::{CarrierObject, SeenWorkload};
+use crate::cluster::watch::sources::{read_coordination, read_rbg, seen_leader_worker_set, seen_stateful_set};
+use crate::cluster::watch::watched::{Guarded, Watched, api};
+use crate::model::{Group, RolledWorkload, WorkloadKind, names};
+use crate::mutate::Entry;
+use crate::mutate::rollout::partition_patch;
+use crate::plan::PodRef;
+
+/// Field manager of our writes.
+pub const MANAGER: &str = "rolegate";
+
+/// Writes to the API server.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+}
+
+/// What became of a release.
+#[derive(Debug)]
+pub enum Released {
+    /// The gate is off; the pod as it is now.
+    Done(Box<Pod>),
+    /// The pod is gone, or another one has its name.
+    Gone,
+}
+
+/// What became of the write of a status.
+#[derive(Debug)]
+pub enum Written {
+    /// It is stored; the object as it is now, where it can be read.
+    Done(Option<CarrierObject>),
+    /// Somebody changed the object since it was read, or another one has its name.
+    Conflict,
+    /// The object is gone, or its kind is not served.
+    Gone,
+}
+
+impl Writer {
+    /// Writes with this client.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// What it writes with.
+    pub(in crate::cluster) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Takes our gate off a pod, and gives it labels.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn release(&self, namespace: &str, pod: &PodRef, labels: &[Entry]) -> Result<Released, kube::Error> {
+        let pods: Api<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+        let patch = Patch::Strategic(release_patch(pod, labels));
+        released(pods.patch(&pod.name, &params(), &patch).await.map(|pod| pod.object))
+    }
+
+    /// Deletes a pod if it is still held, and has a controller that makes it again; false when not. What is looked at and
+    /// what is deleted is one and the same version of the pod.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn delete_held(&self, namespace: &str, pod: &PodRef) -> Result<bool, kube::Error> {
+        let pods: Api<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+        let Some(Watched { object: found, .. }) = pods.get_opt(&pod.name).await? else { return Ok(true) };
+        let meta = &found.metadata;
+        if meta.uid.as_deref() != Some(&*pod.uid) || meta.is_deleting() {
+            return Ok(true);
+        }
+        if !found.has_gate(names::GATE) || meta.controller().is_none() {
+            return Ok(false);
+        }
+        let preconditions = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match pods.delete(&pod.name, &params).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
+            // Somebody changed it meanwhile: looked at again.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the status of a group if nobody changed the object since it was read.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn write_status(&self, group: &Group, status: &GroupStatus) -> Result<Written, kube::Error> {
+        let carrier = &group.carrier;
+        let patch = Patch::Merge(status_patch(group, status));
+        let (kind, namespace, name) = (carrier.kind, Some(&*group.key.namespace), &carrier.name);
+        written(if kind == ROLE_COORDINATION {
+            let objects: Api<Watched<Guarded<RoleCoordination>>> = api(&self.client, kind, namespace);
+            objects.patch_status(name, &params(), &patch).await.map(|written| read_coordination(&written.object))
+        } else {
+            let objects: Api<Watched<Guarded<RoleBasedGroup>>> = api(&self.client, kind, namespace);
+            objects.patch_status(name, &params(), &patch).await.map(|written| read_rbg(kind, &written.object))
+        })
+    }
+}
+
+/// What takes our gate off a pod, and gives it labels: one strategic merge patch with the pod's uid. It names the gate, so
+/// other gates stay, no index goes stale, and a retry changes nothing.
+pub fn release_patch(pod: &PodRef, labels: &[Entry]) -> Value {
+    let labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
+    let mut metadata = json!({ "uid": &*pod.uid });
+    if let (false, Some(metadata)) = (labels.is_empty(), metadata.as_object_mut()) {
+        metadata.insert("labels".to_owned(), Value::Object(labels));
+    }
+    let gate = json!({ "$patch": "delete", "name": names::GATE });
+    json!({ "metadata": metadata, "spec": { "schedulingGates": [gate] } })
+}
+
+/// What writes the status of a group: a JSON Merge Patch that applies only to the version that was read.
+pub fn status_patch(group: &Group, status: &GroupStatus) -> Value {
+    let carrier = &group.carrier;
+    json!({
+        "metadata": { "resourceVersion": carrier.resource_version, "uid": carrier.uid },
+        "status": merge_patch(&to_value(&group.status), &to_value(status)),
+    })
+}
+
+/// What the answer to a release means.
+///
+/// # Errors
+///
+/// When the API server refused or failed.
+pub fn released(answer: Result<Pod, kube::Error>) -> Result<Released, kube::Error> {
+    match answer {
+        Ok(pod) => Ok(Released::Done(Box::new(pod))),
+        Err(kube::Error::Api(status)) if status.code == 404 || is_other_uid(&status) => Ok(Released::Gone),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the answer to a write of a status means. The object is `None` when the answer cannot be read.
+///
+/// # Errors
+///
+/// When the API server refused or failed.
+pub fn written(answer: Result<Option<CarrierObject>, kube::Error>) -> Result<Written, kube::Error> {
+    match answer {
+        Ok(object) => Ok(Written::Done(object)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Written::Gone),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(Written::Conflict),
+        Err(error) => Err(error),
+    }
+}
+
+/// What became of a write that is conditional on a workload's version.
+#[derive(Debug)]
+pub enum PartitionSet {
+    /// The partition is set; the workload as it is now.
+    Done(Box<SeenWorkload>),
+    /// Somebody was faster, or it is not (yet) what it was taken for.
+    Changed,
+}
+
+impl Writer {
+    /// Sets the partition of a workload if nobody changed it since it was read. When its rollout ends, our note of what its
+    /// user asked for goes as well.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn set_partition(
+        &self,
+        workload: &RolledWorkload,
+        partition: u32,
+        ends: bool,
+    ) -> Result<PartitionSet, kube::Error> {
+        let Some(mut patch) = partition_patch(workload.key.kind, partition) else { return Ok(PartitionSet::Changed) };
+        if ends && !self.leaders_are_at(workload).await? {
+            return Ok(PartitionSet::Changed);
+        }
+        let mut metadata = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
+        if let (true, Some(metadata)) = (ends, metadata.as_object_mut()) {
+            metadata.insert("annotations".to_owned(), json!({ (names::USER_PARTITION): null }));
+        }
+        if let Some(patch) = patch.as_object_mut() {
+            patch.insert("metadata".to_owned(), metadata);
+        }
+        let (key, patch) = (&workload.key, Patch::Merge(patch));
+        let (kind, namespace) = (key.kind.object_kind(), Some(key.namespace.as_str()));
+        let written = if key.kind == WorkloadKind::LeaderWorkerSet {
+            let sets: Api<Watched<LeaderWorkerSet>> = api(&self.client, kind, namespace);
+            sets.patch(&key.name, &params(), &patch).await.map(|set| seen_leader_worker_set(&set.object))
+        } else {
+            let sets: Api<Watched<StatefulSet>> = api(&self.client, kind, namespace);
+            sets.patch(&key.name, &params(), &patch).await.map(|set| seen_stateful_set(&set.object))
+        };
+        match written {
+            Ok(seen) => Ok(PartitionSet::Done(Box::new(seen))),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(PartitionSet::Changed),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the leaders of a LeaderWorkerSet go to stands in another object, and a watch of that one may be behind: a
+    /// rollout that looks finished may not have begun.
+    async fn leaders_are_at(&self, workload: &RolledWorkload) -> Result<bool, kube::Error> {
+        if workload.key.kind != WorkloadKind::LeaderWorkerSet || workload.update_revision.is_none() {
+            return Ok(true);
+        }
+        let sets: Api<Watched<StatefulSet>> = api(&self.client, STATEFUL_SET, Some(&workload.key.namespace));
+        let leaders = sets.get_opt(&workload.key.name).await?;
+        let revision = leaders.as_ref().and_then(|set| set.object.metadata.label(names::LWS_REVISION));
+        Ok(revision == workload.update_revision.as_deref())
+    }
+}
+
+fn params() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+/// A patch of a pod's successor is refused as a change of the immutable uid.
+fn is_other_uid(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid")
+}
+
+fn to_value(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// The JSON Merge Patch (RFC 7386) that turns `before` into `after`: what vanished is set to `null`.
+fn merge_patch(before: &Value, after: &Value) -> Value {
+    let (Value::Object(before), Value::Object(after)) = (before, after) else { return after.clone() };
+    let removed = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let changed = after.iter().filter(|(key, value)| before.get(*key) != Some(value)).map(|(key, value)| {
+        let patch = before.get(key).map_or_else(|| value.clone(), |old| merge_patch(old, value));
+        (key.clone(), patch)
+    });
+    Value::Object(removed.chain(changed).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merge_patch_names_what_changed_and_what_vanished() {
+        let before = json!({"a": 1, "b": {"c": 1, "d": 2}, "e": [1]});
+        let after = json!({"a": 1, "b": {"c": 3}, "f": 4});
+        assert_eq!(merge_patch(&before, &after), json!({"b": {"c": 3, "d": null}, "e": null, "f": 4}));
+    }
+}

@@ -1,0 +1,155 @@
+//! A pod, who it is, and what is known of the objects that it names.
+
+use crate::api::Pod;
+use crate::model::{
+    CliquePod, CliqueSet, GangTree, Group, GroupKey, OrdinalStarts, PodIdentity, identify, identify_clique_pod, names,
+};
+
+/// Who a pod is, and so which objects have to be known before it can be born right.
+#[derive(Clone, Debug, Default)]
+pub struct Subject {
+    /// Its place in a group.
+    pub identity: Option<PodIdentity>,
+    /// Its place in a Grove set.
+    pub place: Option<CliquePod>,
+    /// The KAI PodGroup that it names.
+    pub pod_group: Option<GroupKey>,
+    namespace: String,
+}
+
+impl Subject {
+    /// Reads a pod. The namespace is the request's, since a pod may leave its own out.
+    pub fn of(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Self {
+        Self {
+            identity: identify(pod, namespace, starts),
+            place: identify_clique_pod(pod),
+            pod_group: pod_group_name(pod).map(|name| GroupKey::new(namespace, name)),
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    /// True for a pod that names nothing we know of: it passes untouched.
+    pub fn is_foreign(&self) -> bool {
+        self.identity.is_none() && self.place.is_none() && self.pod_group.is_none()
+    }
+
+    /// The group that it names.
+    pub fn group(&self) -> Option<&GroupKey> {
+        self.identity.as_ref().map(|identity| &identity.group)
+    }
+
+    /// The Grove set that it names.
+    pub fn clique_set(&self) -> Option<GroupKey> {
+        self.place.as_ref().map(|place| GroupKey::new(&self.namespace, &place.set))
+    }
+
+    /// The ClusterTopology and the layer of it that decide where the pod's batch goes, once its group is known.
+    pub fn layer<'a>(&'a self, group: &'a Group) -> Option<(&'a str, &'a str)> {
+        let role = self.identity.as_ref()?.role.as_deref()?;
+        group.batchings_of(role).find(|(_, batching)| batching.topology.is_some())?.1.layer()
+    }
+
+    /// Namespace of the request.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
+
+/// The PodGroup that a pod names, in the pod's own namespace.
+fn pod_group_name(pod: &Pod) -> Option<&str> {
+    pod.metadata.annotation(names::KAI_POD_GROUP).filter(|name| !name.is_empty())
+}
+
+/// What is known of the group that a pod names.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum GroupLookup<'a> {
+    /// It is this one.
+    Found(&'a Group),
+    /// A live read says that there is none (yet).
+    #[default]
+    Absent,
+}
+
+/// What is known of the layer that a group refers to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TopologyLookup<'a> {
+    /// The node label of the layer.
+    Found(&'a str),
+    /// A live read says that there is no such ClusterTopology, or no such layer in it.
+    #[default]
+    Missing,
+}
+
+/// What is known of the objects that a pod names. An object that could not be read must not be passed off as absent.
+#[derive(Clone, Copy, Debug)]
+pub struct Lookups<'a> {
+    /// The group.
+    pub group: GroupLookup<'a>,
+    /// The layer that the group refers to; not looked at where it refers to none.
+    pub topology: TopologyLookup<'a>,
+    /// The Grove set; `None` when a live read says that there is none.
+    pub clique_set: Option<&'a CliqueSet>,
+    /// The KAI PodGroup; `None` when it is not known.
+    pub pod_group: Option<&'a GangTree>,
+    /// False switches discovery off, whatever sets and groups say.
+    pub discovery: bool,
+    /// End of every DNS name.
+    pub cluster_domain: &'a str,
+}
+
+impl Default for Lookups<'_> {
+    fn default() -> Self {
+        Self {
+            group: GroupLookup::Absent,
+            topology: TopologyLookup::Missing,
+            clique_set: None,
+            pod_group: None,
+            discovery: true,
+            cluster_domain: "cluster.local",
+        }
+    }
+}
+
+/// A pod in its surroundings: what each step looks at.
+#[derive(Clone, Copy)]
+pub(super) struct MutationContext<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// Who it is.
+    pub subject: &'a Subject,
+    /// What is known of the objects that it names.
+    pub lookups: &'a Lookups<'a>,
+    /// Its role in its group, where both are known.
+    pub coordinated: Option<Coordinated<'a>>,
+}
+
+/// A pod's role in a known group.
+#[derive(Clone, Copy)]
+pub(super) struct Coordinated<'a> {
+    /// The group.
+    pub group: &'a Group,
+    /// The role.
+    pub role: &'a str,
+    /// Index of the pod's replica.
+    pub ordinal: Option<u32>,
+}
+
+impl<'a> MutationContext<'a> {
+    /// Looks at a pod in its surroundings.
+    pub fn new(pod: &'a Pod, subject: &'a Subject, lookups: &'a Lookups<'a>) -> Self {
+        let identity = subject.identity.as_ref();
+        let coordinated = identity.and_then(|identity| match (lookups.group, identity.role.as_deref()) {
+            (GroupLookup::Found(group), Some(role)) => Some(Coordinated { group, role, ordinal: identity.ordinal }),
+            _ => None,
+        });
+        // Roles that cannot be read (the group refers to another that is not there) may be this one.
+        let known =
+            |in_role: &Coordinated<'_>| in_role.group.roles.is_empty() || in_role.group.role(in_role.role).is_some();
+        Self { pod, subject, lookups, coordinated: coordinated.filter(known) }
+    }
+
+    /// True for a pod that is bound at creation: it can be neither held nor placed.
+    pub fn is_bound(&self) -> bool {
+        self.pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty())
+    }
+}

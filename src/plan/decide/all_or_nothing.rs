@@ -1,0 +1,196 @@
+//! What is released as a whole, when all its pods exist (SPEC §4.3): a replica of many pods that are made at once, and a
+//! batch that shares a hard domain or a gang. Once one pod of it was released, the others follow as they appear: whoever
+//! brings them back must not be made to wait.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::model::{Batching, Coordination, Group, HoldReason};
+use crate::plan::decide::outcome::Held;
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::view::{GroupView, HeldPod, Replica, RoleView, count};
+
+/// Something that is released as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AllOrNothing {
+    /// A batch.
+    Batch {
+        /// Place of its coordination in the group's list.
+        coordination: usize,
+        /// Its number, from 0.
+        index: u32,
+    },
+    /// One replica.
+    Replica {
+        /// Its role.
+        role: String,
+        /// Its ordinal.
+        ordinal: u32,
+    },
+}
+
+/// Pods that may go by their count, and wait for others of the same whole to be made.
+pub(in crate::plan) struct Incomplete<'a> {
+    group: &'a Group,
+    view: &'a GroupView,
+    /// Batches that were looked at, and whether they wait.
+    batches: BTreeMap<(usize, u32), bool>,
+    waiting: BTreeMap<AllOrNothing, u32>,
+    /// What has waited long enough: it goes with the pods that it has.
+    overdue: &'a [AllOrNothing],
+    gone_without: BTreeSet<AllOrNothing>,
+}
+
+impl<'a> Incomplete<'a> {
+    pub(in crate::plan) fn new(group: &'a Group, view: &'a GroupView, overdue: &'a [AllOrNothing]) -> Self {
+        let gone_without = BTreeSet::new();
+        Self { group, view, batches: BTreeMap::new(), waiting: BTreeMap::new(), overdue, gone_without }
+    }
+
+    /// Notes a pod that waits for others; false for one that may go.
+    pub(in crate::plan) fn holds(&mut self, pod: &HeldPod) -> bool {
+        let Some(whole) = self.whole_of(pod) else { return false };
+        if self.overdue.contains(&whole) {
+            self.gone_without.insert(whole);
+            return false;
+        }
+        *self.waiting.entry(whole).or_default() += 1;
+        true
+    }
+
+    /// Everything that lacks pods, whether it waits for them or has done so for long enough.
+    pub(in crate::plan) fn into_units(self) -> Vec<AllOrNothing> {
+        self.waiting.into_keys().chain(self.gone_without).collect()
+    }
+
+    fn whole_of(&mut self, pod: &HeldPod) -> Option<AllOrNothing> {
+        let group = self.group;
+        // Where no coordination holds a replica (any more), none of its pods waits for the others.
+        group.batchings_of(&pod.role).next()?;
+        for (coordination, batching) in group.batchings_of(&pod.role).filter(|(_, b)| b.is_all_or_nothing()) {
+            let index = pod.ordinal / batching.size(&pod.role)?;
+            let key = (coordination.index, index);
+            let view = self.view;
+            if *self.batches.entry(key).or_insert_with(|| batch_waits(view, batching, index)) {
+                return Some(AllOrNothing::Batch { coordination: coordination.index, index });
+            }
+        }
+        let replica = self.view.roles.get(&pod.role)?.replicas.get(&pod.ordinal)?;
+        let waits = replica.made_at_once && replica.is_incomplete() && replica.is_untouched();
+        waits.then(|| AllOrNothing::Replica { role: pod.role.clone(), ordinal: pod.ordinal })
+    }
+
+    /// One entry for each coordination, which speaks of the first whole that waits.
+    pub(in crate::plan) fn explain(&self) -> Vec<Held> {
+        let mut all: BTreeMap<Option<usize>, Held> = BTreeMap::new();
+        for (whole, pods) in &self.waiting {
+            let coordination = self.coordination_of(whole);
+            let entry = all.entry(coordination.map(|(coordination, _)| coordination.index));
+            entry.or_insert_with(|| self.held(whole, coordination)).pods += *pods;
+        }
+        all.into_values().collect()
+    }
+
+    /// A role of two coordinations is counted once, under the first of them.
+    fn coordination_of(&self, whole: &AllOrNothing) -> Option<(&'a Coordination, &'a Batching)> {
+        match whole {
+            AllOrNothing::Batch { coordination, .. } => self.group.batched().find(|(c, _)| c.index == *coordination),
+            AllOrNothing::Replica { role, .. } => {
+                self.group.batched().find(|(_, batching)| batching.sizes.contains_key(role))
+            }
+        }
+    }
+
+    fn held(&self, whole: &AllOrNothing, coordination: Option<(&Coordination, &Batching)>) -> Held {
+        let (batch, message) = match (whole, coordination) {
+            (AllOrNothing::Batch { index, .. }, Some((_, batching))) => {
+                let word = batching.kind.word();
+                (Some(*index), format!("{word} {} is held: {} exist", index + 1, existing(self.view, batching, *index)))
+            }
+            (AllOrNothing::Batch { index, .. }, None) => (Some(*index), String::new()),
+            (AllOrNothing::Replica { role, ordinal }, _) => {
+                let replica = self.view.roles.get(role).and_then(|role| role.replicas.get(ordinal)).copied();
+                let Replica { pods, size, .. } = replica.unwrap_or_default();
+                let size_in_batch = coordination.and_then(|(_, batching)| batching.size(role));
+                let message = format!("replica {ordinal} of role {role:?} is held: {pods}/{size} pods exist");
+                (size_in_batch.map(|size| ordinal / size), message)
+            }
+        };
+        Held {
+            coordination: coordination.map(|(coordination, _)| coordination.display_name()),
+            batch,
+            reason: HoldReason::IncompleteBatch,
+            message,
+            pods: 0,
+            waits_for_own: true,
+        }
+    }
+}
+
+/// The ordinals of a batch, by role.
+fn ranges<'a>(
+    view: &'a GroupView,
+    batching: &'a Batching,
+    index: u32,
+) -> impl Iterator<Item = (&'a str, &'a RoleView, std::ops::Range<u32>)> {
+    batching.sizes.keys().filter_map(move |name| {
+        let (role, size) = (view.roles.get(name)?, batching.size(name)?);
+        let from = index.saturating_mul(size).min(role.desired);
+        Some((name.as_str(), role, from..from.saturating_add(size).min(role.desired)))
+    })
+}
+
+/// True for a batch of which pods are missing and none was released yet.
+fn batch_waits(view: &GroupView, batching: &Batching, index: u32) -> bool {
+    let lacks = |(_, role, range): (&str, &RoleView, std::ops::Range<u32>)| {
+        let complete = role.replicas.range(range.clone()).filter(|(_, replica)| !replica.is_incomplete());
+        complete.count() < range.len()
+    };
+    is_untouched(view, batching, index) && ranges(view, batching, index).any(lacks)
+}
+
+/// True for a batch of which no pod was released yet.
+pub(in crate::plan) fn is_untouched(view: &GroupView, batching: &Batching, index: u32) -> bool {
+    let untouched = |role: &RoleView, range| role.replicas.range(range).all(|(_, replica)| replica.is_untouched());
+    ranges(view, batching, index).all(|(_, role, range)| untouched(role, range))
+}
+
+/// Since when what is released as a whole lacks pods.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct IncompleteSince {
+    since: BTreeMap<AllOrNothing, Uptime>,
+}
+
+impl IncompleteSince {
+    /// What has waited this long.
+    pub(in crate::plan) fn overdue(&self, after: Duration, now: Uptime) -> Vec<AllOrNothing> {
+        self.since.iter().filter(|(_, since)| **since + after <= now).map(|(whole, _)| whole.clone()).collect()
+    }
+
+    /// Notes what lacks pods now; returns when the next of it will have waited this long.
+    pub(in crate::plan) fn note(
+        &mut self,
+        incomplete: &[AllOrNothing],
+        after: Duration,
+        now: Uptime,
+    ) -> Option<Uptime> {
+        self.since.retain(|whole, _| incomplete.contains(whole));
+        for whole in incomplete {
+            self.since.entry(whole.clone()).or_insert(now);
+        }
+        self.since.values().map(|since| *since + after).filter(|at| *at > now).min()
+    }
+}
+
+/// `7/10 prefill and 5/5 decode`.
+fn existing(view: &GroupView, batching: &Batching, index: u32) -> String {
+    let roles = ranges(view, batching, index).filter(|(_, _, range)| !range.is_empty()).map(|(name, role, range)| {
+        let complete = role.replicas.range(range.clone()).filter(|(_, replica)| !replica.is_incomplete());
+        format!("{}/{} {name}", count(complete.count()), range.len())
+    });
+    roles.collect::<Vec<_>>().join(" and ")
+}
+
+#[cfg(test)]
+#[path = "all_or_nothing_tests.rs"]
+mod tests;

@@ -1,0 +1,238 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::model::{Group, GroupKey, HoldReason, PodIdentity};
+use crate::plan::decide::DecisionContext;
+use crate::plan::decide::all_or_nothing::{AllOrNothing, IncompleteSince};
+use crate::plan::decide::decision::Decision;
+use crate::plan::evaluate::Evaluation;
+use crate::plan::status::transition_times;
+use crate::plan::test_support::{mk_evaluation, mk_group, mk_segments};
+use crate::plan::view::{GroupView, PodFacts, PodRef, Stamp};
+
+struct Scene {
+    group: Group,
+    pods: Vec<PodFacts>,
+}
+
+impl Scene {
+    fn of(roles: &[(&str, u32)], coordination: &Value) -> Self {
+        Self { group: mk_group(roles, coordination), pods: Vec::new() }
+    }
+
+    /// Two LeaderWorkerSet groups in a segment.
+    fn instances(desired: u32) -> Self {
+        Self::of(&[("decode", desired)], &json!([mk_segments("d", "OrderedReady", &[("decode", 2)])]))
+    }
+
+    /// Held pods of one replica.
+    fn with(mut self, role: &str, ordinal: u32, size: u32, members: std::ops::Range<u32>) -> Self {
+        self.pods.extend(members.map(|member| PodFacts {
+            pod: PodRef {
+                name: format!("{role}-{ordinal}-{member}").into(),
+                uid: format!("{role}-{ordinal}-{member}-of-{size}").into(),
+            },
+            identity: PodIdentity {
+                group: GroupKey::new("ns", "pd"),
+                role: Some(role.to_owned()),
+                ordinal: Some(ordinal),
+                member: Some(member),
+                replica_size: size,
+                made_at_once: size > 1,
+                unnumbered: None,
+            },
+            held: true,
+            scheduled: false,
+            ready: false,
+            labelled: true,
+            revision: None,
+            created: None,
+            stamp: Stamp::default(),
+        }));
+        self
+    }
+
+    /// Everything that may go runs, until nothing more goes.
+    fn run(mut self) -> Self {
+        loop {
+            let Evaluation { decision, status, .. } = self.look();
+            self.group.status = transition_times::set(status, &self.group.status, "2026-01-01T00:00:00Z");
+            let mut moved = false;
+            for release in &decision.release {
+                for pod in self.pods.iter_mut().filter(|pod| pod.pod == release.pod.pod) {
+                    (pod.held, pod.scheduled, pod.ready, moved) = (false, true, true, true);
+                }
+            }
+            if !moved {
+                return self;
+            }
+        }
+    }
+
+    fn look(&self) -> Evaluation {
+        mk_evaluation(&self.group, &GroupView::build(&self.group, &self.pods), DecisionContext::default())
+    }
+
+    fn decide(&self) -> Decision {
+        self.look().decision
+    }
+
+    fn released(&self) -> usize {
+        self.pods.iter().filter(|pod| !pod.held).count()
+    }
+
+    /// The controller makes a replica again.
+    fn recreate(mut self, role: &str, ordinal: u32, size: u32, members: std::ops::Range<u32>) -> Self {
+        self.pods.retain(|pod| {
+            pod.identity.role.as_deref() != Some(role)
+                || pod.identity.ordinal != Some(ordinal)
+                || !members.contains(&pod.identity.member.unwrap_or_default())
+        });
+        self.with(role, ordinal, size, members)
+    }
+
+    fn without_workers_at_once(mut self) -> Self {
+        self.pods.iter_mut().for_each(|pod| pod.identity.made_at_once = false);
+        self
+    }
+}
+
+fn said(decision: &Decision) -> Vec<(HoldReason, Option<u32>, &str, u32)> {
+    decision.held.iter().map(|held| (held.reason, held.batch, held.message.as_str(), held.pods)).collect()
+}
+
+#[test]
+fn a_replica_of_many_pods_goes_when_all_are_there() {
+    let scene = Scene::instances(2).with("decode", 0, 12, 0..12).with("decode", 1, 12, 0..7);
+    let decision = scene.decide();
+    assert_eq!(decision.release.len(), 12);
+    let message = r#"replica 1 of role "decode" is held: 7/12 pods exist"#;
+    assert_eq!(said(&decision), [(HoldReason::IncompleteBatch, Some(0), message, 7)]);
+    assert_eq!(scene.with("decode", 1, 12, 7..12).run().released(), 24);
+}
+
+#[test]
+fn a_replica_whose_workers_come_after_their_leader_goes_as_it_appears() {
+    let scene = Scene::instances(2).with("decode", 0, 4, 0..1).with("decode", 1, 4, 0..1).without_workers_at_once();
+    assert_eq!(scene.run().released(), 2);
+}
+
+#[test]
+fn a_pod_of_a_replica_that_runs_does_not_wait_for_its_siblings() {
+    let scene = Scene::instances(2).with("decode", 0, 4, 0..4).with("decode", 1, 4, 0..4).run();
+    // Two pods were evicted, one is back.
+    let scene = scene.recreate("decode", 0, 4, 2..4);
+    let mut scene = scene;
+    scene.pods.pop();
+    let decision = scene.decide();
+    assert!(decision.held.is_empty());
+    assert_eq!(decision.release.iter().map(|release| &*release.pod.pod.name).collect::<Vec<_>>(), ["decode-0-2"]);
+}
+
+#[test]
+fn a_size_that_changes_during_a_rollout_is_read_from_the_pods() {
+    // KEP-32, Story 3: 10 → 12 workers, instance by instance, from the top.
+    let mut scene = Scene::instances(4);
+    for ordinal in 0..4 {
+        scene = scene.with("decode", ordinal, 10, 0..10);
+    }
+    scene = scene.run();
+    assert_eq!(scene.released(), 40);
+    for ordinal in (0..4).rev() {
+        scene = scene.recreate("decode", ordinal, 12, 0..12);
+        let others = scene.pods.iter().filter(|pod| !pod.held).count();
+        scene = scene.run();
+        assert_eq!(scene.released(), others + 12, "replica {ordinal}");
+    }
+    let ready = scene.look().status.conditions.into_iter().find(|condition| condition.r#type == "Ready").unwrap();
+    assert_eq!((ready.status.as_str(), ready.message.as_str()), ("True", "48/48 pods ready"));
+}
+
+#[test]
+fn counts_in_the_middle_of_a_size_change_are_those_of_the_pods() {
+    let scene = Scene::instances(2).with("decode", 0, 10, 0..10).with("decode", 1, 10, 0..10).run();
+    let scene = scene.recreate("decode", 1, 12, 0..12);
+    assert_eq!(scene.look().status.summary.unwrap().ready, "10/22");
+}
+
+/// Two roles in one hard domain.
+fn in_racks() -> Scene {
+    let coordination = json!([{"name": "pd", "strategy": {"segmentPlacement": {
+        "segmentSize": {"prefill": 2, "decode": 1},
+        "topologyAffinity": {"topologyKey": "rack", "strategy": "RequireSegmentAffinity"},
+    }}}]);
+    Scene::of(&[("prefill", 4), ("decode", 2)], &coordination)
+}
+
+#[test]
+fn a_batch_of_a_hard_domain_goes_when_all_its_pods_are_there() {
+    let scene = in_racks().with("prefill", 0, 1, 0..1).with("prefill", 1, 1, 0..1);
+    let decision = scene.decide();
+    assert!(decision.release.is_empty());
+    let message = "segment 1 is held: 0/1 decode and 2/2 prefill exist";
+    assert_eq!(said(&decision), [(HoldReason::IncompleteBatch, Some(0), message, 2)]);
+    let scene = scene.with("decode", 0, 1, 0..1).run();
+    assert_eq!(scene.released(), 3);
+    // Once it runs, whoever is made again follows at once.
+    let scene = scene.recreate("decode", 0, 1, 0..1);
+    let mut alone = Scene { pods: Vec::new(), ..scene };
+    alone = alone.with("decode", 0, 1, 0..1).with("prefill", 0, 1, 0..1);
+    assert!(alone.decide().release.is_empty(), "all were lost: the batch starts as a whole again");
+    alone.pods[1].held = false;
+    assert_eq!(alone.decide().release.len(), 1);
+}
+
+#[test]
+fn the_next_segment_waits_beside_an_incomplete_one() {
+    let scene = Scene::instances(4).with("decode", 0, 2, 0..2).with("decode", 1, 2, 0..1).with("decode", 2, 2, 0..2);
+    let decision = scene.run().decide();
+    let reasons: Vec<_> = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
+    assert_eq!(reasons, [(HoldReason::PreviousSegmentNotReady, 2), (HoldReason::IncompleteBatch, 1)]);
+}
+
+#[test]
+fn what_has_waited_long_enough_goes_with_the_pods_that_it_has() {
+    let scene = Scene::instances(2).with("decode", 0, 4, 0..3);
+    let whole = AllOrNothing::Replica { role: "decode".to_owned(), ordinal: 0 };
+    let mut waits = IncompleteSince::default();
+    let (second, after) = (Duration::from_secs(1), Duration::from_secs(5));
+    for now in 0..5 {
+        let decision = scene.decide();
+        assert_eq!((decision.release.len(), decision.incomplete.clone()), (0, vec![whole.clone()]));
+        assert_eq!(waits.note(&decision.incomplete, after, second * now), Some(second * 5));
+        assert!(waits.overdue(after, second * now).is_empty());
+    }
+    let overdue = waits.overdue(after, second * 5);
+    assert_eq!(overdue, std::slice::from_ref(&whole));
+    let view = GroupView::build(&scene.group, &scene.pods);
+    let context = DecisionContext { overdue: &overdue, ..DecisionContext::default() };
+    let decision = mk_evaluation(&scene.group, &view, context).decision;
+    assert_eq!((decision.release.len(), decision.held.len()), (3, 0));
+    assert_eq!(decision.incomplete, [whole], "until its pods are seen to run it is not forgotten");
+    assert_eq!(waits.note(&[], after, second * 6), None);
+    assert!(waits.overdue(after, second * 60).is_empty());
+}
+
+#[test]
+fn pods_that_were_made_for_another_batch_stay_and_the_others_of_their_batch_with_them() {
+    let mut scene = in_racks().with("prefill", 0, 1, 0..1).with("prefill", 1, 1, 0..1).with("decode", 0, 1, 0..1);
+    for pod in &mut scene.pods {
+        pod.stamp.batch = Some("pd-0".into());
+    }
+    assert_eq!(scene.decide().release.len(), 3);
+    scene.pods[1].stamp.batch = Some("old-0".into());
+    let decision = scene.decide();
+    assert!(decision.release.is_empty());
+    assert_eq!(decision.mis_stamped, [scene.pods[1].pod.clone()]);
+    let message = r#"pod "prefill-1-0" is held: it was made for the domain of old-0 and belongs to the domain of pd-0"#;
+    assert_eq!(said(&decision), [(HoldReason::StampMismatch, Some(0), message, 3)]);
+    // Once the batch runs, only the wrong one stays.
+    scene.pods[0].held = false;
+    assert_eq!((scene.decide().release.len(), scene.decide().mis_stamped.len()), (1, 1));
+    // A pod that came before its group was made for no batch; one whose group was there was made for another than this.
+    scene.pods[1].stamp = Stamp::default();
+    assert!(scene.decide().mis_stamped.is_empty());
+    scene.pods[1].stamp.carrier = Some(crate::api::rbg::ROLE_BASED_GROUP);
+    assert_eq!(scene.decide().mis_stamped.len(), 1);
+}

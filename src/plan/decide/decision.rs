@@ -1,0 +1,44 @@
+//! What is decided for one group.
+
+use std::collections::BTreeMap;
+
+use crate::plan::decide::all_or_nothing::AllOrNothing;
+use crate::plan::decide::missing_pods;
+use crate::plan::decide::missing_pods::{Found, MissingPods};
+use crate::plan::decide::outcome::{Held, Release};
+use crate::plan::decide::progression::Targets;
+use crate::plan::decide::surplus::Surplus;
+use crate::plan::rollout::RolloutPlan;
+use crate::plan::view::PodRef;
+
+/// One decision for one group.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    /// Targets by role and coordination.
+    pub targets: Targets,
+    /// Released counts by batched role: to be committed before anything is released under them.
+    pub released: BTreeMap<String, u32>,
+    /// Pods to release, lowest ordinal first; those among them that were refused are tried again.
+    pub release: Vec<Release>,
+    /// Held pods that were made for another batch than theirs: they stay until they are made again.
+    pub mis_stamped: Vec<PodRef>,
+    /// Why the other held pods are held, and those that were refused.
+    pub held: Vec<Held>,
+    /// Where the open rollouts stand, and how far each role may go.
+    pub rollout: RolloutPlan,
+    /// Replicas that may run, and lack pods.
+    pub absent: Vec<MissingPods>,
+    /// Why, as far as that was found out.
+    pub found: Vec<Found>,
+    /// What lacks pods and is released as a whole.
+    pub incomplete: Vec<AllOrNothing>,
+    /// Pods beyond the desired replicas that a rollout may have made.
+    pub surplus: Vec<Surplus>,
+}
+
+impl Decision {
+    /// Why pods do not appear, role by role, in words.
+    pub fn found_texts(&self) -> impl Iterator<Item = (&Found, String)> {
+        self.found.iter().filter_map(|found| Some((found, missing_pods::of(&self.absent, found)?.text(found))))
+    }
+}

@@ -1,0 +1,111 @@
+//! The PodGroups of batches (KEP-75, podGroupPolicy): made before their batch is released, and loosened once it was
+//! scheduled, or the next rollout would wait for all pods at once (KEP-32, Rolling Update Stall).
+
+use std::collections::BTreeMap;
+
+use crate::model::batch::Batch;
+use crate::model::{Group, PodGroupPolicy};
+use crate::plan::view::{GroupView, Replica};
+
+/// The PodGroup of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchPodGroup {
+    /// Its name, that which the batch's pods carry.
+    pub name: String,
+    /// Whose PodGroup.
+    pub policy: PodGroupPolicy,
+    /// Pods that start together: those of the batch, and once it was scheduled those of its smallest replica.
+    pub min_member: u32,
+}
+
+/// The PodGroups of all batches that may have released pods, by name.
+pub fn batch_pod_groups(group: &Group, view: &GroupView, released: &BTreeMap<String, u32>) -> Vec<BatchPodGroup> {
+    let with_policy = group.batched().filter_map(|(coordination, batching)| {
+        let (policy, _) = batching.pod_group.as_ref().filter(|(policy, _)| *policy != PodGroupPolicy::Unknown)?;
+        Some((coordination, batching, policy))
+    });
+    with_policy
+        .flat_map(|(coordination, batching, policy)| {
+            let shares: Vec<_> = batching
+                .sizes
+                .keys()
+                .filter_map(|role| Some((view.roles.get(role)?, batching.size(role)?, *released.get(role)?)))
+                .collect();
+            let batches = shares.iter().map(|(_, size, released)| released.div_ceil(*size)).max().unwrap_or(0);
+            (0..batches).map(move |index| {
+                let ranges = shares.iter().map(|(view, size, _)| {
+                    let from = index.saturating_mul(*size).min(view.desired);
+                    (*view, from, from.saturating_add(*size).min(view.desired))
+                });
+                let ranges: Vec<_> = ranges.filter(|(_, from, to)| to > from).collect();
+                let pods = ranges.iter().map(|(view, from, to)| (to - from).saturating_mul(view.replica_size())).sum();
+                let is_scheduled = ranges.iter().all(|(view, from, to)| view.all_in(*from, *to, Replica::is_scheduled));
+                let smallest = ranges.iter().map(|(view, ..)| view.replica_size()).min().unwrap_or(1);
+                let batch = Batch { group, coordination, batching, index };
+                BatchPodGroup {
+                    name: batch.pod_group_name(),
+                    policy: policy.clone(),
+                    min_member: if is_scheduled { smallest } else { pods },
+                }
+            })
+        })
+        .collect()
+}
+
+/// The PodGroup that a replica's pods wait for.
+pub fn pod_group_of(group: &Group, role: &str, ordinal: u32) -> Option<String> {
+    let mut batches = group.batches_of(role, ordinal);
+    let known = |batch: &Batch<'_>| matches!(&batch.batching.pod_group, Some((policy, _)) if *policy != PodGroupPolicy::Unknown);
+    batches.find(known).map(|batch| batch.pod_group_name())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::test_support::{mk_group, mk_role};
+
+    fn view(released: u32, scheduled: bool) -> GroupView {
+        let mut prefill = mk_role(8, released, released);
+        if !scheduled {
+            prefill.replicas.values_mut().for_each(|replica| replica.scheduled = 0);
+        }
+        GroupView {
+            roles: [("prefill".to_owned(), prefill), ("decode".to_owned(), mk_role(4, released / 2, 0))].into(),
+            held: Vec::new(),
+        }
+    }
+
+    fn group() -> Group {
+        let constraint = json!({"topologyLayerName": "host", "podGroupPolicy": {"kubeScheduling": {}}});
+        let deploy = json!({"roleDeployStep": {"prefill": 4, "decode": 2}, "deployTopologyConstraint": constraint});
+        mk_group(&[("prefill", 8), ("decode", 4)], &json!([{"name": "pd", "strategy": {"rollingDeploy": deploy}}]))
+    }
+
+    #[test]
+    fn each_released_batch_has_a_gang_of_its_pods() {
+        let released = [("prefill".to_owned(), 8), ("decode".to_owned(), 4)].into();
+        let gangs = batch_pod_groups(&group(), &view(8, false), &released);
+        let seen: Vec<_> = gangs.iter().map(|gang| (gang.name.as_str(), gang.min_member)).collect();
+        assert_eq!(seen, [("pd-pd-0", 6), ("pd-pd-1", 6)]);
+        assert_eq!(pod_group_of(&group(), "decode", 3).as_deref(), Some("pd-pd-1"));
+    }
+
+    #[test]
+    fn a_scheduled_batch_is_loosened() {
+        let released = [("prefill".to_owned(), 4), ("decode".to_owned(), 2)].into();
+        let gangs = batch_pod_groups(&group(), &view(4, true), &released);
+        assert_eq!(gangs.iter().map(|gang| gang.min_member).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn a_batch_without_policy_has_none() {
+        let plain = mk_group(
+            &[("prefill", 8)],
+            &json!([crate::plan::test_support::mk_segments("pd", "Ordered", &[("prefill", 4)])]),
+        );
+        assert!(batch_pod_groups(&plain, &view(8, true), &[("prefill".to_owned(), 8)].into()).is_empty());
+        assert_eq!(pod_group_of(&plain, "prefill", 0), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! One look at a group: what is observed, what is decided, what the status says. The loop and every command look through
+//! this, so that they cannot disagree.
+
+use crate::api::status::GroupStatus;
+use crate::model::{Group, RolledWorkload};
+use crate::plan::decide::batches::{Batch, batches};
+use crate::plan::decide::decision::Decision;
+use crate::plan::decide::{DecisionContext, decide};
+use crate::plan::rollout::Rollouts;
+use crate::plan::status::{needs_commit, status};
+use crate::plan::view::{GroupView, PodRef, Snapshot};
+
+/// What is observed of a group.
+#[derive(Clone, Debug, Default)]
+pub struct Observation {
+    /// Its pods, counted.
+    pub view: GroupView,
+    /// Its open rollouts.
+    pub rollouts: Rollouts,
+}
+
+impl Observation {
+    /// Counts the pods of a group. The pods whose release is `under_way` keep the ordinals that they were given; `settled`
+    /// says whether a workload was edited long enough ago.
+    pub fn of(
+        group: &Group,
+        snapshot: &Snapshot,
+        under_way: impl Fn(&PodRef) -> bool,
+        settled: impl Fn(&RolledWorkload) -> bool,
+    ) -> Self {
+        let view = GroupView::build_while(group, &snapshot.pods, under_way);
+        let rollouts = Rollouts::observe(group, &view, &snapshot.pods, &snapshot.workloads, settled);
+        Self { view, rollouts }
+    }
+}
+
+/// What is observed of a group, and what follows from it.
+#[derive(Clone, Debug, Default)]
+pub struct Evaluation {
+    /// Its pods, counted.
+    pub view: GroupView,
+    /// Its open rollouts.
+    pub rollouts: Rollouts,
+    /// What is decided.
+    pub decision: Decision,
+    /// The status of the carrier, without times.
+    pub status: GroupStatus,
+}
+
+impl Evaluation {
+    /// The batches of all coordinations, in order.
+    pub fn batches(&self, group: &Group) -> Vec<Batch> {
+        batches(group, &self.view, &self.decision)
+    }
+
+    /// True when released counts are to be committed before anything is released under them.
+    pub fn needs_commit(&self, group: &Group) -> bool {
+        needs_commit(&self.status, &group.status)
+    }
+}
+
+/// Decides for a group, and says what its status is to be.
+pub fn evaluate(group: &Group, observation: Observation, context: DecisionContext<'_>) -> Evaluation {
+    let Observation { view, rollouts } = observation;
+    let decision = decide(group, &view, &rollouts, context);
+    let status = status(group, &view, &rollouts, &decision, context);
+    Evaluation { view, rollouts, decision, status }
+}

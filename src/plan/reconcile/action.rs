@@ -1,0 +1,135 @@
+//! What a look at a group comes to: what the loop is to do, and the word that it is done.
+
+use std::sync::Arc;
+
+use crate::api::ObjectKind;
+use crate::api::status::GroupStatus;
+use crate::model::{Group, RolledWorkload};
+use crate::plan::decide::missing_pods::{Found, MissingPods};
+use crate::plan::decide::pod_groups::BatchPodGroup;
+use crate::plan::decide::surplus::Surplus;
+use crate::plan::reconcile::events::EventNote;
+use crate::plan::view::PodRef;
+
+/// What is to be done. Each ends with a word to the reconciler, except `Publish`.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Take our gate off a pod.
+    Release {
+        /// The pod.
+        pod: PodRef,
+        /// The replica whose batch labels it lacks.
+        labels: Option<MissingLabels>,
+    },
+    /// Write the status of the group if nobody changed the object since it was read.
+    WriteStatus {
+        /// The group as it was read.
+        group: Arc<Group>,
+        /// Its status to be.
+        status: GroupStatus,
+    },
+    /// Tell an object that another one controls its group.
+    WriteConflicted {
+        /// The group as that object carries it.
+        other: Arc<Group>,
+        /// Its status to be.
+        status: GroupStatus,
+    },
+    /// Make the PodGroup of a batch, or loosen it.
+    EnsurePodGroup {
+        /// The group.
+        group: Arc<Group>,
+        /// The PodGroup.
+        gang: BatchPodGroup,
+    },
+    /// Set the partition of a workload with an open rollout, if nobody changed it since it was read.
+    SetPartition {
+        /// The workload as it was read.
+        workload: Box<RolledWorkload>,
+        /// Its partition to be.
+        partition: u32,
+        /// The rollout is over: the partition is its user's again.
+        ends: bool,
+    },
+    /// Delete a pod if it is still held, so that it is made again.
+    Recreate {
+        /// The pod.
+        pod: PodRef,
+    },
+    /// Find out why pods do not appear.
+    FindReasons {
+        /// The group.
+        group: Arc<Group>,
+        /// Replicas that lack pods.
+        absent: Vec<MissingPods>,
+    },
+    /// Find out which pods beyond the desired replicas a rollout made.
+    FindSurge {
+        /// The group.
+        group: Arc<Group>,
+        /// The pods.
+        surplus: Vec<Surplus>,
+    },
+    /// Ask the API server whether the group is gone.
+    VerifyGone {
+        /// Kind of the object that carried it, where that is known.
+        carrier: Option<ObjectKind>,
+    },
+    /// Say what is new.
+    Publish {
+        /// The group.
+        group: Arc<Group>,
+        /// What is new.
+        news: Vec<EventNote>,
+    },
+}
+
+/// A replica whose pods came before their group, or have no ordinal of their own.
+#[derive(Clone, Debug)]
+pub struct MissingLabels {
+    /// The group.
+    pub group: Arc<Group>,
+    /// The role.
+    pub role: String,
+    /// Ordinal of the replica.
+    pub ordinal: u32,
+}
+
+/// A write or a read that has ended.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    /// One try of a write on one object: a release, or the status of an object that controls nothing.
+    Tried {
+        /// The object.
+        object: PodRef,
+        /// True when it is to be tried again.
+        failed: bool,
+    },
+    /// The status of the group was written, or somebody was faster.
+    Written {
+        /// True when it is to be tried again.
+        failed: bool,
+    },
+    /// The PodGroup of a batch was made, or was there.
+    PodGroupEnsured {
+        /// The PodGroup.
+        gang: BatchPodGroup,
+        /// True when it is to be tried again.
+        failed: bool,
+    },
+    /// It was looked for why pods do not appear.
+    Found {
+        /// What was found, one entry for each role at most.
+        found: Vec<Found>,
+    },
+    /// It was looked which pods beyond the desired replicas a rollout made.
+    Surge {
+        /// These pods.
+        proven: Vec<PodRef>,
+    },
+    /// The group was looked for.
+    Verified {
+        /// True when it is certainly gone.
+        gone: bool,
+    },
+}

@@ -1,0 +1,205 @@
+//! What is worth an Event: a batch begins to be held for a reason, a hold is over, a batch is released, nothing moves any
+//! more. One for each batch, never one for each pod.
+
+use std::collections::BTreeMap;
+
+use crate::api::status::{CoordinationState, GroupStatus};
+use crate::model::{Group, HoldReason};
+use crate::plan::decide::decision::Decision;
+use crate::plan::decide::missing_pods::WhyMissing;
+use crate::plan::decide::outcome::Held;
+use crate::plan::evaluate::Evaluation;
+use crate::plan::status::conditions;
+
+/// Reason of the Event that a batch was released.
+pub const RELEASED: &str = "Released";
+/// Reason of the Event that a hold is over whose end no release tells.
+pub const CLEARED: &str = "HoldCleared";
+/// Reason of the Event that a group moves again.
+pub const RESUMED: &str = "ProgressResumed";
+
+/// What is held: the coordination, why, and the lowest batch.
+type What = (Option<String>, HoldReason, Option<u32>);
+
+/// Released counts by coordination and role.
+type Counts = BTreeMap<String, BTreeMap<String, u32>>;
+
+/// What was said last of a group, so that it is not said again.
+#[derive(Debug, Default)]
+pub struct Reported {
+    held: BTreeMap<What, String>,
+    /// Why pods of a role do not appear.
+    absent: BTreeMap<(String, WhyMissing), String>,
+    /// `None` before the first look: what was released before this process began is no news.
+    released: Option<Counts>,
+    stalled: bool,
+}
+
+impl Reported {
+    /// What is new in a decision, in the order in which it is to be said. While it is not known whether a rollout made what
+    /// is beyond the desired replicas, nothing is said of that.
+    pub fn news(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool) -> Vec<EventNote> {
+        let mut news = self.releases(group);
+        news.extend(self.holds(group, seen, surplus_is_open));
+        news.extend(self.missing_pods(&seen.decision));
+        news.extend(self.stall(&seen.status));
+        news
+    }
+
+    /// Releases are told when they are stored: not before they are certain.
+    fn releases(&mut self, group: &Group) -> Vec<EventNote> {
+        let now: Counts =
+            group.status.coordination_state.iter().map(|state| (state.name.clone(), counts(state))).collect();
+        let none = BTreeMap::new();
+        let news = self.released.iter().flat_map(|before| {
+            let since = |name: &String| before.get(name).unwrap_or(&none);
+            now.iter()
+                .filter_map(|(name, counts)| EventNote::released(group, name, since(name), counts))
+                .collect::<Vec<_>>()
+        });
+        let news = news.collect();
+        self.released = Some(now);
+        news
+    }
+
+    fn holds(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool) -> Vec<EventNote> {
+        // While it is asked what a surplus is, nothing new is said of it, and nothing taken back.
+        let is_known = |(what, _): &(What, &Held)| {
+            !(surplus_is_open && what.1 == HoldReason::BeyondDesired) || self.held.contains_key(what)
+        };
+        let held: BTreeMap<What, &Held> = seen
+            .decision
+            .held
+            .iter()
+            .map(|held| ((held.coordination.clone(), held.reason, held.batch), held))
+            .filter(is_known)
+            .collect();
+        // A batch whose release is being committed will be told to be released.
+        let commits = seen.needs_commit(group);
+        let is_over = |what: &What| !(held.contains_key(what) || is_turn(what.1) || (commits && what.2.is_some()));
+        let over =
+            self.held.iter().filter(|(what, _)| is_over(what)).map(|(what, note)| EventNote::cleared(what, note));
+        let begun = held.iter().filter(|(what, _)| !self.held.contains_key(*what));
+        let news = over.chain(begun.map(|(what, held)| EventNote::held(what, held))).collect();
+        self.held = held.into_iter().map(|(what, held)| (what, held.message.clone())).collect();
+        news
+    }
+
+    fn missing_pods(&mut self, decision: &Decision) -> Vec<EventNote> {
+        let now: BTreeMap<_, _> =
+            decision.found_texts().map(|(found, note)| ((found.role.clone(), found.why), note)).collect();
+        let over = self.absent.iter().filter(|(what, _)| !now.contains_key(*what));
+        let over = over.map(|((role, why), note)| EventNote::over(format!("{} {role}", why.as_str()), note));
+        let begun = now.iter().filter(|(what, _)| !self.absent.contains_key(*what));
+        let begun = begun.map(|((role, why), note)| EventNote {
+            reason: why.as_str().to_owned(),
+            subject: role.clone(),
+            note: note.clone(),
+            warning: true,
+        });
+        let news = over.chain(begun).collect();
+        self.absent = now;
+        news
+    }
+
+    fn stall(&mut self, status: &GroupStatus) -> Option<EventNote> {
+        let found = status.conditions.iter().find(|condition| condition.reason == conditions::DEADLINE_EXCEEDED);
+        let was = std::mem::replace(&mut self.stalled, found.is_some());
+        match found {
+            Some(condition) if !was => Some(EventNote {
+                reason: conditions::DEADLINE_EXCEEDED.to_owned(),
+                subject: condition.message.clone(),
+                note: format!("nothing moves: {}", condition.message),
+                warning: true,
+            }),
+            None if was => Some(EventNote {
+                reason: RESUMED.to_owned(),
+                subject: String::new(),
+                note: "the group moves again".to_owned(),
+                warning: false,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Waiting for one's turn is what was asked for, and ends with a release.
+const fn is_turn(reason: HoldReason) -> bool {
+    matches!(
+        reason,
+        HoldReason::PreviousSegmentNotReady | HoldReason::PreviousStepNotScheduled | HoldReason::BlockedByCoordination
+    )
+}
+
+/// Released counts as they are stored.
+fn counts(state: &CoordinationState) -> BTreeMap<String, u32> {
+    state.progress.iter().filter_map(|(role, progress)| Some((role.clone(), progress.released?))).collect()
+}
+
+/// One Event to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventNote {
+    /// One word.
+    pub reason: String,
+    /// What it is about: of one group, news with the same reason and subject are the same news again.
+    pub subject: String,
+    /// For people.
+    pub note: String,
+    /// True when somebody should look.
+    pub warning: bool,
+}
+
+impl EventNote {
+    fn held(what: &What, held: &Held) -> Self {
+        let pods = if held.pods == 0 { String::new() } else { format!(" ({} pods)", held.pods) };
+        let note = held.message.clone() + &pods;
+        let warning = !(is_turn(held.reason) || held.reason == HoldReason::IncompleteBatch);
+        Self { reason: held.reason.to_string(), subject: subject(what), note, warning }
+    }
+
+    fn cleared(what: &What, note: &str) -> Self {
+        Self::over(format!("{} {}", what.1, subject(what)), note)
+    }
+
+    fn over(subject: String, note: &str) -> Self {
+        Self { reason: CLEARED.to_owned(), subject, note: format!("no longer so: {note}"), warning: false }
+    }
+
+    /// `segment 2 is released: decode 5-9, prefill 10-19`; `None` when counts only fell.
+    fn released(
+        group: &Group,
+        coordination: &str,
+        before: &BTreeMap<String, u32>,
+        now: &BTreeMap<String, u32>,
+    ) -> Option<Self> {
+        let (_, batching) = group.batched().find(|(known, _)| known.display_name() == coordination)?;
+        let (mut ranges, mut first, mut last) = (Vec::new(), u32::MAX, 0);
+        for (role, count) in now {
+            let Some(size) = batching.size(role) else { continue };
+            let from = before.get(role).copied().unwrap_or(0);
+            if *count > from {
+                ranges.push(format!("{role} {from}-{}", count - 1));
+                (first, last) = (first.min(from / size), last.max((count - 1) / size));
+            }
+        }
+        let (word, ranges) = (batching.kind.word(), ranges.join(", "));
+        let note = match last.checked_sub(first)? {
+            0 => format!("{word} {} is released: {ranges}", first + 1),
+            _ => format!("{word}s {} to {} are released: {ranges}", first + 1, last + 1),
+        };
+        let subject = format!("{coordination} {ranges}");
+        Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false })
+    }
+}
+
+fn subject((coordination, _, batch): &What) -> String {
+    format!(
+        "{} {}",
+        coordination.as_deref().unwrap_or_default(),
+        batch.map(|batch| batch.to_string()).unwrap_or_default()
+    )
+}
+
+#[cfg(test)]
+#[path = "events_tests.rs"]
+mod tests;

@@ -1,0 +1,226 @@
+//! What the loop remembers of one group between passes. All of it may be lost: the cluster holds the truth.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::ObjectKind;
+use crate::model::{Group, HoldReason, RolledWorkload, WorkloadKey};
+use crate::plan::decide::all_or_nothing::IncompleteSince;
+use crate::plan::decide::batches::BatchState;
+use crate::plan::decide::decision::Decision;
+use crate::plan::decide::missing_pods::MissingPodsProbe;
+use crate::plan::decide::surplus::SurgeProbe;
+use crate::plan::reconcile::events::Reported;
+use crate::plan::reconcile::rollout_events::ReportedRollouts;
+use crate::plan::reconcile::timing::ReleaseTimer;
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::rollout::Rollouts;
+use crate::plan::view::{GroupView, PodRef, RoleView};
+
+/// Pause after the first failure of a write; doubles up to `LONGEST_RETRY`.
+const FIRST_RETRY: Duration = Duration::from_millis(200);
+/// Longest pause between attempts of one write.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+
+/// What the loop remembers of one group.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
+#[derive(Debug)]
+pub(in crate::plan) struct Memory {
+    pub(in crate::plan) last_pass: Option<Uptime>,
+    pub(in crate::plan) next_pass: Option<Uptime>,
+    /// Uids of objects with a write on its way.
+    pub(in crate::plan) in_flight: HashSet<Arc<str>>,
+    retries: HashMap<Arc<str>, (u32, Uptime)>,
+    /// PodGroups that were made, with the fewest members that they were given.
+    pub(in crate::plan) gangs: HashMap<String, u32>,
+    pub(in crate::plan) writing: bool,
+    pub(in crate::plan) last_write: Option<Uptime>,
+    pub(in crate::plan) write_failures: u32,
+    /// Kind of the object that carried the group when it was last there.
+    pub(in crate::plan) carrier: Option<ObjectKind>,
+    /// Unique id of that object: what failed for one does not hold its successor up.
+    carrier_uid: String,
+    pub(in crate::plan) missing_since: Option<Uptime>,
+    pub(in crate::plan) verifying: bool,
+    pub(in crate::plan) verified_gone: bool,
+    progress: Vec<u32>,
+    moved: Uptime,
+    /// Something has moved since the status said that nothing does.
+    stall_is_over: bool,
+    pub(in crate::plan) held: Vec<(HoldReason, u32)>,
+    /// Batches by state, as they were last decided.
+    pub(in crate::plan) batches: BTreeMap<BatchState, u32>,
+    pub(in crate::plan) reported: Reported,
+    pub(in crate::plan) release_timer: ReleaseTimer,
+    pub(in crate::plan) reported_rollouts: ReportedRollouts,
+    /// When each open rollout was seen to begin, and to which revision.
+    opened: BTreeMap<WorkloadKey, (Option<String>, Uptime)>,
+    rolling: Vec<(u32, u32, u32)>,
+    /// When an open rollout last moved.
+    rolled: Uptime,
+    /// Updated and desired replicas of the roles with an open rollout.
+    pub(in crate::plan) updated: BTreeMap<String, (u32, u32)>,
+    /// Pods that do not appear, and why.
+    pub(in crate::plan) missing_pods: MissingPodsProbe,
+    /// Since when batches and replicas lack pods.
+    pub(in crate::plan) waits: IncompleteSince,
+    /// Replicas beyond the desired ones.
+    pub(in crate::plan) surges: SurgeProbe,
+}
+
+impl Memory {
+    pub(in crate::plan) fn new(now: Uptime) -> Self {
+        Self {
+            last_pass: None,
+            next_pass: None,
+            in_flight: HashSet::new(),
+            retries: HashMap::new(),
+            gangs: HashMap::new(),
+            writing: false,
+            last_write: None,
+            write_failures: 0,
+            carrier: None,
+            carrier_uid: String::new(),
+            missing_since: None,
+            verifying: false,
+            verified_gone: false,
+            progress: Vec::new(),
+            moved: now,
+            stall_is_over: false,
+            held: Vec::new(),
+            batches: BTreeMap::new(),
+            reported: Reported::default(),
+            release_timer: ReleaseTimer::default(),
+            reported_rollouts: ReportedRollouts::default(),
+            opened: BTreeMap::new(),
+            rolling: Vec::new(),
+            rolled: now,
+            updated: BTreeMap::new(),
+            missing_pods: MissingPodsProbe::default(),
+            waits: IncompleteSince::default(),
+            surges: SurgeProbe::default(),
+        }
+    }
+
+    /// Forgets what was last decided: who does not lead has nothing to say of it.
+    pub(in crate::plan) fn decided_nothing(&mut self) {
+        self.held.clear();
+        self.batches.clear();
+        self.release_timer = ReleaseTimer::default();
+    }
+
+    /// Nothing is on its way.
+    pub(in crate::plan) fn is_idle(&self) -> bool {
+        let asking = self.verifying || self.missing_pods.is_asking() || self.surges.is_asking();
+        self.in_flight.is_empty() && !self.writing && !asking
+    }
+
+    pub(in crate::plan) fn note_presence(&mut self, group: Option<&Group>, now: Uptime) {
+        match group {
+            Some(group) => {
+                self.carrier = Some(group.carrier.kind);
+                if self.carrier_uid != group.carrier.uid {
+                    self.carrier_uid.clone_from(&group.carrier.uid);
+                    self.write_failures = 0;
+                }
+                self.missing_since = None;
+                self.verified_gone = false;
+            }
+            None => _ = self.missing_since.get_or_insert(now),
+        }
+    }
+
+    /// Remembers when anything last moved.
+    pub(in crate::plan) fn note_progress(&mut self, view: &GroupView, decision: &Decision, now: Uptime) {
+        let counts = view.roles.values().flat_map(|role| [role.desired, role.current(), RoleView::ready_pods(role)]);
+        let progress: Vec<_> = counts.chain(decision.released.values().copied()).collect();
+        if progress != self.progress {
+            self.stall_is_over = !self.progress.is_empty();
+            self.progress = progress;
+            self.moved = now;
+        }
+    }
+
+    /// Remembers which rollouts are open since when. Another edit begins another one.
+    pub(in crate::plan) fn note_open(&mut self, workloads: &[RolledWorkload], now: Uptime) {
+        let mut before = std::mem::take(&mut self.opened);
+        for workload in workloads.iter().filter(|workload| workload.is_open()) {
+            let revision = &workload.update_revision;
+            let since = before.remove(&workload.key).filter(|(known, _)| known == revision).map_or(now, |(_, at)| at);
+            self.opened.insert(workload.key.clone(), (revision.clone(), since));
+        }
+    }
+
+    /// When the rollout of a workload was seen to begin.
+    pub(in crate::plan) fn opened(&self, workload: &WorkloadKey) -> Option<Uptime> {
+        self.opened.get(workload).map(|(_, at)| *at)
+    }
+
+    /// Remembers when an open rollout last moved.
+    pub(in crate::plan) fn note_rollouts(&mut self, rollouts: &Rollouts, now: Uptime) {
+        let roles = rollouts.roles.values();
+        let rolling: Vec<_> = roles.map(|role| (role.partition, role.updated(), role.done())).collect();
+        if rolling != self.rolling {
+            // The first look is no move.
+            self.stall_is_over |= !self.rolling.is_empty();
+            self.rolling = rolling;
+            (self.rolled, self.moved) = (now, now);
+        }
+        let updated = rollouts.roles.iter().map(|(name, role)| (name.clone(), (role.updated(), role.desired())));
+        self.updated = updated.collect();
+    }
+
+    /// When the open rollouts count as stuck if nothing moves.
+    pub(in crate::plan) fn stuck_at(&self, patience: Duration) -> Uptime {
+        self.rolled + patience
+    }
+
+    /// True when nothing has moved for so long, or since somebody said so (`told`): who starts now has not seen for how long.
+    pub(in crate::plan) fn is_stalled(&mut self, deadline: Duration, told: bool, now: Uptime) -> bool {
+        self.stall_is_over &= told;
+        now.saturating_sub(self.moved) >= deadline || (told && !self.stall_is_over)
+    }
+
+    /// When the group counts as stalled if nothing moves.
+    pub(in crate::plan) fn progress_due(&self, deadline: Duration) -> Option<Uptime> {
+        self.moved.checked_add(deadline)
+    }
+
+    /// When the status may be written next, `None` for now.
+    pub(in crate::plan) fn status_due(&self, every: Duration) -> Option<Uptime> {
+        let pause = if self.write_failures == 0 { every } else { every.max(pause(self.write_failures)) };
+        self.last_write.map(|last| last + pause)
+    }
+
+    /// When the release of a pod may be tried again, `None` for now.
+    pub(in crate::plan) fn retry_due(&self, uid: &str) -> Option<Uptime> {
+        self.retries.get(uid).map(|(_, at)| *at)
+    }
+
+    /// True for a pod whose release was refused the last time.
+    pub(in crate::plan) fn is_refused(&self, pod: &PodRef) -> bool {
+        self.retries.contains_key(&pod.uid)
+    }
+
+    /// True for a pod whose release was tried: it may be released already, even if it does not look so.
+    pub(in crate::plan) fn is_under_way(&self, pod: &PodRef) -> bool {
+        self.in_flight.contains(&pod.uid) || self.is_refused(pod)
+    }
+
+    pub(in crate::plan) fn succeeded(&mut self, uid: &str) {
+        self.retries.remove(uid);
+    }
+
+    /// Notes a refused write; returns when to try again.
+    pub(in crate::plan) fn failed(&mut self, uid: &Arc<str>, now: Uptime) -> Uptime {
+        let (failures, at) = self.retries.entry(uid.clone()).or_insert((0, now));
+        *failures += 1;
+        *at = now + pause(*failures);
+        *at
+    }
+}
+
+fn pause(failures: u32) -> Duration {
+    FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_RETRY)
+}

@@ -1,0 +1,38 @@
+//! How the loop behaves.
+
+use std::time::Duration;
+
+/// What happens to pods that name a group which is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingGroup {
+    /// They are released when the group has not appeared for this long.
+    ReleaseAfter(Duration),
+    /// They are held until it appears.
+    Hold,
+}
+
+/// What happens to the pods of a batch that others of it never join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncompleteBatch {
+    /// They wait.
+    Wait,
+    /// They go when they have waited this long.
+    ReleaseAfter(Duration),
+}
+
+/// How the loop behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopOptions {
+    /// Pods whose group never was there.
+    pub missing_group: MissingGroup,
+    /// How long a group must be gone before its held pods are released.
+    pub vanished_grace: Duration,
+    /// How long nothing may move before the group says `ProgressDeadlineExceeded`.
+    pub progress_deadline: Duration,
+    /// How long a role that was edited waits for the edits of the others.
+    pub settle: Duration,
+    /// Batches that are released as a whole and lack pods.
+    pub incomplete: IncompleteBatch,
+    /// Delete held pods that were made for another batch than theirs, so that they are made again.
+    pub recreate_mis_stamped: bool,
+}

@@ -1,0 +1,201 @@
+//! Which group is looked at when, and what is under way: the loop without its writes. It knows no clock and no client, so
+//! that a simulated cluster can drive exactly what a real one does.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::{GroupKey, HoldReason};
+use crate::plan::decide::batches::BatchState;
+use crate::plan::reconcile::action::{Action, Ended};
+use crate::plan::reconcile::memory::Memory;
+use crate::plan::reconcile::options::LoopOptions;
+use crate::plan::reconcile::pass::{Pass, pod_group_id};
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::view::Snapshot;
+
+/// Events of one group within this time are planned together; the first is planned at once.
+const COALESCE: Duration = Duration::from_millis(10);
+
+/// Which group is looked at when, and what is under way.
+#[derive(Debug)]
+pub struct Reconciler {
+    options: LoopOptions,
+    groups: HashMap<GroupKey, Memory>,
+    due: BTreeSet<(Uptime, GroupKey)>,
+    leads: bool,
+    synced: bool,
+    /// Times of batches that were released since they were last asked for.
+    released: Vec<Duration>,
+}
+
+impl Reconciler {
+    /// An reconciler of a replica that does not lead, before anything is known.
+    pub fn new(options: LoopOptions) -> Self {
+        Self {
+            options,
+            groups: HashMap::new(),
+            due: BTreeSet::new(),
+            leads: false,
+            synced: false,
+            released: Vec::new(),
+        }
+    }
+
+    /// True once everything was listed.
+    pub fn is_synced(&self) -> bool {
+        self.synced
+    }
+
+    /// Notes who leads, and looks at everything: what the old leader had committed is finished first by the plan itself.
+    pub fn lead(&mut self, leads: bool, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
+        self.leads = leads;
+        self.look_at_all(keys, now);
+    }
+
+    /// Notes that everything was listed once: from now on the rest may be decided.
+    pub fn sync(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
+        self.synced = true;
+        self.look_at_all(keys, now);
+    }
+
+    fn look_at_all(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
+        keys.into_iter().for_each(|key| self.schedule(key, now, now));
+    }
+
+    /// Notes that groups have changed.
+    pub fn changed(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
+        for key in keys {
+            let memory = self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
+            memory.release_timer.changed(now);
+            let at = memory.last_pass.map_or(now, |last| now.max(last + COALESCE));
+            self.schedule(key, at, now);
+        }
+    }
+
+    /// Plans a pass, or brings a later one forward.
+    fn schedule(&mut self, key: GroupKey, at: Uptime, now: Uptime) {
+        let memory = self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
+        match memory.next_pass {
+            Some(planned) if planned <= at => return,
+            Some(planned) => _ = self.due.remove(&(planned, key.clone())),
+            None => {}
+        }
+        memory.next_pass = Some(at);
+        self.due.insert((at, key));
+    }
+
+    /// When the next group is due.
+    pub fn next(&self) -> Option<Uptime> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// The next group that is due by now.
+    pub fn take_due(&mut self, now: Uptime) -> Option<GroupKey> {
+        let due = self.due.first().filter(|(at, _)| *at <= now).cloned()?;
+        self.due.remove(&due);
+        Some(due.1)
+    }
+
+    /// Looks at a group. What is to be done is under way from then on, until `ended` says otherwise. `now_text` is RFC
+    /// 3339.
+    pub fn pass(&mut self, key: &GroupKey, snapshot: &Snapshot, now: Uptime, now_text: &str) -> Vec<Action> {
+        let Some(memory) = self.groups.get_mut(key) else { return Vec::new() };
+        memory.next_pass = None;
+        memory.last_pass = Some(now);
+        if snapshot.is_empty() && memory.is_idle() {
+            self.groups.remove(key);
+            return Vec::new();
+        }
+        memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
+        if !self.leads || !self.synced {
+            memory.decided_nothing();
+            // Who leads again later looks again.
+            memory.verified_gone = false;
+            return Vec::new();
+        }
+        let mut pass =
+            Pass { memory, options: self.options, now, now_text, actions: Vec::new(), again: None, released: None };
+        pass.run(snapshot);
+        let Pass { actions, again, released, .. } = pass;
+        self.released.extend(released);
+        if let Some(at) = again {
+            self.schedule(key.clone(), at, now);
+        }
+        actions
+    }
+
+    /// Notes that something has ended, and looks again where that is due.
+    pub fn ended(&mut self, key: GroupKey, ended: Ended, now: Uptime) {
+        let Some(memory) = self.groups.get_mut(&key) else { return };
+        let again = match ended {
+            Ended::Tried { object, failed } => {
+                memory.in_flight.remove(&object.uid);
+                if failed {
+                    Some(memory.failed(&object.uid, now))
+                } else {
+                    memory.succeeded(&object.uid);
+                    self.released.extend(memory.release_timer.released(&object.uid, now));
+                    None
+                }
+            }
+            Ended::Written { failed } => {
+                memory.writing = false;
+                memory.write_failures = if failed { memory.write_failures + 1 } else { 0 };
+                Some(now)
+            }
+            Ended::PodGroupEnsured { gang, failed } => {
+                let id: Arc<str> = pod_group_id(&gang.name).into();
+                memory.in_flight.remove(&id);
+                if failed {
+                    Some(memory.failed(&id, now))
+                } else {
+                    memory.succeeded(&id);
+                    memory.gangs.insert(gang.name, gang.min_member);
+                    Some(now)
+                }
+            }
+            Ended::Found { found } => {
+                memory.missing_pods.answered(found, now);
+                Some(now)
+            }
+            Ended::Surge { proven } => {
+                memory.surges.answered(proven, now);
+                Some(now)
+            }
+            Ended::Verified { gone } => {
+                memory.verifying = false;
+                memory.verified_gone = gone;
+                if !gone {
+                    // The time counts from when all could be seen again.
+                    memory.missing_since = Some(now);
+                }
+                Some(now)
+            }
+        };
+        if let Some(at) = again {
+            self.schedule(key, at, now);
+        }
+    }
+
+    /// Batches of all groups by state, as they were last decided.
+    pub fn batches(&self) -> impl Iterator<Item = (BatchState, u32)> {
+        self.groups.values().flat_map(|memory| memory.batches.iter().map(|(state, batches)| (*state, *batches)))
+    }
+
+    /// How long each batch took that was released since the last call: from the first change that no look had seen when
+    /// the batch was found to be next, to the end of the last release of those of its pods that were there by then.
+    pub fn take_released(&mut self) -> Vec<Duration> {
+        std::mem::take(&mut self.released)
+    }
+
+    /// Held pods of all groups, by reason, as they were last decided.
+    pub fn held(&self) -> impl Iterator<Item = (HoldReason, u32)> {
+        self.groups.values().flat_map(|memory| memory.held.iter().copied())
+    }
+
+    /// Updated and desired replicas of the roles of each group with open rollouts, as they were last seen.
+    pub fn updated(&self) -> impl Iterator<Item = (&GroupKey, &BTreeMap<String, (u32, u32)>)> {
+        self.groups.iter().map(|(key, memory)| (key, &memory.updated)).filter(|(_, updated)| !updated.is_empty())
+    }
+}

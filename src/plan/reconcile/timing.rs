@@ -1,0 +1,65 @@
+//! How long a batch takes from the event that lets it go to the end of its last release. Moments come from outside.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::plan::decide::decision::Decision;
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::view::GroupView;
+
+/// Times the batch of one group that is being released.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct ReleaseTimer {
+    /// The first change that no look has seen yet.
+    changed: Option<Uptime>,
+    running: Option<Running>,
+}
+
+/// A batch that was decided to go.
+#[derive(Debug)]
+struct Running {
+    since: Uptime,
+    /// Uids of its pods that were there and are held.
+    pods: HashSet<Arc<str>>,
+    committed: bool,
+}
+
+impl ReleaseTimer {
+    /// Notes that the group has changed.
+    pub(in crate::plan) fn changed(&mut self, now: Uptime) {
+        self.changed.get_or_insert(now);
+    }
+
+    /// Notes what was decided; returns the time of a batch that turns out to be released.
+    pub(in crate::plan) fn looked(&mut self, view: &GroupView, decision: &Decision, now: Uptime) -> Option<Duration> {
+        let since = self.changed.take().unwrap_or(now);
+        let mut done = None;
+        if let Some(running) = self.running.as_mut().filter(|running| running.committed) {
+            let held: HashSet<_> = view.held.iter().map(|held| &held.pod.uid).collect();
+            running.pods.retain(|pod| held.contains(pod));
+            done = self.finish(now);
+        }
+        let waits = decision.release.iter().filter(|release| !release.at_once);
+        let waiting: HashSet<_> = waits.map(|release| release.pod.pod.uid.clone()).collect();
+        if !waiting.is_empty() {
+            // Until the commit is written, more of its pods may appear.
+            let since = self.running.take().filter(|running| !running.committed).map_or(since, |running| running.since);
+            self.running = Some(Running { since, pods: waiting, committed: false });
+        } else if let Some(running) = &mut self.running {
+            running.committed = true;
+        }
+        done
+    }
+
+    /// Notes that a pod was released; returns the time of its batch if it was the last.
+    pub(in crate::plan) fn released(&mut self, uid: &str, now: Uptime) -> Option<Duration> {
+        self.running.as_mut()?.pods.remove(uid);
+        self.finish(now)
+    }
+
+    fn finish(&mut self, now: Uptime) -> Option<Duration> {
+        let done = self.running.take_if(|running| running.pods.is_empty())?;
+        Some(now.saturating_sub(done.since))
+    }
+}

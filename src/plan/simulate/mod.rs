@@ -1,0 +1,132 @@
+//! The way of a group without a cluster: a whole run from nothing, or one decision from what is observed. Both are made of
+//! the decisions that the loop makes.
+
+use std::collections::BTreeMap;
+
+use crate::api::status::GroupStatus;
+use crate::model::{Group, ProgressState};
+use crate::plan::decide::decision::Decision;
+use crate::plan::decide::{DecisionContext, decide};
+use crate::plan::evaluate::{Evaluation, Observation, evaluate};
+use crate::plan::rollout::Rollouts;
+use crate::plan::status::conditions;
+use crate::plan::view::counts::TooLarge;
+use crate::plan::view::{GroupView, ObservedCounts, Replica};
+use crate::rules::Violation;
+
+/// Where a group gets.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The released counts of batched roles after each release.
+    pub steps: Vec<BTreeMap<String, u32>>,
+    /// What was seen and decided at the end.
+    pub seen: Evaluation,
+    /// Every desired replica is released and ready.
+    pub complete: bool,
+}
+
+/// A run that cannot be calculated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// Too many pods.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// Too many steps for so many pods.
+    #[error("the run has too many steps to be simulated: gave up after {0}; `--state` plans a single one")]
+    TooLong(usize),
+}
+
+/// Most looks at one pod in all steps together: some seconds of work.
+const MOST_WORK: usize = 50_000_000;
+
+/// The whole run from nothing: all pods are there and held, and each replica that is released becomes ready before the
+/// next decision. A group with faults does not start.
+///
+/// # Errors
+///
+/// When the group is too large.
+pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u32>) -> Result<Run, RunError> {
+    let group = without_past(group, false);
+    let mut view = ObservedCounts::default().view(&group, sizes)?;
+    // What has no gate runs from the start.
+    let free = view.roles.values_mut().flat_map(|role| role.replicas.values_mut()).filter(|replica| replica.held == 0);
+    free.for_each(run_replica);
+    let (mut steps, mut before, mut work) = (Vec::new(), BTreeMap::new(), 0_usize);
+    before.extend(group.batched().flat_map(|(_, batching)| batching.sizes.keys()).map(|role| (role.clone(), 0)));
+    let context = DecisionContext { faults, ..DecisionContext::default() };
+    loop {
+        let decision = decide(&group, &view, &Rollouts::default(), context);
+        if decision.release.is_empty() {
+            let observation = Observation { view, rollouts: Rollouts::default() };
+            return Ok(finish(steps, evaluate(&group, observation, context), faults));
+        }
+        work = work.saturating_add(view.roles.values().map(|role| role.replicas.len()).sum());
+        if work > MOST_WORK {
+            return Err(RunError::TooLong(steps.len()));
+        }
+        if decision.released.iter().any(|(role, count)| before.get(role) != Some(count)) {
+            before.clone_from(&decision.released);
+            steps.push(decision.released.clone());
+        }
+        let_ready(&mut view, &decision);
+    }
+}
+
+/// One decision from what is observed. When it releases anything, that is its only step.
+///
+/// # Errors
+///
+/// When the group is too large.
+pub fn decide_once(
+    group: &Group,
+    faults: &[Violation],
+    observed: &ObservedCounts,
+    sizes: &BTreeMap<String, u32>,
+) -> Result<Run, RunError> {
+    let group = without_past(group, observed.ever_ready);
+    let view = observed.view(&group, sizes)?;
+    let observation = Observation { rollouts: observed.rollouts(&group), view };
+    let seen = evaluate(&group, observation, DecisionContext { faults, ..DecisionContext::default() });
+    let more = |(role, count): (&String, &u32)| seen.view.roles.get(role).is_some_and(|role| *count > role.released());
+    let released = &seen.decision.released;
+    let steps = if released.iter().any(more) { vec![released.clone()] } else { Vec::new() };
+    Ok(finish(steps, seen, faults))
+}
+
+/// The group before its status was ever written, or when all that is known is that it was complete once: the status that
+/// a manifest may carry speaks of another time.
+fn without_past(group: &Group, ever_ready: bool) -> Group {
+    let first_ready_time = ever_ready.then(String::new);
+    Group { status: GroupStatus { first_ready_time, ..GroupStatus::default() }, ..group.clone() }
+}
+
+fn finish(steps: Vec<BTreeMap<String, u32>>, seen: Evaluation, faults: &[Violation]) -> Run {
+    let rolled = seen.decision.rollout.values().all(|role| role.state == ProgressState::Complete);
+    let view = &seen.view;
+    let complete = faults.is_empty() && view.held.is_empty() && rolled && conditions::is_ready(&view.roles);
+    Run { steps, seen, complete }
+}
+
+fn run_replica(replica: &mut Replica) {
+    (replica.held, replica.scheduled, replica.ready) = (0, replica.size, replica.size);
+}
+
+/// Commits a decision, releases its pods and lets them become ready.
+fn let_ready(view: &mut GroupView, decision: &Decision) {
+    for release in &decision.release {
+        let replicas = view.roles.get_mut(&release.pod.role).map(|role| &mut role.replicas);
+        let replica = replicas.and_then(|replicas| replicas.get_mut(&release.pod.ordinal));
+        replica.into_iter().for_each(run_replica);
+    }
+    for (role, count) in &decision.released {
+        if let Some(role) = view.roles.get_mut(role) {
+            role.committed = Some(*count);
+        }
+    }
+    let released = |role: &str| decision.released.get(role).copied().unwrap_or(u32::MAX);
+    view.held.retain(|pod| pod.ordinal >= released(&pod.role));
+}
+
+#[cfg(test)]
+#[path = "simulate_tests.rs"]
+mod tests;

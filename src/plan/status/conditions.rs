@@ -1,0 +1,138 @@
+//! Conditions of a group, with the reasons of KEP-32.
+
+use std::collections::BTreeMap;
+
+use crate::api::status::{Condition, GroupStatus};
+use crate::model::Group;
+use crate::plan::status::segments::Segments;
+use crate::plan::view::{Replica, RoleView};
+
+/// `Ready`: every desired replica of every role is ready.
+pub const READY: &str = "Ready";
+/// Reasons that we give for `Ready`. With any other it was written by somebody else, who goes on keeping it.
+pub const READY_REASONS: &[&str] = &[
+    "AllReplicasReady",
+    "ScalingInProgress",
+    "RolloutInProgress",
+    "ReplicasNotReady",
+    "PartialDeployment",
+    "DeploymentInProgress",
+];
+/// `MinimumSegmentsAvailable`: at least one complete segment is ready.
+pub const MINIMUM: &str = "MinimumSegmentsAvailable";
+/// `Progressing`: the group moves, or has no need to.
+pub const PROGRESSING: &str = "Progressing";
+
+/// Reason of `Progressing` when nothing moved for longer than the progress deadline.
+pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+
+/// `Conflicted`: another object coordinates the same group, and was first.
+pub const CONFLICTED: &str = "Conflicted";
+/// Conditions that are ours to write, and to take away.
+pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, CONFLICTED];
+
+/// The status of an object that claims a group which another object controls.
+pub fn conflicted(group: &Group, controls: &Group) -> GroupStatus {
+    let carrier = &controls.carrier;
+    let message = format!("{} {:?} coordinates this group already", carrier.kind.kind, carrier.name);
+    GroupStatus {
+        observed_generation: group.carrier.generation,
+        conditions: vec![condition(CONFLICTED, true, "ClaimedByAnother", message)],
+        ..group.status.clone()
+    }
+}
+
+/// What became of the group's progress, for the `Progressing` condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing is left to do.
+    Complete,
+    /// Something is left to do, and moves; the text says why pods do not appear, where that is known.
+    Moving(String),
+    /// Nothing moved for longer than the progress deadline; the text says what is waited for.
+    DeadlineExceeded(String),
+    /// The stored group breaks a rule; the text says which.
+    Invalid(String),
+}
+
+/// The conditions of a group, without times. `status` is what the group said of itself before; `in_rollout` is true while a
+/// rollout moves or waits.
+pub fn conditions(
+    status: &GroupStatus,
+    roles: &BTreeMap<String, RoleView>,
+    (segments, in_rollout): (Option<Segments>, bool),
+    progress: &Progress,
+) -> Vec<Condition> {
+    let mut all = vec![ready(status, roles, (segments, in_rollout))];
+    all.extend(segments.map(|segments| minimum(status, segments)));
+    all.push(progressing(progress));
+    all
+}
+
+/// True when a status says that nothing moves.
+pub fn says_stalled(status: &GroupStatus) -> bool {
+    status.conditions.iter().any(|condition| condition.r#type == PROGRESSING && condition.reason == DEADLINE_EXCEEDED)
+}
+
+/// True when every desired pod of every role is ready.
+pub fn is_ready(roles: &BTreeMap<String, RoleView>) -> bool {
+    roles.values().all(|view| !view.unknown && view.all_in(0, view.desired, Replica::is_ready))
+}
+
+fn ready(
+    status: &GroupStatus,
+    roles: &BTreeMap<String, RoleView>,
+    (segments, in_rollout): (Option<Segments>, bool),
+) -> Condition {
+    let ready: u32 = roles.values().map(RoleView::ready_pods).sum();
+    let desired: u32 = roles.values().map(RoleView::desired_pods).sum();
+    let message = format!("{ready}/{desired} pods ready");
+    if is_ready(roles) {
+        return condition(READY, true, "AllReplicasReady", message);
+    }
+    let grown = roles
+        .iter()
+        .any(|(name, view)| status.last_ready_replicas.get(name).is_none_or(|replicas| view.desired > *replicas));
+    let reason = match (status.first_ready_time.is_some(), grown) {
+        (true, true) => "ScalingInProgress",
+        (true, false) if in_rollout => "RolloutInProgress",
+        (true, false) => "ReplicasNotReady",
+        (false, _) if segments.is_some_and(|segments| segments.ready > 0) => "PartialDeployment",
+        (false, _) => "DeploymentInProgress",
+    };
+    condition(READY, false, reason, message)
+}
+
+fn minimum(status: &GroupStatus, segments: Segments) -> Condition {
+    let Segments { total, ready, ready_pods, total_pods } = segments;
+    let message = format!("{ready}/{total} segments ready ({ready_pods}/{total_pods} pods)");
+    let reason = if ready == total {
+        "AllSegmentsReady"
+    } else if ready == 0 {
+        "NoSegmentsReady"
+    } else if status.first_ready_time.is_some() {
+        "MinimumMet"
+    } else {
+        "MinimumSegmentReady"
+    };
+    condition(MINIMUM, ready > 0 || total == 0, reason, message)
+}
+
+fn progressing(progress: &Progress) -> Condition {
+    match progress {
+        Progress::Complete => condition(PROGRESSING, true, "Complete", String::new()),
+        Progress::Moving(text) => condition(PROGRESSING, true, "Progressing", text.clone()),
+        Progress::DeadlineExceeded(text) => condition(PROGRESSING, false, DEADLINE_EXCEEDED, text.clone()),
+        Progress::Invalid(text) => condition(PROGRESSING, false, "InvalidCoordination", text.clone()),
+    }
+}
+
+fn condition(kind: &str, status: bool, reason: &str, message: String) -> Condition {
+    Condition {
+        r#type: kind.to_owned(),
+        status: if status { "True" } else { "False" }.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        ..Condition::default()
+    }
+}

@@ -1,0 +1,44 @@
+//! Times of a status: set where something changed, kept where nothing did.
+
+use crate::api::status::{Condition, GroupStatus};
+use crate::plan::status::conditions::{OURS, READY, READY_REASONS};
+
+/// Gives a decided status its times. Conditions of others are kept. `now` is RFC 3339.
+#[must_use]
+pub fn set(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupStatus {
+    let generation = status.observed_generation;
+    for condition in &mut status.conditions {
+        let old = before.conditions.iter().find(|old| old.r#type == condition.r#type);
+        let since = old.filter(|old| old.status == condition.status).and_then(|old| old.last_transition_time.clone());
+        condition.last_transition_time = Some(since.unwrap_or_else(|| now.to_owned()));
+        condition.observed_generation = generation;
+    }
+    let is_ready = status.conditions.iter().any(|c| c.r#type == READY && c.status == "True");
+    // The operator of the carrier may keep a `Ready` of its own: two that write it would never come to rest.
+    let is_theirs = |ready: &&Condition| ready.r#type == READY && !READY_REASONS.contains(&ready.reason.as_str());
+    if before.conditions.iter().any(|condition| is_theirs(&condition)) {
+        status.conditions.retain(|condition| condition.r#type != READY);
+    }
+    let foreign = before.conditions.iter().filter(|c| !OURS.contains(&c.r#type.as_str()) || is_theirs(c)).cloned();
+    status.conditions.extend(foreign.collect::<Vec<_>>());
+    for state in &mut status.coordination_state {
+        let old = before.coordination_state.iter().find(|old| old.name == state.name);
+        let same = old.filter(|old| old.progress == state.progress).and_then(|old| old.last_update_time.clone());
+        state.last_update_time = Some(same.unwrap_or_else(|| now.to_owned()));
+    }
+    if is_ready && status.first_ready_time.is_none() {
+        status.first_ready_time = Some(now.to_owned());
+    }
+    status
+}
+
+/// True when two statuses differ in more than counts: these are written at once, counts at most once a second.
+pub fn differs_in_substance(a: &GroupStatus, b: &GroupStatus) -> bool {
+    let shape = |condition: &Condition| (condition.r#type.clone(), condition.status.clone(), condition.reason.clone());
+    let shapes = |status: &GroupStatus| status.conditions.iter().map(shape).collect::<std::collections::BTreeSet<_>>();
+    shapes(a) != shapes(b) || a.first_ready_time != b.first_ready_time
+}
+
+#[cfg(test)]
+#[path = "transition_times_tests.rs"]
+mod tests;

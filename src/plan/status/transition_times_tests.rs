@@ -1,0 +1,77 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::RoleBasedGroup;
+use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::model::Group;
+use crate::plan::decide::DecisionContext;
+use crate::plan::test_support::{mk_evaluation, mk_segments};
+use crate::plan::view::{GroupView, HeldPod, PodRef, Replica, RoleView, Stamp};
+
+const NOW: &str = "2026-01-01T00:00:00Z";
+/// A thousand batches fit as well as one.
+const LARGEST: usize = 2048;
+
+/// A group whose roles run in these batches, as it is read with this status.
+fn group(batches: u32, sizes: (u32, u32), status: &Value) -> Group {
+    // As long as names may be.
+    let (prefill, decode) = ("p".repeat(63), "d".repeat(63));
+    let roles = [(&prefill, batches * sizes.0), (&decode, batches * sizes.1)];
+    let roles: Vec<_> = roles.iter().map(|(name, replicas)| json!({"name": name, "replicas": replicas})).collect();
+    let segments = mk_segments(&"c".repeat(63), "OrderedReady", &[(&prefill, sizes.0), (&decode, sizes.1)]);
+    let object = json!({
+        "metadata": {"name": "pd", "namespace": "ns", "generation": 7},
+        "spec": {"roles": roles, "coordination": [segments]},
+        "status": status,
+    });
+    let rbg: RoleBasedGroup = serde_json::from_value(object).unwrap();
+    Group::from_rbg(ROLE_BASED_GROUP, &rbg)
+}
+
+/// All pods are there; those of the first batches are released, and but one of them ready.
+fn view(group: &Group, released: u32, sizes: (u32, u32)) -> GroupView {
+    let mut view = GroupView::build(group, []);
+    for (name, role) in &mut view.roles {
+        let bound = released * if name.starts_with('p') { sizes.0 } else { sizes.1 };
+        for ordinal in 0..role.desired {
+            let held = ordinal >= bound;
+            let ready = u32::from(!held && ordinal + 1 != bound);
+            role.replicas.insert(
+                ordinal,
+                Replica { pods: 1, held: u32::from(held), scheduled: 1, ready, size: 1, made_at_once: false },
+            );
+            if held {
+                let pod = PodRef { name: format!("{name}-{ordinal}").into(), uid: format!("{name}-{ordinal}").into() };
+                view.held.push(HeldPod { pod, role: name.clone(), ordinal, labelled: true, stamp: Stamp::default() });
+            }
+        }
+    }
+    view
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_status_stays_small_and_a_restart_from_it_alone_loses_nothing(
+        batches in prop_oneof![Just(1000_u32), 1..1000_u32],
+        sizes in (1..4_u32, 1..4_u32),
+        share in 0..=100_u32,
+    ) {
+        let before = group(batches, sizes, &Value::Null);
+        let first = mk_evaluation(&before, &view(&before, batches * share / 100, sizes), DecisionContext::default());
+        let status = set(first.status.clone(), &before.status, NOW);
+        let stored = serde_json::to_value(&status).unwrap();
+        prop_assert!(stored.to_string().len() < LARGEST, "{} bytes: {stored}", stored.to_string().len());
+
+        // Everything else is forgotten, and every pod is gone: what was committed is still committed.
+        let restarted = group(batches, sizes, &stored);
+        prop_assert_eq!(&restarted.status, &status);
+        let empty = GroupView::build(&restarted, []);
+        let again = mk_evaluation(&restarted, &empty, DecisionContext::default());
+        prop_assert_eq!(&again.decision.released, &first.decision.released);
+        prop_assert!(!again.needs_commit(&restarted));
+        prop_assert!(empty.roles.values().all(|role: &RoleView| role.committed.is_some()));
+    }
+}

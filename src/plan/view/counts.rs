@@ -1,0 +1,113 @@
+//! A group's replicas given as counts, for planning without a cluster (SPEC §5.1, `--state`).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::model::{Group, PodIdentity};
+use crate::plan::view::{GroupView, PodFacts, PodRef, Stamp};
+
+/// What is observed of a group, as a state file says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ObservedCounts {
+    /// By role; a role that is left out has all its replicas, and none of them released.
+    pub roles: BTreeMap<String, RoleCounts>,
+    /// The group was complete once: what is missing now is scaling, not deployment.
+    pub ever_ready: bool,
+}
+
+/// Replicas of one role: each count is of the lowest ordinals, `updated…` of the highest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct RoleCounts {
+    /// Replicas that exist; all desired ones by default.
+    pub created: Option<u32>,
+    /// Replicas that may run.
+    pub released: u32,
+    /// Replicas with a node.
+    pub scheduled: u32,
+    /// Replicas that are ready.
+    pub ready: u32,
+    /// Replicas at the update revision; absent when no rollout is open.
+    pub updated: Option<u32>,
+    /// Replicas at the update revision that are ready.
+    pub updated_ready: u32,
+    /// Replicas at the update revision, where these are not the highest.
+    pub updated_ordinals: Option<Vec<u32>>,
+    /// Replicas that are not available.
+    pub unavailable: u32,
+}
+
+/// More pods than can be planned at one go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{pods} pods are more than can be planned ({MOST_PODS})")]
+pub struct TooLarge {
+    /// Pods of the group.
+    pub pods: u64,
+}
+
+/// Most pods of one group: above the largest cluster that Kubernetes supports.
+pub const MOST_PODS: u64 = 200_000;
+
+impl ObservedCounts {
+    /// The counts as a view of pods. `sizes` are the pods of one replica, 1 for roles that it does not name.
+    ///
+    /// # Errors
+    ///
+    /// When the group has too many pods.
+    pub fn view(&self, group: &Group, sizes: &BTreeMap<String, u32>) -> Result<GroupView, TooLarge> {
+        let roles: Vec<_> = group
+            .roles
+            .iter()
+            .map(|role| {
+                let counts = self.roles.get(&role.name).cloned().unwrap_or_default();
+                // Only a pod with a node gets ready, and only a released pod gets a node.
+                let scheduled = counts.scheduled.max(counts.ready);
+                let counts = RoleCounts { scheduled, released: counts.released.max(scheduled), ..counts };
+                let size = sizes.get(&role.name).copied().unwrap_or(1).max(1);
+                (role, size, counts.created.unwrap_or(role.desired), counts)
+            })
+            .collect();
+        let pods = roles.iter().map(|(_, size, created, _)| u64::from(*size) * u64::from(*created)).sum();
+        if pods > MOST_PODS {
+            return Err(TooLarge { pods });
+        }
+        let mut facts = Vec::new();
+        for (role, size, created, counts) in &roles {
+            let replicas = (0..*created).flat_map(|ordinal| (0..*size).map(move |member| (ordinal, member)));
+            facts.extend(replicas.map(|(ordinal, member)| PodFacts {
+                pod: name(&role.name, ordinal, member, *size),
+                identity: PodIdentity {
+                    group: group.key.clone(),
+                    role: Some(role.name.clone()),
+                    ordinal: Some(ordinal),
+                    member: (*size > 1).then_some(member),
+                    replica_size: *size,
+                    made_at_once: *size > 1,
+                    unnumbered: None,
+                },
+                held: ordinal >= counts.released && group.batch_size(&role.name).is_some(),
+                scheduled: ordinal < counts.scheduled,
+                ready: ordinal < counts.ready,
+                labelled: true,
+                revision: None,
+                created: None,
+                stamp: Stamp::default(),
+            }));
+        }
+        let mut view = GroupView::build(group, &facts);
+        for (role, _, _, counts) in roles {
+            if let Some(seen) = view.roles.get_mut(&role.name) {
+                seen.committed = Some(counts.released);
+            }
+        }
+        Ok(view)
+    }
+}
+
+/// Names as a StatefulSet and a LeaderWorkerSet give them.
+fn name(role: &str, ordinal: u32, member: u32, size: u32) -> PodRef {
+    let name = if size > 1 { format!("{role}-{ordinal}-{member}") } else { format!("{role}-{ordinal}") };
+    PodRef { name: name.into(), uid: "".into() }
+}

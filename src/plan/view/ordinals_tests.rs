@@ -1,0 +1,97 @@
+use serde_json::json;
+
+use super::*;
+use crate::model::{Group, GroupKey, PodIdentity, Unnumbered};
+use crate::plan::test_support::{mk_group, mk_segments};
+use crate::plan::view::{GroupView, Stamp};
+
+fn mk_workers(desired: u32) -> Group {
+    mk_group(&[("worker", desired)], &json!([mk_segments("w", "OrderedReady", &[("worker", 2)])]))
+}
+
+/// A pod of a Deployment: `made` is the second of its creation.
+fn mk_pod(name: &str, made: u32, held: bool) -> PodFacts {
+    PodFacts {
+        pod: PodRef { name: name.into(), uid: name.into() },
+        identity: PodIdentity {
+            group: GroupKey::new("ns", "pd"),
+            role: Some("worker".to_owned()),
+            ordinal: None,
+            member: Some(0),
+            replica_size: 1,
+            made_at_once: false,
+            unnumbered: Some(Unnumbered::default()),
+        },
+        held,
+        scheduled: !held,
+        ready: !held,
+        labelled: false,
+        revision: None,
+        created: Some(format!("2026-01-01T00:00:{made:02}Z").into()),
+        stamp: Stamp::default(),
+    }
+}
+
+fn mk_released(name: &str, made: u32, ordinal: u32) -> PodFacts {
+    let mut pod = mk_pod(name, made, false);
+    pod.identity.ordinal = Some(ordinal);
+    pod
+}
+
+fn mk_member(name: &str, instance: &str, made: u32) -> PodFacts {
+    let mut pod = mk_pod(name, made, true);
+    pod.identity.unnumbered = Some(Unnumbered { instance: Some(instance.to_owned()) });
+    pod.identity.replica_size = 2;
+    pod
+}
+
+fn ordinals(group: &Group, pods: &[PodFacts], under_way: &[&str]) -> Vec<(String, u32)> {
+    let view = GroupView::build(group, []);
+    let placed = assign(&view.roles, pods.iter().collect(), |pod| under_way.contains(&&*pod.name));
+    let mut all: Vec<_> = placed
+        .into_iter()
+        .flat_map(|(pods, ordinal)| pods.into_iter().map(move |pod| (pod.pod.name.to_string(), ordinal)))
+        .collect();
+    all.sort();
+    all
+}
+
+fn are(all: &[(&str, u32)]) -> Vec<(String, u32)> {
+    all.iter().map(|(name, ordinal)| ((*name).to_owned(), *ordinal)).collect()
+}
+
+#[test]
+fn the_oldest_go_first_whatever_their_name() {
+    let pods = [mk_pod("a", 9, true), mk_pod("z", 1, true), mk_pod("m", 5, true)];
+    assert_eq!(ordinals(&mk_workers(3), &pods, &[]), are(&[("a", 2), ("m", 1), ("z", 0)]));
+}
+
+#[test]
+fn a_released_pod_keeps_its_ordinal_whoever_comes_or_goes() {
+    let pods = [mk_released("b", 2, 1), mk_released("d", 4, 3), mk_pod("a", 1, true), mk_pod("e", 5, true)];
+    assert_eq!(ordinals(&mk_workers(4), &pods, &[]), are(&[("a", 0), ("b", 1), ("d", 3), ("e", 2)]));
+}
+
+#[test]
+fn a_pod_whose_release_is_under_way_keeps_its_place_before_a_later_one_of_the_same_second() {
+    let pods = [mk_pod("a", 1, true), mk_pod("b", 1, true)];
+    assert_eq!(ordinals(&mk_workers(2), &pods, &["b"]), are(&[("a", 1), ("b", 0)]));
+}
+
+#[test]
+fn a_released_pod_beyond_the_desired_ones_moves_down() {
+    let pods = [mk_released("a", 1, 0), mk_released("e", 2, 4)];
+    assert_eq!(ordinals(&mk_workers(2), &pods, &[]), are(&[("a", 0), ("e", 1)]));
+}
+
+#[test]
+fn two_with_one_ordinal_get_two() {
+    let pods = [mk_released("a", 1, 1), mk_released("b", 2, 1)];
+    assert_eq!(ordinals(&mk_workers(4), &pods, &[]), are(&[("a", 1), ("b", 0)]));
+}
+
+#[test]
+fn the_pods_of_one_instance_are_one_replica() {
+    let pods = [mk_member("x-0", "x", 1), mk_member("y-0", "y", 1), mk_member("x-1", "x", 2), mk_member("y-1", "y", 2)];
+    assert_eq!(ordinals(&mk_workers(2), &pods, &[]), are(&[("x-0", 0), ("x-1", 0), ("y-0", 1), ("y-1", 1)]));
+}

@@ -1,0 +1,40 @@
+//! What planning needs of one group, as the index hands it over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::ObjectKind;
+use crate::model::{Group, RolledWorkload};
+use crate::plan::view::PodFacts;
+
+/// Who carries a group.
+#[derive(Clone, Debug)]
+pub struct Claims {
+    /// The group, as its controlling object carries it.
+    pub group: Arc<Group>,
+    /// The same group as other objects claim it: they control nothing.
+    pub others: Vec<Arc<Group>>,
+}
+
+/// What planning needs of one group.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Who carries it, if anybody does.
+    pub claims: Option<Claims>,
+    /// Its pods.
+    pub pods: Vec<PodFacts>,
+    /// Workloads that are claimed for its rollouts.
+    pub workloads: Vec<RolledWorkload>,
+    /// The namespace has opted out.
+    pub ignored: bool,
+    /// How long ago kinds of carriers came back that had not been served: while one is away nobody can bring a group
+    /// back. Only told of a group that is not there.
+    pub returned: Vec<(ObjectKind, Duration)>,
+}
+
+impl Snapshot {
+    /// Nothing is left of the group.
+    pub(in crate::plan) fn is_empty(&self) -> bool {
+        self.claims.is_none() && self.pods.is_empty() && self.workloads.is_empty()
+    }
+}

@@ -1,0 +1,55 @@
+//! Metrics of the request path.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use crate::api::review::Request;
+use crate::server::admission::table::Row;
+
+/// Label of what no row is for.
+const OTHER: &str = "other";
+
+/// Labels of an answered review.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    resource: &'static str,
+    operation: &'static str,
+    verdict: &'static str,
+}
+
+/// Metrics of the request path.
+#[derive(Clone, Debug, Default)]
+pub struct AdmissionMetrics {
+    answered: Family<Answered, Counter>,
+    /// Bodies that were no review.
+    pub unreadable: Counter,
+    /// Reviews of objects or operations that no row of the table is for.
+    pub unknown: Counter,
+    /// Objects that did not have the expected shape.
+    pub schema_skew: Counter,
+}
+
+impl AdmissionMetrics {
+    /// Registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register("reviews", "Reviews answered", metrics.answered.clone());
+        registry.register("unreadable_bodies", "Bodies that were no AdmissionReview", metrics.unreadable.clone());
+        registry.register("unknown_reviews", "Reviews of what no rule is for; they pass", metrics.unknown.clone());
+        registry.register("schema_skew", "Objects without the expected shape", metrics.schema_skew.clone());
+        metrics
+    }
+
+    /// Counts an answer to what a row is for, by its names: the caller's are not bounded.
+    pub(in crate::server) fn count(&self, row: Option<&Row>, request: &Request<'_>, verdict: &'static str) {
+        let operation = row.and_then(|row| row.operations.iter().find(|known| **known == request.operation));
+        let labels = Answered {
+            resource: row.map_or(OTHER, |row| row.kind.plural),
+            operation: operation.copied().unwrap_or(OTHER),
+            verdict,
+        };
+        self.answered.get_or_create(&labels).inc();
+    }
+}

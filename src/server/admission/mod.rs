@@ -1,0 +1,249 @@
+//! The request path: body → review → table → rule → answer.
+
+pub mod answer;
+pub mod decode;
+pub mod metrics;
+pub mod registration;
+mod rollout;
+pub mod table;
+pub mod webhooks;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use http::{HeaderMap, StatusCode, header};
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tracing::{Instrument, Span};
+
+use crate::api::review::{Request, ReviewAnswer};
+use crate::api::{ClusterTopology, ObjectKind, Pod};
+use crate::cluster::read::live_world::{LiveWorld, LiveWorldError};
+use crate::cluster::read::lookup::{Lookup, LookupError};
+use crate::model::{Group, WorkloadKind};
+use crate::mutate::{GroupLookup, Lookups, Subject, TopologyLookup, mutate_pod, protect_topology};
+use crate::rules::decode::decode as decode_object;
+use crate::rules::question::Question;
+use crate::rules::{DecodeError, Operation, judge_json};
+use crate::server::admission::answer::Verdict;
+use crate::server::admission::decode::{Asked, decode};
+use crate::server::admission::metrics::AdmissionMetrics;
+use crate::server::admission::table::{Action, Endpoint, Row};
+use crate::server::http::limits::{Limits, read_body};
+
+/// What the request path needs.
+#[derive(Clone)]
+pub struct Admission {
+    /// Finds groups.
+    pub lookup: Lookup,
+    /// Reads what rules look up.
+    pub live_world: LiveWorld,
+    /// Objects that do not have the expected shape are refused instead of passed.
+    pub strict: bool,
+    /// False switches discovery off.
+    pub discovery: bool,
+    /// End of every DNS name in the cluster.
+    pub cluster_domain: String,
+    /// Limits of bodies.
+    pub limits: Limits,
+    /// What is counted.
+    pub metrics: AdmissionMetrics,
+}
+
+/// Our own fault: the failure policy decides.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    #[error(transparent)]
+    LiveWorld(#[from] LiveWorldError),
+}
+
+impl Admission {
+    /// The routes of the webhook port.
+    pub fn router(self) -> Router {
+        let state = Arc::new(self);
+        let admit = |endpoint: Endpoint| {
+            post(move |State(admission): State<Arc<Self>>, headers: HeaderMap, body: Body| async move {
+                admission.answer(endpoint, &headers, body).await
+            })
+        };
+        Router::new()
+            .route(Endpoint::Mutate.path(), admit(Endpoint::Mutate))
+            .route(Endpoint::Validate.path(), admit(Endpoint::Validate))
+            .route(crate::server::http::self_dial::SELF_DIAL_PATH, get(|| async { "ok" }))
+            .layer(tower_http::catch_panic::CatchPanicLayer::new())
+            .with_state(state)
+    }
+
+    async fn answer(&self, endpoint: Endpoint, headers: &HeaderMap, body: Body) -> Response {
+        let json =
+            headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        if !json {
+            return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
+        }
+        let body = match read_body(body, self.limits.body_bytes, Instant::now() + self.limits.body_time).await {
+            Ok(body) => body,
+            Err(error) => return plain(error.status(), error.to_string()),
+        };
+        let Asked { version, request, row, pod } = match decode(endpoint, &body) {
+            Ok(asked) => asked,
+            Err(error) => {
+                self.metrics.unreadable.inc();
+                return plain(StatusCode::BAD_REQUEST, error.to_string());
+            }
+        };
+        let span = span_of(endpoint, &request);
+        match self.judge(row, &request, pod).instrument(span.clone()).await {
+            Ok(verdict) => {
+                span.in_scope(|| tracing::debug!(verdict = verdict.as_str(), "answered"));
+                self.metrics.count(row, &request, verdict.as_str());
+                let answer = ReviewAnswer {
+                    api_version: version,
+                    kind: "AdmissionReview",
+                    response: verdict.into_response(&request),
+                };
+                ([(header::CONTENT_TYPE, "application/json")], serde_json::to_vec(&answer).unwrap_or_default())
+                    .into_response()
+            }
+            Err(fault) => {
+                self.metrics.count(row, &request, "error");
+                span.in_scope(|| tracing::error!(uid = %request.uid, %fault, "cannot answer"));
+                plain(StatusCode::INTERNAL_SERVER_ERROR, format!("request {}: {fault}", request.uid))
+            }
+        }
+    }
+
+    async fn judge(&self, row: Option<&Row>, request: &Request<'_>, pod: Option<Pod>) -> Result<Verdict, Fault> {
+        let Some(row) = row else {
+            self.metrics.unknown.inc();
+            return Ok(Verdict::pass());
+        };
+        if let Some(pod) = pod {
+            return self.hold_pod(&pod, request).await;
+        }
+        // A DELETE carries only what the object was.
+        let Some(object) = request.object.or(request.old_object) else { return Ok(Verdict::pass()) };
+        let judged = match row.action {
+            Action::HoldPod => match decode_object::<Pod>(object.get()) {
+                Ok(pod) => Ok(self.hold_pod(&pod, request).await?),
+                Err(error) => Err(error),
+            },
+            Action::HoldRollout => Ok(self.hold_rollout(row.kind, object, request).await?),
+            Action::ProtectTopology => decode_object::<ClusterTopology>(object.get())
+                .map(|topology| Verdict::Allow { patch: protect_topology(&topology), warnings: Vec::new() }),
+            Action::Judge => self.judge_object(row.kind, request, object).await?,
+        };
+        Ok(judged.unwrap_or_else(|error| self.unexpected_shape(row.kind.kind, request, &error)))
+    }
+
+    /// The API server has checked the object against its schema already: a shape that cannot be read is a newer schema.
+    fn unexpected_shape(&self, kind: &str, request: &Request<'_>, error: &DecodeError) -> Verdict {
+        self.metrics.schema_skew.inc();
+        let (namespace, name) = (request.namespace.as_deref(), request.name.as_deref());
+        tracing::warn!(kind, namespace, name, %error, "object does not have the expected shape");
+        if self.strict {
+            return Verdict::Deny { violations: vec![error.violation()], warnings: Vec::new(), forbidden: false };
+        }
+        Verdict::warn(format!("rolegate cannot read this {kind} and lets it pass: {error}"))
+    }
+
+    /// Judges an object by the rules of its kind, with what they look up read live.
+    async fn judge_object(
+        &self,
+        kind: ObjectKind,
+        request: &Request<'_>,
+        object: &RawValue,
+    ) -> Result<Result<Verdict, DecodeError>, Fault> {
+        let Some(operation) = Operation::parse(&request.operation) else { return Ok(Ok(Verdict::pass())) };
+        let old = request.old_object.map(RawValue::get).filter(|_| operation == Operation::Update);
+        let question = Question { kind, operation, object: object.get(), old };
+        let world = match self.live_world.of(question, &request.author()).await? {
+            Ok(world) => world,
+            Err(error) => return Ok(Err(error)),
+        };
+        let Some(judged) = judge_json(&kind.api_version(), kind.kind, operation, object.get(), old, &world) else {
+            return Ok(Ok(Verdict::pass()));
+        };
+        Ok(judged.map(Verdict::of))
+    }
+
+    /// Gives a pod what it must be born with. Everything it names is known from caches, or else read live once.
+    async fn hold_pod(&self, pod: &Pod, request: &Request<'_>) -> Result<Verdict, Fault> {
+        let namespace = request.namespace.as_deref().unwrap_or_else(|| pod.metadata.namespace());
+        let mut subject = Subject::of(pod, namespace, &*self.lookup.index().read());
+        if subject.is_foreign() {
+            return Ok(Verdict::pass());
+        }
+        let group = match subject.group() {
+            Some(key) => self.lookup.group(key).await?,
+            None => None,
+        };
+        if let Some(owner) = pod.metadata.controller().filter(|owner| owner.kind == "StatefulSet")
+            && self.lookup.stateful_set(namespace, &owner.name).await
+        {
+            subject = Subject::of(pod, namespace, &*self.lookup.index().read());
+        }
+        let group = match group {
+            Some(group) if self.discovery && group.discovery => self.with_hosts(group).await?,
+            group => group,
+        };
+        let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
+            Some((topology, layer)) => self.lookup.topology(topology).await?.and_then(|layers| layers.layer(layer)),
+            None => None,
+        };
+        let clique_set = match subject.clique_set() {
+            Some(key) => self.lookup.clique_set(&key).await?,
+            None => None,
+        };
+        let pod_group = match &subject.pod_group {
+            Some(key) => self.lookup.pod_group(key).await?,
+            None => None,
+        };
+        let lookups = Lookups {
+            group: group.as_deref().map_or(GroupLookup::Absent, GroupLookup::Found),
+            topology: layer.as_ref().map_or(TopologyLookup::Missing, |layer| TopologyLookup::Found(&layer.key)),
+            clique_set: clique_set.as_deref(),
+            pod_group: pod_group.as_deref(),
+            discovery: self.discovery,
+            cluster_domain: &self.cluster_domain,
+        };
+        let mutation = mutate_pod(pod, &subject, &lookups);
+        Ok(Verdict::Allow { patch: mutation.patch, warnings: mutation.warnings })
+    }
+
+    /// The group once the StatefulSets of its roles are known: their pods' addresses cannot be added later, and the watches
+    /// may be behind.
+    async fn with_hosts(&self, group: Arc<Group>) -> Result<Option<Arc<Group>>, LookupError> {
+        let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
+        let sets = keys.filter(|key| key.kind == WorkloadKind::StatefulSet);
+        let reads = sets.map(|key| self.lookup.stateful_set(&key.namespace, &key.name));
+        futures::future::join_all(reads).await;
+        self.lookup.group(&group.key).await
+    }
+}
+
+/// Only where details are asked for: seven formatted fields cost more than the rest of the log.
+fn span_of(endpoint: Endpoint, request: &Request<'_>) -> Span {
+    tracing::debug_span!(
+        "admission",
+        path = endpoint.path(),
+        uid = %request.uid,
+        kind = %request.kind.kind,
+        operation = %request.operation,
+        namespace = request.namespace.as_deref().unwrap_or_default(),
+        name = request.name.as_deref().unwrap_or_default(),
+    )
+}
+
+fn plain(status: StatusCode, text: impl Into<String>) -> Response {
+    (status, text.into()).into_response()
+}
+
+/// Longest time that an answer may take: the webhook's timeout, which the configurations carry.
+pub const TIMEOUT: Duration = Duration::from_secs(3);

@@ -1,0 +1,182 @@
+//! The webhook configurations, generated from the table that the server dispatches on.
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
+    ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kube::api::ObjectMeta;
+
+use crate::api::pod::POD;
+use crate::model::names;
+use crate::server::admission::TIMEOUT;
+use crate::server::admission::table::{Action, Endpoint, Row, TABLE};
+
+/// How the API server reaches the webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Through a Service.
+    Service {
+        /// Namespace of the Service.
+        namespace: String,
+        /// Name of the Service.
+        name: String,
+    },
+    /// At this address, `https://host:port`.
+    Url(String),
+}
+
+/// What the configurations depend on.
+#[derive(Clone, Debug)]
+pub struct Registration {
+    /// Name of both configurations.
+    pub name: String,
+    /// How the API server reaches the webhook.
+    pub reach: Reach,
+    /// Our own namespace, left out so that we can always start.
+    pub own_namespace: String,
+    /// Namespaces to serve; all when empty.
+    pub namespaces: Vec<String>,
+}
+
+impl Registration {
+    /// The configuration of the mutating webhook; without a bundle, somebody else fills it in.
+    pub fn mutating(&self, ca_bundle: Option<&str>) -> MutatingWebhookConfiguration {
+        let webhook = |(name, conditions, rows): (&str, Vec<MatchCondition>, Vec<&Row>)| MutatingWebhook {
+            name: name.to_owned(),
+            admission_review_versions: vec!["v1".to_owned()],
+            client_config: self.client_config(Endpoint::Mutate, ca_bundle),
+            failure_policy: Some("Fail".to_owned()),
+            match_conditions: (!conditions.is_empty()).then_some(conditions),
+            match_policy: Some("Equivalent".to_owned()),
+            namespace_selector: Some(self.namespace_selector()),
+            reinvocation_policy: Some("IfNeeded".to_owned()),
+            rules: Some(rows.into_iter().map(rule).collect()),
+            side_effects: "None".to_owned(),
+            timeout_seconds: Some(seconds()),
+            ..MutatingWebhook::default()
+        };
+        let webhooks = parts(Endpoint::Mutate).into_iter().map(webhook);
+        MutatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
+    }
+
+    /// The configuration of the validating webhook; without a bundle, somebody else fills it in.
+    pub fn validating(&self, ca_bundle: Option<&str>) -> ValidatingWebhookConfiguration {
+        let webhook = |(name, conditions, rows): (&str, Vec<MatchCondition>, Vec<&Row>)| ValidatingWebhook {
+            name: name.to_owned(),
+            admission_review_versions: vec!["v1".to_owned()],
+            client_config: self.client_config(Endpoint::Validate, ca_bundle),
+            failure_policy: Some("Fail".to_owned()),
+            match_conditions: (!conditions.is_empty()).then_some(conditions),
+            match_policy: Some("Equivalent".to_owned()),
+            namespace_selector: Some(self.namespace_selector()),
+            rules: Some(rows.into_iter().map(rule).collect()),
+            side_effects: "None".to_owned(),
+            timeout_seconds: Some(seconds()),
+            ..ValidatingWebhook::default()
+        };
+        let webhooks = parts(Endpoint::Validate).into_iter().map(webhook);
+        ValidatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
+    }
+
+    fn metadata(&self) -> ObjectMeta {
+        ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() }
+    }
+
+    fn client_config(&self, endpoint: Endpoint, ca_bundle: Option<&str>) -> WebhookClientConfig {
+        let path = endpoint.path();
+        let (service, url) = match &self.reach {
+            Reach::Url(base) => (None, Some(format!("{base}{path}"))),
+            Reach::Service { namespace, name } => {
+                let (namespace, name) = (namespace.clone(), name.clone());
+                (Some(ServiceReference { namespace, name, path: Some(path.to_owned()), port: Some(443) }), None)
+            }
+        };
+        WebhookClientConfig { ca_bundle: ca_bundle.map(|pem| ByteString(pem.as_bytes().to_vec())), service, url }
+    }
+
+    /// Neither kube-system nor our own namespace: the cluster must be able to start without us.
+    fn namespace_selector(&self) -> LabelSelector {
+        let name = "kubernetes.io/metadata.name";
+        let excluded = vec!["kube-system".to_owned(), self.own_namespace.clone()];
+        let mut all = vec![require(name, "NotIn", excluded), require(names::IGNORE, "DoesNotExist", Vec::new())];
+        if !self.namespaces.is_empty() {
+            all.push(require(name, "In", self.namespaces.clone()));
+        }
+        LabelSelector { match_expressions: Some(all), match_labels: None }
+    }
+}
+
+fn require(key: &str, operator: &str, values: Vec<String>) -> LabelSelectorRequirement {
+    let values = (!values.is_empty()).then_some(values);
+    LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values }
+}
+
+/// The webhooks of an endpoint: pods and workloads apart from the rest, since only they are picked by condition.
+fn parts(endpoint: Endpoint) -> Vec<(&'static str, Vec<MatchCondition>, Vec<&'static Row>)> {
+    let rows = |test: fn(&Row) -> bool| TABLE.iter().filter(|row| row.endpoint == endpoint && test(row)).collect();
+    let condition = match endpoint {
+        Endpoint::Mutate => concerns_us(),
+        Endpoint::Validate => names_a_pod_group(),
+    };
+    let all = vec![
+        ("pods.rolegate.dev", vec![condition], rows(|row| row.action != Action::HoldRollout && row.kind == POD)),
+        ("workloads.rolegate.dev", vec![is_claimed()], rows(|row| row.action == Action::HoldRollout)),
+        ("objects.rolegate.dev", Vec::new(), rows(|row| row.action != Action::HoldRollout && row.kind != POD)),
+    ];
+    all.into_iter().filter(|(_, _, rows): &(_, _, Vec<_>)| !rows.is_empty()).collect()
+}
+
+/// Workloads that are, or were, claimed for rollouts in lockstep: no other one depends on us.
+fn is_claimed() -> MatchCondition {
+    let claimed = |object: &str| {
+        format!(
+            "(has({object}.metadata.labels) && '{}' in {object}.metadata.labels) || \
+             (has({object}.metadata.annotations) && '{}' in {object}.metadata.annotations)",
+            names::GROUP,
+            names::ROLLOUT
+        )
+    };
+    MatchCondition {
+        name: "is-claimed".to_owned(),
+        expression: format!("{} || {}", claimed("object"), claimed("oldObject")),
+    }
+}
+
+/// Pods that name a group under any label scheme, a KAI PodGroup or a Grove clique. An objectSelector cannot say "or".
+fn concerns_us() -> MatchCondition {
+    let labels = names::LABEL_SCHEMES.iter().map(|(group, _)| *group).chain([names::GROVE_CLIQUE]);
+    let any = labels.map(|label| format!("'{label}' in object.metadata.labels")).collect::<Vec<_>>().join(" || ");
+    let annotated = names_a_pod_group().expression;
+    MatchCondition {
+        name: "concerns-us".to_owned(),
+        expression: format!("(has(object.metadata.labels) && ({any})) || ({annotated})"),
+    }
+}
+
+/// Pods that name a KAI PodGroup.
+fn names_a_pod_group() -> MatchCondition {
+    MatchCondition {
+        name: "names-a-pod-group".to_owned(),
+        expression: format!(
+            "has(object.metadata.annotations) && '{}' in object.metadata.annotations",
+            names::KAI_POD_GROUP
+        ),
+    }
+}
+
+fn rule(row: &Row) -> RuleWithOperations {
+    let one = |text: &str| Some(vec![text.to_owned()]);
+    RuleWithOperations {
+        api_groups: one(row.kind.group),
+        api_versions: one(row.kind.version),
+        operations: Some(row.operations.iter().map(|operation| (*operation).to_owned()).collect()),
+        resources: one(row.kind.plural),
+        scope: Some(if row.kind.namespaced { "Namespaced" } else { "Cluster" }.to_owned()),
+    }
+}
+
+fn seconds() -> i32 {
+    i32::try_from(TIMEOUT.as_secs()).unwrap_or(i32::MAX)
+}

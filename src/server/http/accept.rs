@@ -1,0 +1,240 @@
+//! The accept loop: takes connections up to a cap, and ends without losing a request.
+//!
+//! How a server leaves: the API server keeps sending on the connections it has, also to a pod that is no longer ready. So
+//! at first everything is still served, and each answer tells its caller to close the connection; only then does the port
+//! close, and what is in flight is finished.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use futures::FutureExt;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tower::Service;
+
+use crate::server::http::connection;
+use crate::server::http::connection::{Phase, Shared};
+use crate::server::http::limits::Limits;
+use crate::server::http::metrics::ServerMetrics;
+
+/// How to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drain {
+    /// How long to go on accepting, so that callers can learn that this endpoint is gone.
+    pub grace: Duration,
+    /// How long after that requests in flight may take before they are cut.
+    pub deadline: Duration,
+}
+
+impl Default for Drain {
+    fn default() -> Self {
+        Self { grace: Duration::from_secs(3), deadline: Duration::from_secs(20) }
+    }
+}
+
+/// How a listener ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that were still busy at the deadline and were cut.
+    pub cut: usize,
+}
+
+/// One port: what it listens on, what it speaks and what answers.
+pub struct Listener<S> {
+    /// The bound socket.
+    pub socket: TcpListener,
+    /// With it, HTTPS; without, plain HTTP/1 (for the admin port).
+    pub tls: Option<Arc<ServerConfig>>,
+    /// What answers; an [`axum::Router`] fits.
+    pub app: S,
+    /// Its limits.
+    pub limits: Limits,
+    /// Where it counts.
+    pub metrics: ServerMetrics,
+    /// How it ends.
+    pub drain: Drain,
+}
+
+impl<S> Listener<S>
+where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send,
+{
+    /// Serves until `draining` is cancelled, then drains and returns. Dropping the future cuts every connection.
+    pub async fn run(self, draining: CancellationToken) -> Drained {
+        let Self { socket, tls, app, limits, metrics, drain } = self;
+        let (phase, watched) = watch::channel(Phase::Open);
+        let mut connections = Connections {
+            free: Arc::new(Semaphore::new(limits.connections)),
+            tasks: JoinSet::new(),
+            shared: Arc::new(Shared { tls, app, limits, metrics, phase: watched }),
+            phase,
+        };
+        connections.accept_until(&socket, draining.cancelled()).await;
+        connections.phase.send_replace(Phase::Draining);
+        tracing::info!(open = connections.tasks.len(), "draining: telling callers to go elsewhere");
+        connections.accept_until(&socket, sleep_until(Instant::now() + drain.grace)).await;
+        // Those that the kernel has already accepted for us would see a reset.
+        while let (Ok(permit), Some(Ok((stream, _)))) =
+            (Arc::clone(&connections.free).try_acquire_owned(), socket.accept().now_or_never())
+        {
+            connections.start(stream, permit);
+        }
+        drop(socket);
+        connections.phase.send_replace(Phase::Closing);
+        let cut = connections.finish(Instant::now() + drain.deadline).await;
+        tracing::info!(cut, "drained");
+        Drained { cut }
+    }
+}
+
+struct Connections<S> {
+    free: Arc<Semaphore>,
+    tasks: JoinSet<()>,
+    shared: Arc<Shared<S>>,
+    phase: watch::Sender<Phase>,
+}
+
+impl<S> Connections<S>
+where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send,
+{
+    async fn accept_until(&mut self, socket: &TcpListener, end: impl Future<Output = ()>) {
+        let mut end = std::pin::pin!(end);
+        let mut backoff = Backoff::default();
+        loop {
+            // A place first, then a connection: what can't be served waits in the kernel, where its caller's own timeout
+            // counts, and is not dropped.
+            let permit = tokio::select! {
+                biased;
+                () = &mut end => return,
+                permit = self.place() => permit,
+            };
+            let accepted = tokio::select! {
+                biased;
+                () = &mut end => return,
+                accepted = socket.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    backoff = Backoff::default();
+                    self.start(stream, permit);
+                }
+                Err(error) => {
+                    self.shared.metrics.accept_errors.inc();
+                    let Some(pause) = backoff.after(&error) else { continue };
+                    tracing::warn!(%error, ?pause, "accept failed");
+                    tokio::select! {
+                        () = &mut end => return,
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                }
+            }
+            while self.tasks.try_join_next().is_some() {}
+        }
+    }
+
+    async fn place(&self) -> OwnedSemaphorePermit {
+        if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
+            // Not at the first free place: each change of phase wakes every connection.
+            if self.free.available_permits() > self.shared.limits.connections / 8 {
+                self.change(Phase::Full, Phase::Open);
+            }
+            return permit;
+        }
+        self.change(Phase::Open, Phase::Full);
+        match Arc::clone(&self.free).acquire_owned().await {
+            Ok(permit) => permit,
+            // The semaphore is never closed.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    fn change(&self, from: Phase, to: Phase) {
+        let changed = self.phase.send_if_modified(|phase| *phase == from && std::mem::replace(phase, to) != to);
+        if changed && to == Phase::Full {
+            tracing::warn!(connections = self.shared.limits.connections, "all connections are taken; others wait");
+        }
+    }
+
+    fn start(&mut self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+        let shared = Arc::clone(&self.shared);
+        let open = Open::new(&shared.metrics);
+        self.tasks.spawn(async move {
+            let _held = (permit, open);
+            connection::serve(stream, shared).await;
+        });
+    }
+
+    async fn finish(&mut self, deadline: Instant) -> usize {
+        while let Ok(Some(_)) = timeout_at(deadline, self.tasks.join_next()).await {}
+        let cut = self.tasks.len();
+        self.tasks.shutdown().await;
+        cut
+    }
+}
+
+/// Counts a connection as open until it is dropped, also by a panic.
+struct Open(ServerMetrics);
+
+impl Open {
+    fn new(metrics: &ServerMetrics) -> Self {
+        metrics.connections.inc();
+        Self(metrics.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.connections.dec();
+    }
+}
+
+/// How long to wait after an error of `accept`.
+struct Backoff(Duration);
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self(Duration::from_millis(10))
+    }
+}
+
+impl Backoff {
+    /// `None` if the error was one connection's own. Others, such as too many open files, last: trying again at once would
+    /// only burn the processor.
+    fn after(&mut self, error: &io::Error) -> Option<Duration> {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
+            return None;
+        }
+        let pause = self.0;
+        self.0 = (pause * 2).min(Duration::from_secs(1));
+        Some(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lasting_errors_back_off_and_passing_ones_do_not() {
+        let mut backoff = Backoff::default();
+        assert_eq!(backoff.after(&io::ErrorKind::ConnectionAborted.into()), None);
+        // EMFILE
+        let pauses: Vec<_> = (0..9).filter_map(|_| backoff.after(&io::Error::from_raw_os_error(24))).collect();
+        assert_eq!(pauses.first(), Some(&Duration::from_millis(10)));
+        assert_eq!(pauses.last(), Some(&Duration::from_secs(1)));
+        assert!(pauses.is_sorted());
+    }
+}

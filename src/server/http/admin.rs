@@ -1,0 +1,166 @@
+//! The admin port: is the process alive, is it ready, and what does it count.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus_client::registry::Registry;
+
+/// The content type that Prometheus expects of `OpenMetrics` text.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type Checks = BTreeMap<String, Result<(), String>>;
+
+/// All that must be well before this process may be called. Clones share the checks.
+#[derive(Debug, Clone, Default)]
+pub struct Readiness(Arc<Mutex<Checks>>);
+
+impl Readiness {
+    /// Adds a check, which fails until it is first set. A second one of the same name replaces the first.
+    pub fn register(&self, name: &str) -> Check {
+        self.checks().insert(name.to_owned(), Err("not checked yet".to_owned()));
+        Check { name: name.to_owned(), readiness: self.clone() }
+    }
+
+    /// Does every check pass?
+    pub fn is_ready(&self) -> bool {
+        self.checks().values().all(Result::is_ok)
+    }
+
+    /// Names and reasons of the failing checks.
+    pub fn failing(&self) -> Vec<(String, String)> {
+        let failing = |(name, state): (&String, &Result<(), String>)| Some((name.clone(), state.clone().err()?));
+        self.checks().iter().filter_map(failing).collect()
+    }
+
+    fn checks(&self) -> MutexGuard<'_, Checks> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report(&self, verbose: bool) -> (StatusCode, String) {
+        let checks = self.checks();
+        let ready = checks.values().all(Result::is_ok);
+        let mut text = String::new();
+        for (name, state) in checks.iter() {
+            let _ = match state {
+                Ok(()) if verbose => writeln!(text, "[+] {name} ok"),
+                Ok(()) => Ok(()),
+                Err(why) if verbose => writeln!(text, "[-] {name} failed: {why}"),
+                Err(why) => writeln!(text, "{name}: {why}"),
+            };
+        }
+        if ready {
+            text.push_str("ok");
+        }
+        (if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, text)
+    }
+}
+
+/// One check. It fails for good when dropped: what is no longer watched is not known to be well.
+#[derive(Debug)]
+pub struct Check {
+    name: String,
+    readiness: Readiness,
+}
+
+impl Check {
+    /// Sets the state; `reason` is shown while it is not `ok`.
+    pub fn set(&self, ok: bool, reason: impl Into<String>) {
+        let state = if ok { Ok(()) } else { Err(one_line(&reason.into())) };
+        let known = self.readiness.checks().insert(self.name.clone(), state.clone());
+        match state {
+            Ok(()) if known != Some(Ok(())) => tracing::info!(check = self.name, "readiness check passes"),
+            Err(why) if known.as_ref().is_some_and(Result::is_ok) => {
+                tracing::warn!(check = self.name, why, "readiness check fails");
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Check {
+    fn drop(&mut self) {
+        self.set(false, "no longer checked");
+    }
+}
+
+/// One check is one line, whatever an error brought along.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The routes `/livez`, `/readyz` (with `?verbose`) and `/metrics`.
+///
+/// `/livez` says only that the process answers. What else is wrong is not cured by a restart.
+pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "ok" }))
+        .route("/readyz", get(readyz).with_state(readiness))
+        .route("/metrics", get(metrics).with_state(registry))
+}
+
+async fn readyz(State(readiness): State<Readiness>, RawQuery(query): RawQuery) -> (StatusCode, String) {
+    let verbose =
+        query.is_some_and(|query| query.split('&').any(|key| key == "verbose" || key.starts_with("verbose=")));
+    readiness.report(verbose)
+}
+
+async fn metrics(State(registry): State<Arc<Registry>>) -> Response {
+    let mut text = String::new();
+    match prometheus_client::encoding::text::encode(&mut text, &registry) {
+        Ok(()) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use http::Request;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn get(router: &Router, path: &str) -> (u16, String, String) {
+        let response = router.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+        let kind = response.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, kind.unwrap_or_default(), String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn readiness_lists_what_fails() {
+        let readiness = Readiness::default();
+        let router = router(readiness.clone(), Arc::default());
+        assert_eq!(get(&router, "/readyz").await.2, "ok");
+        let (dial, watch) = (readiness.register("dial"), readiness.register("watch"));
+        assert_eq!(get(&router, "/readyz").await.2, "dial: not checked yet\nwatch: not checked yet\n");
+        dial.set(true, "");
+        watch.set(false, "two\nlines");
+        assert_eq!(get(&router, "/readyz").await.0, 503);
+        assert_eq!(get(&router, "/readyz").await.2, "watch: two lines\n");
+        assert_eq!(get(&router, "/readyz?verbose").await.2, "[+] dial ok\n[-] watch failed: two lines\n");
+        watch.set(true, "");
+        assert_eq!(get(&router, "/readyz?verbose").await.2, "[+] dial ok\n[+] watch ok\nok");
+        drop(dial);
+        assert_eq!(readiness.failing(), [("dial".to_owned(), "no longer checked".to_owned())]);
+        assert!(!readiness.is_ready());
+        assert_eq!(get(&router, "/livez").await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn metrics_are_openmetrics_text() {
+        let mut registry = Registry::with_prefix("rolegate");
+        crate::server::http::metrics::register(&mut registry);
+        let (status, kind, text) = get(&router(Readiness::default(), Arc::new(registry)), "/metrics").await;
+        assert_eq!((status, kind.as_str()), (200, OPENMETRICS));
+        assert!(text.ends_with("# EOF\n"), "{text}");
+    }
+}

@@ -1,0 +1,219 @@
+//! What the server counts about itself.
+
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use tokio::sync::watch;
+
+use crate::server::tls::cert_info::CertInfo;
+
+/// Upper bounds of the duration histogram in seconds, 50 µs to 5 s. The API server's own histogram starts at 5 ms, which
+/// is above everything this server should need.
+const DURATION_BUCKETS: [f64; 16] =
+    [5e-5, 1e-4, 2e-4, 3e-4, 5e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5, 1.0, 5.0];
+
+/// Paths told apart in metrics. All others count as `other`, so that a caller can't invent label values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[allow(non_camel_case_types, reason = "the names are the label values")]
+pub(crate) enum Path {
+    validate,
+    mutate,
+    livez,
+    other,
+}
+
+impl Path {
+    /// The label for a request path, by its first segment.
+    pub(crate) fn of(path: &str) -> Self {
+        match path.trim_start_matches('/').split('/').next() {
+            Some("validate") => Self::validate,
+            Some("mutate") => Self::mutate,
+            Some("livez") => Self::livez,
+            _ => Self::other,
+        }
+    }
+}
+
+/// Why a connection never got as far as HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[allow(non_camel_case_types, reason = "the names are the label values")]
+pub(crate) enum HandshakeFailure {
+    /// Not finished in time.
+    timeout,
+    /// The caller spoke HTTP without TLS.
+    plain_http,
+    /// No certificate is loaded yet.
+    no_certificate,
+    /// The caller showed no client certificate, or one that is not allowed.
+    client_certificate,
+    /// The caller does not trust our certificate: the CA bundle in the webhook configuration is wrong.
+    untrusted,
+    /// The caller went away; TCP probes do.
+    closed,
+    /// Any other error of the protocol.
+    tls,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    path: Path,
+    code: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PathLabels {
+    path: Path,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FailureLabels {
+    reason: HandshakeFailure,
+}
+
+/// Metrics of one listener. Clones count into the same numbers.
+#[derive(Debug, Clone)]
+pub struct ServerMetrics {
+    pub(crate) connections: Gauge,
+    pub(crate) accept_errors: Counter,
+    handshake_failures: Family<FailureLabels, Counter>,
+    requests: Family<RequestLabels, Counter>,
+    in_flight: Gauge,
+    duration: Family<PathLabels, Histogram, fn() -> Histogram>,
+    certificate_expiry: Gauge<f64, AtomicU64>,
+}
+
+impl Default for ServerMetrics {
+    fn default() -> Self {
+        Self {
+            connections: Gauge::default(),
+            accept_errors: Counter::default(),
+            handshake_failures: Family::default(),
+            requests: Family::default(),
+            in_flight: Gauge::default(),
+            duration: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
+            certificate_expiry: Gauge::default(),
+        }
+    }
+}
+
+/// Makes the metrics and registers them under `server_…`; the registry's own prefix comes before that.
+pub fn register(registry: &mut Registry) -> ServerMetrics {
+    let metrics = ServerMetrics::default();
+    let registry = registry.sub_registry_with_prefix("server");
+    registry.register("connections_open", "Connections open now", metrics.connections.clone());
+    registry.register("accept_errors", "Errors of accept(2)", metrics.accept_errors.clone());
+    registry.register(
+        "handshakes_failed",
+        "Connections that ended before their first request could be read, by reason",
+        metrics.handshake_failures.clone(),
+    );
+    registry.register(
+        "requests",
+        "Requests by path and HTTP status; 499 if the caller left before the answer",
+        metrics.requests.clone(),
+    );
+    registry.register("requests_in_flight", "Requests being answered now", metrics.in_flight.clone());
+    registry.register_with_unit(
+        "request_duration",
+        "From the end of the request's headers to the start of the response",
+        Unit::Seconds,
+        metrics.duration.clone(),
+    );
+    registry.register_with_unit(
+        "certificate_expiry",
+        "When the served certificate expires, as Unix time; 0 if none is loaded",
+        Unit::Seconds,
+        metrics.certificate_expiry.clone(),
+    );
+    metrics
+}
+
+impl ServerMetrics {
+    /// Keeps the expiry gauge current until the certificate store is gone.
+    pub async fn follow_certificate(self, mut changes: watch::Receiver<Option<CertInfo>>) {
+        loop {
+            let expiry =
+                changes.borrow_and_update().as_ref().map_or(0.0, |info| info.not_after.as_duration().as_secs_f64());
+            self.certificate_expiry.set(expiry);
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn handshake_failed(&self, reason: HandshakeFailure) {
+        self.handshake_failures.get_or_create(&FailureLabels { reason }).inc();
+    }
+
+    /// Counts a request as in flight until the returned guard is dropped.
+    pub(crate) fn start(&self, path: &str) -> InFlight {
+        self.in_flight.inc();
+        InFlight { metrics: self.clone(), path: Path::of(path), start: Instant::now(), code: 499 }
+    }
+
+    fn observe(&self, path: Path, code: u16, took: Duration) {
+        self.requests.get_or_create(&RequestLabels { path, code }).inc();
+        self.duration.get_or_create(&PathLabels { path }).observe(took.as_secs_f64());
+    }
+}
+
+/// One request being answered. Dropped without [`InFlight::finish`], it counts as 499: the caller left.
+pub(crate) struct InFlight {
+    metrics: ServerMetrics,
+    path: Path,
+    start: Instant,
+    code: u16,
+}
+
+impl InFlight {
+    /// Records the answer.
+    pub(crate) fn finish(mut self, code: http::StatusCode) {
+        self.code = code.as_u16();
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.metrics.in_flight.dec();
+        self.metrics.observe(self.path, self.code, self.start.elapsed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(registry: &Registry) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+        text
+    }
+
+    #[test]
+    fn callers_cannot_invent_label_values() {
+        let mut registry = Registry::with_prefix("rolegate");
+        let metrics = register(&mut registry);
+        for path in ["/validate", "/mutate/pods", "/../../etc", "/a", "/b"] {
+            metrics.start(path).finish(http::StatusCode::OK);
+        }
+        drop(metrics.start("/mutate"));
+        let text = text(&registry);
+        for line in [
+            "rolegate_server_requests_total{path=\"validate\",code=\"200\"} 1",
+            "rolegate_server_requests_total{path=\"mutate\",code=\"200\"} 1",
+            "rolegate_server_requests_total{path=\"mutate\",code=\"499\"} 1",
+            "rolegate_server_requests_total{path=\"other\",code=\"200\"} 3",
+            "rolegate_server_requests_in_flight 0",
+            "rolegate_server_request_duration_seconds_count{path=\"other\"} 3",
+            "rolegate_server_certificate_expiry_seconds 0.0",
+        ] {
+            assert!(text.contains(line), "{line} not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Connections and what they may cost: accepted, bounded, timed; and the port for probes and metrics.
+
+pub mod accept;
+pub mod admin;
+mod connection;
+pub mod limits;
+pub mod metrics;
+pub mod self_dial;
+mod timeouts;

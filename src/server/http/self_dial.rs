@@ -1,0 +1,260 @@
+//! Calls the own webhook port over TLS, as the API server would: ready means that this works.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io};
+
+use jiff::Timestamp;
+use rcgen::{CertificateParams, KeyPair};
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
+
+use crate::server::http::admin::Check;
+use crate::server::tls::acceptor::CertStore;
+use crate::server::tls::cert_info::CertInfo;
+use crate::server::tls::crypto::provider;
+
+/// The path that is asked for; the webhook's router must answer it with 200.
+pub const SELF_DIAL_PATH: &str = "/livez";
+
+/// How often to call.
+const PERIOD: Duration = Duration::from_secs(5);
+/// How long a call may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why the own port did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SelfDialError {
+    /// There is no certificate to serve with.
+    #[error("no certificate is loaded")]
+    NoCertificate,
+    /// Nothing was heard in time.
+    #[error("no answer within {PATIENCE:?}")]
+    TimedOut,
+    /// The connection or its handshake failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The answer was not the expected one.
+    #[error("unexpected answer {0:?}")]
+    Answer(String),
+    /// The TLS library refused the configuration.
+    #[error("TLS configuration: {0}")]
+    Tls(#[from] Error),
+}
+
+/// The certificate with which the process calls itself where callers must show one. Made at start, never stored.
+pub struct SelfIdentity {
+    cert: CertificateDer<'static>,
+    key: PrivatePkcs8KeyDer<'static>,
+}
+
+impl SelfIdentity {
+    /// Makes a new one.
+    ///
+    /// # Errors
+    /// If no key can be made.
+    pub fn generate() -> Result<Self, rcgen::Error> {
+        let key = KeyPair::generate()?;
+        let cert = CertificateParams::new(vec!["rolegate-itself".to_owned()])?.self_signed(&key)?;
+        Ok(Self { cert: cert.der().clone(), key: key.serialize_der().into() })
+    }
+
+    /// What to put in [`ClientAuth::own`](crate::server::tls::acceptor::ClientAuth::own).
+    pub fn certificate(&self) -> CertificateDer<'static> {
+        self.cert.clone()
+    }
+}
+
+impl fmt::Debug for SelfIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SelfIdentity").finish_non_exhaustive()
+    }
+}
+
+/// Calls one address and trusts only the certificate that the store says is served.
+#[derive(Debug)]
+pub struct SelfDial {
+    address: SocketAddr,
+    store: CertStore,
+    connector: TlsConnectorDebug,
+}
+
+impl SelfDial {
+    /// `bound` is where the webhook listens; an unspecified address is called by loopback.
+    ///
+    /// # Errors
+    /// [`SelfDialError::Tls`] if the identity can't be used.
+    pub fn new(bound: SocketAddr, store: CertStore, identity: Option<SelfIdentity>) -> Result<Self, SelfDialError> {
+        let provider = provider();
+        let verifier = Pinned { store: store.clone(), algorithms: provider.signature_verification_algorithms };
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let mut config = match identity {
+            Some(own) => builder.with_client_auth_cert(vec![own.cert], PrivateKeyDer::Pkcs8(own.key))?,
+            None => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        // Each call must see the certificate.
+        config.resumption = Resumption::disabled();
+        let connector = TlsConnectorDebug(TlsConnector::from(Arc::new(config)));
+        Ok(Self { address: reachable(bound), store, connector })
+    }
+
+    /// Calls once.
+    ///
+    /// # Errors
+    /// [`SelfDialError`], which tells what a caller would meet.
+    pub async fn dial(&self) -> Result<(), SelfDialError> {
+        if !self.store.is_loaded() {
+            return Err(SelfDialError::NoCertificate);
+        }
+        let before = self.store.info();
+        match timeout(PATIENCE, self.call()).await.unwrap_or(Err(SelfDialError::TimedOut)) {
+            // The certificate changed between their hello and our look at it: that is no failure.
+            Err(_) if self.store.info() != before => {
+                timeout(PATIENCE, self.call()).await.unwrap_or(Err(SelfDialError::TimedOut))
+            }
+            result => result,
+        }
+    }
+
+    async fn call(&self) -> Result<(), SelfDialError> {
+        let stream = TcpStream::connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        let name = ServerName::IpAddress(self.address.ip().into());
+        let mut stream = self.connector.0.connect(name, stream).await?;
+        let request = format!("GET {SELF_DIAL_PATH} HTTP/1.1\r\nHost: rolegate\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        stream.flush().await?;
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await?;
+        let _ = stream.shutdown().await;
+        if answer == *b"HTTP/1.1 200" {
+            Ok(())
+        } else {
+            Err(SelfDialError::Answer(String::from_utf8_lossy(&answer).into()))
+        }
+    }
+
+    /// Keeps `check` current until `stop` is cancelled: every five seconds, and at once when the certificate changes.
+    ///
+    /// Once ready, it takes two failures in a row to be unready: a single slow answer under load must not push that load
+    /// on to the other replicas.
+    pub async fn run(self, check: Check, stop: CancellationToken) {
+        let mut changes = self.store.changes();
+        let mut excused = false;
+        loop {
+            changes.mark_unchanged();
+            match self.dial().await {
+                Ok(()) => {
+                    check.set(true, "");
+                    excused = true;
+                }
+                Err(error) if excused => {
+                    tracing::debug!(%error, "self dial failed once");
+                    excused = false;
+                }
+                Err(error) => check.set(false, error.to_string()),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Ok(()) = changes.changed() => {}
+                () = tokio::time::sleep(PERIOD) => {}
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+struct TlsConnectorDebug(TlsConnector);
+
+impl fmt::Debug for TlsConnectorDebug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsConnector")
+    }
+}
+
+fn reachable(bound: SocketAddr) -> SocketAddr {
+    let ip = match bound {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other.ip(),
+    };
+    SocketAddr::new(ip, bound.port())
+}
+
+/// Accepts only the certificate in the store, while it is valid.
+#[derive(Debug)]
+struct Pinned {
+    store: CertStore,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if !self.store.serves(end_entity) {
+            return Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure));
+        }
+        let info = CertInfo::of(end_entity).map_err(|_| CertificateError::BadEncoding)?;
+        let now = i64::try_from(now.as_secs()).ok().and_then(|now| Timestamp::from_second(now).ok());
+        match now {
+            Some(now) if now < info.not_before => Err(CertificateError::NotValidYet.into()),
+            Some(now) if now <= info.not_after => Ok(ServerCertVerified::assertion()),
+            _ => Err(CertificateError::Expired.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unspecified_address_is_called_by_loopback() {
+        for (bound, called) in
+            [("0.0.0.0:8443", "127.0.0.1:8443"), ("[::]:8443", "[::1]:8443"), ("10.1.2.3:8443", "10.1.2.3:8443")]
+        {
+            assert_eq!(reachable(bound.parse().unwrap()).to_string(), called);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! How long a connection may wait, and for what.
+//!
+//! hyper starts its header timer while a kept-alive connection is idle, so it can't tell a slow request from no request.
+//! The bytes that arrive can: this keeps the two apart.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+use crate::server::http::limits::Limits;
+
+/// Which limit a connection has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    /// A request was begun, but its headers did not end.
+    Header,
+    /// No request came.
+    Idle,
+}
+
+#[derive(Debug)]
+struct State {
+    in_flight: usize,
+    quiet_since: Instant,
+    head_since: Option<Instant>,
+}
+
+/// What one connection is doing. Clones watch the same connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Timeouts(Arc<Mutex<State>>);
+
+impl Timeouts {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(State { in_flight: 0, quiet_since: Instant::now(), head_since: None })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request's headers are complete; it lasts until the guard is dropped.
+    pub(crate) fn begin(&self) -> Busy {
+        let mut state = self.state();
+        state.in_flight += 1;
+        state.head_since = None;
+        Busy(self.clone())
+    }
+
+    fn bytes_arrived(&self) {
+        let mut state = self.state();
+        if state.in_flight == 0 && state.head_since.is_none() {
+            state.head_since = Some(Instant::now());
+        }
+    }
+
+    /// When to look again, and what will be overdue then if nothing changes until then.
+    ///
+    /// `heads` says whether bytes without a request mean unfinished headers: on HTTP/2 they may be a ping as well.
+    pub(crate) fn deadline(&self, limits: &Limits, idle: Duration, heads: bool) -> (Instant, Option<Overdue>) {
+        let state = self.state();
+        match state.head_since {
+            _ if state.in_flight > 0 => (Instant::now() + idle, None),
+            Some(since) if heads => (since + limits.header, Some(Overdue::Header)),
+            _ => (state.quiet_since + idle, Some(Overdue::Idle)),
+        }
+    }
+}
+
+/// A request in flight.
+#[derive(Debug)]
+pub(crate) struct Busy(Timeouts);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.in_flight = state.in_flight.saturating_sub(1);
+        state.quiet_since = Instant::now();
+        state.head_since = None;
+    }
+}
+
+/// A stream that tells its [`Timeouts`] of arriving bytes and gives up on a peer that does not read.
+pub(crate) struct Watched<I> {
+    inner: I,
+    timeouts: Timeouts,
+    write_limit: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<I> Watched<I> {
+    pub(crate) fn new(inner: I, timeouts: Timeouts, write_limit: Duration) -> Self {
+        Self { inner, timeouts, write_limit, stalled: None }
+    }
+
+    fn writing<T>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if result.is_ready() {
+            self.stalled = None;
+            return result;
+        }
+        let limit = self.write_limit;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "peer does not read")))
+    }
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let result = Pin::new(&mut this.inner).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            this.timeouts.bytes_arrived();
+        }
+        result
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.inner).poll_write(cx, buf);
+        this.writing(cx, result)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.inner).poll_flush(cx);
+        this.writing(cx, result)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.inner).poll_shutdown(cx);
+        this.writing(cx, result)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.inner).poll_write_vectored(cx, bufs);
+        this.writing(cx, result)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    const IDLE: Duration = Duration::from_secs(120);
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_headers_and_no_request_are_told_apart() {
+        let (limits, timeouts) = (Limits::default(), Timeouts::new());
+        let start = Instant::now();
+        assert_eq!(timeouts.deadline(&limits, IDLE, true), (start + IDLE, Some(Overdue::Idle)));
+        tokio::time::advance(Duration::from_secs(60)).await;
+        timeouts.bytes_arrived();
+        let first = Instant::now();
+        tokio::time::advance(Duration::from_secs(2)).await;
+        timeouts.bytes_arrived();
+        assert_eq!(timeouts.deadline(&limits, IDLE, true), (first + limits.header, Some(Overdue::Header)));
+        assert_eq!(timeouts.deadline(&limits, IDLE, false), (start + IDLE, Some(Overdue::Idle)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_in_flight_is_never_overdue_and_restarts_the_wait() {
+        let (limits, timeouts) = (Limits::default(), Timeouts::new());
+        timeouts.bytes_arrived();
+        let (one, two) = (timeouts.begin(), timeouts.begin());
+        tokio::time::advance(Duration::from_secs(500)).await;
+        timeouts.bytes_arrived();
+        drop(one);
+        assert_eq!(timeouts.deadline(&limits, IDLE, true).1, None);
+        drop(two);
+        assert_eq!(timeouts.deadline(&limits, IDLE, true), (Instant::now() + IDLE, Some(Overdue::Idle)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_does_not_read_is_given_up() {
+        let (ours, mut theirs) = tokio::io::duplex(8);
+        let mut ours = Watched::new(ours, Timeouts::new(), Duration::from_secs(10));
+        ours.write_all(b"12345678").await.unwrap();
+        let start = Instant::now();
+        let error = ours.write_all(b"9").await.unwrap_err();
+        assert_eq!((error.kind(), start.elapsed()), (io::ErrorKind::TimedOut, Duration::from_secs(10)));
+        theirs.read_exact(&mut [0; 8]).await.unwrap();
+        ours.write_all(b"9").await.unwrap();
+    }
+}

@@ -1,0 +1,194 @@
+//! The served certificate, which can be exchanged while connections run, and the TLS configuration around it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::sync::watch;
+
+use crate::server::tls::cert_info::{CertError, CertInfo};
+pub use crate::server::tls::client_auth::{ClientAuth, ClientAuthError, ClientCas};
+use crate::server::tls::crypto::provider;
+
+/// Reads a chain (leaf first) and a key that must be the leaf's.
+fn pair(chain_pem: &[u8], key_pem: &[u8]) -> Result<(CertifiedKey, CertInfo), CertError> {
+    let chain =
+        CertificateDer::pem_slice_iter(chain_pem).collect::<Result<Vec<_>, _>>().map_err(CertError::CertificatePem)?;
+    let info = CertInfo::of(chain.first().ok_or(CertError::NoCertificate)?)?;
+    let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(CertError::KeyPem)?;
+    let key = provider().key_provider.load_private_key(key).map_err(CertError::Pair)?;
+    let key = CertifiedKey::new(chain, key);
+    key.keys_match().map_err(CertError::Pair)?;
+    Ok((key, info))
+}
+
+/// What the first certificate says, if the key is its own.
+///
+/// # Errors
+/// [`CertError`] if either can't be read or they are not a pair.
+pub fn check_pair(chain_pem: &[u8], key_pem: &[u8]) -> Result<CertInfo, CertError> {
+    pair(chain_pem, key_pem).map(|(_, info)| info)
+}
+
+struct Loaded {
+    key: Arc<CertifiedKey>,
+    info: CertInfo,
+}
+
+struct Shared {
+    loaded: ArcSwapOption<Loaded>,
+    changes: watch::Sender<Option<CertInfo>>,
+}
+
+/// Holds the certificate that new connections are served with. Clones share it.
+#[derive(Clone)]
+pub struct CertStore(Arc<Shared>);
+
+impl CertStore {
+    /// A store that refuses every handshake until [`CertStore::set`] succeeds.
+    pub fn empty() -> Self {
+        Self(Arc::new(Shared { loaded: ArcSwapOption::empty(), changes: watch::Sender::new(None) }))
+    }
+
+    /// Serves this chain (leaf first) and key from the next handshake on. Connections that are already open keep theirs.
+    ///
+    /// Validity in time is not checked here: an expired certificate may be all there is, and the readiness check says so.
+    ///
+    /// # Errors
+    /// [`CertError`] if either can't be read or they are not a pair; then what was served before still is.
+    pub fn set(&self, chain_pem: &[u8], key_pem: &[u8]) -> Result<CertInfo, CertError> {
+        let (key, info) = pair(chain_pem, key_pem)?;
+        self.0.loaded.store(Some(Arc::new(Loaded { key: Arc::new(key), info: info.clone() })));
+        self.0.changes.send_if_modified(|known| known.replace(info.clone()).as_ref() != Some(&info));
+        Ok(info)
+    }
+
+    /// The served leaf.
+    pub fn info(&self) -> Option<CertInfo> {
+        self.0.loaded.load().as_ref().map(|loaded| loaded.info.clone())
+    }
+
+    /// Is there a certificate to serve?
+    pub fn is_loaded(&self) -> bool {
+        self.0.loaded.load().is_some()
+    }
+
+    /// Tells of every change of the served leaf.
+    pub fn changes(&self) -> watch::Receiver<Option<CertInfo>> {
+        self.0.changes.subscribe()
+    }
+
+    /// Is this certificate (DER) the one that is served now?
+    pub(crate) fn serves(&self, der: &[u8]) -> bool {
+        self.0.loaded.load().as_ref().and_then(|loaded| loaded.key.cert.first().map(|leaf| leaf.as_ref() == der))
+            == Some(true)
+    }
+}
+
+impl ResolvesServerCert for CertStore {
+    // The name asked for is ignored: callers come by service name, by IP and by URL, and there is one certificate.
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.loaded.load().as_ref().map(|loaded| Arc::clone(&loaded.key))
+    }
+}
+
+impl fmt::Debug for CertStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CertStore").field(&self.info()).finish()
+    }
+}
+
+/// TLS 1.3 only, HTTP/2 and HTTP/1.1. With `client`, callers must show a certificate that it allows.
+///
+/// # Errors
+/// [`ClientAuthError`] if the client CA can't be used.
+pub fn server_config(store: &CertStore, client: Option<ClientAuth>) -> Result<ServerConfig, ClientAuthError> {
+    let authenticated = client.is_some();
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(ClientAuthError::Tls)?;
+    let builder = match client {
+        Some(client) => builder.with_client_cert_verifier(client.verifier()?),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_cert_resolver(Arc::new(store.clone()));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    if authenticated {
+        // A resumed session skips the certificate, so a caller would stay trusted after its certificate no longer is.
+        config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::{
+        super::authority::{LeafSpec, new_ca, new_leaf},
+        *,
+    };
+
+    fn pair(name: &str) -> (String, String) {
+        let now = Timestamp::now();
+        let leaf = new_leaf(&new_ca(now).unwrap(), &LeafSpec::for_names([name]), now).unwrap();
+        (leaf.cert_pem, leaf.key_pem)
+    }
+
+    #[test]
+    fn a_broken_pair_keeps_the_old_one() {
+        let store = CertStore::empty();
+        let (cert, key) = pair("a.example");
+        let (other_cert, other_key) = pair("b.example");
+        assert!(!store.is_loaded());
+        let info = store.set(cert.as_bytes(), key.as_bytes()).unwrap();
+        assert_eq!(info.dns_names, ["a.example"]);
+        for (cert, key, why) in [
+            (&other_cert, &key, "not a usable pair"),
+            (&cert, &other_key, "not a usable pair"),
+            (&String::new(), &key, "no certificate"),
+            (&cert, &String::new(), "private key"),
+            (&key, &cert, "no certificate"),
+            (&"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned(), &key, "parsed"),
+            (&"-----BEGIN CERTIFICATE-----\nAAAA\n".to_owned(), &key, "PEM"),
+        ] {
+            let error = store.set(cert.as_bytes(), key.as_bytes()).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}: {why}");
+            assert_eq!(store.info(), Some(info.clone()));
+        }
+        assert!(store.set(other_cert.as_bytes(), other_key.as_bytes()).is_ok());
+        assert_ne!(store.info(), Some(info));
+    }
+
+    #[test]
+    fn a_caller_with_a_certificate_shows_it_on_every_connection() {
+        let ca = new_ca(Timestamp::now()).unwrap().cert_pem;
+        let cas = ClientCas::default();
+        cas.set(ca.as_bytes()).unwrap();
+        let client = ClientAuth { cas, allowed_names: vec!["kube-apiserver".to_owned()], own: None };
+        assert_eq!(server_config(&CertStore::empty(), Some(client.clone())).unwrap().send_tls13_tickets, 0);
+        let unnamed = ClientAuth { allowed_names: Vec::new(), ..client.clone() };
+        let error = server_config(&CertStore::empty(), Some(unnamed)).unwrap_err().to_string();
+        assert!(error.contains("at least one"), "{error}");
+        let error = client.cas.set(b"nothing").unwrap_err().to_string();
+        assert!(error.contains("client CA"), "{error}");
+    }
+
+    #[test]
+    fn watchers_hear_only_of_real_changes() {
+        let store = CertStore::empty();
+        let mut changes = store.changes();
+        let (cert, key) = pair("a.example");
+        store.set(cert.as_bytes(), key.as_bytes()).unwrap();
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        store.set(cert.as_bytes(), key.as_bytes()).unwrap();
+        assert!(!changes.has_changed().unwrap());
+    }
+}

@@ -1,0 +1,389 @@
+//! What to do about the stored certificates. Pure: the time is an argument.
+//!
+//! One rule is behind all of it: a leaf is served only when its CA is in every caller's bundle already. So a new CA is
+//! stored and published first, next to the old one, and the old leaf is served meanwhile; the leaf of the new CA comes when
+//! the publication is confirmed; the old CA leaves the bundle when no replica can be serving the old leaf any more.
+
+use jiff::{SignedDuration, Timestamp};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use crate::server::tls::acceptor::check_pair;
+use crate::server::tls::authority::{
+    AuthorityError, BACKDATE, Issued, LeafSpec, covers, issued_by, leaf_info, new_ca, new_leaf, renewal_time,
+};
+use crate::server::tls::cert_info::CertInfo;
+
+/// The CAs that callers should trust, PEM, the issuing one first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaBundle(pub String);
+
+/// What the Secret holds. A part that is missing there is an empty text here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// The issuing CA.
+    pub ca: Issued,
+    /// What is served.
+    pub leaf: Issued,
+    /// What callers should trust: the issuing CA, and while a rotation lasts the ones before it.
+    pub bundle: CaBundle,
+}
+
+/// The state of the Secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Observed {
+    /// It exists.
+    Present(Stored),
+    /// It does not; this process may remember what it held.
+    Absent(Option<Stored>),
+}
+
+/// A bundle that every webhook configuration is known to carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// Which one.
+    pub bundle: CaBundle,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// What certificates should be like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Names and life of the leaf.
+    pub leaf: LeafSpec,
+    /// The part of its life (0 to 1) after which a certificate is replaced.
+    pub renew_at: f64,
+    /// How long after its publication a CA is taken to be known to every API server.
+    pub settle: SignedDuration,
+    /// How long a former CA stays in the bundle after the first leaf of its successor.
+    pub overlap: SignedDuration,
+}
+
+impl Policy {
+    /// Leaves that are renewed at 2/3 of their life; a minute to settle, a day of overlap.
+    pub fn for_leaf(leaf: LeafSpec) -> Self {
+        Self {
+            leaf,
+            renew_at: 2.0 / 3.0,
+            settle: SignedDuration::from_mins(1),
+            overlap: SignedDuration::from_hours(24),
+        }
+    }
+}
+
+/// The next step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Make a CA and a leaf: there is nothing that anyone could trust.
+    CreateAll(&'static str),
+    /// Make a CA, add it to the bundle, and go on serving the leaf there is.
+    RotateCa(&'static str),
+    /// Put the issuing CA back into the bundle.
+    AddToBundle,
+    /// Make a leaf.
+    IssueLeaf(&'static str),
+    /// Take former CAs out of the bundle.
+    PruneBundle,
+    /// A leaf is due, but its CA is not known to have reached every caller. Look again then, or when it is.
+    WaitForBundle(Option<Timestamp>),
+    /// All is well. Look again then.
+    Nothing(Timestamp),
+}
+
+/// Decides the next step.
+pub fn plan_certificates(
+    observed: &Observed,
+    published: Option<&Published>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Action {
+    let stored = match observed {
+        Observed::Present(stored) => stored,
+        Observed::Absent(None) => return Action::CreateAll("there is no Secret"),
+        // Deleting the Secret is how a person asks for new keys. Callers must not notice.
+        Observed::Absent(Some(remembered)) if serviceable(remembered, now).is_some() => {
+            return Action::RotateCa("the Secret was deleted");
+        }
+        Observed::Absent(Some(_)) => return Action::CreateAll("the Secret was deleted"),
+    };
+    let leaf = serviceable(stored, now);
+    let replace_ca = |why| if leaf.is_some() { Action::RotateCa(why) } else { Action::CreateAll(why) };
+    let Some(ca) = valid(&stored.ca, now) else { return replace_ca("the CA is broken or has expired") };
+    let ca_due = renewal_time(&ca, policy.renew_at);
+    if now >= ca_due {
+        return replace_ca("the CA is due for renewal");
+    }
+    if !contains(&stored.bundle, &stored.ca.cert_pem) {
+        return Action::AddToBundle;
+    }
+    let Some(leaf) = leaf else {
+        return Action::IssueLeaf("the leaf is broken, has expired or has no CA in the bundle");
+    };
+    if !issued_by(&stored.leaf.cert_pem, &stored.ca.cert_pem) {
+        return match published.filter(|published| contains(&published.bundle, &stored.ca.cert_pem)) {
+            None => Action::WaitForBundle(Some(leaf.not_after)),
+            Some(published) => match published.since.saturating_add(policy.settle) {
+                Ok(settled) if now < settled => Action::WaitForBundle(Some(settled.min(leaf.not_after))),
+                _ => Action::IssueLeaf("the CA is new"),
+            },
+        };
+    }
+    if !covers(&stored.leaf.cert_pem, &policy.leaf).unwrap_or(false) {
+        return Action::IssueLeaf("the names have changed");
+    }
+    let leaf_due = renewal_time(&leaf, policy.renew_at);
+    if now >= leaf_due {
+        return Action::IssueLeaf("the leaf is due for renewal");
+    }
+    if certificates(&stored.bundle.0).len() > 1 {
+        let issued = leaf.not_before.saturating_add(BACKDATE).unwrap_or(leaf.not_before);
+        return match issued.saturating_add(policy.overlap) {
+            Ok(over) if now < over => Action::Nothing(over.min(leaf_due)),
+            _ => Action::PruneBundle,
+        };
+    }
+    Action::Nothing(leaf_due.min(ca_due))
+}
+
+/// Makes what a step asks for. `None` if it asks for nothing.
+///
+/// # Errors
+/// [`AuthorityError`] if a certificate can't be issued.
+pub fn carry_out(
+    action: Action,
+    base: Option<&Stored>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<Option<Stored>, AuthorityError> {
+    let known = base.map(|stored| stored.bundle.0.as_str()).unwrap_or_default();
+    let next = match (action, base) {
+        (Action::CreateAll(_), _) | (_, None) => {
+            let ca = new_ca(now)?;
+            let leaf = new_leaf(&ca, &policy.leaf, now)?;
+            // Callers that still have an older CA cost nothing, and another replica may serve its leaf for a moment.
+            Stored { bundle: bundle(&ca, known, now), leaf, ca }
+        }
+        (Action::RotateCa(_), Some(stored)) => {
+            let ca = new_ca(now)?;
+            Stored { bundle: bundle(&ca, known, now), leaf: stored.leaf.clone(), ca }
+        }
+        (Action::AddToBundle, Some(stored)) => Stored { bundle: bundle(&stored.ca, known, now), ..stored.clone() },
+        (Action::IssueLeaf(_), Some(stored)) => {
+            Stored { leaf: new_leaf(&stored.ca, &policy.leaf, now)?, ..stored.clone() }
+        }
+        (Action::PruneBundle, Some(stored)) => Stored { bundle: bundle(&stored.ca, "", now), ..stored.clone() },
+        (Action::WaitForBundle(_) | Action::Nothing(_), Some(_)) => return Ok(None),
+    };
+    Ok(Some(next))
+}
+
+/// The leaf, if a caller with the stored bundle would take it.
+fn serviceable(stored: &Stored, now: Timestamp) -> Option<CertInfo> {
+    valid(&stored.leaf, now).filter(|_| issued_by(&stored.leaf.cert_pem, &stored.bundle.0))
+}
+
+/// What the certificate says, if it has its key and is valid now.
+fn valid(issued: &Issued, now: Timestamp) -> Option<CertInfo> {
+    let info = check_pair(issued.cert_pem.as_bytes(), issued.key_pem.as_bytes()).ok()?;
+    (now < info.not_after).then_some(info)
+}
+
+/// The most CAs in a bundle: a Secret deleted again and again must not let it grow without end.
+const MOST_CAS: usize = 8;
+
+/// `ca`, then those of `known` that have not expired.
+fn bundle(ca: &Issued, known: &str, now: Timestamp) -> CaBundle {
+    let mut pems = vec![ca.cert_pem.clone()];
+    for pem in certificates(known) {
+        if leaf_info(&pem).is_ok_and(|info| now < info.not_after) && !pems.iter().any(|have| same(have, &pem)) {
+            pems.push(pem);
+        }
+    }
+    pems.truncate(MOST_CAS);
+    CaBundle(pems.concat())
+}
+
+fn contains(bundle: &CaBundle, ca_pem: &str) -> bool {
+    certificates(&bundle.0).iter().any(|pem| same(pem, ca_pem))
+}
+
+fn same(one: &str, other: &str) -> bool {
+    match (leaf_info(one), leaf_info(other)) {
+        (Ok(one), Ok(other)) => one.fingerprint == other.fingerprint,
+        _ => false,
+    }
+}
+
+/// Each readable certificate of a PEM text, as PEM.
+fn certificates(pem: &str) -> Vec<String> {
+    const END: &str = "-----END CERTIFICATE-----";
+    pem.split_inclusive(END)
+        .filter(|part| CertificateDer::from_pem_slice(part.as_bytes()).is_ok())
+        .map(|part| format!("{}\n", part.trim()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    fn days(count: i64) -> SignedDuration {
+        SignedDuration::from_hours(24 * count)
+    }
+
+    fn policy() -> Policy {
+        Policy::for_leaf(LeafSpec::for_service("rolegate", "system"))
+    }
+
+    fn fresh(now: Timestamp) -> Stored {
+        carry_out(Action::CreateAll(""), None, &policy(), now).unwrap().unwrap()
+    }
+
+    fn rotated(from: &Stored, now: Timestamp) -> Stored {
+        carry_out(Action::RotateCa(""), Some(from), &policy(), now).unwrap().unwrap()
+    }
+
+    fn plan(stored: &Stored, now: Timestamp) -> Action {
+        plan_certificates(&Observed::Present(stored.clone()), None, &policy(), now)
+    }
+
+    fn plan_published(stored: &Stored, since: Timestamp, now: Timestamp) -> Action {
+        let published = Published { bundle: stored.bundle.clone(), since };
+        plan_certificates(&Observed::Present(stored.clone()), Some(&published), &policy(), now)
+    }
+
+    #[test]
+    fn nothing_stored() {
+        let plan = |remembered, now| plan_certificates(&Observed::Absent(remembered), None, &policy(), now);
+        assert!(matches!(plan(None, start()), Action::CreateAll(_)));
+        // Deleted: callers still trust the CA that this process remembers.
+        assert!(matches!(plan(Some(fresh(start())), start()), Action::RotateCa(_)));
+        assert!(matches!(plan(Some(fresh(start())), start() + days(31)), Action::CreateAll(_)));
+    }
+
+    #[test]
+    fn all_well_until_two_thirds_of_the_leaf() {
+        let stored = fresh(start());
+        let Action::Nothing(then) = plan(&stored, start()) else { panic!() };
+        assert!((then.duration_since(start() + days(20))).abs() < SignedDuration::from_mins(10));
+        assert!(matches!(plan(&stored, then - SignedDuration::from_secs(1)), Action::Nothing(_)));
+        assert!(matches!(plan(&stored, then), Action::IssueLeaf(_)));
+        let renewed = carry_out(Action::IssueLeaf(""), Some(&stored), &policy(), then).unwrap().unwrap();
+        assert_eq!((&renewed.ca, &renewed.bundle), (&stored.ca, &stored.bundle));
+        assert_ne!(renewed.leaf.key_pem, stored.leaf.key_pem);
+        assert!(matches!(plan(&renewed, then), Action::Nothing(_)));
+    }
+
+    #[test]
+    fn changed_names_need_a_leaf() {
+        let mut policy = policy();
+        policy.leaf = LeafSpec::for_service("other", "system");
+        let action = plan_certificates(&Observed::Present(fresh(start())), None, &policy, start());
+        assert_eq!(action, Action::IssueLeaf("the names have changed"));
+    }
+
+    #[test]
+    fn broken_parts_are_replaced_and_the_rest_is_kept() {
+        let (good, other) = (fresh(start()), fresh(start()));
+        let empty = || Issued { cert_pem: String::new(), key_pem: String::new() };
+        let with = |change: &dyn Fn(&mut Stored)| {
+            let mut stored = good.clone();
+            change(&mut stored);
+            plan(&stored, start())
+        };
+        assert!(matches!(with(&|stored| stored.leaf = empty()), Action::IssueLeaf(_)));
+        assert!(matches!(with(&|stored| stored.leaf.key_pem = other.leaf.key_pem.clone()), Action::IssueLeaf(_)));
+        assert!(matches!(with(&|stored| stored.leaf = other.leaf.clone()), Action::IssueLeaf(_)));
+        assert!(matches!(with(&|stored| stored.ca.key_pem = other.ca.key_pem.clone()), Action::RotateCa(_)));
+        assert!(matches!(with(&|stored| stored.ca = empty()), Action::RotateCa(_)));
+        assert_eq!(with(&|stored| stored.bundle.0.clear()), Action::AddToBundle);
+        assert!(matches!(
+            with(&|stored| {
+                stored.ca = empty();
+                stored.leaf = empty();
+            }),
+            Action::CreateAll(_)
+        ));
+    }
+
+    #[test]
+    fn a_new_ca_is_published_before_its_leaf_is_served() {
+        let old = fresh(start());
+        let due = start() + days(3650 * 2 / 3 + 1);
+        // A leaf that is fine while its CA is due.
+        let old = carry_out(Action::IssueLeaf(""), Some(&old), &policy(), due).unwrap().unwrap();
+        assert!(matches!(plan(&old, due), Action::RotateCa(_)));
+        let new = rotated(&old, due);
+        assert_eq!(new.leaf, old.leaf);
+        assert!(contains(&new.bundle, &old.ca.cert_pem) && contains(&new.bundle, &new.ca.cert_pem));
+        // Unknown to callers, then known to some, then settled.
+        assert!(matches!(plan(&new, due + days(9)), Action::WaitForBundle(Some(_))));
+        let stale = Published { bundle: old.bundle.clone(), since: start() };
+        let action = plan_certificates(&Observed::Present(new.clone()), Some(&stale), &policy(), due);
+        assert!(matches!(action, Action::WaitForBundle(Some(_))));
+        let settled = due + policy().settle;
+        assert_eq!(plan_published(&new, due, due), Action::WaitForBundle(Some(settled)));
+        assert!(matches!(plan_published(&new, due, settled), Action::IssueLeaf(_)));
+        // An expired leaf is taken by nobody: waiting would not help.
+        assert!(matches!(plan(&new, due + days(30)), Action::IssueLeaf(_)));
+
+        let served = carry_out(Action::IssueLeaf(""), Some(&new), &policy(), settled).unwrap().unwrap();
+        assert!(issued_by(&served.leaf.cert_pem, &new.ca.cert_pem));
+        assert_eq!(served.bundle, new.bundle);
+        let over = settled + policy().overlap;
+        assert_eq!(plan_published(&served, due, settled), Action::Nothing(over));
+        assert_eq!(plan_published(&served, due, over), Action::PruneBundle);
+        let pruned = carry_out(Action::PruneBundle, Some(&served), &policy(), over).unwrap().unwrap();
+        assert_eq!(pruned.bundle.0, new.ca.cert_pem);
+        assert!(matches!(plan_published(&pruned, due, over), Action::Nothing(_)));
+    }
+
+    #[test]
+    fn whatever_the_state_each_step_leads_to_rest_and_the_leaf_is_always_trusted() {
+        let mut stored = fresh(start());
+        let mut now = start();
+        let mut trusted = stored.bundle.clone();
+        let mut rotations = 0;
+        // Twenty years, publishing each bundle one look after it appears.
+        while now < start() + days(7300) {
+            let published = Published { bundle: trusted.clone(), since: now };
+            let action = plan_certificates(&Observed::Present(stored.clone()), Some(&published), &policy(), now);
+            rotations += usize::from(matches!(action, Action::RotateCa(_)));
+            assert!(!matches!(action, Action::CreateAll(_) | Action::AddToBundle), "{action:?} at {now}");
+            match carry_out(action, Some(&stored), &policy(), now).unwrap() {
+                Some(next) => {
+                    assert!(issued_by(&next.leaf.cert_pem, &trusted.0), "{action:?} at {now}");
+                    stored = next;
+                }
+                None => now += if matches!(action, Action::Nothing(_)) { days(10) } else { policy().settle },
+            }
+            if action == Action::WaitForBundle(None) || matches!(action, Action::WaitForBundle(_) | Action::Nothing(_))
+            {
+                trusted = stored.bundle.clone();
+            }
+            // A bundle that is known but has not settled in this loop would wait for ever: let it settle.
+            if let Action::WaitForBundle(_) = action {
+                let published = Published { bundle: trusted.clone(), since: now - policy().settle };
+                let action = plan_certificates(&Observed::Present(stored.clone()), Some(&published), &policy(), now);
+                stored = carry_out(action, Some(&stored), &policy(), now).unwrap().unwrap();
+            }
+        }
+        assert!((2..=3).contains(&rotations), "{rotations}");
+    }
+
+    #[test]
+    fn a_bundle_does_not_grow_without_end() {
+        let mut stored = fresh(start());
+        for _ in 0..12 {
+            stored = rotated(&stored, start());
+        }
+        let cas = certificates(&stored.bundle.0);
+        assert_eq!(cas.len(), MOST_CAS);
+        assert!(same(&cas[0], &stored.ca.cert_pem));
+    }
+}

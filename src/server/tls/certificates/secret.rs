@@ -1,0 +1,83 @@
+//! The certificates as a Secret.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::ObjectMeta;
+
+use crate::server::tls::authority::Issued;
+use crate::server::tls::certificates::plan::{CaBundle, Stored};
+
+/// Reads a Secret. What is missing or not text becomes an empty text, which no check takes for a certificate.
+pub(crate) fn read(secret: &Secret) -> Stored {
+    let text = |key: &str| {
+        let bytes = secret.data.as_ref().and_then(|data| data.get(key));
+        bytes.and_then(|bytes| String::from_utf8(bytes.0.clone()).ok()).unwrap_or_default()
+    };
+    let issued = |cert: &str, key: &str| Issued { cert_pem: text(cert), key_pem: text(key) };
+    Stored {
+        ca: issued("ca.crt", "ca.key"),
+        leaf: issued("tls.crt", "tls.key"),
+        bundle: CaBundle(text("ca-bundle.crt")),
+    }
+}
+
+/// The Secret to write in place of `known`: its resourceVersion, so that a write based on an old reading is refused, and
+/// its labels and other data, which belong to others.
+pub(crate) fn write(known: Option<&Secret>, name: &str, stored: &Stored) -> Secret {
+    let mut secret = known.cloned().unwrap_or_else(|| Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: Some(BTreeMap::from([("app.kubernetes.io/managed-by".to_owned(), "rolegate".to_owned())])),
+            ..ObjectMeta::default()
+        },
+        type_: Some("kubernetes.io/tls".to_owned()),
+        ..Secret::default()
+    });
+    secret.metadata.managed_fields = None;
+    let data = secret.data.get_or_insert_default();
+    for (key, text) in [
+        ("ca.crt", &stored.ca.cert_pem),
+        ("ca.key", &stored.ca.key_pem),
+        ("tls.crt", &stored.leaf.cert_pem),
+        ("tls.key", &stored.leaf.key_pem),
+        ("ca-bundle.crt", &stored.bundle.0),
+    ] {
+        data.insert(key.to_owned(), ByteString(text.clone().into_bytes()));
+    }
+    secret
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored() -> Stored {
+        let issued = |name: &str| Issued { cert_pem: format!("{name} cert"), key_pem: format!("{name} key") };
+        Stored { ca: issued("ca"), leaf: issued("leaf"), bundle: CaBundle("bundle".to_owned()) }
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let secret = write(None, "certificates", &stored());
+        assert_eq!(read(&secret), stored());
+        assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/tls"));
+    }
+
+    #[test]
+    fn what_others_keep_there_stays() {
+        let mut known = write(None, "certificates", &stored());
+        known.metadata.resource_version = Some("7".to_owned());
+        known.metadata.annotations = Some(BTreeMap::from([("theirs".to_owned(), "yes".to_owned())]));
+        known.data.get_or_insert_default().insert("theirs".to_owned(), ByteString(vec![0xff]));
+        let written = write(Some(&known), "certificates", &stored());
+        assert_eq!(written, known);
+    }
+
+    #[test]
+    fn an_empty_secret_reads_as_empty_texts() {
+        let read = read(&Secret::default());
+        assert!(read.ca.cert_pem.is_empty() && read.leaf.key_pem.is_empty() && read.bundle.0.is_empty());
+    }
+}

@@ -1,0 +1,173 @@
+//! Who may call: a client certificate of a given CA and name.
+//!
+//! Anyone in the pod network reaches the webhook port. Where the API server can be given a client certificate for webhooks
+//! (its admission configuration file), this lets nobody else in.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+
+use crate::server::tls::cert_info::dns_names;
+use crate::server::tls::crypto::provider;
+use crate::server::tls::files::PolledFiles;
+
+/// Why client certificates can't be checked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientAuthError {
+    /// The CA file is not PEM.
+    #[error("client CA is not PEM: {0}")]
+    Pem(#[source] rustls::pki_types::pem::Error),
+    /// A certificate in the CA file can't be a trust anchor.
+    #[error("client CA can't be used: {0}")]
+    Anchor(#[source] Error),
+    /// The CA file has no certificate in it.
+    #[error("client CA: {0}")]
+    Verifier(#[source] VerifierBuilderError),
+    /// No name is allowed, so nobody could call.
+    #[error("client authentication needs at least one allowed name")]
+    NoNames,
+    /// The TLS library refused the configuration.
+    #[error("TLS configuration: {0}")]
+    Tls(#[source] Error),
+}
+
+/// CAs that sign the callers' certificates, which can be exchanged while connections run: CAs rotate. None at first, so that
+/// nobody is let in. Clones share them.
+#[derive(Clone, Default)]
+pub struct ClientCas(Arc<ArcSwapOption<Chain>>);
+
+struct Chain(Arc<dyn ClientCertVerifier>);
+
+impl ClientCas {
+    /// Trusts these and no others from the next handshake on. Connections that are open stay open.
+    ///
+    /// # Errors
+    /// [`ClientAuthError`] if one of them can't be a trust anchor, or there is none; then those before still are trusted.
+    pub fn set(&self, pem: &[u8]) -> Result<(), ClientAuthError> {
+        let mut roots = RootCertStore::empty();
+        for der in CertificateDer::pem_slice_iter(pem) {
+            roots.add(der.map_err(ClientAuthError::Pem)?).map_err(ClientAuthError::Anchor)?;
+        }
+        let chain = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
+            .build()
+            .map_err(ClientAuthError::Verifier)?;
+        self.0.store(Some(Arc::new(Chain(chain))));
+        Ok(())
+    }
+
+    /// Keeps them equal to a file.
+    pub fn follow(&self, path: PathBuf) -> PolledFiles<1, ClientAuthError> {
+        let cas = self.clone();
+        PolledFiles::new("client CA", [path], move |[pem]| {
+            cas.set(pem)?;
+            tracing::info!("client CA read from its file");
+            Ok(())
+        })
+    }
+}
+
+impl fmt::Debug for ClientCas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClientCas").finish_non_exhaustive()
+    }
+}
+
+/// Which callers are let in.
+#[derive(Debug, Clone)]
+pub struct ClientAuth {
+    /// CAs that sign the callers' certificates.
+    pub cas: ClientCas,
+    /// A caller's common name or one of its DNS names must be in this list.
+    pub allowed_names: Vec<String>,
+    /// The certificate (DER) with which this process calls itself for its readiness check, see
+    /// [`SelfIdentity`](crate::server::http::self_dial::SelfIdentity). Its key never leaves the process.
+    pub own: Option<CertificateDer<'static>>,
+}
+
+impl ClientAuth {
+    pub(crate) fn verifier(self) -> Result<Arc<dyn ClientCertVerifier>, ClientAuthError> {
+        if self.allowed_names.is_empty() {
+            return Err(ClientAuthError::NoNames);
+        }
+        let algorithms = provider().signature_verification_algorithms;
+        Ok(Arc::new(NamedClients { cas: self.cas, allowed: self.allowed_names, own: self.own, algorithms }))
+    }
+}
+
+struct NamedClients {
+    cas: ClientCas,
+    allowed: Vec<String>,
+    own: Option<CertificateDer<'static>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl NamedClients {
+    fn allows(&self, der: &CertificateDer<'_>) -> bool {
+        let Ok((_, x509)) = x509_parser::parse_x509_certificate(der) else { return false };
+        let common = x509.subject().iter_common_name().filter_map(|name| name.as_str().ok()).map(str::to_owned);
+        common.chain(dns_names(&x509)).any(|name| self.allowed.contains(&name))
+    }
+}
+
+impl fmt::Debug for NamedClients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NamedClients").field("allowed", &self.allowed).finish_non_exhaustive()
+    }
+}
+
+impl ClientCertVerifier for NamedClients {
+    // None: a hint could not follow an exchange of CAs, and a caller that has one certificate needs none.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        if self.own.as_ref() == Some(end_entity) {
+            return Ok(ClientCertVerified::assertion());
+        }
+        let cas = self.cas.0.load();
+        let chain = cas.as_ref().ok_or(Error::InvalidCertificate(CertificateError::UnknownIssuer))?;
+        let verified = chain.0.verify_client_cert(end_entity, intermediates, now)?;
+        if self.allows(end_entity) {
+            Ok(verified)
+        } else {
+            Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}

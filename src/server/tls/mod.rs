@@ -1,0 +1,10 @@
+//! TLS, and where its certificates come from: files, or our own authority in a Secret.
+
+pub mod acceptor;
+pub mod authority;
+pub mod cert_files;
+pub mod cert_info;
+pub mod certificates;
+mod client_auth;
+pub(in crate::server) mod crypto;
+pub mod files;
