@@ -3,7 +3,7 @@
 
 /// Where a right holds, and for which objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Scope {
     /// Everywhere.
     Cluster,
     /// In our own namespace.
@@ -26,7 +26,7 @@ pub struct Right {
     /// Verbs.
     pub verbs: &'static [&'static str],
     /// Where, and for which objects.
-    pub reach: Reach,
+    pub scope: Scope,
     /// What it is for.
     pub why: &'static str,
 }
@@ -79,14 +79,14 @@ pub const RIGHTS: &[Right] = &[
         groups: &["coordination.k8s.io"],
         resources: &["leases"],
         verbs: &["create"],
-        reach: Reach::Own,
+        scope: Scope::Own,
         why: "The first Lease. A right to create knows no names.",
     },
     Right {
         groups: &["coordination.k8s.io"],
         resources: &["leases"],
         verbs: &["get", "update"],
-        reach: Reach::OwnLease,
+        scope: Scope::OwnLease,
         why: "One replica leads.",
     },
 ];
@@ -97,21 +97,21 @@ pub const OF_CERTIFICATES: &[Right] = &[
         groups: &[""],
         resources: &["secrets"],
         verbs: &["create"],
-        reach: Reach::Own,
+        scope: Scope::Own,
         why: "The first Secret of certificates. A right to create knows no names.",
     },
     Right {
         groups: &[""],
         resources: &["secrets"],
         verbs: &["list", "watch", "update"],
-        reach: Reach::OwnSecret,
+        scope: Scope::OwnSecret,
         why: "Certificates shared by the replicas, and their renewal. No other Secret can be read.",
     },
     Right {
         groups: &["admissionregistration.k8s.io"],
         resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
         verbs: &["patch"],
-        reach: Reach::Webhooks,
+        scope: Scope::Webhooks,
         why: "Their caBundle.",
     },
 ];
@@ -126,10 +126,10 @@ const fn of(
     verbs: &'static [&'static str],
     why: &'static str,
 ) -> Right {
-    Right { groups, resources, verbs, reach: Reach::Cluster, why }
+    Right { groups, resources, verbs, scope: Scope::Cluster, why }
 }
 
-impl Reach {
+impl Scope {
     /// The namespace in which the right must hold, and the one object for which.
     pub fn place(self, namespace: &str, name: &str) -> (Option<String>, Option<String>) {
         match self {

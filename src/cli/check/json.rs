@@ -9,7 +9,7 @@ use crate::cli::documents::Unreadable;
 use crate::rules::Violation;
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct CheckOutput<'a> {
     objects: Vec<Object<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<Fault<'a>>,
@@ -49,7 +49,7 @@ struct Fault<'a> {
 }
 
 pub(super) fn print(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
-    let answer = Answer {
+    let answer = CheckOutput {
         objects: report.objects.iter().map(object).collect(),
         unreadable: report.unreadable.iter().map(fault).collect(),
     };

@@ -24,7 +24,7 @@ pub struct Target {
 
 /// A right that somebody was asked about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Asked {
+pub struct AskedRight {
     /// API group, `""` for the core.
     pub group: String,
     /// Resource, its subresource after a slash.
@@ -43,7 +43,7 @@ pub struct Rights {
     /// `system:serviceaccount:…`, or nobody when they are the caller's own.
     pub user: Option<String>,
     /// What may not be done.
-    pub missing: Vec<Asked>,
+    pub missing: Vec<AskedRight>,
     /// How many were asked about.
     pub asked: usize,
 }

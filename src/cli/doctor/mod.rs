@@ -45,7 +45,7 @@ pub struct DoctorArgs {
 const UNREACHABLE: u8 = 2;
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct DoctorReport<'a> {
     /// The worst.
     level: Level,
     findings: &'a [Finding],
@@ -74,7 +74,7 @@ pub fn run(args: &DoctorArgs) -> ExitCode {
         let text = match args.output {
             Output::Text => text(&findings, Style::of_stdout()),
             Output::Json => {
-                serde_json::to_string_pretty(&Report { level, findings: &findings }).unwrap_or_default() + "\n"
+                serde_json::to_string_pretty(&DoctorReport { level, findings: &findings }).unwrap_or_default() + "\n"
             }
         };
         // Whoever closed the pipe has seen enough.

@@ -20,7 +20,7 @@ use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
 use super::checks;
-use super::facts::{Asked, Facts, Orphans, Probe, Read, Rights, Served, Services, Target};
+use super::facts::{AskedRight, Facts, Orphans, Probe, Read, Rights, Served, Services, Target};
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
@@ -122,11 +122,11 @@ impl Reader<'_> {
             if self.certificates().await?.is_some_and(|served| served.self_managed) { OF_CERTIFICATES } else { &[] };
         let mut all = Vec::new();
         for right in RIGHTS.iter().chain(of_certificates) {
-            let (namespace, object) = right.reach.place(&self.target.namespace, &self.target.name);
+            let (namespace, object) = right.scope.place(&self.target.namespace, &self.target.name);
             for group in right.groups {
                 for resource in right.resources {
                     for verb in right.verbs {
-                        let asked = Asked {
+                        let asked = AskedRight {
                             group: (*group).to_owned(),
                             resource: (*resource).to_owned(),
                             verb: (*verb).to_owned(),
@@ -139,7 +139,7 @@ impl Reader<'_> {
             }
         }
         let asked = all.len();
-        let ask = async |(asked, object): (Asked, Option<String>)| {
+        let ask = async |(asked, object): (AskedRight, Option<String>)| {
             let may = self.may(user.as_deref(), &asked, object).await.map_err(|error| self.why(&error))?;
             Ok::<_, String>((!may).then_some(asked))
         };
@@ -149,7 +149,7 @@ impl Reader<'_> {
         Ok(Rights { user, missing, asked })
     }
 
-    async fn may(&self, user: Option<&str>, asked: &Asked, object: Option<String>) -> Result<bool, kube::Error> {
+    async fn may(&self, user: Option<&str>, asked: &AskedRight, object: Option<String>) -> Result<bool, kube::Error> {
         let (resource, subresource) =
             asked.resource.split_once('/').map_or((asked.resource.as_str(), None), |(all, sub)| (all, Some(sub)));
         let attributes = ResourceAttributes {

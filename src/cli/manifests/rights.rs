@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::settings::Settings;
-use crate::cli::rights::{OF_CERTIFICATES, OF_RECREATION, RIGHTS, Reach, Right};
+use crate::cli::rights::{OF_CERTIFICATES, OF_RECREATION, RIGHTS, Right, Scope};
 
 /// The ServiceAccount, its roles and bindings.
 pub fn objects(settings: &Settings) -> Vec<Value> {
@@ -22,7 +22,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         (named("recreation"), OF_RECREATION, Some("recreate-mis-stamped")),
     ] {
         let (cluster, own): (Vec<_>, Vec<_>) =
-            rights.iter().partition(|right| matches!(right.reach, Reach::Cluster | Reach::Webhooks));
+            rights.iter().partition(|right| matches!(right.scope, Scope::Cluster | Scope::Webhooks));
         let kinds = [("ClusterRole", cluster), ("Role", own)];
         for (kind, rights) in kinds.into_iter().filter(|(_, rights)| !rights.is_empty()) {
             objects.extend(role_and_binding(settings, kind, &name, &rights, when));
@@ -54,10 +54,10 @@ fn role_and_binding(settings: &Settings, kind: &str, name: &str, rights: &[&Righ
 }
 
 fn rule(settings: &Settings, right: &Right) -> Value {
-    let names = match right.reach {
-        Reach::Cluster | Reach::Own => Value::Null,
-        Reach::Webhooks | Reach::OwnLease => json!([settings.name]),
-        Reach::OwnSecret => json!([format!("{}-certificates", settings.name)]),
+    let names = match right.scope {
+        Scope::Cluster | Scope::Own => Value::Null,
+        Scope::Webhooks | Scope::OwnLease => json!([settings.name]),
+        Scope::OwnSecret => json!([format!("{}-certificates", settings.name)]),
     };
     json!({
         "#": right.why,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::api::Pod;
 use crate::api::review::{Request, Review};
 use crate::server::admission::table;
-use crate::server::admission::table::{Action, Endpoint, Row};
+use crate::server::admission::table::{Endpoint, Handling, Row};
 
 /// Why a body is no review. Shown to whoever sent it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -39,7 +39,7 @@ const MAX_DEPTH: usize = 512;
 /// # Errors
 ///
 /// When the body is none.
-pub fn decode(endpoint: Endpoint, body: &[u8]) -> Result<Asked<'_>, NoReview> {
+pub fn decode(endpoint: Endpoint, body: &[u8]) -> Result<DecodedReview<'_>, NoReview> {
     if is_too_deep(body) {
         return Err(NoReview::TooDeep);
     }
@@ -49,19 +49,19 @@ pub fn decode(endpoint: Endpoint, body: &[u8]) -> Result<Asked<'_>, NoReview> {
         && let Ok((version, request)) = read::<Pod>(body)
     {
         let row = table::find(endpoint, &request);
-        if row.is_some_and(|row| row.action == Action::HoldPod) {
+        if row.is_some_and(|row| row.handling == Handling::HoldPod) {
             let (request, pod) = request.take_object();
-            return Ok(Asked { version, request, row, pod });
+            return Ok(DecodedReview { version, request, row, pod });
         }
     }
     let (version, request) = read(body)?;
     let row = table::find(endpoint, &request);
-    Ok(Asked { version, request, row, pod: None })
+    Ok(DecodedReview { version, request, row, pod: None })
 }
 
 /// A review that asks something.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct DecodedReview<'a> {
     /// The version to answer in.
     pub version: &'static str,
     /// What is asked.

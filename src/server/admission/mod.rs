@@ -31,9 +31,9 @@ use crate::rules::decode::decode as decode_object;
 use crate::rules::question::Question;
 use crate::rules::{DecodeError, Operation, judge_json};
 use crate::server::admission::answer::Verdict;
-use crate::server::admission::decode::{Asked, decode};
+use crate::server::admission::decode::{DecodedReview, decode};
 use crate::server::admission::metrics::AdmissionMetrics;
-use crate::server::admission::table::{Action, Endpoint, Row};
+use crate::server::admission::table::{Endpoint, Handling, Row};
 use crate::server::http::limits::{Limits, read_body};
 
 /// What the request path needs.
@@ -57,7 +57,7 @@ pub struct Admission {
 
 /// Our own fault: the failure policy decides.
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+enum AdmissionError {
     #[error(transparent)]
     Lookup(#[from] LookupError),
     #[error(transparent)]
@@ -91,7 +91,7 @@ impl Admission {
             Ok(body) => body,
             Err(error) => return plain(error.status(), error.to_string()),
         };
-        let Asked { version, request, row, pod } = match decode(endpoint, &body) {
+        let DecodedReview { version, request, row, pod } = match decode(endpoint, &body) {
             Ok(asked) => asked,
             Err(error) => {
                 self.metrics.unreadable.inc();
@@ -119,7 +119,12 @@ impl Admission {
         }
     }
 
-    async fn judge(&self, row: Option<&Row>, request: &Request<'_>, pod: Option<Pod>) -> Result<Verdict, Fault> {
+    async fn judge(
+        &self,
+        row: Option<&Row>,
+        request: &Request<'_>,
+        pod: Option<Pod>,
+    ) -> Result<Verdict, AdmissionError> {
         let Some(row) = row else {
             self.metrics.unknown.inc();
             return Ok(Verdict::pass());
@@ -129,15 +134,15 @@ impl Admission {
         }
         // A DELETE carries only what the object was.
         let Some(object) = request.object.or(request.old_object) else { return Ok(Verdict::pass()) };
-        let judged = match row.action {
-            Action::HoldPod => match decode_object::<Pod>(object.get()) {
+        let judged = match row.handling {
+            Handling::HoldPod => match decode_object::<Pod>(object.get()) {
                 Ok(pod) => Ok(self.hold_pod(&pod, request).await?),
                 Err(error) => Err(error),
             },
-            Action::HoldRollout => Ok(self.hold_rollout(row.kind, object, request).await?),
-            Action::ProtectTopology => decode_object::<ClusterTopology>(object.get())
+            Handling::HoldRollout => Ok(self.hold_rollout(row.kind, object, request).await?),
+            Handling::ProtectTopology => decode_object::<ClusterTopology>(object.get())
                 .map(|topology| Verdict::Allow { patch: protect_topology(&topology), warnings: Vec::new() }),
-            Action::Judge => self.judge_object(row.kind, request, object).await?,
+            Handling::Judge => self.judge_object(row.kind, request, object).await?,
         };
         Ok(judged.unwrap_or_else(|error| self.unexpected_shape(row.kind.kind, request, &error)))
     }
@@ -159,7 +164,7 @@ impl Admission {
         kind: ObjectKind,
         request: &Request<'_>,
         object: &RawValue,
-    ) -> Result<Result<Verdict, DecodeError>, Fault> {
+    ) -> Result<Result<Verdict, DecodeError>, AdmissionError> {
         let Some(operation) = Operation::parse(&request.operation) else { return Ok(Ok(Verdict::pass())) };
         let old = request.old_object.map(RawValue::get).filter(|_| operation == Operation::Update);
         let question = Question { kind, operation, object: object.get(), old };
@@ -174,7 +179,7 @@ impl Admission {
     }
 
     /// Gives a pod what it must be born with. Everything it names is known from caches, or else read live once.
-    async fn hold_pod(&self, pod: &Pod, request: &Request<'_>) -> Result<Verdict, Fault> {
+    async fn hold_pod(&self, pod: &Pod, request: &Request<'_>) -> Result<Verdict, AdmissionError> {
         let namespace = request.namespace.as_deref().unwrap_or_else(|| pod.metadata.namespace());
         let mut subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         if subject.is_foreign() {

@@ -11,7 +11,7 @@ use kube::api::ObjectMeta;
 use crate::api::pod::POD;
 use crate::model::names;
 use crate::server::admission::TIMEOUT;
-use crate::server::admission::table::{Action, Endpoint, Row, TABLE};
+use crate::server::admission::table::{Endpoint, Handling, Row, TABLE};
 
 /// How the API server reaches the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,9 +121,9 @@ fn parts(endpoint: Endpoint) -> Vec<(&'static str, Vec<MatchCondition>, Vec<&'st
         Endpoint::Validate => names_a_pod_group(),
     };
     let all = vec![
-        ("pods.rolegate.dev", vec![condition], rows(|row| row.action != Action::HoldRollout && row.kind == POD)),
-        ("workloads.rolegate.dev", vec![is_claimed()], rows(|row| row.action == Action::HoldRollout)),
-        ("objects.rolegate.dev", Vec::new(), rows(|row| row.action != Action::HoldRollout && row.kind != POD)),
+        ("pods.rolegate.dev", vec![condition], rows(|row| row.handling != Handling::HoldRollout && row.kind == POD)),
+        ("workloads.rolegate.dev", vec![is_claimed()], rows(|row| row.handling == Handling::HoldRollout)),
+        ("objects.rolegate.dev", Vec::new(), rows(|row| row.handling != Handling::HoldRollout && row.kind != POD)),
     ];
     all.into_iter().filter(|(_, _, rows): &(_, _, Vec<_>)| !rows.is_empty()).collect()
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Admission, Fault, Verdict};
+use super::{Admission, AdmissionError, Verdict};
 use crate::api::review::Request;
 use crate::api::{Meta, ObjectKind};
 use crate::cluster::write::writer::MANAGER;
@@ -22,7 +22,7 @@ impl Admission {
         kind: ObjectKind,
         object: &RawValue,
         request: &Request<'_>,
-    ) -> Result<Verdict, Fault> {
+    ) -> Result<Verdict, AdmissionError> {
         let (Some(kind), Some(old)) = (WorkloadKind::parse(kind.kind), request.old_object) else {
             return Ok(Verdict::pass());
         };

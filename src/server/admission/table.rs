@@ -33,7 +33,7 @@ impl Endpoint {
 
 /// What is done with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
+pub enum Handling {
     /// Pods of groups get their gate and labels.
     HoldPod,
     /// Updates of claimed workloads are frozen, or stay as frozen as they are.
@@ -54,20 +54,20 @@ pub struct Row {
     /// Operations.
     pub operations: &'static [&'static str],
     /// What is done.
-    pub action: Action,
+    pub handling: Handling,
 }
 
 /// The rows.
 pub const TABLE: &[Row] = &[
-    Row { endpoint: Endpoint::Mutate, kind: POD, operations: CREATE, action: Action::HoldPod },
-    Row { endpoint: Endpoint::Mutate, kind: STATEFUL_SET, operations: UPDATE, action: Action::HoldRollout },
-    Row { endpoint: Endpoint::Mutate, kind: LEADER_WORKER_SET, operations: UPDATE, action: Action::HoldRollout },
-    Row { endpoint: Endpoint::Mutate, kind: CLUSTER_TOPOLOGY, operations: CREATE, action: Action::ProtectTopology },
+    Row { endpoint: Endpoint::Mutate, kind: POD, operations: CREATE, handling: Handling::HoldPod },
+    Row { endpoint: Endpoint::Mutate, kind: STATEFUL_SET, operations: UPDATE, handling: Handling::HoldRollout },
+    Row { endpoint: Endpoint::Mutate, kind: LEADER_WORKER_SET, operations: UPDATE, handling: Handling::HoldRollout },
+    Row { endpoint: Endpoint::Mutate, kind: CLUSTER_TOPOLOGY, operations: CREATE, handling: Handling::ProtectTopology },
     Row {
         endpoint: Endpoint::Mutate,
         kind: CLUSTER_TOPOLOGY_KEP75,
         operations: CREATE,
-        action: Action::ProtectTopology,
+        handling: Handling::ProtectTopology,
     },
     judged(POD, CREATE),
     judged(ROLE_BASED_GROUP, WRITE),
@@ -86,7 +86,7 @@ const UPDATE: &[&str] = &["UPDATE"];
 const WRITE: &[&str] = &["CREATE", "UPDATE"];
 
 const fn judged(kind: ObjectKind, operations: &'static [&'static str]) -> Row {
-    Row { endpoint: Endpoint::Validate, kind, operations, action: Action::Judge }
+    Row { endpoint: Endpoint::Validate, kind, operations, handling: Handling::Judge }
 }
 
 /// The row for a request; `None` for what is none of our business and passes.

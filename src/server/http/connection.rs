@@ -23,7 +23,7 @@ use tower::{Service, ServiceExt};
 
 use crate::server::http::limits::Limits;
 use crate::server::http::metrics::{HandshakeFailure, ServerMetrics};
-use crate::server::http::timeouts::{Busy, Overdue, Timeouts, Watched};
+use crate::server::http::timeouts::{Busy, Overdue, TimedIo, Timeouts};
 
 /// What a listener is doing, as its connections need to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,7 +123,7 @@ where
         move |request| respond(request, Arc::clone(&shared), timeouts.begin())
     });
     let builder = protocol(limits, http2);
-    let stream = TokioIo::new(Watched::new(stream, timeouts.clone(), limits.write));
+    let stream = TokioIo::new(TimedIo::new(stream, timeouts.clone(), limits.write));
     let mut connection = pin!(builder.serve_connection(stream, service));
     let mut phase = shared.phase.clone();
     let mut timer = pin!(sleep_until(Instant::now()));

@@ -24,7 +24,7 @@ pub(crate) enum Overdue {
 }
 
 #[derive(Debug)]
-struct State {
+struct ConnectionState {
     in_flight: usize,
     quiet_since: Instant,
     head_since: Option<Instant>,
@@ -32,14 +32,14 @@ struct State {
 
 /// What one connection is doing. Clones watch the same connection.
 #[derive(Debug, Clone)]
-pub(crate) struct Timeouts(Arc<Mutex<State>>);
+pub(crate) struct Timeouts(Arc<Mutex<ConnectionState>>);
 
 impl Timeouts {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(State { in_flight: 0, quiet_since: Instant::now(), head_since: None })))
+        Self(Arc::new(Mutex::new(ConnectionState { in_flight: 0, quiet_since: Instant::now(), head_since: None })))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,14 +85,14 @@ impl Drop for Busy {
 }
 
 /// A stream that tells its [`Timeouts`] of arriving bytes and gives up on a peer that does not read.
-pub(crate) struct Watched<I> {
+pub(crate) struct TimedIo<I> {
     inner: I,
     timeouts: Timeouts,
     write_limit: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<I> Watched<I> {
+impl<I> TimedIo<I> {
     pub(crate) fn new(inner: I, timeouts: Timeouts, write_limit: Duration) -> Self {
         Self { inner, timeouts, write_limit, stalled: None }
     }
@@ -109,7 +109,7 @@ impl<I> Watched<I> {
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for TimedIo<I> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
@@ -121,7 +121,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for TimedIo<I> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let result = Pin::new(&mut this.inner).poll_write(cx, buf);
@@ -193,7 +193,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_does_not_read_is_given_up() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut ours = Watched::new(ours, Timeouts::new(), Duration::from_secs(10));
+        let mut ours = TimedIo::new(ours, Timeouts::new(), Duration::from_secs(10));
         ours.write_all(b"12345678").await.unwrap();
         let start = Instant::now();
         let error = ours.write_all(b"9").await.unwrap_err();

@@ -1,6 +1,6 @@
 //! The API server, and what rolegate may do there.
 
-use crate::cli::doctor::facts::{Asked, Facts};
+use crate::cli::doctor::facts::{AskedRight, Facts};
 use crate::cli::doctor::finding::Findings;
 
 /// The first minor version with all that is needed, if only as beta: matchConditions of webhooks are on from here.
@@ -47,7 +47,7 @@ pub fn rights(facts: &Facts, found: &mut Findings) {
     if rights.missing.is_empty() {
         found.ok(format!("{who} has all {} rights", rights.asked));
     }
-    let installed = |asked: &Asked| {
+    let installed = |asked: &AskedRight| {
         let resource = asked.resource.split('/').next().unwrap_or_default();
         let name = format!("{resource}.{}", asked.group);
         BUILT_IN.contains(&asked.group.as_str())

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::healthy::{established, healthy, stored, typed};
 use super::{CHECKS, judge};
 use crate::api::crd;
-use crate::cli::doctor::facts::{Asked, Facts, Orphans, Probe, Served};
+use crate::cli::doctor::facts::{AskedRight, Facts, Orphans, Probe, Served};
 use crate::cli::doctor::finding::Level;
 use crate::server::tls::authority::new_ca;
 
@@ -36,9 +36,9 @@ fn other<T: serde::de::DeserializeOwned>(configuration: &str, resources: &[&str]
     }))
 }
 
-fn missing(group: &str, resource: &str) -> Asked {
+fn missing(group: &str, resource: &str) -> AskedRight {
     let text = str::to_owned;
-    Asked { group: text(group), resource: text(resource), verb: text("patch"), namespace: None, why: "It must." }
+    AskedRight { group: text(group), resource: text(resource), verb: text("patch"), namespace: None, why: "It must." }
 }
 
 fn definition(facts: &mut Facts, name: &str) -> Option<Value> {

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::server::tls::acceptor::CertStore;
 use crate::server::tls::authority::AuthorityError;
 pub use crate::server::tls::certificates::plan::{
-    Action, CaBundle, Observed, Policy, Published, Stored, carry_out, plan_certificates,
+    CaBundle, CertificateAction, Policy, Published, SecretState, Stored, carry_out, plan_certificates,
 };
 pub(crate) use crate::server::tls::certificates::secret::read as read_secret;
 
@@ -134,14 +134,14 @@ impl Certificates {
             Some(secret) => {
                 let stored = secret::read(secret);
                 self.serve(&stored);
-                Observed::Present(stored)
+                SecretState::Present(stored)
             }
-            None => Observed::Absent(self.remembered.clone()),
+            None => SecretState::Absent(self.remembered.clone()),
         };
         let action = plan_certificates(&observed, self.published.borrow().as_ref(), &self.policy, now);
         let base = match &observed {
-            Observed::Present(stored) | Observed::Absent(Some(stored)) => Some(stored),
-            Observed::Absent(None) => None,
+            SecretState::Present(stored) | SecretState::Absent(Some(stored)) => Some(stored),
+            SecretState::Absent(None) => None,
         };
         let Some(next) = carry_out(action, base, &self.policy, now)? else {
             return Ok(Step::Wait(until(action, now)));
@@ -177,9 +177,9 @@ enum Step {
     Wait(Duration),
 }
 
-fn until(action: Action, now: Timestamp) -> Duration {
+fn until(action: CertificateAction, now: Timestamp) -> Duration {
     match action {
-        Action::Nothing(then) | Action::WaitForBundle(Some(then)) => {
+        CertificateAction::Nothing(then) | CertificateAction::WaitForBundle(Some(then)) => {
             Duration::try_from(then.duration_since(now)).unwrap_or_default().clamp(Duration::from_secs(1), LONGEST)
         }
         _ => LONGEST,

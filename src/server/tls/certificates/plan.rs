@@ -31,7 +31,7 @@ pub struct Stored {
 
 /// The state of the Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Observed {
+pub enum SecretState {
     /// It exists.
     Present(Stored),
     /// It does not; this process may remember what it held.
@@ -74,7 +74,7 @@ impl Policy {
 
 /// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum CertificateAction {
     /// Make a CA and a leaf: there is nothing that anyone could trust.
     CreateAll(&'static str),
     /// Make a CA, add it to the bundle, and go on serving the leaf there is.
@@ -93,57 +93,58 @@ pub enum Action {
 
 /// Decides the next step.
 pub fn plan_certificates(
-    observed: &Observed,
+    observed: &SecretState,
     published: Option<&Published>,
     policy: &Policy,
     now: Timestamp,
-) -> Action {
+) -> CertificateAction {
     let stored = match observed {
-        Observed::Present(stored) => stored,
-        Observed::Absent(None) => return Action::CreateAll("there is no Secret"),
+        SecretState::Present(stored) => stored,
+        SecretState::Absent(None) => return CertificateAction::CreateAll("there is no Secret"),
         // Deleting the Secret is how a person asks for new keys. Callers must not notice.
-        Observed::Absent(Some(remembered)) if serviceable(remembered, now).is_some() => {
-            return Action::RotateCa("the Secret was deleted");
+        SecretState::Absent(Some(remembered)) if serviceable(remembered, now).is_some() => {
+            return CertificateAction::RotateCa("the Secret was deleted");
         }
-        Observed::Absent(Some(_)) => return Action::CreateAll("the Secret was deleted"),
+        SecretState::Absent(Some(_)) => return CertificateAction::CreateAll("the Secret was deleted"),
     };
     let leaf = serviceable(stored, now);
-    let replace_ca = |why| if leaf.is_some() { Action::RotateCa(why) } else { Action::CreateAll(why) };
+    let replace_ca =
+        |why| if leaf.is_some() { CertificateAction::RotateCa(why) } else { CertificateAction::CreateAll(why) };
     let Some(ca) = valid(&stored.ca, now) else { return replace_ca("the CA is broken or has expired") };
     let ca_due = renewal_time(&ca, policy.renew_at);
     if now >= ca_due {
         return replace_ca("the CA is due for renewal");
     }
     if !contains(&stored.bundle, &stored.ca.cert_pem) {
-        return Action::AddToBundle;
+        return CertificateAction::AddToBundle;
     }
     let Some(leaf) = leaf else {
-        return Action::IssueLeaf("the leaf is broken, has expired or has no CA in the bundle");
+        return CertificateAction::IssueLeaf("the leaf is broken, has expired or has no CA in the bundle");
     };
     if !issued_by(&stored.leaf.cert_pem, &stored.ca.cert_pem) {
         return match published.filter(|published| contains(&published.bundle, &stored.ca.cert_pem)) {
-            None => Action::WaitForBundle(Some(leaf.not_after)),
+            None => CertificateAction::WaitForBundle(Some(leaf.not_after)),
             Some(published) => match published.since.saturating_add(policy.settle) {
-                Ok(settled) if now < settled => Action::WaitForBundle(Some(settled.min(leaf.not_after))),
-                _ => Action::IssueLeaf("the CA is new"),
+                Ok(settled) if now < settled => CertificateAction::WaitForBundle(Some(settled.min(leaf.not_after))),
+                _ => CertificateAction::IssueLeaf("the CA is new"),
             },
         };
     }
     if !covers(&stored.leaf.cert_pem, &policy.leaf).unwrap_or(false) {
-        return Action::IssueLeaf("the names have changed");
+        return CertificateAction::IssueLeaf("the names have changed");
     }
     let leaf_due = renewal_time(&leaf, policy.renew_at);
     if now >= leaf_due {
-        return Action::IssueLeaf("the leaf is due for renewal");
+        return CertificateAction::IssueLeaf("the leaf is due for renewal");
     }
     if certificates(&stored.bundle.0).len() > 1 {
         let issued = leaf.not_before.saturating_add(BACKDATE).unwrap_or(leaf.not_before);
         return match issued.saturating_add(policy.overlap) {
-            Ok(over) if now < over => Action::Nothing(over.min(leaf_due)),
-            _ => Action::PruneBundle,
+            Ok(over) if now < over => CertificateAction::Nothing(over.min(leaf_due)),
+            _ => CertificateAction::PruneBundle,
         };
     }
-    Action::Nothing(leaf_due.min(ca_due))
+    CertificateAction::Nothing(leaf_due.min(ca_due))
 }
 
 /// Makes what a step asks for. `None` if it asks for nothing.
@@ -151,29 +152,33 @@ pub fn plan_certificates(
 /// # Errors
 /// [`AuthorityError`] if a certificate can't be issued.
 pub fn carry_out(
-    action: Action,
+    action: CertificateAction,
     base: Option<&Stored>,
     policy: &Policy,
     now: Timestamp,
 ) -> Result<Option<Stored>, AuthorityError> {
     let known = base.map(|stored| stored.bundle.0.as_str()).unwrap_or_default();
     let next = match (action, base) {
-        (Action::CreateAll(_), _) | (_, None) => {
+        (CertificateAction::CreateAll(_), _) | (_, None) => {
             let ca = new_ca(now)?;
             let leaf = new_leaf(&ca, &policy.leaf, now)?;
             // Callers that still have an older CA cost nothing, and another replica may serve its leaf for a moment.
             Stored { bundle: bundle(&ca, known, now), leaf, ca }
         }
-        (Action::RotateCa(_), Some(stored)) => {
+        (CertificateAction::RotateCa(_), Some(stored)) => {
             let ca = new_ca(now)?;
             Stored { bundle: bundle(&ca, known, now), leaf: stored.leaf.clone(), ca }
         }
-        (Action::AddToBundle, Some(stored)) => Stored { bundle: bundle(&stored.ca, known, now), ..stored.clone() },
-        (Action::IssueLeaf(_), Some(stored)) => {
+        (CertificateAction::AddToBundle, Some(stored)) => {
+            Stored { bundle: bundle(&stored.ca, known, now), ..stored.clone() }
+        }
+        (CertificateAction::IssueLeaf(_), Some(stored)) => {
             Stored { leaf: new_leaf(&stored.ca, &policy.leaf, now)?, ..stored.clone() }
         }
-        (Action::PruneBundle, Some(stored)) => Stored { bundle: bundle(&stored.ca, "", now), ..stored.clone() },
-        (Action::WaitForBundle(_) | Action::Nothing(_), Some(_)) => return Ok(None),
+        (CertificateAction::PruneBundle, Some(stored)) => {
+            Stored { bundle: bundle(&stored.ca, "", now), ..stored.clone() }
+        }
+        (CertificateAction::WaitForBundle(_) | CertificateAction::Nothing(_), Some(_)) => return Ok(None),
     };
     Ok(Some(next))
 }
@@ -241,50 +246,50 @@ mod tests {
     }
 
     fn fresh(now: Timestamp) -> Stored {
-        carry_out(Action::CreateAll(""), None, &policy(), now).unwrap().unwrap()
+        carry_out(CertificateAction::CreateAll(""), None, &policy(), now).unwrap().unwrap()
     }
 
     fn rotated(from: &Stored, now: Timestamp) -> Stored {
-        carry_out(Action::RotateCa(""), Some(from), &policy(), now).unwrap().unwrap()
+        carry_out(CertificateAction::RotateCa(""), Some(from), &policy(), now).unwrap().unwrap()
     }
 
-    fn plan(stored: &Stored, now: Timestamp) -> Action {
-        plan_certificates(&Observed::Present(stored.clone()), None, &policy(), now)
+    fn plan(stored: &Stored, now: Timestamp) -> CertificateAction {
+        plan_certificates(&SecretState::Present(stored.clone()), None, &policy(), now)
     }
 
-    fn plan_published(stored: &Stored, since: Timestamp, now: Timestamp) -> Action {
+    fn plan_published(stored: &Stored, since: Timestamp, now: Timestamp) -> CertificateAction {
         let published = Published { bundle: stored.bundle.clone(), since };
-        plan_certificates(&Observed::Present(stored.clone()), Some(&published), &policy(), now)
+        plan_certificates(&SecretState::Present(stored.clone()), Some(&published), &policy(), now)
     }
 
     #[test]
     fn nothing_stored() {
-        let plan = |remembered, now| plan_certificates(&Observed::Absent(remembered), None, &policy(), now);
-        assert!(matches!(plan(None, start()), Action::CreateAll(_)));
+        let plan = |remembered, now| plan_certificates(&SecretState::Absent(remembered), None, &policy(), now);
+        assert!(matches!(plan(None, start()), CertificateAction::CreateAll(_)));
         // Deleted: callers still trust the CA that this process remembers.
-        assert!(matches!(plan(Some(fresh(start())), start()), Action::RotateCa(_)));
-        assert!(matches!(plan(Some(fresh(start())), start() + days(31)), Action::CreateAll(_)));
+        assert!(matches!(plan(Some(fresh(start())), start()), CertificateAction::RotateCa(_)));
+        assert!(matches!(plan(Some(fresh(start())), start() + days(31)), CertificateAction::CreateAll(_)));
     }
 
     #[test]
     fn all_well_until_two_thirds_of_the_leaf() {
         let stored = fresh(start());
-        let Action::Nothing(then) = plan(&stored, start()) else { panic!() };
+        let CertificateAction::Nothing(then) = plan(&stored, start()) else { panic!() };
         assert!((then.duration_since(start() + days(20))).abs() < SignedDuration::from_mins(10));
-        assert!(matches!(plan(&stored, then - SignedDuration::from_secs(1)), Action::Nothing(_)));
-        assert!(matches!(plan(&stored, then), Action::IssueLeaf(_)));
-        let renewed = carry_out(Action::IssueLeaf(""), Some(&stored), &policy(), then).unwrap().unwrap();
+        assert!(matches!(plan(&stored, then - SignedDuration::from_secs(1)), CertificateAction::Nothing(_)));
+        assert!(matches!(plan(&stored, then), CertificateAction::IssueLeaf(_)));
+        let renewed = carry_out(CertificateAction::IssueLeaf(""), Some(&stored), &policy(), then).unwrap().unwrap();
         assert_eq!((&renewed.ca, &renewed.bundle), (&stored.ca, &stored.bundle));
         assert_ne!(renewed.leaf.key_pem, stored.leaf.key_pem);
-        assert!(matches!(plan(&renewed, then), Action::Nothing(_)));
+        assert!(matches!(plan(&renewed, then), CertificateAction::Nothing(_)));
     }
 
     #[test]
     fn changed_names_need_a_leaf() {
         let mut policy = policy();
         policy.leaf = LeafSpec::for_service("other", "system");
-        let action = plan_certificates(&Observed::Present(fresh(start())), None, &policy, start());
-        assert_eq!(action, Action::IssueLeaf("the names have changed"));
+        let action = plan_certificates(&SecretState::Present(fresh(start())), None, &policy, start());
+        assert_eq!(action, CertificateAction::IssueLeaf("the names have changed"));
     }
 
     #[test]
@@ -296,18 +301,21 @@ mod tests {
             change(&mut stored);
             plan(&stored, start())
         };
-        assert!(matches!(with(&|stored| stored.leaf = empty()), Action::IssueLeaf(_)));
-        assert!(matches!(with(&|stored| stored.leaf.key_pem = other.leaf.key_pem.clone()), Action::IssueLeaf(_)));
-        assert!(matches!(with(&|stored| stored.leaf = other.leaf.clone()), Action::IssueLeaf(_)));
-        assert!(matches!(with(&|stored| stored.ca.key_pem = other.ca.key_pem.clone()), Action::RotateCa(_)));
-        assert!(matches!(with(&|stored| stored.ca = empty()), Action::RotateCa(_)));
-        assert_eq!(with(&|stored| stored.bundle.0.clear()), Action::AddToBundle);
+        assert!(matches!(with(&|stored| stored.leaf = empty()), CertificateAction::IssueLeaf(_)));
+        assert!(matches!(
+            with(&|stored| stored.leaf.key_pem = other.leaf.key_pem.clone()),
+            CertificateAction::IssueLeaf(_)
+        ));
+        assert!(matches!(with(&|stored| stored.leaf = other.leaf.clone()), CertificateAction::IssueLeaf(_)));
+        assert!(matches!(with(&|stored| stored.ca.key_pem = other.ca.key_pem.clone()), CertificateAction::RotateCa(_)));
+        assert!(matches!(with(&|stored| stored.ca = empty()), CertificateAction::RotateCa(_)));
+        assert_eq!(with(&|stored| stored.bundle.0.clear()), CertificateAction::AddToBundle);
         assert!(matches!(
             with(&|stored| {
                 stored.ca = empty();
                 stored.leaf = empty();
             }),
-            Action::CreateAll(_)
+            CertificateAction::CreateAll(_)
         ));
     }
 
@@ -316,31 +324,31 @@ mod tests {
         let old = fresh(start());
         let due = start() + days(3650 * 2 / 3 + 1);
         // A leaf that is fine while its CA is due.
-        let old = carry_out(Action::IssueLeaf(""), Some(&old), &policy(), due).unwrap().unwrap();
-        assert!(matches!(plan(&old, due), Action::RotateCa(_)));
+        let old = carry_out(CertificateAction::IssueLeaf(""), Some(&old), &policy(), due).unwrap().unwrap();
+        assert!(matches!(plan(&old, due), CertificateAction::RotateCa(_)));
         let new = rotated(&old, due);
         assert_eq!(new.leaf, old.leaf);
         assert!(contains(&new.bundle, &old.ca.cert_pem) && contains(&new.bundle, &new.ca.cert_pem));
         // Unknown to callers, then known to some, then settled.
-        assert!(matches!(plan(&new, due + days(9)), Action::WaitForBundle(Some(_))));
+        assert!(matches!(plan(&new, due + days(9)), CertificateAction::WaitForBundle(Some(_))));
         let stale = Published { bundle: old.bundle.clone(), since: start() };
-        let action = plan_certificates(&Observed::Present(new.clone()), Some(&stale), &policy(), due);
-        assert!(matches!(action, Action::WaitForBundle(Some(_))));
+        let action = plan_certificates(&SecretState::Present(new.clone()), Some(&stale), &policy(), due);
+        assert!(matches!(action, CertificateAction::WaitForBundle(Some(_))));
         let settled = due + policy().settle;
-        assert_eq!(plan_published(&new, due, due), Action::WaitForBundle(Some(settled)));
-        assert!(matches!(plan_published(&new, due, settled), Action::IssueLeaf(_)));
+        assert_eq!(plan_published(&new, due, due), CertificateAction::WaitForBundle(Some(settled)));
+        assert!(matches!(plan_published(&new, due, settled), CertificateAction::IssueLeaf(_)));
         // An expired leaf is taken by nobody: waiting would not help.
-        assert!(matches!(plan(&new, due + days(30)), Action::IssueLeaf(_)));
+        assert!(matches!(plan(&new, due + days(30)), CertificateAction::IssueLeaf(_)));
 
-        let served = carry_out(Action::IssueLeaf(""), Some(&new), &policy(), settled).unwrap().unwrap();
+        let served = carry_out(CertificateAction::IssueLeaf(""), Some(&new), &policy(), settled).unwrap().unwrap();
         assert!(issued_by(&served.leaf.cert_pem, &new.ca.cert_pem));
         assert_eq!(served.bundle, new.bundle);
         let over = settled + policy().overlap;
-        assert_eq!(plan_published(&served, due, settled), Action::Nothing(over));
-        assert_eq!(plan_published(&served, due, over), Action::PruneBundle);
-        let pruned = carry_out(Action::PruneBundle, Some(&served), &policy(), over).unwrap().unwrap();
+        assert_eq!(plan_published(&served, due, settled), CertificateAction::Nothing(over));
+        assert_eq!(plan_published(&served, due, over), CertificateAction::PruneBundle);
+        let pruned = carry_out(CertificateAction::PruneBundle, Some(&served), &policy(), over).unwrap().unwrap();
         assert_eq!(pruned.bundle.0, new.ca.cert_pem);
-        assert!(matches!(plan_published(&pruned, due, over), Action::Nothing(_)));
+        assert!(matches!(plan_published(&pruned, due, over), CertificateAction::Nothing(_)));
     }
 
     #[test]
@@ -352,24 +360,28 @@ mod tests {
         // Twenty years, publishing each bundle one look after it appears.
         while now < start() + days(7300) {
             let published = Published { bundle: trusted.clone(), since: now };
-            let action = plan_certificates(&Observed::Present(stored.clone()), Some(&published), &policy(), now);
-            rotations += usize::from(matches!(action, Action::RotateCa(_)));
-            assert!(!matches!(action, Action::CreateAll(_) | Action::AddToBundle), "{action:?} at {now}");
+            let action = plan_certificates(&SecretState::Present(stored.clone()), Some(&published), &policy(), now);
+            rotations += usize::from(matches!(action, CertificateAction::RotateCa(_)));
+            assert!(
+                !matches!(action, CertificateAction::CreateAll(_) | CertificateAction::AddToBundle),
+                "{action:?} at {now}"
+            );
             match carry_out(action, Some(&stored), &policy(), now).unwrap() {
                 Some(next) => {
                     assert!(issued_by(&next.leaf.cert_pem, &trusted.0), "{action:?} at {now}");
                     stored = next;
                 }
-                None => now += if matches!(action, Action::Nothing(_)) { days(10) } else { policy().settle },
+                None => now += if matches!(action, CertificateAction::Nothing(_)) { days(10) } else { policy().settle },
             }
-            if action == Action::WaitForBundle(None) || matches!(action, Action::WaitForBundle(_) | Action::Nothing(_))
+            if action == CertificateAction::WaitForBundle(None)
+                || matches!(action, CertificateAction::WaitForBundle(_) | CertificateAction::Nothing(_))
             {
                 trusted = stored.bundle.clone();
             }
             // A bundle that is known but has not settled in this loop would wait for ever: let it settle.
-            if let Action::WaitForBundle(_) = action {
+            if let CertificateAction::WaitForBundle(_) = action {
                 let published = Published { bundle: trusted.clone(), since: now - policy().settle };
-                let action = plan_certificates(&Observed::Present(stored.clone()), Some(&published), &policy(), now);
+                let action = plan_certificates(&SecretState::Present(stored.clone()), Some(&published), &policy(), now);
                 stored = carry_out(action, Some(&stored), &policy(), now).unwrap().unwrap();
             }
         }
