@@ -6,16 +6,17 @@
 use std::process::ExitCode;
 
 use axum::body::Body;
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http::{StatusCode, header};
 use prometheus_client::registry::Registry;
 use rolegate::server::http::accept::{Drain, Listener};
-use rolegate::server::http::limits::{Limits, read_body};
+use rolegate::server::http::body::Bodies;
+use rolegate::server::http::limits::Limits;
 use rolegate::server::http::metrics;
 use rolegate::server::tls::acceptor::{CertStore, server_config};
 use tokio::net::TcpListener;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// As long as rolegate's answer to the pod of the benchmark.
@@ -55,7 +56,7 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
     let listener = Listener {
         socket,
         tls: Some(tls.into()),
-        app: axum::Router::new().route("/mutate", post(answer)),
+        app: axum::Router::new().route("/mutate", post(answer)).with_state(Bodies::new(&Limits::default())),
         limits: Limits::default(),
         metrics: metrics::register(&mut Registry::default()),
         drain: Drain::default(),
@@ -64,9 +65,8 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn answer(body: Body) -> Response {
-    let limits = Limits::default();
-    match read_body(body, limits.body_bytes, Instant::now() + limits.body_time).await {
+async fn answer(State(bodies): State<Bodies>, body: Body) -> Response {
+    match bodies.read(body).await {
         Ok(_) => ([(header::CONTENT_TYPE, "application/json")], ANSWER).into_response(),
         Err(_) => StatusCode::BAD_REQUEST.into_response(),
     }

@@ -17,7 +17,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use rolegate::server::http::accept::{Drain, Drained, Listener};
-use rolegate::server::http::limits::{Limits, read_body};
+use rolegate::server::http::body::Bodies;
+use rolegate::server::http::limits::Limits;
 use rolegate::server::http::metrics;
 use rolegate::server::tls::acceptor::{CertStore, ClientAuth, server_config};
 use rolegate::server::tls::authority::{Issued, LeafSpec, new_ca, new_leaf};
@@ -27,7 +28,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
@@ -96,8 +97,8 @@ pub async fn within<T>(work: impl Future<Output = T>) -> T {
 }
 
 pub async fn echo(limits: Limits, request: AxumRequest) -> Response {
-    match read_body(request.into_body(), limits.body_bytes, Instant::now() + limits.body_time).await {
-        Ok(body) => body.into_response(),
+    match Bodies::new(&limits).read(request.into_body()).await {
+        Ok(body) => body.to_vec().into_response(),
         Err(error) => (error.status(), error.to_string()).into_response(),
     }
 }

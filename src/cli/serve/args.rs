@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::cli::bytes;
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
 use crate::cluster::run::{IncompleteBatch, MissingGroup};
@@ -91,6 +92,10 @@ pub struct ServeArgs {
     /// End of every DNS name in the cluster.
     #[arg(long, default_value = "cluster.local")]
     pub(super) cluster_domain: String,
+    /// Memory for the bodies of all requests that are being read or answered; more are answered 503. A quarter is for small
+    /// ones (16 KiB, a pod). Not less than 10Mi, or the largest would never fit.
+    #[arg(long, default_value = "64Mi", value_name = "SIZE", value_parser = parse_body_memory)]
+    pub(super) body_memory: usize,
     /// Refuse objects that do not have the expected shape, instead of letting them pass.
     #[arg(long)]
     pub(super) strict: bool,
@@ -162,6 +167,14 @@ fn parse_reach(text: &str) -> Result<ReachArg, String> {
         (url, _) if url.starts_with("https://") => Ok(ReachArg::Url(url.trim_end_matches('/').to_owned())),
         _ => Err("must be service/NAME, loopback or https://HOST:PORT".to_owned()),
     }
+}
+
+/// The largest body fits into three quarters of this.
+const LEAST_BODY_MEMORY: usize = 10 << 20;
+
+fn parse_body_memory(text: &str) -> Result<usize, String> {
+    let size = bytes::parse(text)?;
+    if size < LEAST_BODY_MEMORY { Err("must be 10Mi or more".to_owned()) } else { Ok(size) }
 }
 
 fn parse_incomplete(text: &str) -> Result<IncompleteBatch, String> {

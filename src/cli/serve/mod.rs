@@ -36,6 +36,7 @@ use crate::server::admission::metrics::AdmissionMetrics;
 use crate::server::http::accept::{Drain, Listener};
 use crate::server::http::admin;
 use crate::server::http::admin::Readiness;
+use crate::server::http::body::Bodies;
 use crate::server::http::limits::Limits;
 use crate::server::http::metrics;
 use crate::server::http::self_dial::SelfDial;
@@ -148,14 +149,14 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let gates = GateLoop::new(lookup.clone(), Writer::new(client), options, events, loop_metrics, leader);
     parts.add("loop", gates.run(draining.clone()));
 
-    let limits = Limits::default();
+    let limits = Limits { body_memory: args.body_memory, ..Limits::default() };
     let admission = Admission {
         lookup,
         live_world,
         strict: args.strict,
         discovery: args.discovery == Switch::On,
         cluster_domain: args.cluster_domain,
-        limits,
+        bodies: Bodies::new(&limits),
         metrics: admission_metrics,
     };
     let drain = Drain { grace: args.drain_grace, ..Drain::default() };

@@ -19,10 +19,17 @@ struct Answered {
     verdict: &'static str,
 }
 
+/// Label of a body that was not read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusedBody {
+    reason: &'static str,
+}
+
 /// Metrics of the request path.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionMetrics {
     answered: Family<Answered, Counter>,
+    refused_bodies: Family<RefusedBody, Counter>,
     /// Bodies that were no review.
     pub unreadable: Counter,
     /// Reviews of objects or operations that no row of the table is for.
@@ -36,10 +43,16 @@ impl AdmissionMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("reviews", "Reviews answered", metrics.answered.clone());
+        registry.register("refused_bodies", "Bodies not read to their end, by reason", metrics.refused_bodies.clone());
         registry.register("unreadable_bodies", "Bodies that were no AdmissionReview", metrics.unreadable.clone());
         registry.register("unknown_reviews", "Reviews of what no rule is for; they pass", metrics.unknown.clone());
         registry.register("schema_skew", "Objects without the expected shape", metrics.schema_skew.clone());
         metrics
+    }
+
+    /// Counts a body that was not read to its end.
+    pub(in crate::server) fn refuse_body(&self, reason: &'static str) {
+        self.refused_bodies.get_or_create(&RefusedBody { reason }).inc();
     }
 
     /// Counts an answer to what a row is for, by its names: the caller's are not bounded.

@@ -18,7 +18,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::{HeaderMap, StatusCode, header};
 use serde_json::value::RawValue;
-use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use crate::api::review::{Request, ReviewAnswer};
@@ -34,7 +33,7 @@ use crate::server::admission::answer::Verdict;
 use crate::server::admission::decode::{DecodedReview, decode};
 use crate::server::admission::metrics::AdmissionMetrics;
 use crate::server::admission::table::{Endpoint, Handling, Row};
-use crate::server::http::limits::{Limits, read_body};
+use crate::server::http::body::Bodies;
 
 /// What the request path needs.
 #[derive(Clone)]
@@ -49,8 +48,8 @@ pub struct Admission {
     pub discovery: bool,
     /// End of every DNS name in the cluster.
     pub cluster_domain: String,
-    /// Limits of bodies.
-    pub limits: Limits,
+    /// Reads the bodies of requests.
+    pub bodies: Bodies,
     /// What is counted.
     pub metrics: AdmissionMetrics,
 }
@@ -87,9 +86,12 @@ impl Admission {
         if !json {
             return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
         }
-        let body = match read_body(body, self.limits.body_bytes, Instant::now() + self.limits.body_time).await {
+        let body = match self.bodies.read(body).await {
             Ok(body) => body,
-            Err(error) => return plain(error.status(), error.to_string()),
+            Err(error) => {
+                self.metrics.refuse_body(error.as_str());
+                return plain(error.status(), error.to_string());
+            }
         };
         let DecodedReview { version, request, row, pod } = match decode(endpoint, &body) {
             Ok(asked) => asked,

@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod admin;
+pub mod body;
 mod connection;
 pub mod limits;
 pub mod metrics;
