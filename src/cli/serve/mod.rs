@@ -2,8 +2,8 @@
 
 mod args;
 mod certificates;
+mod log;
 
-use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use args::ServeArgs;
-use args::{LogFormat, Switch};
+use args::Switch;
 
 use crate::cli::connection::Failure;
 use crate::cluster::index::SharedIndex;
@@ -83,13 +83,7 @@ pub fn run(args: ServeArgs) -> ExitCode {
 fn start_log(args: &ServeArgs) -> Result<(), ServeError> {
     let filter =
         tracing_subscriber::EnvFilter::try_new(&args.log).map_err(|error| ServeError::Log(args.log.clone(), error))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // Colours are for people; a file or a collector would keep their escapes.
-    let log = log.with_ansi(std::io::stderr().is_terminal());
-    match args.log_format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
-    }
+    log::start(filter, args.log_format);
     Ok(())
 }
 
