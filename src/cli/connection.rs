@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use http::{HeaderValue, header};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
@@ -68,9 +69,19 @@ pub enum Failure {
 /// How long people wait for a connection, and for an answer.
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
 
+/// What requests to the API server say of who sends them.
+const USER_AGENT: &str = concat!("rolegate/", env!("CARGO_PKG_VERSION"));
+
 impl ConnectionArgs {
     /// Reads the kubeconfig.
     pub async fn config(&self) -> Result<Config, Failure> {
+        let mut config = self.read().await?;
+        // Or audit logs could not tell who asked.
+        config.headers.push((header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
+        Ok(config)
+    }
+
+    async fn read(&self) -> Result<Config, Failure> {
         let fault = |error: &dyn Error| Failure::Config(one_line(&error.to_string()));
         if self.kubeconfig.is_none() && self.context.is_none() {
             return Config::infer().await.map_err(|error| fault(&error));

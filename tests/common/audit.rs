@@ -43,6 +43,8 @@ impl Account {
             if event["user"]["username"] != self.user.as_str() || event["stage"] != "ResponseComplete" {
                 return None;
             }
+            let agent = text(&event["userAgent"]);
+            assert!(agent.starts_with("rolegate/"), "a request says that it is of {agent:?}: {event}");
             let object = &event["objectRef"];
             let resource = [text(&object["resource"]), text(&object["subresource"])].join("/");
             let what = format!("{} {}", text(&event["verb"]), resource.trim_end_matches('/'));

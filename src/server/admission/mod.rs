@@ -81,9 +81,7 @@ impl Admission {
     }
 
     async fn answer(&self, endpoint: Endpoint, headers: &HeaderMap, body: Body) -> Response {
-        let json =
-            headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-        if !json {
+        if !is_json(headers) {
             return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
         }
         let body = match self.bodies.read(body).await {
@@ -235,6 +233,13 @@ impl Admission {
     }
 }
 
+/// The media type without its parameters, whose letters' case does not count (RFC 9110, 8.3.1).
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let media_type = kind.split(';').next().unwrap_or_default();
+    media_type.trim().eq_ignore_ascii_case("application/json")
+}
+
 /// Only where details are asked for: seven formatted fields cost more than the rest of the log.
 fn span_of(endpoint: Endpoint, request: &Request<'_>) -> Span {
     tracing::debug_span!(
@@ -254,3 +259,17 @@ fn plain(status: StatusCode, text: impl Into<String>) -> Response {
 
 /// Longest time that an answer may take: the webhook's timeout, which the configurations carry.
 pub const TIMEOUT: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_type_is_json_whatever_its_case_and_parameters() {
+        let is_json = |kind: &'static str| {
+            is_json(&HeaderMap::from_iter([(header::CONTENT_TYPE, http::HeaderValue::from_static(kind))]))
+        };
+        assert!(is_json("application/json") && is_json("Application/JSON ; charset=utf-8"));
+        assert!(!is_json("application/jsonp") && !is_json("text/plain; application/json") && !is_json(""));
+    }
+}
