@@ -9,9 +9,9 @@ use crate::cluster::index::Index;
 use crate::cluster::read::listing::{ClusterListing, list_cluster};
 use crate::cluster::read::missing_pods;
 use crate::cluster::watch::watched::api;
-use crate::model::{Group, GroupKey, HoldReason, WorkloadKey};
+use crate::model::{Group, GroupKey, WorkloadKey};
 use crate::plan::status::conditions::says_stalled;
-use crate::plan::{Batch, Decision, DecisionContext, Evaluation, Found, Held, Observation, Snapshot, evaluate};
+use crate::plan::{Batch, DecisionContext, Diagnosis, Evaluation, Observation, Snapshot, evaluate};
 use crate::rules::{World, judge_group};
 
 /// A group with what would be decided about it now.
@@ -51,47 +51,35 @@ impl Picture {
         let mut picture = Self::decided(key, index.snapshot(key), &[]);
         if let Some(group) = picture.group() {
             picture.makers =
-                missing_pods::makers(index, group, picture.seen.decision.absent.iter().map(|absence| &*absence.role));
+                missing_pods::makers(index, group, picture.seen.decision.missing_pods.iter().map(|of| &*of.role));
         }
         picture
     }
 
-    fn decided(key: &GroupKey, snapshot: Snapshot, found: &[Found]) -> Self {
-        let Some(claims) = &snapshot.claims else { return Self::of_missing(key, snapshot) };
+    fn decided(key: &GroupKey, snapshot: Snapshot, diagnoses: &[Diagnosis]) -> Self {
+        let Some(claims) = &snapshot.claims else {
+            let seen = Evaluation::of_missing(key, &snapshot);
+            return Self { key: key.clone(), batches: Vec::new(), seen, snapshot, makers: Vec::new() };
+        };
         let group = &claims.group;
         let judged = judge_group(group, None, &World::default());
         // When the loop first saw an edit, nobody else knows.
         let observation = Observation::of(group, &snapshot, |_| false, |_| true);
         let stalled = says_stalled(&group.status);
-        let context = DecisionContext { faults: &judged.errors, stalled, found, ..DecisionContext::default() };
+        let context = DecisionContext { faults: &judged.errors, stalled, diagnoses, ..DecisionContext::default() };
         let seen = evaluate(group, observation, context);
         let batches = seen.batches(group);
         Self { key: key.clone(), batches, seen, snapshot, makers: Vec::new() }
     }
 
     /// Finds out why pods do not appear that may run. What cannot be read is left out.
-    pub async fn find_reasons(self, connection: &Connection) -> Self {
-        let Some(group) = self.group().filter(|_| !self.seen.decision.absent.is_empty()) else { return self };
-        let found = missing_pods::find(&connection.client, group, &self.seen.decision.absent, &self.makers).await;
-        match found {
-            Ok(found) if !found.is_empty() => Self::decided(&self.key, self.snapshot, &found),
+    pub async fn diagnose(self, connection: &Connection) -> Self {
+        let missing = &self.seen.decision.missing_pods;
+        let Some(group) = self.group().filter(|_| !missing.is_empty()) else { return self };
+        match missing_pods::find(&connection.client, group, missing, &self.makers).await {
+            Ok(diagnoses) if !diagnoses.is_empty() => Self::decided(&self.key, self.snapshot, &diagnoses),
             _ => self,
         }
-    }
-
-    fn of_missing(key: &GroupKey, snapshot: Snapshot) -> Self {
-        let held = snapshot.pods.iter().filter(|pod| pod.held).count();
-        let held = Held {
-            coordination: None,
-            batch: None,
-            reason: HoldReason::GroupMissing,
-            message: format!("group {:?} is not there", &*key.name),
-            pods: u32::try_from(held).unwrap_or(u32::MAX),
-            waits_for_own: false,
-        };
-        let decision = Decision { held: vec![held], ..Decision::default() };
-        let seen = Evaluation { decision, ..Evaluation::default() };
-        Self { key: key.clone(), snapshot, seen, batches: Vec::new(), makers: Vec::new() }
     }
 
     /// The group, as its controlling object carries it.

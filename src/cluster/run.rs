@@ -144,10 +144,10 @@ impl GateLoop {
             Action::EnsurePodGroup { group, gang } => self.ensure_pod_group(key, group, gang),
             Action::SetPartition { workload, partition, ends } => self.set_partition(key, *workload, partition, ends),
             Action::Recreate { pod } => self.recreate(key, pod),
-            Action::FindReasons { group, absent } => self.find_reasons(key, group, absent),
+            Action::DiagnoseMissingPods { group, missing } => self.diagnose(key, group, missing),
             Action::FindSurge { group, surplus } => self.find_surge(key, &group, surplus),
             Action::VerifyGone { carrier } => self.verify_gone(key, carrier),
-            Action::Publish { group, news } => self.events.publish(&group, news),
+            Action::Publish { group, events } => self.events.publish(&group, events),
         }
     }
 
@@ -230,16 +230,16 @@ impl GateLoop {
         });
     }
 
-    fn find_reasons(&self, key: &GroupKey, group: Arc<Group>, absent: Vec<MissingPods>) {
+    fn diagnose(&self, key: &GroupKey, group: Arc<Group>, missing: Vec<MissingPods>) {
         let writer = self.writer.clone();
-        let makers = missing_pods::makers(&self.index.read(), &group, absent.iter().map(|absence| &*absence.role));
+        let makers = missing_pods::makers(&self.index.read(), &group, missing.iter().map(|missing| &*missing.role));
         self.spawn(key, async move {
-            let found = missing_pods::find(writer.client(), &group, &absent, &makers).await;
-            let found = found.unwrap_or_else(|error| {
+            let found = missing_pods::find(writer.client(), &group, &missing, &makers).await;
+            let diagnoses = found.unwrap_or_else(|error| {
                 tracing::warn!(group = %group.key, %error, "cannot tell why pods do not appear");
                 Vec::new()
             });
-            Ended::Found { found }
+            Ended::Diagnosed { diagnoses }
         });
     }
 

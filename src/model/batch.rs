@@ -1,6 +1,39 @@
-//! The batch of a replica, and what is named after it.
+//! Batches by number: which replicas are in one, how many there are, and what they are called.
+
+use std::ops::Range;
 
 use super::{Batching, Coordination, Group, names};
+
+impl Batching {
+    /// The batch of a role's replica; `None` for a role without batches.
+    pub fn batch_of(&self, role: &str, ordinal: u32) -> Option<u32> {
+        ordinal.checked_div(self.size(role)?)
+    }
+
+    /// The ordinals of a role in a batch, of so many desired replicas; empty once the role has run out, and for a role
+    /// without batches.
+    pub fn ordinals(&self, role: &str, batch: u32, desired: u32) -> Range<u32> {
+        let size = self.size(role).unwrap_or(0);
+        let from = batch.saturating_mul(size).min(desired);
+        from..from.saturating_add(size).min(desired)
+    }
+
+    /// How many batches the replicas of a role make.
+    pub fn batches_in(&self, role: &str, replicas: u32) -> u32 {
+        self.size(role).map_or(0, |size| replicas.div_ceil(size))
+    }
+
+    /// How many batches there are: those of the role that has most. `replicas` says how many a role has, where it is
+    /// known.
+    pub fn total(&self, replicas: impl Fn(&str) -> Option<u32>) -> u32 {
+        self.sizes.keys().filter_map(|role| Some(self.batches_in(role, replicas(role)?))).max().unwrap_or(0)
+    }
+
+    /// What people call a batch, counted from 1: `segment 3`.
+    pub fn batch_name(&self, batch: u32) -> String {
+        format!("{} {}", self.kind.word(), batch + 1)
+    }
+}
 
 /// A batch that a replica belongs to, in one coordination.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +53,7 @@ impl Group {
     /// makes none.
     pub fn batches_of<'a>(&'a self, role: &'a str, ordinal: u32) -> impl Iterator<Item = Batch<'a>> {
         self.batchings_of(role).filter_map(move |(coordination, batching)| {
-            let index = ordinal.checked_div(batching.size(role)?)?;
+            let index = batching.batch_of(role, ordinal)?;
             Some(Batch { group: self, coordination, batching, index })
         })
     }

@@ -70,14 +70,14 @@ impl fmt::Display for Progression {
 
 /// Spellings of `segmentPlacement.progression`; the first is the default.
 pub const SEGMENT_PROGRESSIONS: &[(&str, Progression)] = &[
-    ("OrderedReady", Progression::OrderedReady),
-    ("Ordered", Progression::Ordered),
-    ("Parallel", Progression::Parallel),
+    (Progression::OrderedReady.as_str(), Progression::OrderedReady),
+    (Progression::Ordered.as_str(), Progression::Ordered),
+    (Progression::Parallel.as_str(), Progression::Parallel),
 ];
 
 /// Spellings of `affinityScheduling.batchMode`; the first is the default.
 pub const BATCH_MODES: &[(&str, Progression)] =
-    &[("Sequential", Progression::OrderedReady), ("Parallel", Progression::Parallel)];
+    &[("Sequential", Progression::OrderedReady), (Progression::Parallel.as_str(), Progression::Parallel)];
 
 /// A word that was read against a list of spellings.
 #[derive(Clone, Debug, PartialEq, Eq)]

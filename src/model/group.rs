@@ -207,6 +207,11 @@ impl Group {
         self.roles.iter().find(|role| role.name == name)
     }
 
+    /// The coordination at this place in the list.
+    pub fn coordination(&self, index: usize) -> Option<&Coordination> {
+        self.coordinations.get(index)
+    }
+
     /// Coordinations that make batches.
     pub fn batched(&self) -> impl Iterator<Item = (&Coordination, &Batching)> {
         self.coordinations.iter().filter_map(|coordination| Some((coordination, coordination.batching()?)))
@@ -217,9 +222,15 @@ impl Group {
         self.batched().filter(move |(_, batching)| batching.sizes.contains_key(role))
     }
 
-    /// Replicas of the role in one batch: all its coordinations agree on it, or the group breaks a rule.
+    /// The first way in which batches are made of this role: all its coordinations agree on its size, or the group breaks
+    /// a rule. A stored size below 1 makes none.
+    pub fn batching_of(&self, role: &str) -> Option<&Batching> {
+        self.batched().map(|(_, batching)| batching).find(|batching| batching.size(role).is_some())
+    }
+
+    /// Replicas of the role in one batch.
     pub fn batch_size(&self, role: &str) -> Option<u32> {
-        self.batchings_of(role).find_map(|(_, batching)| batching.size(role))
+        self.batching_of(role)?.size(role)
     }
 }
 

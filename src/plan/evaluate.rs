@@ -1,10 +1,11 @@
-//! One look at a group: what is observed, what is decided, what the status says. The loop and every command look through
-//! this, so that they cannot disagree.
+//! A group, evaluated: what is observed of it, what is decided, what its status says. The loop and every command evaluate
+//! through this, so that they cannot disagree.
 
 use crate::api::status::GroupStatus;
-use crate::model::{Group, RolledWorkload};
+use crate::model::{Group, GroupKey, RolledWorkload};
 use crate::plan::decide::batches::{Batch, batches};
 use crate::plan::decide::decision::Decision;
+use crate::plan::decide::held::Held;
 use crate::plan::decide::{DecisionContext, decide};
 use crate::plan::rollout::Rollouts;
 use crate::plan::status::{needs_commit, status};
@@ -48,6 +49,12 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
+    /// That of a group that is not there: nothing is decided, and its pods are held for that reason.
+    pub fn of_missing(key: &GroupKey, snapshot: &Snapshot) -> Self {
+        let held = vec![Held::of_missing_group(key, &snapshot.pods)];
+        Self { decision: Decision { held, ..Decision::default() }, ..Self::default() }
+    }
+
     /// The batches of all coordinations, in order.
     pub fn batches(&self, group: &Group) -> Vec<Batch> {
         batches(group, &self.view, &self.decision)

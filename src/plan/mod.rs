@@ -1,7 +1,7 @@
 //! From what is observed to what is decided. Pure: no client, no clock.
 //!
 //! `view` what there is → `rollout` how far updates may go → `decide` what is released and why the rest is held → `status`
-//! what the group says of it → `evaluate` all of these at one look → {`reconcile` what the loop does, and when; `simulate`
+//! what the group says of it → `evaluate` all of these at once → {`reconcile` what the loop does, and when; `simulate`
 //! the same without a cluster}
 
 pub mod decide;
@@ -15,9 +15,9 @@ mod test_support;
 pub mod view;
 
 pub use decide::batches::{Batch, BatchState, batches};
-pub use decide::decision::Decision;
-pub use decide::missing_pods::{Found, MissingPods, WhyMissing};
-pub use decide::outcome::{Held, Release};
+pub use decide::decision::{Decision, Release};
+pub use decide::held::{CoordinationRef, Held};
+pub use decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 pub use decide::pod_groups::BatchPodGroup;
 pub use decide::progression::{CoordinationTarget, Targets, targets};
 pub use decide::waits::{Missing, waits_for};

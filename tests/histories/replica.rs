@@ -210,10 +210,10 @@ impl Replica {
             }
             Action::WriteStatus { group, status } => Some(Request::Write { group, status }),
             Action::VerifyGone { .. } => Some(Request::Verify),
-            Action::FindReasons { .. } => Some(Request::Look(Ended::Found { found: Vec::new() })),
+            Action::DiagnoseMissingPods { .. } => Some(Request::Look(Ended::Diagnosed { diagnoses: Vec::new() })),
             Action::FindSurge { .. } => Some(Request::Look(Ended::Surge { proven: Vec::new() })),
-            Action::Publish { news, .. } => {
-                self.said.extend(news.into_iter().map(|news| news.reason));
+            Action::Publish { events, .. } => {
+                self.said.extend(events.into_iter().map(|event| event.reason));
                 None
             }
             Action::WriteConflicted { .. }

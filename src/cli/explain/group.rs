@@ -44,18 +44,14 @@ fn explanations(picture: &Picture) -> Vec<Explanation<'_>> {
 }
 
 fn explanation<'a>(picture: &'a Picture, held: &'a Held) -> Explanation<'a> {
-    let name = held.coordination.as_deref();
-    let coordination = picture
-        .group()
-        .and_then(|group| group.coordinations.iter().find(|known| Some(known.display_name().as_str()) == name));
     let advice = advice(held.reason);
     Explanation {
-        coordination: name,
+        coordination: held.coordination_name(),
         batch: held.batch,
         reason: held.reason.as_str(),
         message: &held.message,
-        pods: held.pods,
-        waits_for: coordination.map(|found| replicas::awaited(picture, found.index)).unwrap_or_default(),
+        pods: held.count(),
+        waits_for: replicas::awaited(picture, held),
         next: advice.next,
         you_can: advice.you_can,
     }

@@ -42,7 +42,7 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         Subject::Group => {
             let seen = live::look(&connection, Some(&connection.namespace)).await?;
             let picture = live::named(&seen.index, &connection.namespace, &args.name)?;
-            let picture = picture.find_reasons(&connection).await;
+            let picture = picture.diagnose(&connection).await;
             match args.output {
                 Output::Text => group::text(&picture),
                 Output::Json => group::json(&picture),

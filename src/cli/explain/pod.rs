@@ -13,7 +13,7 @@ use crate::cli::connection::Connection;
 use crate::cli::live::Picture;
 use crate::cli::terminal::{Style, age, ordinals, shown};
 use crate::cluster::index::Index;
-use crate::model::{HoldReason, PodIdentity, identify, names};
+use crate::model::{PodIdentity, identify, names};
 use crate::plan::{Held, PodRef};
 
 /// What becomes of the pod.
@@ -88,7 +88,7 @@ impl Story {
         };
         match identify(pod, namespace, index) {
             Some(identity) => {
-                let picture = Picture::of(index, &identity.group).find_reasons(connection).await;
+                let picture = Picture::of(index, &identity.group).diagnose(connection).await;
                 story.take_group(pod, &identity, &picture);
             }
             None if pod.has_gate(names::GATE) => story.orphaned(),
@@ -133,7 +133,7 @@ impl Story {
             self.due("its namespace has opted out (label rolegate.dev/ignore)");
         } else if picture.seen.decision.release.iter().any(|release| is_it(&release.pod.pod)) {
             self.due("its batch may go");
-        } else if let Some(held) = hold_of(picture, &place, identity, uid) {
+        } else if let Some(held) = picture.seen.decision.held.iter().find(|held| held.holds(uid)) {
             self.held(held, picture);
         } else {
             self.due("nothing holds it back");
@@ -153,9 +153,7 @@ impl Story {
         let advice = advice(held.reason);
         self.reason = Some(held.reason.as_str());
         self.message.clone_from(&held.message);
-        self.waits_for = coordination_of(picture, held)
-            .map(|coordination| replicas::awaited(picture, coordination))
-            .unwrap_or_default();
+        self.waits_for = replicas::awaited(picture, held);
         advice.next.clone_into(&mut self.next);
         self.you_can = advice.you_can.iter().map(|line| (*line).to_owned()).collect();
         self.you_can.push(self.by_hand());
@@ -226,15 +224,15 @@ impl Place {
         };
         let first = picture.group().zip(role.as_deref()).and_then(|(group, role)| {
             let (coordination, batching) = group.batchings_of(role).next()?;
-            Some((coordination.clone(), batching.kind, batching.size(role)))
+            Some((coordination, batching, ordinal.and_then(|ordinal| batching.batch_of(role, ordinal))))
         });
-        let Some((coordination, kind, size)) = first else { return place };
+        let Some((coordination, batching, batch)) = first else { return place };
         let own = || picture.batches.iter().filter(|batch| batch.coordination == coordination.index);
-        place.batch = ordinal.and_then(|ordinal| ordinal.checked_div(size?));
+        place.batch = batch;
         place.batches = Some(own().count());
         let first_held = own().find(|batch| batch.reason.is_some()).map(|batch| batch.index);
         place.ahead = place.batch.zip(first_held).map(|(batch, first)| batch.saturating_sub(first));
-        place.word = kind.word();
+        place.word = batching.kind.word();
         place.coordination = Some(coordination.display_name());
         place
     }
@@ -251,34 +249,4 @@ impl Place {
         }
         text
     }
-}
-
-/// Why a pod of this place is held: pods of a batched role are counted under the first of its coordinations, others under
-/// the reason that concerns no batch.
-fn hold_of<'a>(picture: &'a Picture, place: &Place, identity: &PodIdentity, uid: &str) -> Option<&'a Held> {
-    let all = &picture.seen.decision.held;
-    if picture.seen.decision.mis_stamped.iter().any(|pod| *pod.uid == *uid) {
-        return all.iter().find(|held| held.reason == HoldReason::StampMismatch);
-    }
-    let of = |reason: HoldReason| all.iter().find(|held| held.coordination.is_none() && held.reason == reason);
-    let role = identity.role.as_deref().and_then(|role| picture.seen.view.roles.get(role));
-    match (role, place.ordinal) {
-        (None, _) => of(HoldReason::GroupMissing),
-        (Some(role), _) if role.unknown => of(HoldReason::GroupMissing),
-        (Some(role), Some(ordinal)) if ordinal >= role.desired => of(HoldReason::BeyondDesired),
-        (_, ordinal) => {
-            // What may go by its count waits for the rest of its own batch; what may not, for earlier ones.
-            let released = identity.role.as_deref().and_then(|role| picture.seen.decision.released.get(role));
-            let may_go = ordinal.zip(released).is_some_and(|(ordinal, released)| ordinal < *released);
-            let own = |held: &&Held| held.coordination == place.coordination;
-            let fits = |held: &&Held| (held.waits_for_own && held.batch == place.batch) == may_go;
-            all.iter().filter(own).find(fits).or_else(|| all.iter().find(own))
-        }
-    }
-}
-
-fn coordination_of(picture: &Picture, held: &Held) -> Option<usize> {
-    let name = held.coordination.as_deref()?;
-    let coordinations = &picture.group()?.coordinations;
-    coordinations.iter().find(|coordination| coordination.display_name() == name).map(|coordination| coordination.index)
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::cli::live::Picture;
 use crate::cli::terminal::Table;
-use crate::plan::{PodFacts, waits_for};
+use crate::plan::{Held, PodFacts, waits_for};
 
 /// A replica that is waited for.
 #[derive(Debug, Serialize)]
@@ -22,10 +22,10 @@ pub struct Awaited {
 /// Most replicas that are shown to people.
 const MOST: usize = 8;
 
-/// What a coordination waits for.
-pub fn awaited(picture: &Picture, coordination: usize) -> Vec<Awaited> {
-    let Some(group) = picture.group() else { return Vec::new() };
-    let missing = waits_for(group, &picture.seen.view, &picture.seen.decision.targets, coordination);
+/// What the coordination waits for that holds these pods.
+pub fn awaited(picture: &Picture, held: &Held) -> Vec<Awaited> {
+    let Some((group, coordination)) = picture.group().zip(held.coordination.as_ref()) else { return Vec::new() };
+    let missing = waits_for(group, &picture.seen.view, &picture.seen.decision.targets, coordination.index);
     let of = |missing: crate::plan::Missing| {
         let is_of = |pod: &&PodFacts| {
             pod.identity.role.as_deref() == Some(&missing.role) && pod.identity.ordinal == Some(missing.ordinal)

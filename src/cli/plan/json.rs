@@ -1,4 +1,4 @@
-//! One JSON object, for tools (SPEC §5.1).
+//! One JSON object, for tools.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -105,9 +105,7 @@ fn said(condition: &Condition) -> Said<'_> {
 }
 
 fn all_batches(group: &crate::model::Group, run: &crate::plan::Run) -> Vec<Batch> {
-    let name = |index: usize| {
-        group.coordinations.iter().find(|c| c.index == index).map(crate::model::Coordination::display_name)
-    };
+    let name = |index: usize| group.coordination(index).map(crate::model::Coordination::display_name);
     let batches = run.seen.batches(group).into_iter();
     batches
         .map(|batch| Batch {

@@ -7,7 +7,7 @@ use super::{Plan, Planned};
 use crate::cli::terminal::{Style, Table, counted, ordinals, shown};
 use crate::model::{Batching, Coordination, Group, names};
 use crate::plan::rollout::rollouts;
-use crate::plan::{Batch, Run};
+use crate::plan::{Batch, Replica, Run};
 use crate::rules::Violation;
 
 pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], single: bool) -> io::Result<()> {
@@ -130,7 +130,7 @@ fn now(out: &mut impl Write, group: &Group, run: &Run) -> io::Result<()> {
     let mut table = Table::with_heading(["ROLE", "DESIRED", "RELEASED", "READY", "TARGET", "RELEASES NOW"]);
     for role in &group.roles {
         let Some(view) = run.seen.view.roles.get(&role.name) else { continue };
-        let ready = view.replicas.range(..view.desired).filter(|(_, replica)| replica.is_ready()).count();
+        let ready = view.count_in(0..view.desired, Replica::is_ready);
         let target = run.seen.decision.released.get(&role.name).copied().unwrap_or(view.desired);
         let before = view.released();
         let batched = group.batch_size(&role.name).is_some();
@@ -149,7 +149,7 @@ fn now(out: &mut impl Write, group: &Group, run: &Run) -> io::Result<()> {
     let mut table = Table::with_heading(["COORDINATION", "BATCH", "STATE", "REASON"]);
     for alike in all.chunk_by(|a, b| (a.coordination, a.state, a.reason) == (b.coordination, b.state, b.reason)) {
         let (Some(first), Some(last)) = (alike.first(), alike.last()) else { continue };
-        let name = group.coordinations.iter().find(|c| c.index == first.coordination).map(Coordination::display_name);
+        let name = group.coordination(first.coordination).map(Coordination::display_name);
         // Shown to people from 1.
         let numbers = ordinals(&(first.index + 1..=last.index + 1));
         table.row([name.unwrap_or_default(), numbers, first.state.as_str().to_owned(), why(first)]);
@@ -167,7 +167,7 @@ fn why(batch: &Batch) -> String {
 
 fn held(out: &mut impl Write, run: &Run) -> io::Result<()> {
     for held in &run.seen.decision.held {
-        writeln!(out, "  {} ({}, {})", shown(&held.message), held.reason, counted(held.pods, "pod"))?;
+        writeln!(out, "  {} ({}, {})", shown(&held.message), held.reason, counted(held.count(), "pod"))?;
     }
     Ok(())
 }

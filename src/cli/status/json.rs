@@ -138,15 +138,16 @@ impl<'a> Status<'a> {
 
 impl<'a> Hold<'a> {
     fn of(held: &'a Held) -> Self {
-        let Held { coordination, batch, reason, message, pods, .. } = held;
-        Self { coordination: coordination.as_deref(), batch: *batch, reason: reason.as_str(), message, pods: *pods }
+        let Held { batch, reason, message, .. } = held;
+        let (coordination, pods) = (held.coordination_name(), held.count());
+        Self { coordination, batch: *batch, reason: reason.as_str(), message, pods }
     }
 }
 
 fn coordinations<'a>(group: &'a Group, picture: &'a Picture) -> Vec<Coordination<'a>> {
-    let targets = &picture.seen.decision.targets.coordinations;
+    let targets = &picture.seen.decision.targets;
     let entry = |(coordination, batching): (&'a crate::model::Coordination, &'a crate::model::Batching)| {
-        let target = targets.iter().find(|target| target.index == coordination.index);
+        let target = targets.coordination(coordination.index);
         let waits_for = target.and_then(|target| target.waits_for.as_ref());
         let own = picture.batches.iter().filter(|batch| batch.coordination == coordination.index);
         Coordination {

@@ -94,7 +94,7 @@ fn pictures(args: &StatusArgs, connection: &Connection, index: &Index) -> Result
 }
 
 async fn render(args: &StatusArgs, connection: &Connection, pictures: Vec<Picture>) -> String {
-    let pictures = join_all(pictures.into_iter().map(|picture| picture.find_reasons(connection))).await;
+    let pictures = join_all(pictures.into_iter().map(|picture| picture.diagnose(connection))).await;
     let now = jiff::Timestamp::now();
     match args.output {
         Output::Json => json::render(&pictures, args.watch),

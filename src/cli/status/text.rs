@@ -77,7 +77,7 @@ fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, styl
     let states = [(BatchState::Ready, "ready"), (BatchState::Released, "released"), (BatchState::Held, "held")];
     let counts = states.iter().filter(|(state, _)| count(*state) > 0);
     let counts: Vec<_> = counts.map(|(state, word)| format!("{} {word}", count(*state))).collect();
-    let target = picture.seen.decision.targets.coordinations.iter().find(|target| target.index == coordination.index);
+    let target = picture.seen.decision.targets.coordination(coordination.index);
     let mut line = format!(
         "  {} {}  {}s: {}",
         shown(&coordination.display_name()),
@@ -95,14 +95,14 @@ fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, styl
 
 /// Something is held: pods, or a rollout behind them.
 pub fn tells(held: &Held) -> bool {
-    held.pods > 0 || held.reason == HoldReason::RolloutBehindHeldBatch
+    !held.pods.is_empty() || held.reason == HoldReason::RolloutBehindHeldBatch
 }
 
 /// Why pods are held.
 fn holds(picture: &Picture, style: Style) -> String {
     let mut text = String::new();
     for held in picture.seen.decision.held.iter().filter(|held| tells(held)) {
-        let pods = if held.pods == 0 { String::new() } else { format!(" ({})", counted(held.pods, "pod")) };
+        let pods = if held.pods.is_empty() { String::new() } else { format!(" ({})", counted(held.count(), "pod")) };
         _ = writeln!(text, "  {}{}{}: {}{pods}", style.moving, held.reason, style.end, shown(&held.message));
     }
     let due = picture.seen.decision.release.len();

@@ -13,7 +13,7 @@ use crate::cluster::index::Index;
 use crate::cluster::watch::watched::api;
 use crate::model::role::RoleWorkload;
 use crate::model::{Group, OneByOne, Workload, WorkloadKey, WorkloadKind};
-use crate::plan::{Found, MissingPods, WhyMissing};
+use crate::plan::{Diagnosis, MissingPods, WhyMissing};
 
 /// Reason of the Events by which controllers say that a pod could not be made.
 const FAILED: &str = "reason=FailedCreate";
@@ -49,7 +49,7 @@ pub async fn find(
     group: &Group,
     absent: &[MissingPods],
     makers: &[Option<WorkloadKey>],
-) -> Result<Vec<Found>, kube::Error> {
+) -> Result<Vec<Diagnosis>, kube::Error> {
     let reads = absent.iter().zip(makers).map(|(_, key)| read_maker(client, key.as_ref()));
     let mut seen = Vec::new();
     for (absence, maker) in absent.iter().zip(join_all(reads).await) {
@@ -67,7 +67,7 @@ pub async fn find(
     };
     let found = seen.iter().filter_map(|(absence, maker)| {
         let (why, text) = why(group, absence, maker, &failures)?;
-        Some(Found { role: absence.role.clone(), why, text })
+        Some(Diagnosis { role: absence.role.clone(), why, text })
     });
     Ok(found.collect())
 }

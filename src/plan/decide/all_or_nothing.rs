@@ -1,14 +1,13 @@
-//! What is released as a whole, when all its pods exist (SPEC §4.3): a replica of many pods that are made at once, and a
-//! batch that shares a hard domain or a gang. Once one pod of it was released, the others follow as they appear: whoever
-//! brings them back must not be made to wait.
+//! What is released as a whole, when all its pods exist: a replica of many pods that are made at once, and a batch that
+//! shares a hard domain or a gang. Once one pod of it was released, the others follow as they appear: whoever brings them
+//! back must not be made to wait.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::ops::Range;
 
-use crate::model::{Batching, Coordination, Group, HoldReason};
-use crate::plan::decide::outcome::Held;
-use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::view::{GroupView, HeldPod, Replica, RoleView, count};
+use crate::model::{Batch, Batching, Coordination, Group, HoldReason};
+use crate::plan::decide::held::{CoordinationRef, Held};
+use crate::plan::view::{GroupView, HeldPod, PodRef, Replica, RoleView};
 
 /// Something that is released as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +34,7 @@ pub(in crate::plan) struct Incomplete<'a> {
     view: &'a GroupView,
     /// Batches that were looked at, and whether they wait.
     batches: BTreeMap<(usize, u32), bool>,
-    waiting: BTreeMap<AllOrNothing, u32>,
+    waiting: BTreeMap<AllOrNothing, Vec<PodRef>>,
     /// What has waited long enough: it goes with the pods that it has.
     overdue: &'a [AllOrNothing],
     gone_without: BTreeSet<AllOrNothing>,
@@ -54,7 +53,7 @@ impl<'a> Incomplete<'a> {
             self.gone_without.insert(whole);
             return false;
         }
-        *self.waiting.entry(whole).or_default() += 1;
+        self.waiting.entry(whole).or_default().push(pod.pod.clone());
         true
     }
 
@@ -64,14 +63,13 @@ impl<'a> Incomplete<'a> {
     }
 
     fn whole_of(&mut self, pod: &HeldPod) -> Option<AllOrNothing> {
-        let group = self.group;
+        let (group, view) = (self.group, self.view);
         // Where no coordination holds a replica (any more), none of its pods waits for the others.
-        group.batchings_of(&pod.role).next()?;
-        for (coordination, batching) in group.batchings_of(&pod.role).filter(|(_, b)| b.is_all_or_nothing()) {
-            let index = pod.ordinal / batching.size(&pod.role)?;
-            let key = (coordination.index, index);
-            let view = self.view;
-            if *self.batches.entry(key).or_insert_with(|| batch_waits(view, batching, index)) {
+        group.batching_of(&pod.role)?;
+        for batch in group.batches_of(&pod.role, pod.ordinal).filter(|batch| batch.batching.is_all_or_nothing()) {
+            let Batch { coordination, batching, index, .. } = batch;
+            let waits = self.batches.entry((coordination.index, index));
+            if *waits.or_insert_with(|| batch_waits(view, batching, index)) {
                 return Some(AllOrNothing::Batch { coordination: coordination.index, index });
             }
         }
@@ -86,7 +84,7 @@ impl<'a> Incomplete<'a> {
         for (whole, pods) in &self.waiting {
             let coordination = self.coordination_of(whole);
             let entry = all.entry(coordination.map(|(coordination, _)| coordination.index));
-            entry.or_insert_with(|| self.held(whole, coordination)).pods += *pods;
+            entry.or_insert_with(|| self.held(whole, coordination)).pods.extend_from_slice(pods);
         }
         all.into_values().collect()
     }
@@ -94,9 +92,12 @@ impl<'a> Incomplete<'a> {
     /// A role of two coordinations is counted once, under the first of them.
     fn coordination_of(&self, whole: &AllOrNothing) -> Option<(&'a Coordination, &'a Batching)> {
         match whole {
-            AllOrNothing::Batch { coordination, .. } => self.group.batched().find(|(c, _)| c.index == *coordination),
+            AllOrNothing::Batch { coordination, .. } => {
+                let coordination = self.group.coordination(*coordination)?;
+                Some((coordination, coordination.batching()?))
+            }
             AllOrNothing::Replica { role, .. } => {
-                self.group.batched().find(|(_, batching)| batching.sizes.contains_key(role))
+                self.group.batched().find(|(_, batching)| batching.size(role).is_some())
             }
         }
     }
@@ -104,25 +105,23 @@ impl<'a> Incomplete<'a> {
     fn held(&self, whole: &AllOrNothing, coordination: Option<(&Coordination, &Batching)>) -> Held {
         let (batch, message) = match (whole, coordination) {
             (AllOrNothing::Batch { index, .. }, Some((_, batching))) => {
-                let word = batching.kind.word();
-                (Some(*index), format!("{word} {} is held: {} exist", index + 1, existing(self.view, batching, *index)))
+                let (name, existing) = (batching.batch_name(*index), existing(self.view, batching, *index));
+                (Some(*index), format!("{name} is held: {existing} exist"))
             }
             (AllOrNothing::Batch { index, .. }, None) => (Some(*index), String::new()),
             (AllOrNothing::Replica { role, ordinal }, _) => {
                 let replica = self.view.roles.get(role).and_then(|role| role.replicas.get(ordinal)).copied();
                 let Replica { pods, size, .. } = replica.unwrap_or_default();
-                let size_in_batch = coordination.and_then(|(_, batching)| batching.size(role));
-                let message = format!("replica {ordinal} of role {role:?} is held: {pods}/{size} pods exist");
-                (size_in_batch.map(|size| ordinal / size), message)
+                let batch = coordination.and_then(|(_, batching)| batching.batch_of(role, *ordinal));
+                (batch, format!("replica {ordinal} of role {role:?} is held: {pods}/{size} pods exist"))
             }
         };
         Held {
-            coordination: coordination.map(|(coordination, _)| coordination.display_name()),
+            coordination: coordination.map(|(coordination, _)| CoordinationRef::from(coordination)),
             batch,
             reason: HoldReason::IncompleteBatch,
             message,
-            pods: 0,
-            waits_for_own: true,
+            pods: Vec::new(),
         }
     }
 }
@@ -132,21 +131,18 @@ fn ranges<'a>(
     view: &'a GroupView,
     batching: &'a Batching,
     index: u32,
-) -> impl Iterator<Item = (&'a str, &'a RoleView, std::ops::Range<u32>)> {
+) -> impl Iterator<Item = (&'a str, &'a RoleView, Range<u32>)> {
     batching.sizes.keys().filter_map(move |name| {
-        let (role, size) = (view.roles.get(name)?, batching.size(name)?);
-        let from = index.saturating_mul(size).min(role.desired);
-        Some((name.as_str(), role, from..from.saturating_add(size).min(role.desired)))
+        let role = view.roles.get(name)?;
+        Some((name.as_str(), role, batching.ordinals(name, index, role.desired)))
     })
 }
 
 /// True for a batch of which pods are missing and none was released yet.
 fn batch_waits(view: &GroupView, batching: &Batching, index: u32) -> bool {
-    let lacks = |(_, role, range): (&str, &RoleView, std::ops::Range<u32>)| {
-        let complete = role.replicas.range(range.clone()).filter(|(_, replica)| !replica.is_incomplete());
-        complete.count() < range.len()
-    };
-    is_untouched(view, batching, index) && ranges(view, batching, index).any(lacks)
+    let lacks = |role: &RoleView, ordinals| !role.all_in(ordinals, |replica| !replica.is_incomplete());
+    is_untouched(view, batching, index)
+        && ranges(view, batching, index).any(|(_, role, ordinals)| lacks(role, ordinals))
 }
 
 /// True for a batch of which no pod was released yet.
@@ -155,38 +151,11 @@ pub(in crate::plan) fn is_untouched(view: &GroupView, batching: &Batching, index
     ranges(view, batching, index).all(|(_, role, range)| untouched(role, range))
 }
 
-/// Since when what is released as a whole lacks pods.
-#[derive(Debug, Default)]
-pub(in crate::plan) struct IncompleteSince {
-    since: BTreeMap<AllOrNothing, Uptime>,
-}
-
-impl IncompleteSince {
-    /// What has waited this long.
-    pub(in crate::plan) fn overdue(&self, after: Duration, now: Uptime) -> Vec<AllOrNothing> {
-        self.since.iter().filter(|(_, since)| **since + after <= now).map(|(whole, _)| whole.clone()).collect()
-    }
-
-    /// Notes what lacks pods now; returns when the next of it will have waited this long.
-    pub(in crate::plan) fn note(
-        &mut self,
-        incomplete: &[AllOrNothing],
-        after: Duration,
-        now: Uptime,
-    ) -> Option<Uptime> {
-        self.since.retain(|whole, _| incomplete.contains(whole));
-        for whole in incomplete {
-            self.since.entry(whole.clone()).or_insert(now);
-        }
-        self.since.values().map(|since| *since + after).filter(|at| *at > now).min()
-    }
-}
-
 /// `7/10 prefill and 5/5 decode`.
 fn existing(view: &GroupView, batching: &Batching, index: u32) -> String {
     let roles = ranges(view, batching, index).filter(|(_, _, range)| !range.is_empty()).map(|(name, role, range)| {
-        let complete = role.replicas.range(range.clone()).filter(|(_, replica)| !replica.is_incomplete());
-        format!("{}/{} {name}", count(complete.count()), range.len())
+        let complete = role.count_in(range.clone(), |replica| !replica.is_incomplete());
+        format!("{complete}/{} {name}", range.len())
     });
     roles.collect::<Vec<_>>().join(" and ")
 }

@@ -1,10 +1,8 @@
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::model::{Group, GroupKey, HoldReason, PodIdentity};
 use crate::plan::decide::DecisionContext;
-use crate::plan::decide::all_or_nothing::{AllOrNothing, IncompleteSince};
+use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::decision::Decision;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::status::transition_times;
@@ -99,7 +97,7 @@ impl Scene {
 }
 
 fn said(decision: &Decision) -> Vec<(HoldReason, Option<u32>, &str, u32)> {
-    decision.held.iter().map(|held| (held.reason, held.batch, held.message.as_str(), held.pods)).collect()
+    decision.held.iter().map(|held| (held.reason, held.batch, held.message.as_str(), held.count())).collect()
 }
 
 #[test]
@@ -187,7 +185,7 @@ fn a_batch_of_a_hard_domain_goes_when_all_its_pods_are_there() {
 fn the_next_segment_waits_beside_an_incomplete_one() {
     let scene = Scene::instances(4).with("decode", 0, 2, 0..2).with("decode", 1, 2, 0..1).with("decode", 2, 2, 0..2);
     let decision = scene.run().decide();
-    let reasons: Vec<_> = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
+    let reasons: Vec<_> = decision.held.iter().map(|held| (held.reason, held.count())).collect();
     assert_eq!(reasons, [(HoldReason::PreviousSegmentNotReady, 2), (HoldReason::IncompleteBatch, 1)]);
 }
 
@@ -195,23 +193,14 @@ fn the_next_segment_waits_beside_an_incomplete_one() {
 fn what_has_waited_long_enough_goes_with_the_pods_that_it_has() {
     let scene = Scene::instances(2).with("decode", 0, 4, 0..3);
     let whole = AllOrNothing::Replica { role: "decode".to_owned(), ordinal: 0 };
-    let mut waits = IncompleteSince::default();
-    let (second, after) = (Duration::from_secs(1), Duration::from_secs(5));
-    for now in 0..5 {
-        let decision = scene.decide();
-        assert_eq!((decision.release.len(), decision.incomplete.clone()), (0, vec![whole.clone()]));
-        assert_eq!(waits.note(&decision.incomplete, after, second * now), Some(second * 5));
-        assert!(waits.overdue(after, second * now).is_empty());
-    }
-    let overdue = waits.overdue(after, second * 5);
-    assert_eq!(overdue, std::slice::from_ref(&whole));
+    let overdue = vec![whole];
+    let decision = scene.decide();
+    assert_eq!((decision.release.len(), &decision.incomplete), (0, &overdue));
     let view = GroupView::build(&scene.group, &scene.pods);
     let context = DecisionContext { overdue: &overdue, ..DecisionContext::default() };
     let decision = mk_evaluation(&scene.group, &view, context).decision;
     assert_eq!((decision.release.len(), decision.held.len()), (3, 0));
-    assert_eq!(decision.incomplete, [whole], "until its pods are seen to run it is not forgotten");
-    assert_eq!(waits.note(&[], after, second * 6), None);
-    assert!(waits.overdue(after, second * 60).is_empty());
+    assert_eq!(decision.incomplete, overdue, "until its pods are seen to run it is not forgotten");
 }
 
 #[test]

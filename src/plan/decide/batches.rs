@@ -1,11 +1,12 @@
 //! The batches of a group, one by one: what is in them and how far they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 
-use crate::model::{Batching, Coordination, Group, HoldReason, ProgressState, Progression};
+use crate::model::{Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::decision::Decision;
-use crate::plan::view::{GroupView, Replica, RoleView};
+use crate::plan::decide::held::Held;
+use crate::plan::view::{GroupView, PodRef, Replica, RoleView};
 
 /// How far a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,18 +68,13 @@ impl Share {
 
 /// The batches of all coordinations, in order.
 pub fn batches(group: &Group, view: &GroupView, decision: &Decision) -> Vec<Batch> {
-    let batch = |found: Found<'_>| {
-        let Found { coordination, batching, index, state, beyond, shares } = found;
-        Batch {
-            coordination: coordination.index,
-            index,
-            state,
-            reason: beyond.map_or_else(
-                || incomplete(decision, coordination, index),
-                |role| Some(reason(group, view, decision, (coordination, batching), role)),
-            ),
-            roles: shares.into_iter().map(|(role, share)| (role.to_owned(), share)).collect(),
-        }
+    let holds = Holds::of(view, decision);
+    let batch = |counted: Counted<'_>| Batch {
+        coordination: counted.coordination.index,
+        index: counted.index,
+        state: counted.state,
+        reason: holds.reason(&counted),
+        roles: counted.shares.into_iter().map(|(role, share)| (role.to_owned(), share)).collect(),
     };
     each(group, view, decision).map(batch).collect()
 }
@@ -86,49 +82,40 @@ pub fn batches(group: &Group, view: &GroupView, decision: &Decision) -> Vec<Batc
 /// How many batches are in each state, of all coordinations.
 pub(in crate::plan) fn states(group: &Group, view: &GroupView, decision: &Decision) -> BTreeMap<BatchState, u32> {
     let mut states = BTreeMap::new();
-    each(group, view, decision).for_each(|found| *states.entry(found.state).or_default() += 1);
+    each(group, view, decision).for_each(|counted| *states.entry(counted.state).or_default() += 1);
     states
 }
 
-/// One batch, as it is found.
-struct Found<'a> {
+/// A batch with its replicas counted.
+struct Counted<'a> {
     coordination: &'a Coordination,
-    batching: &'a Batching,
     index: u32,
     state: BatchState,
-    /// The first role of which a replica may not run.
-    beyond: Option<&'a str>,
+    /// Some of its replicas may not run.
+    beyond: bool,
     shares: Vec<(&'a str, Share)>,
 }
 
-fn each<'a>(group: &'a Group, view: &'a GroupView, decision: &'a Decision) -> impl Iterator<Item = Found<'a>> {
+fn each<'a>(group: &'a Group, view: &'a GroupView, decision: &'a Decision) -> impl Iterator<Item = Counted<'a>> {
     group.batched().flat_map(move |(coordination, batching)| {
-        let roles: Vec<_> = batching
-            .sizes
-            .keys()
-            .filter_map(|name| Some((name.as_str(), view.roles.get(name)?, batching.size(name)?)))
-            .collect();
-        let total = roles.iter().map(|(_, role, size)| role.desired.div_ceil(*size)).max().unwrap_or(0);
+        let total = batching.total(|role| view.roles.get(role).map(|role| role.desired));
         (0..total).map(move |index| {
-            let shares = roles.iter().filter_map(|(name, role, size)| Some((*name, share(role, *size, index)?)));
-            let shares: Vec<_> = shares.collect();
-            let beyond = shares.iter().find(|(role, share)| {
+            let share = |role: &'a String| Some((role.as_str(), share(view.roles.get(role)?, batching, role, index)?));
+            let shares: Vec<_> = batching.sizes.keys().filter_map(share).collect();
+            let beyond = shares.iter().any(|(role, share)| {
                 decision.released.get(*role).is_some_and(|released| share.ordinals.end() >= released)
             });
-            let beyond = beyond.map(|(role, _)| *role);
-            Found { coordination, batching, index, state: state(&shares, beyond.is_some()), beyond, shares }
+            Counted { coordination, index, state: state(&shares, beyond), beyond, shares }
         })
     })
 }
 
-fn share(role: &RoleView, size: u32, batch: u32) -> Option<Share> {
-    let from = batch.saturating_mul(size);
-    let to = from.saturating_add(size).min(role.desired).checked_sub(1).filter(|to| *to >= from)?;
-    let count = |test: fn(&Replica) -> bool| {
-        let passing = role.replicas.range(from..=to).filter(|(_, replica)| test(replica)).count();
-        u32::try_from(passing).unwrap_or(u32::MAX)
-    };
-    Some(Share { ordinals: from..=to, released: count(Replica::is_released), ready: count(Replica::is_ready) })
+fn share(role: &RoleView, batching: &Batching, name: &str, batch: u32) -> Option<Share> {
+    let ordinals = batching.ordinals(name, batch, role.desired);
+    let last = ordinals.end.checked_sub(1).filter(|last| *last >= ordinals.start)?;
+    let count = |test: fn(&Replica) -> bool| role.count_in(ordinals.clone(), test);
+    let (released, ready) = (count(Replica::is_released), count(Replica::is_ready));
+    Some(Share { ordinals: ordinals.start..=last, released, ready })
 }
 
 fn state(shares: &[(&str, Share)], beyond: bool) -> BatchState {
@@ -141,41 +128,36 @@ fn state(shares: &[(&str, Share)], beyond: bool) -> BatchState {
     }
 }
 
-/// A batch that may go by its count, and waits for pods that do not exist.
-fn incomplete(decision: &Decision, coordination: &Coordination, batch: u32) -> Option<HoldReason> {
-    let name = coordination.display_name();
-    let mut held = decision.held.iter().filter(|held| held.waits_for_own);
-    held.find(|held| held.batch == Some(batch) && held.coordination.as_ref() == Some(&name)).map(|held| held.reason)
+/// Why the pods of each replica are held.
+struct Holds<'a> {
+    by_role: BTreeMap<&'a str, BTreeMap<u32, Vec<&'a Held>>>,
+    turns: &'a BTreeMap<usize, HoldReason>,
 }
 
-/// Why a batch may not go for the sake of one of its roles. Pods of a role are held under the first of its coordinations.
-fn reason(
-    group: &Group,
-    view: &GroupView,
-    decision: &Decision,
-    (coordination, batching): (&Coordination, &Batching),
-    role: &str,
-) -> HoldReason {
-    let said = |name: &str| decision.held.iter().find(|held| held.coordination.as_deref() == Some(name));
-    let own = said(&coordination.display_name());
-    let first = || group.batchings_of(role).find_map(|(coordination, _)| said(&coordination.display_name()));
-    if let Some(held) = own.or_else(first) {
-        return held.reason;
+impl<'a> Holds<'a> {
+    fn of(view: &'a GroupView, decision: &'a Decision) -> Self {
+        let by_pod: HashMap<&PodRef, &Held> =
+            decision.held.iter().flat_map(|held| held.pods.iter().map(move |pod| (pod, held))).collect();
+        let mut by_role: BTreeMap<&str, BTreeMap<u32, Vec<&Held>>> = BTreeMap::new();
+        for pod in &view.held {
+            if let Some(held) = by_pod.get(&pod.pod) {
+                by_role.entry(&pod.role).or_default().entry(pod.ordinal).or_default().push(held);
+            }
+        }
+        Self { by_role, turns: &decision.turns }
     }
-    // Nothing is held that exists: the batch waits for what its coordination waits for.
-    let target = decision.targets.coordinations.iter().find(|target| target.index == coordination.index);
-    match target.map(|target| target.state) {
-        _ if view.roles.get(role).is_none_or(|role| role.unknown) => HoldReason::GroupMissing,
-        Some(ProgressState::Blocked) => HoldReason::BlockedByCoordination,
-        _ => waiting(batching.progression()),
-    }
-}
 
-/// What a batch waits for under this progression.
-pub(in crate::plan) const fn waiting(progression: Progression) -> HoldReason {
-    match progression {
-        Progression::Scheduled => HoldReason::PreviousStepNotScheduled,
-        Progression::Ordered => HoldReason::IncompleteBatch,
-        Progression::OrderedReady | Progression::Parallel => HoldReason::PreviousSegmentNotReady,
+    /// Why a batch may not go: what its pods say that are held under its own coordination, else whose turn it is, else what
+    /// pods of it say that are held under another one.
+    fn reason(&self, batch: &Counted<'_>) -> Option<HoldReason> {
+        let mut held: Vec<&Held> = Vec::new();
+        for (role, share) in &batch.shares {
+            let replicas = self.by_role.get(role).into_iter().flat_map(|all| all.range(share.ordinals.clone()));
+            held.extend(replicas.flat_map(|(_, held)| held.iter().copied()));
+        }
+        let is_own = |held: &Held| held.coordination.as_ref().is_some_and(|own| own.index == batch.coordination.index);
+        let own = held.iter().filter(|held| is_own(held)).map(|held| held.reason).min();
+        let turn = || self.turns.get(&batch.coordination.index).copied().filter(|_| batch.beyond);
+        own.or_else(turn).or_else(|| held.iter().map(|held| held.reason).min())
     }
 }

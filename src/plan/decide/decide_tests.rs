@@ -268,5 +268,5 @@ fn the_hold_of_the_next_segment_says_what_it_waits_for() {
     scene.pods[9].ready = false;
     let decision = scene.decide();
     assert_eq!(decision.held[0].message, "segment 2 is held: segment 1 has 9/10 prefill and 5/5 decode ready");
-    assert_eq!((decision.held[0].reason, decision.held[0].pods), (HoldReason::PreviousSegmentNotReady, 30));
+    assert_eq!((decision.held[0].reason, decision.held[0].count()), (HoldReason::PreviousSegmentNotReady, 30));
 }

@@ -2,14 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::HoldReason;
 use crate::plan::decide::all_or_nothing::AllOrNothing;
+use crate::plan::decide::held::Held;
 use crate::plan::decide::missing_pods;
-use crate::plan::decide::missing_pods::{Found, MissingPods};
-use crate::plan::decide::outcome::{Held, Release};
+use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::progression::Targets;
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::rollout::RolloutPlan;
-use crate::plan::view::PodRef;
+use crate::plan::view::{HeldPod, PodRef};
+
+/// A pod to release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The pod.
+    pub pod: HeldPod,
+    /// True when it needs no commit: its replica was released before, or nothing batches it.
+    pub at_once: bool,
+}
 
 /// One decision for one group.
 #[derive(Clone, Debug, Default)]
@@ -24,12 +34,15 @@ pub struct Decision {
     pub mis_stamped: Vec<PodRef>,
     /// Why the other held pods are held, and those that were refused.
     pub held: Vec<Held>,
+    /// Why the next batch of a coordination waits for its turn, by the coordination's place in the group's list: also of a
+    /// batch whose pods are not there yet.
+    pub turns: BTreeMap<usize, HoldReason>,
     /// Where the open rollouts stand, and how far each role may go.
     pub rollout: RolloutPlan,
     /// Replicas that may run, and lack pods.
-    pub absent: Vec<MissingPods>,
+    pub missing_pods: Vec<MissingPods>,
     /// Why, as far as that was found out.
-    pub found: Vec<Found>,
+    pub diagnoses: Vec<Diagnosis>,
     /// What lacks pods and is released as a whole.
     pub incomplete: Vec<AllOrNothing>,
     /// Pods beyond the desired replicas that a rollout may have made.
@@ -38,7 +51,9 @@ pub struct Decision {
 
 impl Decision {
     /// Why pods do not appear, role by role, in words.
-    pub fn found_texts(&self) -> impl Iterator<Item = (&Found, String)> {
-        self.found.iter().filter_map(|found| Some((found, missing_pods::of(&self.absent, found)?.text(found))))
+    pub fn diagnosis_texts(&self) -> impl Iterator<Item = (&Diagnosis, String)> {
+        self.diagnoses
+            .iter()
+            .filter_map(|diagnosis| Some((diagnosis, missing_pods::of(&self.missing_pods, diagnosis)?.text(diagnosis))))
     }
 }

@@ -1,11 +1,15 @@
-//! One decision for one group: what to commit, which pods to release, and why the others are held.
+//! One decision for one group: which batches may run (the released counts, to be written into the group's status first),
+//! from which pods the gate is taken now, and why each of the other pods keeps it.
+//!
+//! `progression` says how far each role may go, `stamp_mismatch`, `all_or_nothing` and `surplus` which pods are excepted,
+//! `holds` and `missing_pods` why pods are held; `batches`, `waits` and `pod_groups` are read off a decision.
 
 pub mod all_or_nothing;
 pub mod batches;
 pub mod decision;
+pub mod held;
 mod holds;
 pub mod missing_pods;
-pub mod outcome;
 pub mod pod_groups;
 pub mod progression;
 mod stamp_mismatch;
@@ -15,9 +19,10 @@ pub mod waits;
 use std::collections::BTreeMap;
 
 use self::all_or_nothing::{AllOrNothing, Incomplete};
-use self::decision::Decision;
-use self::missing_pods::Found;
-use self::outcome::Release;
+use self::decision::{Decision, Release};
+use self::held::Held;
+use self::holds::{Kept, Turns};
+use self::missing_pods::Diagnosis;
 use self::progression::{Targets, targets};
 use crate::model::Group;
 use crate::plan::rollout::{RolloutPlan, Rollouts, plan_rollout};
@@ -34,7 +39,7 @@ pub struct DecisionContext<'a> {
     /// Pods whose release was refused, and is tried again after a pause.
     pub refused: &'a [PodRef],
     /// Why pods do not appear, as far as that was found out.
-    pub found: &'a [Found],
+    pub diagnoses: &'a [Diagnosis],
     /// What has waited long enough for its pods: it goes without those that are missing.
     pub overdue: &'a [AllOrNothing],
     /// Pods beyond the desired replicas that a rollout made.
@@ -45,38 +50,55 @@ pub struct DecisionContext<'a> {
 pub fn decide(group: &Group, view: &GroupView, rollouts: &Rollouts, context: DecisionContext<'_>) -> Decision {
     let targets = targets(group, &view.roles);
     let released = released_counts(view, &targets, context);
-    let (mut release, mut held) = (Vec::new(), Vec::new());
+    let (mut release, mut kept) = (Vec::new(), Vec::new());
     let mut incomplete = Incomplete::new(group, view, context.overdue);
     let sorted = stamp_mismatch::sort(group, view);
     for pod in &sorted.right {
-        match fate(pod, view, &released) {
+        match release_of(pod, view, &released) {
             Some(_) if incomplete.holds(pod) => {}
-            Some(at_once) => release.push(Release { pod: (*pod).clone(), at_once }),
-            None => held.push((*pod).clone()),
+            Some(goes) => release.push(goes),
+            None => kept.push((*pod).clone()),
         }
     }
-    let surplus = surplus::surplus(view, &held, &released);
+    let surplus = surplus::surplus(view, &kept, &released);
     let goes = |pod: &HeldPod| context.surge.contains(&pod.pod) && surplus::is_in(&surplus, pod);
-    let (in_surge, held): (Vec<_>, Vec<_>) = held.into_iter().partition(goes);
+    let (in_surge, kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(goes);
     release.extend(in_surge.into_iter().map(|pod| Release { pod, at_once: true }));
-    let mut held = holds::explain(group, view, &targets, &held, context.faults);
+    let kept = Kept::of(view, &kept);
+    let mut turns =
+        Turns { group, view, targets: &targets, released: &released, faults: context.faults }.explain(&kept);
+    let mut held: Vec<_> = kept.explain_others(group, view).collect();
     held.extend(sorted.explain(group));
     held.extend(incomplete.explain());
-    let absent = missing_pods::missing_pods(group, view, &released);
-    let found: Vec<_> =
-        context.found.iter().filter(|found| missing_pods::of(&absent, found).is_some()).cloned().collect();
-    missing_pods::tell(group, &absent, &found, &mut held);
+    let missing_pods = missing_pods::missing_pods(group, view, &released);
+    let is_open = |diagnosis: &&Diagnosis| missing_pods::of(&missing_pods, diagnosis).is_some();
+    let diagnoses: Vec<_> = context.diagnoses.iter().filter(is_open).cloned().collect();
+    missing_pods::explain(group, &missing_pods, &diagnoses, turns.iter_mut().chain(&mut held));
+    let reason = |held: &Held| Some((held.coordination.as_ref()?.index, held.reason));
+    let reasons = turns.iter().filter_map(reason).collect();
+    let mut held: Vec<_> = turns.into_iter().filter(|held| !held.pods.is_empty()).chain(held).collect();
     held.extend(holds::refused(&release, context.refused));
     let moves_on = release.iter().any(|release| !release.at_once)
         || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()));
     let rollout = rollout(rollouts, context, moves_on);
     held.extend(holds::rollouts(&rollout, rollouts));
-    let incomplete = incomplete.into_units();
     let mis_stamped = sorted.wrong.iter().map(|pod| pod.pod.clone()).collect();
-    Decision { targets, released, release, mis_stamped, held, rollout, absent, found, incomplete, surplus }
+    Decision {
+        incomplete: incomplete.into_units(),
+        turns: reasons,
+        targets,
+        released,
+        release,
+        mis_stamped,
+        held,
+        rollout,
+        missing_pods,
+        diagnoses,
+        surplus,
+    }
 }
 
-/// How far the roles may go. A pass that releases moves no partition, nor does one that looks at a faulty group.
+/// How far the roles may go. Where pods are released no partition moves, nor does one of a faulty group.
 fn rollout(rollouts: &Rollouts, context: DecisionContext<'_>, releases: bool) -> RolloutPlan {
     let mut plan = plan_rollout(&rollouts.bounds, &rollouts.roles);
     if releases || !context.faults.is_empty() {
@@ -87,13 +109,16 @@ fn rollout(rollouts: &Rollouts, context: DecisionContext<'_>, releases: bool) ->
     plan
 }
 
-/// `Some(at once)` for a pod that may go, `None` for one that stays.
-fn fate(pod: &HeldPod, view: &GroupView, released: &BTreeMap<String, u32>) -> Option<bool> {
-    let (Some(role), Some(released)) = (view.roles.get(&pod.role), released.get(&pod.role)) else {
+/// The release of a pod that may go by its count; `None` for one that stays.
+fn release_of(pod: &HeldPod, view: &GroupView, released: &BTreeMap<String, u32>) -> Option<Release> {
+    let at_once = match (view.roles.get(&pod.role), released.get(&pod.role)) {
+        (Some(role), Some(released)) => {
+            (pod.ordinal < *released).then_some(pod.ordinal < role.committed.unwrap_or(0))?
+        }
         // Nothing batches it: a role without coordination, or one that the group does not have.
-        return Some(true);
+        _ => true,
     };
-    (pod.ordinal < *released).then_some(pod.ordinal < role.committed.unwrap_or(0))
+    Some(Release { pod: pod.clone(), at_once })
 }
 
 /// max(target, released count), never above desired. A group that breaks a rule keeps what it has.

@@ -2,10 +2,11 @@
 //! scheduled, or the next rollout would wait for all pods at once (KEP-32, Rolling Update Stall).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::model::batch::Batch;
 use crate::model::{Group, PodGroupPolicy};
-use crate::plan::view::{GroupView, Replica};
+use crate::plan::view::{GroupView, Replica, RoleView};
 
 /// The PodGroup of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,21 +27,21 @@ pub fn batch_pod_groups(group: &Group, view: &GroupView, released: &BTreeMap<Str
     });
     with_policy
         .flat_map(|(coordination, batching, policy)| {
-            let shares: Vec<_> = batching
-                .sizes
-                .keys()
-                .filter_map(|role| Some((view.roles.get(role)?, batching.size(role)?, *released.get(role)?)))
-                .collect();
-            let batches = shares.iter().map(|(_, size, released)| released.div_ceil(*size)).max().unwrap_or(0);
-            (0..batches).map(move |index| {
-                let ranges = shares.iter().map(|(view, size, _)| {
-                    let from = index.saturating_mul(*size).min(view.desired);
-                    (*view, from, from.saturating_add(*size).min(view.desired))
+            let may_run = |role: &str| view.roles.get(role).and_then(|_| released.get(role)).copied();
+            (0..batching.total(may_run)).map(move |index| {
+                let ranges = batching.sizes.keys().filter_map(|role| {
+                    let view = view.roles.get(role).filter(|_| released.contains_key(role))?;
+                    let ordinals = batching.ordinals(role, index, view.desired);
+                    (!ordinals.is_empty()).then_some((view, ordinals))
                 });
-                let ranges: Vec<_> = ranges.filter(|(_, from, to)| to > from).collect();
-                let pods = ranges.iter().map(|(view, from, to)| (to - from).saturating_mul(view.replica_size())).sum();
-                let is_scheduled = ranges.iter().all(|(view, from, to)| view.all_in(*from, *to, Replica::is_scheduled));
-                let smallest = ranges.iter().map(|(view, ..)| view.replica_size()).min().unwrap_or(1);
+                let ranges: Vec<_> = ranges.collect();
+                let size = |(view, ordinals): &(&RoleView, Range<u32>)| {
+                    (ordinals.end - ordinals.start).saturating_mul(view.replica_size())
+                };
+                let pods = ranges.iter().map(size).sum();
+                let is_scheduled =
+                    ranges.iter().all(|(view, ordinals)| view.all_in(ordinals.clone(), Replica::is_scheduled));
+                let smallest = ranges.iter().map(|(view, _)| view.replica_size()).min().unwrap_or(1);
                 let batch = Batch { group, coordination, batching, index };
                 BatchPodGroup {
                     name: batch.pod_group_name(),

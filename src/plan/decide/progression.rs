@@ -1,10 +1,47 @@
 //! How far each role may go: KEP-32's segment calculation and merge, with the corrections that let every group run to
-//! its end (SPEC §4.1).
+//! its end.
 
 use std::collections::BTreeMap;
 
-use crate::model::{Batching, Coordination, Group, ProgressState, Progression};
+use crate::model::{Batching, Coordination, Group, HoldReason, ProgressState, Progression};
 use crate::plan::view::{Replica, RoleView};
+
+/// When the next batch of a progression goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::plan) enum NextBatch {
+    /// When every replica of the earlier batches passes the test.
+    WhenEarlierPass,
+    /// When every replica of the earlier batches may run.
+    WhenEarlierMayRun,
+    /// At once.
+    AtOnce,
+}
+
+/// What a progression asks for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::plan) struct Requirement {
+    /// When the next batch goes.
+    pub(in crate::plan) next: NextBatch,
+    /// What a replica of an earlier batch is to be.
+    pub(in crate::plan) test: fn(&Replica) -> bool,
+    /// What a replica is called that passes.
+    pub(in crate::plan) word: &'static str,
+    /// Why a batch is held that waits for its turn.
+    pub(in crate::plan) reason: HoldReason,
+}
+
+/// What each progression asks for: a new one is one row here, and its spelling in `model::batching`.
+pub(in crate::plan) const fn requirement(progression: Progression) -> Requirement {
+    use HoldReason::{IncompleteBatch, PreviousSegmentNotReady, PreviousStepNotScheduled};
+    use NextBatch::{AtOnce, WhenEarlierMayRun, WhenEarlierPass};
+    let (next, test, word, reason): (_, fn(&Replica) -> bool, _, _) = match progression {
+        Progression::OrderedReady => (WhenEarlierPass, Replica::is_ready, "ready", PreviousSegmentNotReady),
+        Progression::Scheduled => (WhenEarlierPass, Replica::is_scheduled, "scheduled", PreviousStepNotScheduled),
+        Progression::Ordered => (WhenEarlierMayRun, Replica::is_released, "released", IncompleteBatch),
+        Progression::Parallel => (AtOnce, Replica::is_ready, "ready", PreviousSegmentNotReady),
+    };
+    Requirement { next, test, word, reason }
+}
 
 /// What a waiting coordination waits for: the first replica that fails its progression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +78,13 @@ pub struct Targets {
     pub coordinations: Vec<CoordinationTarget>,
 }
 
+impl Targets {
+    /// The targets of the coordination at this place in the group's list.
+    pub fn coordination(&self, index: usize) -> Option<&CoordinationTarget> {
+        self.coordinations.iter().find(|target| target.index == index)
+    }
+}
+
 /// Calculates the target of each batched role.
 pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>) -> Targets {
     let batched: Vec<_> = group.batched().collect();
@@ -54,21 +98,19 @@ pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>) -> Targets {
     Targets { roles: merged, coordinations: all }
 }
 
-/// One coordination by itself (SPEC §4.1, steps 1 to 3).
+/// One coordination by itself.
 fn target_of(
     coordination: &Coordination,
     batching: &Batching,
     roles: &BTreeMap<String, RoleView>,
 ) -> CoordinationTarget {
     // A role without a valid size makes no batches: it is neither limited nor limits.
-    let sized: Vec<_> = batching
-        .sizes
-        .keys()
-        .filter_map(|name| Some((name.as_str(), roles.get(name)?, batching.size(name)?)))
-        .collect();
+    let is_sized = |name: &&String| batching.size(name).is_some();
+    let sized = batching.sizes.keys().filter(is_sized).filter_map(|name| Some((name.as_str(), roles.get(name)?)));
+    let sized: Vec<_> = sized.collect();
     let current: BTreeMap<String, u32> =
-        sized.iter().map(|(name, view, _)| ((*name).to_owned(), view.current())).collect();
-    let unfinished = || sized.iter().filter(|(_, view, _)| view.current() < view.desired);
+        sized.iter().map(|(name, view)| ((*name).to_owned(), view.current())).collect();
+    let unfinished = || sized.iter().filter(|(_, view)| view.current() < view.desired);
     let done = |roles, full, state| CoordinationTarget {
         index: coordination.index,
         roles,
@@ -77,39 +119,31 @@ fn target_of(
         waits_for: None,
         blocked_by: None,
     };
-    let desired = || sized.iter().map(|(name, view, _)| ((*name).to_owned(), view.desired)).collect();
-    if sized.iter().any(|(_, view, _)| view.unknown) {
+    let desired = || sized.iter().map(|(name, view)| ((*name).to_owned(), view.desired)).collect();
+    if sized.iter().any(|(_, view)| view.unknown) {
         return done(current, 0, ProgressState::Waiting);
     }
-    let Some(full) = unfinished().map(|(_, view, size)| view.current() / size).min() else {
-        let full = sized.iter().map(|(_, view, size)| view.desired.div_ceil(*size)).max().unwrap_or(0);
-        return done(desired(), full, ProgressState::Complete);
+    let Some(full) = unfinished().filter_map(|(name, view)| batching.batch_of(name, view.current())).min() else {
+        let total = batching.total(|name| roles.get(name).map(|view| view.desired));
+        return done(desired(), total, ProgressState::Complete);
     };
-    if batching.progression() == Progression::Parallel {
+    let requirement = requirement(batching.progression());
+    if requirement.next == NextBatch::AtOnce {
         return done(desired(), full, ProgressState::Progressing);
     }
-    let failing = sized.iter().find_map(|(name, view, size)| {
-        let bound = full.saturating_mul(*size).min(view.desired);
-        let ordinal = view.first_failing(bound, test_of(batching.progression())?)?;
+    let failing = sized.iter().filter(|_| requirement.next == NextBatch::WhenEarlierPass).find_map(|(name, view)| {
+        let earlier = batching.ordinals(name, full, view.desired).start;
+        let ordinal = view.first_failing(earlier, requirement.test)?;
         Some(WaitsFor { role: (*name).to_owned(), ordinal })
     });
     if failing.is_some() {
         return CoordinationTarget { waits_for: failing, ..done(current, full, ProgressState::Waiting) };
     }
-    let next = sized.iter().map(|(name, view, size)| {
-        let target = (full + 1).saturating_mul(*size).min(view.desired).max(view.current());
+    let next = sized.iter().map(|(name, view)| {
+        let target = batching.ordinals(name, full, view.desired).end.max(view.current());
         ((*name).to_owned(), target)
     });
     done(next.collect(), full, ProgressState::Progressing)
-}
-
-/// What a replica of an earlier batch must be.
-pub(in crate::plan) fn test_of(progression: Progression) -> Option<fn(&Replica) -> bool> {
-    match progression {
-        Progression::OrderedReady => Some(Replica::is_ready),
-        Progression::Scheduled => Some(Replica::is_scheduled),
-        Progression::Ordered | Progression::Parallel => None,
-    }
 }
 
 /// A coordination that waits blocks those that share a role with it, directly; one that is complete blocks nobody and is

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::model::{Group, HoldReason};
 use crate::plan::decide::all_or_nothing::is_untouched;
-use crate::plan::decide::outcome::Held;
-use crate::plan::view::{GroupView, HeldPod, count};
+use crate::plan::decide::held::{CoordinationRef, Held};
+use crate::plan::view::{GroupView, HeldPod};
 
 /// The batch that a held pod was made for, and the one that it is in; `None` when these are one. A pod that came before
 /// its group, or has no number of its own, was made for none.
@@ -28,8 +28,8 @@ pub(in crate::plan) struct Sorted<'a> {
     pub(in crate::plan) right: Vec<&'a HeldPod>,
     /// Pods that stay until they are made again.
     pub(in crate::plan) wrong: Vec<&'a HeldPod>,
-    /// How many others stay with them, since their batch is released as a whole.
-    beside: usize,
+    /// Others that stay with them, since their batch is released as a whole.
+    beside: Vec<&'a HeldPod>,
 }
 
 /// Sorts the held pods of a group.
@@ -40,11 +40,11 @@ pub(in crate::plan) fn sort<'a>(group: &Group, view: &'a GroupView) -> Sorted<'a
     let (wrong, right): (Vec<_>, Vec<_>) = view.held.iter().partition(|pod| is_wrong(pod));
     let wholes: BTreeSet<_> = wrong.iter().flat_map(|pod| untouched_units(group, view, pod)).collect();
     if wholes.is_empty() {
-        return Sorted { right, wrong, beside: 0 };
+        return Sorted { right, wrong, beside: Vec::new() };
     }
     let stays = |pod: &&HeldPod| untouched_units(group, view, pod).any(|whole| wholes.contains(&whole));
-    let (beside, right): (Vec<_>, Vec<_>) = right.into_iter().partition(stays);
-    Sorted { right, wrong, beside: beside.len() }
+    let (beside, right) = right.into_iter().partition(stays);
+    Sorted { right, wrong, beside }
 }
 
 /// The batches of a pod that are released as a whole, and of which nothing runs.
@@ -59,18 +59,17 @@ impl Sorted<'_> {
     pub(in crate::plan) fn explain(&self, group: &Group) -> Option<Held> {
         let first = self.wrong.first()?;
         let (marked, batch) = mismatch(group, first)?;
-        let (coordination, batching) = group.batchings_of(&first.role).next()?;
+        let own = group.batches_of(&first.role, first.ordinal).next();
         let named = |batch: Option<&str>| {
             batch.map_or_else(|| "no domain".to_owned(), |batch| format!("the domain of {batch}"))
         };
         let (made_for, is_in) = (named(marked.as_deref()), named(batch.as_deref()));
         Some(Held {
-            coordination: Some(coordination.display_name()),
-            batch: batching.size(&first.role).map(|size| first.ordinal / size),
+            coordination: own.map(|batch| CoordinationRef::from(batch.coordination)),
+            batch: own.map(|batch| batch.index),
             reason: HoldReason::StampMismatch,
             message: format!("pod {:?} is held: it was made for {made_for} and belongs to {is_in}", &*first.pod.name),
-            waits_for_own: false,
-            pods: count(self.wrong.len() + self.beside),
+            pods: self.wrong.iter().chain(&self.beside).map(|pod| pod.pod.clone()).collect(),
         })
     }
 }

@@ -1,11 +1,7 @@
 //! Replicas beyond the desired ones that a rollout makes for a while (`maxSurge`): their controller waits for them, so they
 //! are let go at once. A replica beyond the desired ones may also be the first sign of growth that the watches have not
-//! shown yet: only a live read of the workload tells the two apart (SPEC §3.4).
+//! shown yet: only a live read of the workload tells the two apart.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-use crate::plan::reconcile::uptime::{ProbeStep, Uptime};
 use crate::plan::view::{GroupView, HeldPod, PodRef};
 
 /// Held pods of one role beyond its desired replicas, all of which may run.
@@ -40,62 +36,6 @@ pub(in crate::plan) fn is_in(surplus: &[Surplus], pod: &HeldPod) -> bool {
     surplus.iter().any(|surplus| surplus.role == pod.role && surplus.pods.contains(&pod.pod))
 }
 
-/// First pause before the same pods are asked about again; doubles up to `LONGEST_PAUSE`.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-/// What is remembered of replicas beyond the desired ones.
-#[derive(Debug, Default)]
-pub(in crate::plan) struct SurgeProbe {
-    /// Pods that a rollout made, as a live read has shown.
-    proven: Vec<PodRef>,
-    /// Pods that were asked about.
-    asked: BTreeSet<PodRef>,
-    due: Uptime,
-    pause: Duration,
-    asking: bool,
-}
-
-impl SurgeProbe {
-    /// Pods that a rollout made.
-    pub(in crate::plan) fn proven(&self) -> &[PodRef] {
-        &self.proven
-    }
-
-    /// True while an answer is on its way.
-    pub(in crate::plan) fn is_asking(&self) -> bool {
-        self.asking
-    }
-
-    /// Notes the surplus: it is asked about new pods at once.
-    pub(in crate::plan) fn note(&mut self, surplus: &[Surplus], now: Uptime) -> ProbeStep {
-        let pods: BTreeSet<_> = surplus.iter().flat_map(|surplus| &surplus.pods).cloned().collect();
-        self.asked.retain(|pod| pods.contains(pod));
-        let is_new = !pods.is_subset(&self.asked);
-        match () {
-            () if pods.is_empty() || self.asking => ProbeStep::Rest,
-            () if !is_new && self.due > now => ProbeStep::Wait(self.due),
-            () => {
-                if is_new {
-                    self.pause = FIRST_PAUSE;
-                }
-                self.asked = pods;
-                self.asking = true;
-                ProbeStep::Ask
-            }
-        }
-    }
-
-    /// Takes the answer: which of the pods a rollout made.
-    pub(in crate::plan) fn answered(&mut self, proven: Vec<PodRef>, now: Uptime) {
-        self.asking = false;
-        self.proven = proven;
-        self.due = now + self.pause;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,22 +63,5 @@ mod tests {
         let held = [held("a", 1), held("b", 2)];
         assert_eq!(surplus(&view, &held, [(&"main".to_owned(), &2)]), mk_surplus(&["b"]));
         assert_eq!(surplus(&view, &held, [(&"main".to_owned(), &1)]), []);
-    }
-
-    #[test]
-    fn new_pods_are_asked_about_at_once_and_the_same_ones_more_and_more_seldom() {
-        let second = Duration::from_secs(1);
-        let mut surges = SurgeProbe::default();
-        assert_eq!(surges.note(&mk_surplus(&["a"]), Uptime::ZERO), ProbeStep::Ask);
-        assert_eq!(surges.note(&mk_surplus(&["a", "b"]), Uptime::ZERO), ProbeStep::Rest);
-        surges.answered(Vec::new(), Uptime::ZERO);
-        assert_eq!(surges.note(&mk_surplus(&["a", "b"]), Uptime::ZERO), ProbeStep::Ask);
-        surges.answered(Vec::new(), Uptime::ZERO);
-        assert_eq!(surges.note(&mk_surplus(&["b"]), Uptime::ZERO), ProbeStep::Wait(second));
-        assert_eq!(surges.note(&mk_surplus(&["b"]), second), ProbeStep::Ask);
-        surges.answered(vec![mk_pod("b")], second);
-        assert_eq!(surges.proven(), [mk_pod("b")]);
-        assert_eq!(surges.note(&mk_surplus(&["b"]), second), ProbeStep::Wait(second * 3));
-        assert_eq!(surges.note(&[], second), ProbeStep::Rest);
     }
 }

@@ -1,7 +1,7 @@
 //! What a coordination that does not go on waits for, replica by replica.
 
-use crate::model::{Group, ProgressState};
-use crate::plan::decide::progression::{CoordinationTarget, Targets, test_of};
+use crate::model::{Coordination, Group, ProgressState};
+use crate::plan::decide::progression::{CoordinationTarget, NextBatch, Targets, requirement};
 use crate::plan::view::{GroupView, Replica};
 
 /// A replica that keeps the next batch from going.
@@ -18,9 +18,8 @@ pub struct Missing {
 /// The replicas that a coordination waits for: those of its earlier batches that are not what the progression asks for.
 /// One that is blocked waits for what its blocker waits for.
 pub fn waits_for(group: &Group, view: &GroupView, targets: &Targets, coordination: usize) -> Vec<Missing> {
-    let find = |index: usize| targets.coordinations.iter().find(|target| target.index == index);
-    let Some(target) = find(coordination) else { return Vec::new() };
-    match (target.state, target.blocked_by.and_then(find)) {
+    let Some(target) = targets.coordination(coordination) else { return Vec::new() };
+    match (target.state, target.blocked_by.and_then(|blocker| targets.coordination(blocker))) {
         (ProgressState::Blocked, Some(blocker)) => missing(group, view, blocker),
         (ProgressState::Waiting, _) => missing(group, view, target),
         _ => Vec::new(),
@@ -28,17 +27,17 @@ pub fn waits_for(group: &Group, view: &GroupView, targets: &Targets, coordinatio
 }
 
 fn missing(group: &Group, view: &GroupView, target: &CoordinationTarget) -> Vec<Missing> {
-    let batching = group.batched().find(|(coordination, _)| coordination.index == target.index).map(|(_, b)| b);
-    let Some((batching, test)) = batching.and_then(|batching| Some((batching, test_of(batching.progression())?)))
-    else {
+    let Some(batching) = group.coordination(target.index).and_then(Coordination::batching) else { return Vec::new() };
+    let requirement = requirement(batching.progression());
+    if requirement.next != NextBatch::WhenEarlierPass {
         return Vec::new();
-    };
+    }
     let mut all = Vec::new();
     for role in &group.roles {
-        let (Some(seen), Some(size)) = (view.roles.get(&role.name), batching.size(&role.name)) else { continue };
-        let bound = target.full.saturating_mul(size).min(seen.desired);
-        let failing = (0..bound).map(|ordinal| (ordinal, seen.replicas.get(&ordinal).copied()));
-        let failing = failing.filter(|(_, replica)| !replica.as_ref().is_some_and(test));
+        let Some(seen) = view.roles.get(&role.name) else { continue };
+        let earlier = batching.ordinals(&role.name, target.full, seen.desired).start;
+        let failing = (0..earlier).map(|ordinal| (ordinal, seen.replicas.get(&ordinal).copied()));
+        let failing = failing.filter(|(_, replica)| !replica.as_ref().is_some_and(requirement.test));
         all.extend(failing.map(|(ordinal, replica)| Missing { role: role.name.clone(), ordinal, replica }));
     }
     all

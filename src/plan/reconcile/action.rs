@@ -1,17 +1,17 @@
-//! What a look at a group comes to: what the loop is to do, and the word that it is done.
+//! What the loop is to do after a pass, and what it reports when that is done.
 
 use std::sync::Arc;
 
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, RolledWorkload};
-use crate::plan::decide::missing_pods::{Found, MissingPods};
+use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::pod_groups::BatchPodGroup;
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::view::PodRef;
 
-/// What is to be done. Each ends with a word to the reconciler, except `Publish`.
+/// What is to be done. The end of each is reported to the reconciler, except that of `Publish`.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Take our gate off a pod.
@@ -57,11 +57,11 @@ pub enum Action {
         pod: PodRef,
     },
     /// Find out why pods do not appear.
-    FindReasons {
+    DiagnoseMissingPods {
         /// The group.
         group: Arc<Group>,
         /// Replicas that lack pods.
-        absent: Vec<MissingPods>,
+        missing: Vec<MissingPods>,
     },
     /// Find out which pods beyond the desired replicas a rollout made.
     FindSurge {
@@ -75,12 +75,12 @@ pub enum Action {
         /// Kind of the object that carried it, where that is known.
         carrier: Option<ObjectKind>,
     },
-    /// Say what is new.
+    /// Publish Events.
     Publish {
         /// The group.
         group: Arc<Group>,
-        /// What is new.
-        news: Vec<EventNote>,
+        /// The Events.
+        events: Vec<EventNote>,
     },
 }
 
@@ -117,17 +117,17 @@ pub enum Ended {
         /// True when it is to be tried again.
         failed: bool,
     },
-    /// It was looked for why pods do not appear.
-    Found {
-        /// What was found, one entry for each role at most.
-        found: Vec<Found>,
+    /// It was asked why pods do not appear.
+    Diagnosed {
+        /// Why, one entry for each role at most.
+        diagnoses: Vec<Diagnosis>,
     },
-    /// It was looked which pods beyond the desired replicas a rollout made.
+    /// It was asked which pods beyond the desired replicas a rollout made.
     Surge {
         /// These pods.
         proven: Vec<PodRef>,
     },
-    /// The group was looked for.
+    /// It was asked whether the group is gone.
     Verified {
         /// True when it is certainly gone.
         gone: bool,

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use crate::api::status::{CoordinationState, GroupStatus};
 use crate::model::{Group, HoldReason};
 use crate::plan::decide::decision::Decision;
+use crate::plan::decide::held::Held;
 use crate::plan::decide::missing_pods::WhyMissing;
-use crate::plan::decide::outcome::Held;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::status::conditions;
 
@@ -24,46 +24,46 @@ type What = (Option<String>, HoldReason, Option<u32>);
 /// Released counts by coordination and role.
 type Counts = BTreeMap<String, BTreeMap<String, u32>>;
 
-/// What was said last of a group, so that it is not said again.
+/// What was reported last of a group, so that it is not reported again.
 #[derive(Debug, Default)]
 pub struct Reported {
     held: BTreeMap<What, String>,
     /// Why pods of a role do not appear.
-    absent: BTreeMap<(String, WhyMissing), String>,
-    /// `None` before the first look: what was released before this process began is no news.
+    missing_pods: BTreeMap<(String, WhyMissing), String>,
+    /// `None` before the first pass: what was released before this process began is not reported.
     released: Option<Counts>,
     stalled: bool,
 }
 
 impl Reported {
-    /// What is new in a decision, in the order in which it is to be said. While it is not known whether a rollout made what
-    /// is beyond the desired replicas, nothing is said of that.
-    pub fn news(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool) -> Vec<EventNote> {
-        let mut news = self.releases(group);
-        news.extend(self.holds(group, seen, surplus_is_open));
-        news.extend(self.missing_pods(&seen.decision));
-        news.extend(self.stall(&seen.status));
-        news
+    /// What is new in a decision, in the order in which it is to be reported. While it is not known whether a rollout made
+    /// what is beyond the desired replicas, nothing is reported of that.
+    pub fn events(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool) -> Vec<EventNote> {
+        let mut events = self.releases(group);
+        events.extend(self.holds(group, seen, surplus_is_open));
+        events.extend(self.missing_pods(&seen.decision));
+        events.extend(self.stall(&seen.status));
+        events
     }
 
-    /// Releases are told when they are stored: not before they are certain.
+    /// Releases are reported when they are stored: not before they are certain.
     fn releases(&mut self, group: &Group) -> Vec<EventNote> {
         let now: Counts =
             group.status.coordination_state.iter().map(|state| (state.name.clone(), counts(state))).collect();
         let none = BTreeMap::new();
-        let news = self.released.iter().flat_map(|before| {
+        let events = self.released.iter().flat_map(|before| {
             let since = |name: &String| before.get(name).unwrap_or(&none);
             now.iter()
                 .filter_map(|(name, counts)| EventNote::released(group, name, since(name), counts))
                 .collect::<Vec<_>>()
         });
-        let news = news.collect();
+        let events = events.collect();
         self.released = Some(now);
-        news
+        events
     }
 
     fn holds(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool) -> Vec<EventNote> {
-        // While it is asked what a surplus is, nothing new is said of it, and nothing taken back.
+        // While it is asked what a surplus is, nothing new is reported of it, and nothing taken back.
         let is_known = |(what, _): &(What, &Held)| {
             !(surplus_is_open && what.1 == HoldReason::BeyondDesired) || self.held.contains_key(what)
         };
@@ -71,35 +71,35 @@ impl Reported {
             .decision
             .held
             .iter()
-            .map(|held| ((held.coordination.clone(), held.reason, held.batch), held))
+            .map(|held| ((held.coordination_name().map(str::to_owned), held.reason, held.batch), held))
             .filter(is_known)
             .collect();
-        // A batch whose release is being committed will be told to be released.
+        // A batch whose release is being committed will be reported as released.
         let commits = seen.needs_commit(group);
         let is_over = |what: &What| !(held.contains_key(what) || is_turn(what.1) || (commits && what.2.is_some()));
         let over =
             self.held.iter().filter(|(what, _)| is_over(what)).map(|(what, note)| EventNote::cleared(what, note));
         let begun = held.iter().filter(|(what, _)| !self.held.contains_key(*what));
-        let news = over.chain(begun.map(|(what, held)| EventNote::held(what, held))).collect();
+        let events = over.chain(begun.map(|(what, held)| EventNote::held(what, held))).collect();
         self.held = held.into_iter().map(|(what, held)| (what, held.message.clone())).collect();
-        news
+        events
     }
 
     fn missing_pods(&mut self, decision: &Decision) -> Vec<EventNote> {
         let now: BTreeMap<_, _> =
-            decision.found_texts().map(|(found, note)| ((found.role.clone(), found.why), note)).collect();
-        let over = self.absent.iter().filter(|(what, _)| !now.contains_key(*what));
+            decision.diagnosis_texts().map(|(of, note)| ((of.role.clone(), of.why), note)).collect();
+        let over = self.missing_pods.iter().filter(|(what, _)| !now.contains_key(*what));
         let over = over.map(|((role, why), note)| EventNote::over(format!("{} {role}", why.as_str()), note));
-        let begun = now.iter().filter(|(what, _)| !self.absent.contains_key(*what));
+        let begun = now.iter().filter(|(what, _)| !self.missing_pods.contains_key(*what));
         let begun = begun.map(|((role, why), note)| EventNote {
             reason: why.as_str().to_owned(),
             subject: role.clone(),
             note: note.clone(),
             warning: true,
         });
-        let news = over.chain(begun).collect();
-        self.absent = now;
-        news
+        let events = over.chain(begun).collect();
+        self.missing_pods = now;
+        events
     }
 
     fn stall(&mut self, status: &GroupStatus) -> Option<EventNote> {
@@ -141,7 +141,7 @@ fn counts(state: &CoordinationState) -> BTreeMap<String, u32> {
 pub struct EventNote {
     /// One word.
     pub reason: String,
-    /// What it is about: of one group, news with the same reason and subject are the same news again.
+    /// What it is about: of one group, Events with the same reason and subject are the same Event again.
     pub subject: String,
     /// For people.
     pub note: String,
@@ -151,7 +151,7 @@ pub struct EventNote {
 
 impl EventNote {
     fn held(what: &What, held: &Held) -> Self {
-        let pods = if held.pods == 0 { String::new() } else { format!(" ({} pods)", held.pods) };
+        let pods = if held.pods.is_empty() { String::new() } else { format!(" ({} pods)", held.count()) };
         let note = held.message.clone() + &pods;
         let warning = !(is_turn(held.reason) || held.reason == HoldReason::IncompleteBatch);
         Self { reason: held.reason.to_string(), subject: subject(what), note, warning }
@@ -175,17 +175,17 @@ impl EventNote {
         let (_, batching) = group.batched().find(|(known, _)| known.display_name() == coordination)?;
         let (mut ranges, mut first, mut last) = (Vec::new(), u32::MAX, 0);
         for (role, count) in now {
-            let Some(size) = batching.size(role) else { continue };
             let from = before.get(role).copied().unwrap_or(0);
-            if *count > from {
+            let new = (*count > from).then(|| (batching.batch_of(role, from), batching.batch_of(role, count - 1)));
+            if let Some((Some(lowest), Some(highest))) = new {
                 ranges.push(format!("{role} {from}-{}", count - 1));
-                (first, last) = (first.min(from / size), last.max((count - 1) / size));
+                (first, last) = (first.min(lowest), last.max(highest));
             }
         }
-        let (word, ranges) = (batching.kind.word(), ranges.join(", "));
+        let ranges = ranges.join(", ");
         let note = match last.checked_sub(first)? {
-            0 => format!("{word} {} is released: {ranges}", first + 1),
-            _ => format!("{word}s {} to {} are released: {ranges}", first + 1, last + 1),
+            0 => format!("{} is released: {ranges}", batching.batch_name(first)),
+            _ => format!("{}s {} to {} are released: {ranges}", batching.kind.word(), first + 1, last + 1),
         };
         let subject = format!("{coordination} {ranges}");
         Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false })

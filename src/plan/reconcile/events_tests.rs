@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::*;
 use crate::api::status::RoleProgress;
+use crate::plan::decide::held::CoordinationRef;
 use crate::plan::test_support::{mk_group, mk_segments};
+use crate::plan::view::PodRef;
 
 fn group() -> Group {
     let sizes = [("prefill", 10), ("decode", 5)];
@@ -18,33 +20,39 @@ fn progress(counts: &[(&str, u32)]) -> BTreeMap<String, RoleProgress> {
 
 fn held(reason: HoldReason, batch: u32) -> Held {
     let message = format!("segment {} is held", batch + 1);
-    Held { coordination: Some("pd".to_owned()), batch: Some(batch), reason, message, pods: 15, waits_for_own: false }
+    let coordination = Some(CoordinationRef { index: 0, name: "pd".to_owned() });
+    let pods = (0..15).map(|uid| PodRef { name: "".into(), uid: uid.to_string().into() });
+    Held { coordination, batch: Some(batch), ..Held::new(reason, message, pods.collect()) }
 }
 
-/// One look at a group with these stored counts and these holds: notes with their reasons.
-fn look(said: &mut Reported, stored: &[(&str, u32)], holds: &[Held]) -> Vec<String> {
-    look_while(false, said, stored, holds)
+/// One pass over a group with these stored counts and these holds: notes with their reasons.
+fn pass(reported: &mut Reported, stored: &[(&str, u32)], holds: &[Held]) -> Vec<String> {
+    pass_while(false, reported, stored, holds)
 }
 
 /// The same while it is asked, or not, what a surplus is.
-fn look_while(asked: bool, said: &mut Reported, stored: &[(&str, u32)], holds: &[Held]) -> Vec<String> {
+fn pass_while(asked: bool, reported: &mut Reported, stored: &[(&str, u32)], holds: &[Held]) -> Vec<String> {
     let mut group = group();
     let state = CoordinationState { name: "pd".to_owned(), progress: progress(stored), ..CoordinationState::default() };
     group.status.coordination_state = vec![state];
     let status = group.status.clone();
     let decision = Decision { held: holds.to_vec(), ..Decision::default() };
     let seen = Evaluation { decision, status, ..Evaluation::default() };
-    said.news(&group, &seen, asked).into_iter().map(|news| format!("{}: {}", news.reason, news.note)).collect()
+    reported.events(&group, &seen, asked).into_iter().map(|event| format!("{}: {}", event.reason, event.note)).collect()
 }
 
 #[test]
-fn each_batch_is_told_once_with_its_own_text() {
-    let mut said = Reported::default();
+fn each_batch_is_reported_once_with_its_own_text() {
+    let mut reported = Reported::default();
     let turn = |batch| [held(HoldReason::PreviousSegmentNotReady, batch)];
-    let first = look(&mut said, &[("prefill", 10), ("decode", 5)], &turn(1));
-    assert_eq!(first, ["PreviousSegmentNotReady: segment 2 is held (15 pods)"], "what was released before is no news");
-    assert_eq!(look(&mut said, &[("prefill", 10), ("decode", 5)], &turn(1)), [""; 0]);
-    let second = look(&mut said, &[("prefill", 20), ("decode", 10)], &turn(2));
+    let first = pass(&mut reported, &[("prefill", 10), ("decode", 5)], &turn(1));
+    assert_eq!(
+        first,
+        ["PreviousSegmentNotReady: segment 2 is held (15 pods)"],
+        "what was released before is not reported"
+    );
+    assert_eq!(pass(&mut reported, &[("prefill", 10), ("decode", 5)], &turn(1)), [""; 0]);
+    let second = pass(&mut reported, &[("prefill", 20), ("decode", 10)], &turn(2));
     assert_eq!(
         second,
         [
@@ -52,17 +60,21 @@ fn each_batch_is_told_once_with_its_own_text() {
             "PreviousSegmentNotReady: segment 3 is held (15 pods)"
         ]
     );
-    let all = look(&mut said, &[("prefill", 100), ("decode", 50)], &[]);
+    let all = pass(&mut reported, &[("prefill", 100), ("decode", 50)], &[]);
     assert_eq!(all, ["Released: segments 3 to 10 are released: decode 10-49, prefill 20-99"]);
-    assert_eq!(look(&mut said, &[("prefill", 62), ("decode", 31)], &[]), [""; 0], "counts that fall are no news");
+    assert_eq!(
+        pass(&mut reported, &[("prefill", 62), ("decode", 31)], &[]),
+        [""; 0],
+        "counts that fall are not reported"
+    );
 }
 
 #[test]
-fn a_hold_that_no_release_ends_is_told_to_be_over() {
-    let mut said = Reported::default();
+fn a_hold_that_no_release_ends_is_reported_to_be_over() {
+    let mut reported = Reported::default();
     let stored = [("prefill", 20), ("decode", 10)];
-    look(&mut said, &stored, &[held(HoldReason::InvalidCoordination, 2)]);
-    let over = look(&mut said, &stored, &[held(HoldReason::PreviousSegmentNotReady, 2)]);
+    pass(&mut reported, &stored, &[held(HoldReason::InvalidCoordination, 2)]);
+    let over = pass(&mut reported, &stored, &[held(HoldReason::PreviousSegmentNotReady, 2)]);
     assert_eq!(
         over,
         ["HoldCleared: no longer so: segment 3 is held", "PreviousSegmentNotReady: segment 3 is held (15 pods)"]
@@ -70,29 +82,29 @@ fn a_hold_that_no_release_ends_is_told_to_be_over() {
 }
 
 #[test]
-fn a_surplus_is_told_when_it_is_known_and_not_taken_back_while_it_is_asked_again() {
-    let (mut said, stored) = (Reported::default(), [("prefill", 20), ("decode", 10)]);
+fn a_surplus_is_reported_when_it_is_known_and_not_taken_back_while_it_is_asked_again() {
+    let (mut reported, stored) = (Reported::default(), [("prefill", 20), ("decode", 10)]);
     let surplus = [held(HoldReason::BeyondDesired, 2)];
-    assert_eq!(look_while(true, &mut said, &stored, &surplus), [""; 0]);
-    assert_eq!(look_while(false, &mut said, &stored, &surplus), ["BeyondDesired: segment 3 is held (15 pods)"]);
-    assert_eq!(look_while(true, &mut said, &stored, &surplus), [""; 0]);
-    assert_eq!(look_while(false, &mut said, &stored, &surplus), [""; 0]);
-    assert_eq!(look_while(true, &mut said, &stored, &[]), ["HoldCleared: no longer so: segment 3 is held"]);
+    assert_eq!(pass_while(true, &mut reported, &stored, &surplus), [""; 0]);
+    assert_eq!(pass_while(false, &mut reported, &stored, &surplus), ["BeyondDesired: segment 3 is held (15 pods)"]);
+    assert_eq!(pass_while(true, &mut reported, &stored, &surplus), [""; 0]);
+    assert_eq!(pass_while(false, &mut reported, &stored, &surplus), [""; 0]);
+    assert_eq!(pass_while(true, &mut reported, &stored, &[]), ["HoldCleared: no longer so: segment 3 is held"]);
 }
 
 #[test]
-fn the_same_news_again_has_the_same_subject_and_no_other_has() {
+fn the_same_event_again_has_the_same_subject_and_no_other_has() {
     let subjects = |batch: u32| {
-        let mut said = Reported::default();
+        let mut reported = Reported::default();
         let mut group = group();
-        said.news(&group, &Evaluation::default(), false);
+        reported.events(&group, &Evaluation::default(), false);
         let grown = progress(&[("prefill", batch * 10 + 10), ("decode", batch * 5 + 5)]);
         group.status.coordination_state =
             vec![CoordinationState { name: "pd".to_owned(), progress: grown, ..CoordinationState::default() }];
         let held = vec![held(HoldReason::PreviousSegmentNotReady, batch + 1)];
         let decision = Decision { held, ..Decision::default() };
         let seen = Evaluation { decision, status: group.status.clone(), ..Evaluation::default() };
-        said.news(&group, &seen, false).into_iter().map(|news| (news.reason, news.subject)).collect::<Vec<_>>()
+        reported.events(&group, &seen, false).into_iter().map(|event| (event.reason, event.subject)).collect::<Vec<_>>()
     };
     assert_eq!(subjects(1), subjects(1));
     let all: std::collections::BTreeSet<_> = (0..9).flat_map(subjects).collect();

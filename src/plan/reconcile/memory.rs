@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason, RolledWorkload, WorkloadKey};
-use crate::plan::decide::all_or_nothing::IncompleteSince;
 use crate::plan::decide::batches::BatchState;
 use crate::plan::decide::decision::Decision;
-use crate::plan::decide::missing_pods::MissingPodsProbe;
-use crate::plan::decide::surplus::SurgeProbe;
 use crate::plan::reconcile::events::Reported;
+use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe};
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::timing::ReleaseTimer;
 use crate::plan::reconcile::uptime::Uptime;
@@ -28,7 +26,6 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(in crate::plan) struct Memory {
     pub(in crate::plan) last_pass: Option<Uptime>,
-    pub(in crate::plan) next_pass: Option<Uptime>,
     /// Uids of objects with a write on its way.
     pub(in crate::plan) in_flight: HashSet<Arc<str>>,
     retries: HashMap<Arc<str>, (u32, Uptime)>,
@@ -73,7 +70,6 @@ impl Memory {
     pub(in crate::plan) fn new(now: Uptime) -> Self {
         Self {
             last_pass: None,
-            next_pass: None,
             in_flight: HashSet::new(),
             retries: HashMap::new(),
             gangs: HashMap::new(),

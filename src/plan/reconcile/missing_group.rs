@@ -1,21 +1,22 @@
-//! The part of a look at a group that is not there: what it held is let go, when that is certain (S7).
+//! The pass over a group that is not there: what it held is let go, when that is certain.
 
 use crate::api::ObjectKind;
-use crate::model::{HoldReason, RolledWorkload};
+use crate::model::RolledWorkload;
+use crate::plan::evaluate::Evaluation;
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::options::MissingGroup;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::view::Snapshot;
 
 impl Pass<'_> {
-    /// The group is not there: its pods wait, and are released when a live read says so, not before (S7).
+    /// The group is not there: its pods wait, and are released when a live read says so, not before.
     pub(in crate::plan) fn missing(&mut self, snapshot: &Snapshot) {
-        let held = u32::try_from(snapshot.pods.iter().filter(|pod| pod.held).count()).unwrap_or(u32::MAX);
-        self.memory.held = vec![(HoldReason::GroupMissing, held)];
+        let held = Evaluation::of_missing(self.key, snapshot).decision.held;
+        self.memory.held = held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.batches.clear();
-        // It speaks for this look only: what comes later is looked for again.
+        // It speaks for this pass only: what comes later is verified again.
         let verified_gone = std::mem::take(&mut self.memory.verified_gone);
-        if held == 0 && !snapshot.workloads.iter().any(RolledWorkload::is_open) {
+        if held.iter().all(|held| held.pods.is_empty()) && !snapshot.workloads.iter().any(RolledWorkload::is_open) {
             return;
         }
         let carrier = self.memory.carrier.or_else(|| stamped_carrier(snapshot));
@@ -27,9 +28,9 @@ impl Pass<'_> {
         let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
         let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
         let since = returned.max(*self.memory.missing_since.get_or_insert(self.now));
-        // Also when somebody has looked: it may have been there in between.
+        // Also when it was verified: the group may have been there in between.
         if since + grace > self.now {
-            return self.look_again(since + grace);
+            return self.pass_again(since + grace);
         }
         if verified_gone {
             // What comes later waits its own time.

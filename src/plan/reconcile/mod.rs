@@ -1,4 +1,4 @@
-//! Which group is looked at when, and what is to be done about it: the loop without its writes. It knows no clock and no
+//! When each group is reconciled, and what is to be written then: the loop without its writes. It knows no clock and no
 //! client, so that a simulated cluster can drive exactly what a real one does.
 
 pub mod action;
@@ -7,6 +7,8 @@ mod memory;
 mod missing_group;
 pub mod options;
 mod pass;
+mod probes;
+mod queue;
 pub mod reconciler;
 mod rollout_events;
 mod rollouts;

@@ -1,9 +1,9 @@
-//! One look at one group: from what is seen and what is remembered to what is to be done. The loop only does it.
+//! One pass over one group: from what is observed and what is remembered to what is to be done. The loop only does it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::Group;
+use crate::model::{Group, GroupKey};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
@@ -12,7 +12,8 @@ use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::reconcile::action::{Action, MissingLabels};
 use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
-use crate::plan::reconcile::uptime::{ProbeStep, Uptime};
+use crate::plan::reconcile::probes::ProbeStep;
+use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::{conditions, transition_times};
 use crate::plan::view::{GroupView, PodRef, Snapshot};
 use crate::rules::{World, judge_group};
@@ -25,15 +26,16 @@ pub(in crate::plan) fn pod_group_id(name: &str) -> String {
 /// Status that differs in counts only is written this often at most.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
 
-/// One look at one group.
+/// One pass over one group.
 pub(in crate::plan) struct Pass<'a> {
+    pub(in crate::plan) key: &'a GroupKey,
     pub(in crate::plan) memory: &'a mut Memory,
     pub(in crate::plan) options: LoopOptions,
     pub(in crate::plan) now: Uptime,
     /// The time for people, RFC 3339.
     pub(in crate::plan) now_text: &'a str,
     pub(in crate::plan) actions: Vec<Action>,
-    /// When to look again although nothing happens.
+    /// When the next pass is due although nothing happens.
     pub(in crate::plan) again: Option<Uptime>,
     /// Set when a batch turns out to be released: how long that took.
     pub(in crate::plan) released: Option<Duration>,
@@ -46,14 +48,14 @@ impl Pass<'_> {
             Some(claims) => {
                 self.group(&claims.group, snapshot);
                 for other in &claims.others {
-                    self.say_conflicted(other, &claims.group);
+                    self.write_conflicted(other, &claims.group);
                 }
             }
             None => self.missing(snapshot),
         }
     }
 
-    pub(in crate::plan) fn look_again(&mut self, at: Uptime) {
+    pub(in crate::plan) fn pass_again(&mut self, at: Uptime) {
         self.again = Some(self.again.map_or(at, |again| again.min(at)));
     }
 
@@ -72,27 +74,27 @@ impl Pass<'_> {
             faults: &judged.errors,
             stalled,
             refused: &refused,
-            found: self.memory.missing_pods.found(),
+            diagnoses: self.memory.missing_pods.diagnoses(),
             overdue: &overdue,
             surge: self.memory.surges.proven(),
         };
         let seen = evaluate(group, observation, context);
         let Evaluation { view, rollouts, decision, .. } = &seen;
         self.memory.note_progress(view, decision, self.now);
-        self.absent(group, decision);
+        self.missing_pods(group, decision);
         self.surplus(group, decision);
-        self.memory.held = decision.held.iter().map(|held| (held.reason, held.pods)).collect();
+        self.memory.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.batches = states(group, view, decision);
-        self.released = self.memory.release_timer.looked(view, decision, self.now);
-        let mut news = self.memory.reported.news(group, &seen, self.memory.surges.is_asking());
-        news.extend(self.memory.reported_rollouts.news(rollouts, &decision.rollout, stalled));
-        if !news.is_empty() {
-            self.actions.push(Action::Publish { group: group.clone(), news });
+        self.released = self.memory.release_timer.decided(view, decision, self.now);
+        let mut events = self.memory.reported.events(group, &seen, self.memory.surges.is_asking());
+        events.extend(self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled));
+        if !events.is_empty() {
+            self.actions.push(Action::Publish { group: group.clone(), events });
         }
         let again =
             self.memory.progress_due(deadline).filter(|_| !decision.held.is_empty() || !rollouts.roles.is_empty());
         if let Some(at) = again.filter(|at| *at > self.now) {
-            self.look_again(at);
+            self.pass_again(at);
         }
         self.roll(rollouts, decision);
         self.gangs(group, view);
@@ -114,18 +116,19 @@ impl Pass<'_> {
     }
 
     /// Asks why pods do not appear when that has lasted, and remembers since when batches lack them.
-    fn absent(&mut self, group: &Arc<Group>, decision: &Decision) {
-        match self.memory.missing_pods.note(&decision.absent, self.now) {
+    fn missing_pods(&mut self, group: &Arc<Group>, decision: &Decision) {
+        match self.memory.missing_pods.note(&decision.missing_pods, self.now) {
             ProbeStep::Rest => {}
-            ProbeStep::Wait(until) => self.look_again(until),
+            ProbeStep::Wait(until) => self.pass_again(until),
             ProbeStep::Ask => {
-                self.actions.push(Action::FindReasons { group: group.clone(), absent: decision.absent.clone() });
+                let missing = decision.missing_pods.clone();
+                self.actions.push(Action::DiagnoseMissingPods { group: group.clone(), missing });
             }
         }
         if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete
             && let Some(at) = self.memory.waits.note(&decision.incomplete, time, self.now)
         {
-            self.look_again(at);
+            self.pass_again(at);
         }
     }
 
@@ -133,7 +136,7 @@ impl Pass<'_> {
     fn surplus(&mut self, group: &Arc<Group>, decision: &Decision) {
         match self.memory.surges.note(&decision.surplus, self.now) {
             ProbeStep::Rest => {}
-            ProbeStep::Wait(until) => self.look_again(until),
+            ProbeStep::Wait(until) => self.pass_again(until),
             ProbeStep::Ask => {
                 let surplus = decision.surplus.clone();
                 self.actions.push(Action::FindSurge { group: group.clone(), surplus });
@@ -148,7 +151,7 @@ impl Pass<'_> {
         }
         for pod in &decision.mis_stamped {
             match self.memory.retry_due(&pod.uid).filter(|at| *at > self.now) {
-                Some(at) => self.look_again(at),
+                Some(at) => self.pass_again(at),
                 None if self.memory.in_flight.insert(pod.uid.clone()) => {
                     self.actions.push(Action::Recreate { pod: pod.clone() });
                 }
@@ -168,7 +171,7 @@ impl Pass<'_> {
             }
             let id: Arc<str> = pod_group_id(&gang.name).into();
             match self.memory.retry_due(&id).filter(|at| *at > self.now) {
-                Some(at) => self.look_again(at),
+                Some(at) => self.pass_again(at),
                 None if self.memory.in_flight.insert(id) => {
                     self.actions.push(Action::EnsurePodGroup { group: group.clone(), gang });
                 }
@@ -178,7 +181,7 @@ impl Pass<'_> {
     }
 
     /// Tells an object that another one controls its group.
-    fn say_conflicted(&mut self, other: &Arc<Group>, controls: &Group) {
+    fn write_conflicted(&mut self, other: &Arc<Group>, controls: &Group) {
         let status = transition_times::set(conditions::conflicted(other, controls), &other.status, self.now_text);
         if status != other.status && self.memory.in_flight.insert(other.carrier.uid.as_str().into()) {
             self.actions.push(Action::WriteConflicted { other: other.clone(), status });
@@ -197,7 +200,7 @@ impl Pass<'_> {
             return;
         }
         if let Some(at) = allowed.filter(|at| *at > self.now) {
-            return self.look_again(at);
+            return self.pass_again(at);
         }
         self.memory.writing = true;
         self.memory.last_write = Some(self.now);
@@ -206,7 +209,7 @@ impl Pass<'_> {
 
     pub(in crate::plan) fn release(&mut self, pod: &PodRef, labels: Option<MissingLabels>) {
         if let Some(at) = self.memory.retry_due(&pod.uid).filter(|at| *at > self.now) {
-            return self.look_again(at);
+            return self.pass_again(at);
         }
         if self.memory.in_flight.insert(pod.uid.clone()) {
             self.actions.push(Action::Release { pod: pod.clone(), labels });

@@ -1,7 +1,7 @@
-//! Which group is looked at when, and what is under way: the loop without its writes. It knows no clock and no client, so
-//! that a simulated cluster can drive exactly what a real one does.
+//! The reconciler: takes changes and the ends of writes, and says which group is to be reconciled next and what is to be
+//! written for it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,18 +11,19 @@ use crate::plan::reconcile::action::{Action, Ended};
 use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::{Pass, pod_group_id};
+use crate::plan::reconcile::queue::Queue;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::Snapshot;
 
 /// Events of one group within this time are planned together; the first is planned at once.
 const COALESCE: Duration = Duration::from_millis(10);
 
-/// Which group is looked at when, and what is under way.
+/// What is remembered of every group, and when each is due.
 #[derive(Debug)]
 pub struct Reconciler {
     options: LoopOptions,
     groups: HashMap<GroupKey, Memory>,
-    due: BTreeSet<(Uptime, GroupKey)>,
+    queue: Queue,
     leads: bool,
     synced: bool,
     /// Times of batches that were released since they were last asked for.
@@ -30,12 +31,12 @@ pub struct Reconciler {
 }
 
 impl Reconciler {
-    /// An reconciler of a replica that does not lead, before anything is known.
+    /// The reconciler of a replica that does not lead, before anything is known.
     pub fn new(options: LoopOptions) -> Self {
         Self {
             options,
             groups: HashMap::new(),
-            due: BTreeSet::new(),
+            queue: Queue::default(),
             leads: false,
             synced: false,
             released: Vec::new(),
@@ -47,19 +48,19 @@ impl Reconciler {
         self.synced
     }
 
-    /// Notes who leads, and looks at everything: what the old leader had committed is finished first by the plan itself.
+    /// Notes who leads, and plans a pass over every group: what the old leader had committed is finished first by the plan itself.
     pub fn lead(&mut self, leads: bool, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         self.leads = leads;
-        self.look_at_all(keys, now);
+        self.schedule_all(keys, now);
     }
 
     /// Notes that everything was listed once: from now on the rest may be decided.
     pub fn sync(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         self.synced = true;
-        self.look_at_all(keys, now);
+        self.schedule_all(keys, now);
     }
 
-    fn look_at_all(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
+    fn schedule_all(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         keys.into_iter().for_each(|key| self.schedule(key, now, now));
     }
 
@@ -73,35 +74,25 @@ impl Reconciler {
         }
     }
 
-    /// Plans a pass, or brings a later one forward.
     fn schedule(&mut self, key: GroupKey, at: Uptime, now: Uptime) {
-        let memory = self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
-        match memory.next_pass {
-            Some(planned) if planned <= at => return,
-            Some(planned) => _ = self.due.remove(&(planned, key.clone())),
-            None => {}
-        }
-        memory.next_pass = Some(at);
-        self.due.insert((at, key));
+        self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
+        self.queue.schedule(key, at);
     }
 
     /// When the next group is due.
     pub fn next(&self) -> Option<Uptime> {
-        self.due.first().map(|(at, _)| *at)
+        self.queue.next()
     }
 
     /// The next group that is due by now.
     pub fn take_due(&mut self, now: Uptime) -> Option<GroupKey> {
-        let due = self.due.first().filter(|(at, _)| *at <= now).cloned()?;
-        self.due.remove(&due);
-        Some(due.1)
+        self.queue.take(now)
     }
 
-    /// Looks at a group. What is to be done is under way from then on, until `ended` says otherwise. `now_text` is RFC
+    /// Reconciles a group. What is to be done is under way from then on, until `ended` says otherwise. `now_text` is RFC
     /// 3339.
     pub fn pass(&mut self, key: &GroupKey, snapshot: &Snapshot, now: Uptime, now_text: &str) -> Vec<Action> {
         let Some(memory) = self.groups.get_mut(key) else { return Vec::new() };
-        memory.next_pass = None;
         memory.last_pass = Some(now);
         if snapshot.is_empty() && memory.is_idle() {
             self.groups.remove(key);
@@ -110,12 +101,20 @@ impl Reconciler {
         memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
         if !self.leads || !self.synced {
             memory.decided_nothing();
-            // Who leads again later looks again.
+            // Who leads again later verifies it again.
             memory.verified_gone = false;
             return Vec::new();
         }
-        let mut pass =
-            Pass { memory, options: self.options, now, now_text, actions: Vec::new(), again: None, released: None };
+        let mut pass = Pass {
+            key,
+            memory,
+            options: self.options,
+            now,
+            now_text,
+            actions: Vec::new(),
+            again: None,
+            released: None,
+        };
         pass.run(snapshot);
         let Pass { actions, again, released, .. } = pass;
         self.released.extend(released);
@@ -125,7 +124,7 @@ impl Reconciler {
         actions
     }
 
-    /// Notes that something has ended, and looks again where that is due.
+    /// Notes that something has ended, and plans another pass where one is due.
     pub fn ended(&mut self, key: GroupKey, ended: Ended, now: Uptime) {
         let Some(memory) = self.groups.get_mut(&key) else { return };
         let again = match ended {
@@ -155,8 +154,8 @@ impl Reconciler {
                     Some(now)
                 }
             }
-            Ended::Found { found } => {
-                memory.missing_pods.answered(found, now);
+            Ended::Diagnosed { diagnoses } => {
+                memory.missing_pods.answered(diagnoses, now);
                 Some(now)
             }
             Ended::Surge { proven } => {
@@ -183,7 +182,7 @@ impl Reconciler {
         self.groups.values().flat_map(|memory| memory.batches.iter().map(|(state, batches)| (*state, *batches)))
     }
 
-    /// How long each batch took that was released since the last call: from the first change that no look had seen when
+    /// How long each batch took that was released since the last call: from the first change that no pass had seen when
     /// the batch was found to be next, to the end of the last release of those of its pods that were there by then.
     pub fn take_released(&mut self) -> Vec<Duration> {
         std::mem::take(&mut self.released)

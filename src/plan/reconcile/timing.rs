@@ -11,7 +11,7 @@ use crate::plan::view::GroupView;
 /// Times the batch of one group that is being released.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct ReleaseTimer {
-    /// The first change that no look has seen yet.
+    /// The first change that no pass has seen yet.
     changed: Option<Uptime>,
     running: Option<Running>,
 }
@@ -32,7 +32,7 @@ impl ReleaseTimer {
     }
 
     /// Notes what was decided; returns the time of a batch that turns out to be released.
-    pub(in crate::plan) fn looked(&mut self, view: &GroupView, decision: &Decision, now: Uptime) -> Option<Duration> {
+    pub(in crate::plan) fn decided(&mut self, view: &GroupView, decision: &Decision, now: Uptime) -> Option<Duration> {
         let since = self.changed.take().unwrap_or(now);
         let mut done = None;
         if let Some(running) = self.running.as_mut().filter(|running| running.committed) {

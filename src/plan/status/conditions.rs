@@ -76,7 +76,7 @@ pub fn says_stalled(status: &GroupStatus) -> bool {
 
 /// True when every desired pod of every role is ready.
 pub fn is_ready(roles: &BTreeMap<String, RoleView>) -> bool {
-    roles.values().all(|view| !view.unknown && view.all_in(0, view.desired, Replica::is_ready))
+    roles.values().all(|view| !view.unknown && view.all_in(0..view.desired, Replica::is_ready))
 }
 
 fn ready(

@@ -11,6 +11,7 @@ use crate::api::status::{CoordinationState, GroupStatus, RoleProgress, Summary};
 use crate::model::{Coordination, Group, ProgressState};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Decision;
+use crate::plan::decide::held::Held;
 use crate::plan::decide::progression::Targets;
 use crate::plan::rollout::{RolloutPlan, Rollouts, waits_for};
 use crate::plan::status::conditions::Progress;
@@ -50,7 +51,7 @@ pub fn status(
         summary: Some(Summary {
             segments: segments.map(|s| format!("{}/{}", s.ready, s.total)).unwrap_or_default(),
             ready: format!("{ready}/{desired}"),
-            held: held.iter().map(|held| held.pods).sum(),
+            held: held.iter().map(Held::count).sum(),
             reason: held.iter().map(|held| held.reason).min().map(|reason| reason.to_string()).unwrap_or_default(),
         }),
         other: before.other.clone(),
@@ -71,7 +72,7 @@ fn progress(view: &GroupView, rollouts: &Rollouts, decision: &Decision, context:
     if held.is_empty() && open.clone().next().is_none() && conditions::is_ready(&view.roles) {
         return Progress::Complete;
     }
-    let lacks = decision.found_texts().map(|(_, text)| text).collect::<Vec<_>>().join("; ");
+    let lacks = decision.diagnosis_texts().map(|(_, text)| text).collect::<Vec<_>>().join("; ");
     if context.stalled {
         let stalled = open.find_map(|(name, role)| Some((name, role.waits.as_ref()?)));
         if let Some((name, wait)) = stalled {
@@ -90,14 +91,13 @@ fn coordination_states(
     (targets, rollout): (&Targets, &RolloutPlan),
     released: &BTreeMap<String, u32>,
 ) -> Vec<CoordinationState> {
-    let by_index: BTreeMap<_, _> = targets.coordinations.iter().map(|target| (target.index, target)).collect();
     let state = |index: usize, role: &str| {
         let at_desired =
             released.get(role).zip(view.roles.get(role)).is_some_and(|(count, view)| *count >= view.desired);
         if at_desired {
             ProgressState::Complete
         } else {
-            by_index.get(&index).map_or(ProgressState::Progressing, |target| target.state)
+            targets.coordination(index).map_or(ProgressState::Progressing, |target| target.state)
         }
     };
     let batched = |coordination: &Coordination, role: &str| {

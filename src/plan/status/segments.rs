@@ -18,26 +18,23 @@ pub struct Segments {
     pub total_pods: u32,
 }
 
-/// Counts segments over all batched roles: segment k is ready when every role's replicas in
-/// `[k·size, min((k+1)·size, desired))` are; an empty range is.
+/// Counts segments over all batched roles: a segment is ready when the replicas of every role in it are; a role that has
+/// run out is in none.
 pub fn count(group: &Group, roles: &BTreeMap<String, RoleView>) -> Segments {
-    let batched: Vec<_> = roles.iter().filter_map(|(name, view)| Some((view, group.batch_size(name)?))).collect();
-    let total = batched.iter().map(|(view, size)| view.desired.div_ceil(*size)).max().unwrap_or(0);
+    let batched = roles.iter().filter_map(|(name, view)| Some((name, view, group.batching_of(name)?)));
+    let batched: Vec<_> = batched.collect();
+    let total = batched.iter().map(|(name, view, batching)| batching.batches_in(name, view.desired)).max().unwrap_or(0);
     let mut segments = Segments {
         total,
-        total_pods: batched.iter().map(|(view, _)| view.desired_pods()).sum(),
+        total_pods: batched.iter().map(|(_, view, _)| view.desired_pods()).sum(),
         ..Segments::default()
     };
     for segment in 0..total {
-        let ranges = || {
-            batched.iter().map(move |(view, size)| {
-                let from = segment.saturating_mul(*size).min(view.desired);
-                (view, from, from.saturating_add(*size).min(view.desired))
-            })
-        };
-        if ranges().all(|(view, from, to)| view.all_in(from, to, Replica::is_ready)) {
+        let ranges =
+            || batched.iter().map(move |(name, view, batching)| (view, batching.ordinals(name, segment, view.desired)));
+        if ranges().all(|(view, ordinals)| view.all_in(ordinals, Replica::is_ready)) {
             segments.ready += 1;
-            segments.ready_pods += ranges().map(|(view, from, to)| view.pods_in(from, to)).sum::<u32>();
+            segments.ready_pods += ranges().map(|(view, ordinals)| view.pods_in(ordinals)).sum::<u32>();
         }
     }
     segments

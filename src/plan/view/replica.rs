@@ -1,6 +1,7 @@
 //! What is observed of one role: its replicas by ordinal, and how many may run.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One instance of a role: one pod, or all pods of one LeaderWorkerSet group or RoleInstance.
@@ -69,7 +70,7 @@ impl RoleView {
     /// all the same does not count: it would stand for a held one, whose release would make it one more at each look.
     pub fn current(&self) -> u32 {
         let bound = if self.committed.is_some() { self.released() } else { self.desired };
-        count(self.replicas.range(..bound).filter(|(_, replica)| replica.is_released()).count())
+        self.count_in(0..bound, Replica::is_released)
     }
 
     /// The released count: what was committed, or, where that is lost or new, what is observed. Never above desired (S2).
@@ -87,20 +88,20 @@ impl RoleView {
 
     /// Pods that the role has when complete.
     pub fn desired_pods(&self) -> u32 {
-        self.pods_in(0, self.desired)
+        self.pods_in(0..self.desired)
     }
 
     /// Pods that these replicas have when complete; those not seen yet count with the size of the largest that is.
-    pub fn pods_in(&self, from: u32, to: u32) -> u32 {
-        if from >= to {
+    pub fn pods_in(&self, ordinals: Range<u32>) -> u32 {
+        if ordinals.is_empty() {
             return 0;
         }
-        let (mut seen, mut pods) = (0, 0_u32);
-        for replica in self.replicas.range(from..to).map(|(_, replica)| replica) {
-            seen += 1;
+        let (mut missing, mut pods) = (ordinals.end - ordinals.start, 0_u32);
+        for (_, replica) in self.replicas.range(ordinals) {
+            missing -= 1;
             pods = pods.saturating_add(replica.size);
         }
-        pods.saturating_add((to - from - seen).saturating_mul(self.replica_size()))
+        pods.saturating_add(missing.saturating_mul(self.replica_size()))
     }
 
     /// Pods in one replica: the largest that is seen, 1 before any is.
@@ -120,9 +121,18 @@ impl RoleView {
         (next < bound).then_some(next)
     }
 
-    /// True when every ordinal of the range has a replica that passes the test; an empty range passes.
-    pub fn all_in(&self, from: u32, to: u32, test: impl Fn(&Replica) -> bool) -> bool {
-        from >= to || self.replicas.range(from..to).filter(|(_, replica)| test(replica)).count() == (to - from) as usize
+    /// Replicas of these ordinals that pass the test.
+    pub fn count_in(&self, ordinals: Range<u32>, test: impl Fn(&Replica) -> bool) -> u32 {
+        if ordinals.is_empty() {
+            return 0;
+        }
+        count(self.replicas.range(ordinals).filter(|(_, replica)| test(replica)).count())
+    }
+
+    /// True when every one of these ordinals has a replica that passes the test.
+    pub fn all_in(&self, ordinals: Range<u32>, test: impl Fn(&Replica) -> bool) -> bool {
+        let wanted = ordinals.end.saturating_sub(ordinals.start);
+        self.count_in(ordinals, test) == wanted
     }
 }
 

@@ -1,0 +1,62 @@
+//! Pods that stay held, and the one reason why.
+
+use crate::model::{Coordination, GroupKey, HoldReason};
+use crate::plan::view::{PodFacts, PodRef, count};
+
+/// Names a coordination of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoordinationRef {
+    /// Its place in the group's list.
+    pub index: usize,
+    /// What status and messages call it.
+    pub name: String,
+}
+
+impl From<&Coordination> for CoordinationRef {
+    fn from(coordination: &Coordination) -> Self {
+        Self { index: coordination.index, name: coordination.display_name() }
+    }
+}
+
+/// Pods that are held for one reason. Each pod that is held and may not go is in exactly one of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Coordination whose batch is held, `None` when no coordination is the reason.
+    pub coordination: Option<CoordinationRef>,
+    /// The lowest batch that is held, from 0.
+    pub batch: Option<u32>,
+    /// Why.
+    pub reason: HoldReason,
+    /// For people.
+    pub message: String,
+    /// The pods; none for a rollout that waits behind held replicas.
+    pub pods: Vec<PodRef>,
+}
+
+impl Held {
+    /// Pods that no batch of a coordination holds.
+    pub fn new(reason: HoldReason, message: String, pods: Vec<PodRef>) -> Self {
+        Self { coordination: None, batch: None, reason, message, pods }
+    }
+
+    /// The pods of a group that is not there.
+    pub fn of_missing_group(key: &GroupKey, pods: &[PodFacts]) -> Self {
+        let held = pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.clone());
+        Self::new(HoldReason::GroupMissing, format!("group {:?} is not there", &*key.name), held.collect())
+    }
+
+    /// How many pods.
+    pub fn count(&self) -> u32 {
+        count(self.pods.len())
+    }
+
+    /// True when the pod with this unique id is one of them.
+    pub fn holds(&self, uid: &str) -> bool {
+        self.pods.iter().any(|pod| *pod.uid == *uid)
+    }
+
+    /// Name of the coordination.
+    pub fn coordination_name(&self) -> Option<&str> {
+        self.coordination.as_ref().map(|coordination| coordination.name.as_str())
+    }
+}

@@ -1,0 +1,162 @@
+//! What is remembered of pods between passes, to ask the API server seldom: pods that do not appear, pods beyond the desired
+//! replicas, and batches that lack pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::plan::decide::all_or_nothing::AllOrNothing;
+use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
+use crate::plan::decide::surplus::Surplus;
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::view::PodRef;
+
+/// Longest pause between two questions about the same pods.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What a probe does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::plan) enum ProbeStep {
+    /// Nothing: there is nothing to ask, or an answer is on its way.
+    Rest,
+    /// Come back then.
+    Wait(Uptime),
+    /// Ask now.
+    Ask,
+}
+
+/// How long nothing may change before the first question why pods are missing: workloads need a moment to make them.
+const FIRST_QUESTION: Duration = Duration::from_secs(3);
+
+/// What is remembered of pods that do not appear.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct MissingPodsProbe {
+    /// What was missing last: role, and how many.
+    missing: Vec<(String, u32)>,
+    /// When to ask, while something is missing.
+    due: Uptime,
+    pause: Duration,
+    asking: bool,
+    diagnoses: Vec<Diagnosis>,
+}
+
+impl MissingPodsProbe {
+    /// Why, as far as that was found out.
+    pub(in crate::plan) fn diagnoses(&self) -> &[Diagnosis] {
+        &self.diagnoses
+    }
+
+    /// True while an answer is on its way.
+    pub(in crate::plan) fn is_asking(&self) -> bool {
+        self.asking
+    }
+
+    /// Notes what is missing now. The diagnosis of a role is forgotten when the role is complete.
+    pub(in crate::plan) fn note(&mut self, missing: &[MissingPods], now: Uptime) -> ProbeStep {
+        self.diagnoses.retain(|diagnosis| missing.iter().any(|missing| missing.role == diagnosis.role));
+        let missing: Vec<_> = missing.iter().map(|missing| (missing.role.clone(), missing.missing)).collect();
+        if missing != self.missing {
+            (self.missing, self.due, self.pause) = (missing, now + FIRST_QUESTION, FIRST_QUESTION);
+        }
+        match () {
+            () if self.missing.is_empty() || self.asking => ProbeStep::Rest,
+            () if self.due > now => ProbeStep::Wait(self.due),
+            () => {
+                self.asking = true;
+                ProbeStep::Ask
+            }
+        }
+    }
+
+    /// Takes the answer; the next question waits longer.
+    pub(in crate::plan) fn answered(&mut self, diagnoses: Vec<Diagnosis>, now: Uptime) {
+        self.asking = false;
+        self.diagnoses = diagnoses;
+        self.pause = (self.pause * 2).clamp(FIRST_QUESTION, LONGEST_PAUSE);
+        self.due = now + self.pause;
+    }
+}
+
+/// Pause before the same surplus pods are asked about again; doubles up to `LONGEST_PAUSE`.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What is remembered of replicas beyond the desired ones.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct SurgeProbe {
+    /// Pods that a rollout made, as a live read has shown.
+    proven: Vec<PodRef>,
+    /// Pods that were asked about.
+    asked: BTreeSet<PodRef>,
+    due: Uptime,
+    pause: Duration,
+    asking: bool,
+}
+
+impl SurgeProbe {
+    /// Pods that a rollout made.
+    pub(in crate::plan) fn proven(&self) -> &[PodRef] {
+        &self.proven
+    }
+
+    /// True while an answer is on its way.
+    pub(in crate::plan) fn is_asking(&self) -> bool {
+        self.asking
+    }
+
+    /// Notes the surplus: it is asked about new pods at once.
+    pub(in crate::plan) fn note(&mut self, surplus: &[Surplus], now: Uptime) -> ProbeStep {
+        let pods: BTreeSet<_> = surplus.iter().flat_map(|surplus| &surplus.pods).cloned().collect();
+        self.asked.retain(|pod| pods.contains(pod));
+        let is_new = !pods.is_subset(&self.asked);
+        match () {
+            () if pods.is_empty() || self.asking => ProbeStep::Rest,
+            () if !is_new && self.due > now => ProbeStep::Wait(self.due),
+            () => {
+                if is_new {
+                    self.pause = FIRST_PAUSE;
+                }
+                self.asked = pods;
+                self.asking = true;
+                ProbeStep::Ask
+            }
+        }
+    }
+
+    /// Takes the answer: which of the pods a rollout made.
+    pub(in crate::plan) fn answered(&mut self, proven: Vec<PodRef>, now: Uptime) {
+        self.asking = false;
+        self.proven = proven;
+        self.due = now + self.pause;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Since when what is released as a whole lacks pods.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct IncompleteSince {
+    since: BTreeMap<AllOrNothing, Uptime>,
+}
+
+impl IncompleteSince {
+    /// What has waited this long.
+    pub(in crate::plan) fn overdue(&self, after: Duration, now: Uptime) -> Vec<AllOrNothing> {
+        self.since.iter().filter(|(_, since)| **since + after <= now).map(|(whole, _)| whole.clone()).collect()
+    }
+
+    /// Notes what lacks pods now; returns when the next of it will have waited this long.
+    pub(in crate::plan) fn note(
+        &mut self,
+        incomplete: &[AllOrNothing],
+        after: Duration,
+        now: Uptime,
+    ) -> Option<Uptime> {
+        self.since.retain(|whole, _| incomplete.contains(whole));
+        for whole in incomplete {
+            self.since.entry(whole.clone()).or_insert(now);
+        }
+        self.since.values().map(|since| *since + after).filter(|at| *at > now).min()
+    }
+}
+
+#[cfg(test)]
+#[path = "probes_tests.rs"]
+mod tests;
