@@ -12,7 +12,6 @@ use crate::cluster::watch::watched::api;
 use crate::model::{Group, GroupKey, HoldReason, WorkloadKey};
 use crate::plan::status::conditions::says_stalled;
 use crate::plan::{Batch, Decision, DecisionContext, Evaluation, Found, Held, Observation, Snapshot, evaluate};
-use crate::rules::{World, judge_group};
 
 /// A group with what would be decided about it now.
 #[derive(Debug)]
@@ -59,11 +58,10 @@ impl Picture {
     fn decided(key: &GroupKey, snapshot: Snapshot, found: &[Found]) -> Self {
         let Some(claims) = &snapshot.claims else { return Self::of_missing(key, snapshot) };
         let group = &claims.group;
-        let judged = judge_group(group, None, &World::default());
         // When the loop first saw an edit, nobody else knows.
         let observation = Observation::of(group, &snapshot, |_| false, |_| true);
         let stalled = says_stalled(&group.status);
-        let context = DecisionContext { faults: &judged.errors, stalled, found, ..DecisionContext::default() };
+        let context = DecisionContext { faults: &snapshot.faults, stalled, found, ..DecisionContext::default() };
         let seen = evaluate(group, observation, context);
         let batches = seen.batches(group);
         Self { key: key.clone(), batches, seen, snapshot, makers: Vec::new() }
