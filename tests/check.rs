@@ -65,6 +65,17 @@ fn a_valid_file_passes() {
 }
 
 #[test]
+fn the_dialect_of_the_design_still_goes_by_its_old_name() {
+    let group = "{apiVersion: scheduling.run.ai/v2alpha2, kind: PodGroup, metadata: {name: pd}, \
+                 spec: {minMember: 3, subGroups: [{name: a, minMember: 1}, {name: b, minMember: 1}]}}";
+    let folder = folder(&[("a.yaml", group)]);
+    let run = |dialect| check(&["a.yaml", "--kai-dialect", dialect], folder.path(), "");
+    let (new, old) = (run("proposal"), run("seed"));
+    assert_eq!((new.status.code(), run("upstream").status.code()), (Some(1), Some(0)), "{}", text(&new));
+    assert_eq!((text(&old), old.status.code()), (text(&new), Some(1)));
+}
+
+#[test]
 fn a_violation_shows_its_line_and_fails() {
     let folder = folder(&[("a.yaml", &VALID.replace("decode: 5", "decode: 0"))]);
     let output = check(&["a.yaml"], folder.path(), "");

@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const ENTRIES: usize = 10_000;
 
 fn judge(kind: (&str, &str), spec: &Value) -> Judged {
-    let world = World::of_manifests(Options { kai_dialect: KaiDialect::Seed, strict_roles: true });
+    let world = World::of_manifests(Options { kai_dialect: KaiDialect::Proposal, strict_roles: true });
     let object = json!({"metadata": {"name": "large", "namespace": "prod"}, "spec": spec}).to_string();
     let start = Instant::now();
     let judged = judge_json(kind.0, kind.1, Operation::Update, &object, Some(&object), &world).unwrap().unwrap();

@@ -9,6 +9,8 @@ use std::rc::Rc;
 use serde_saphyr::{DuplicateKeyPolicy, Options};
 
 use super::node::{Kind, Node, Position};
+use crate::api::ObjectKind;
+use crate::model::CARRIERS;
 
 /// Largest file that is read, in bytes. An API server takes 3 MiB for one object.
 const LARGEST: u64 = 64 << 20;
@@ -73,6 +75,13 @@ pub struct Documents {
     pub documents: Vec<Document>,
     /// What cannot be read.
     pub unreadable: Vec<Unreadable>,
+}
+
+impl Document {
+    /// The kind of carrier that it is; `None` for what carries no group.
+    pub fn carrier_kind(&self) -> Option<ObjectKind> {
+        CARRIERS.iter().copied().find(|kind| kind.kind == self.kind && kind.api_version() == self.api_version)
+    }
 }
 
 impl Documents {

@@ -12,7 +12,6 @@ use crate::cluster::watch::watched::api;
 use crate::model::{Group, GroupKey, WorkloadKey};
 use crate::plan::status::conditions::says_stalled;
 use crate::plan::{Batch, DecisionContext, Diagnosis, Evaluation, Observation, Snapshot, evaluate};
-use crate::rules::{World, judge_group};
 
 /// A group with what would be decided about it now.
 #[derive(Debug)]
@@ -62,11 +61,10 @@ impl Picture {
             return Self { key: key.clone(), batches: Vec::new(), seen, snapshot, makers: Vec::new() };
         };
         let group = &claims.group;
-        let judged = judge_group(group, None, &World::default());
         // When the loop first saw an edit, nobody else knows.
         let observation = Observation::of(group, &snapshot, |_| false, |_| true);
         let stalled = says_stalled(&group.status);
-        let context = DecisionContext { faults: &judged.errors, stalled, diagnoses, ..DecisionContext::default() };
+        let context = DecisionContext { faults: &snapshot.faults, stalled, diagnoses, ..DecisionContext::default() };
         let seen = evaluate(group, observation, context);
         let batches = seen.batches(group);
         Self { key: key.clone(), batches, seen, snapshot, makers: Vec::new() }

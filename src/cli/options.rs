@@ -2,6 +2,8 @@
 
 use clap::ValueEnum;
 
+use crate::rules::KaiDialect;
+
 /// How a command prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
@@ -40,6 +42,28 @@ impl Color {
             Self::Always => true,
             Self::Never => false,
             Self::Auto => super::terminal::use_color(),
+        }
+    }
+}
+
+/// What the counts of KAI's PodGroups mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KaiDialectArg {
+    /// By the installed definition, else by the fields that are set.
+    Auto,
+    /// The hierarchical PodGroup design, as KAI's proposal has it.
+    #[value(alias = "seed")]
+    Proposal,
+    /// KAI v0.15 and later.
+    Upstream,
+}
+
+impl From<KaiDialectArg> for KaiDialect {
+    fn from(dialect: KaiDialectArg) -> Self {
+        match dialect {
+            KaiDialectArg::Auto => Self::Auto,
+            KaiDialectArg::Proposal => Self::Proposal,
+            KaiDialectArg::Upstream => Self::Upstream,
         }
     }
 }

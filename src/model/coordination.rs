@@ -70,6 +70,17 @@ impl Coordination {
         let sized = self.batchings.iter().flat_map(|batching| batching.sizes.keys().map(String::as_str));
         listed.chain(sized).collect()
     }
+
+    /// Where it names a role: in `roles`, else in its size map.
+    pub fn path_of(&self, role: &str) -> FieldPath {
+        let listed = self.roles.iter().flatten().position(|name| name == role);
+        let sized = self.batchings.iter().find(|batching| batching.sizes.contains_key(role));
+        match (listed, sized) {
+            (Some(index), _) => self.at.child("roles").index(index),
+            (None, Some(batching)) => batching.sizes_at.key(role),
+            (None, None) => self.at.clone(),
+        }
+    }
 }
 
 fn misplaced(

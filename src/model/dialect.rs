@@ -9,7 +9,7 @@ use crate::api::pod_group::PodGroupSpec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// The design: `minMember` counts child subgroups, in a leaf pods; constraints stand in `topologyConstraints`.
-    Seed,
+    Proposal,
     /// KAI ≥ v0.15: `minMember` counts pods, `minSubGroup` child subgroups; each level has a `topologyConstraint`.
     Upstream,
 }
@@ -21,7 +21,7 @@ impl Dialect {
         let served = versions.iter().find(|version| version.get("name").and_then(Value::as_str) == Some("v2alpha2"))?;
         let fields = served.pointer("/schema/openAPIV3Schema/properties/spec/properties")?;
         match (fields.get("topologyConstraints").is_some(), fields.get("minSubGroup").is_some()) {
-            (true, false) => Some(Self::Seed),
+            (true, false) => Some(Self::Proposal),
             (false, true) => Some(Self::Upstream),
             _ => None,
         }
@@ -40,8 +40,8 @@ impl Dialect {
         let counts_children = |group: &crate::api::pod_group::SubGroup| {
             group.min_member.is_some() && !group.name.is_empty() && is_parent(&group.name)
         };
-        let seed = spec.topology_constraints.is_some() || spec.sub_groups.iter().any(counts_children);
-        seed.then_some(Self::Seed)
+        let proposal = spec.topology_constraints.is_some() || spec.sub_groups.iter().any(counts_children);
+        proposal.then_some(Self::Proposal)
     }
 }
 
@@ -62,8 +62,11 @@ mod tests {
             (json!({"minSubGroup": 1}), Some(Dialect::Upstream)),
             (json!({"topologyConstraint": {}}), Some(Dialect::Upstream)),
             (json!({"preemptibility": "preemptible", "topologyConstraints": {}}), Some(Dialect::Upstream)),
-            (json!({"topologyConstraints": {}}), Some(Dialect::Seed)),
-            (json!({"subGroups": [{"name": "a", "minMember": 1}, {"name": "b", "parent": "a"}]}), Some(Dialect::Seed)),
+            (json!({"topologyConstraints": {}}), Some(Dialect::Proposal)),
+            (
+                json!({"subGroups": [{"name": "a", "minMember": 1}, {"name": "b", "parent": "a"}]}),
+                Some(Dialect::Proposal),
+            ),
             (json!({"subGroups": [{"name": "a"}, {"name": "b", "parent": "a", "minMember": 1}]}), None),
         ];
         for (value, want) in cases {
@@ -78,9 +81,9 @@ mod tests {
                 {"name": "v2alpha2", "schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": fields}}}}}
             ]}})
         };
-        let seed = Dialect::of_crd(&crd(json!({"minMember": {}, "topologyConstraints": {}})));
+        let proposal = Dialect::of_crd(&crd(json!({"minMember": {}, "topologyConstraints": {}})));
         let upstream = Dialect::of_crd(&crd(json!({"minSubGroup": {}, "topologyConstraint": {}})));
-        assert_eq!((seed, upstream), (Some(Dialect::Seed), Some(Dialect::Upstream)));
+        assert_eq!((proposal, upstream), (Some(Dialect::Proposal), Some(Dialect::Upstream)));
         assert_eq!(Dialect::of_crd(&crd(json!({"topologyConstraint": {}}))), None);
         assert_eq!(Dialect::of_crd(&json!({})), None);
     }

@@ -338,9 +338,9 @@ mod tests {
 
     #[test]
     fn a_minimum_counts_children_in_the_design_and_pods_upstream() {
-        let seed = tree(replicas(), Some(Dialect::Seed));
-        let minimum = |name| seed.minimum_of(seed.gang(name).unwrap());
-        assert_eq!(seed.minimum(), Minimum::Gangs(1));
+        let proposal = tree(replicas(), Some(Dialect::Proposal));
+        let minimum = |name| proposal.minimum_of(proposal.gang(name).unwrap());
+        assert_eq!(proposal.minimum(), Minimum::Gangs(1));
         assert_eq!(minimum("replica-1"), Minimum::Gangs(2));
         assert_eq!(minimum("workers-1"), Minimum::Pods(3));
         assert_eq!((minimum("replica-2"), minimum("leaders-2")), (Minimum::Gangs(1), Minimum::Pods(1)));

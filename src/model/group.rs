@@ -115,7 +115,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Reads a RoleBasedGroup of one of the kinds in the seeds' shape.
+    /// Reads a RoleBasedGroup of one of its kinds.
     pub fn from_rbg(kind: ObjectKind, rbg: &RoleBasedGroup) -> Self {
         let spec_at = FieldPath::new("spec");
         let entries = [

@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod batching;
+pub mod claims;
 pub mod clique_pod;
 pub mod clique_set;
 pub mod coordination;
@@ -24,6 +25,7 @@ pub mod workload;
 
 pub use batch::Batch;
 pub use batching::{BatchKind, Batching, Progression};
+pub use claims::Claims;
 pub use clique_pod::{CliquePod, identify_clique_pod};
 pub use clique_set::CliqueSet;
 pub use coordination::Coordination;

@@ -75,7 +75,7 @@ pub enum OneByOne {
 pub const LWS_EXCLUSIVE_TOPOLOGY: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
 
 /// A workload.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// Its name.
     pub key: WorkloadKey,
@@ -155,6 +155,11 @@ impl Workload {
             one_by_one: None,
             first_host: None,
         }
+    }
+
+    /// The same but for its partition, which the loop moves: no group is read or refused by that.
+    pub fn is_like(&self, other: &Self) -> bool {
+        Self { partition: other.partition, ..self.clone() } == *other
     }
 
     /// True when an update may make replicas beyond the desired ones.

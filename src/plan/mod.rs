@@ -28,4 +28,4 @@ pub use reconcile::options::{IncompleteBatch, LoopOptions, MissingGroup};
 pub use reconcile::reconciler::Reconciler;
 pub use reconcile::uptime::Uptime;
 pub use simulate::{Run, decide_once, simulate};
-pub use view::{Claims, GroupView, HeldPod, ObservedCounts, PodFacts, PodRef, Replica, RoleView, Snapshot};
+pub use view::{GroupView, HeldPod, ObservedCounts, PodFacts, PodRef, Replica, RoleView, Snapshot};

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::World;
+use super::carrier::read_group;
 use super::decode::{DecodeError, decode};
 use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use crate::api::disruption_budget::{POD_DISRUPTION_BUDGET, PodDisruptionBudget};
@@ -13,17 +14,17 @@ use crate::api::{
     ClusterTopology, CoordinatedPolicy, ObjectKind, Pod, PodGroup, cluster_topology, coordinated_policy, rbg,
     role_coordination,
 };
-use crate::model::{Dialect, GangTree, Group, Layers, Levels, Workload, identify};
+use crate::model::{Dialect, GangTree, Layers, Levels, Workload, identify};
 
 /// Reads objects of one kind into the world.
 pub type AddJson = fn(ObjectKind, &str, &mut World) -> Result<(), DecodeError>;
 
 /// Kinds that rules look at.
 pub const FACTS: &[(ObjectKind, AddJson)] = &[
-    (rbg::ROLE_BASED_GROUP, add_rbg),
-    (rbg::ROLE_BASED_GROUP_INSTAI, add_rbg),
-    (rbg::ROLE_BASED_GROUP_V1ALPHA2, add_rbg),
-    (role_coordination::ROLE_COORDINATION, add_role_coordination),
+    (rbg::ROLE_BASED_GROUP, add_carrier),
+    (rbg::ROLE_BASED_GROUP_INSTAI, add_carrier),
+    (rbg::ROLE_BASED_GROUP_V1ALPHA2, add_carrier),
+    (role_coordination::ROLE_COORDINATION, add_carrier),
     (cluster_topology::CLUSTER_TOPOLOGY, add_topology),
     (cluster_topology::CLUSTER_TOPOLOGY_KEP75, add_topology),
     (coordinated_policy::COORDINATED_POLICY, add_policy),
@@ -49,14 +50,9 @@ impl World {
     }
 }
 
-fn add_rbg(kind: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
-    world.add_group(Group::from_rbg(kind, &decode(object)?));
-    Ok(())
-}
-
-/// Read without its sources, which may come later: claims and references stand in the object itself.
-fn add_role_coordination(kind: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
-    world.add_group(Group::from_role_coordination(kind, &decode(object)?, &()));
+/// A RoleCoordination is read without its sources, which may come later: claims and references stand in the object itself.
+fn add_carrier(kind: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
+    world.add_group(read_group(kind, object, &())?);
     Ok(())
 }
 

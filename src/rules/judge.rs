@@ -1,12 +1,13 @@
 //! Judging an object: the entry that webhook, loop and offline commands share.
 
+use super::carrier::read_group;
 use super::decode::{DecodeError, decode};
 use super::question::{Judged, Operation, Question};
 use super::rule::{Change, run, run_changes};
 use super::{World, group, grove, podgroup, policy, topology};
 use crate::api::{
-    self, ClusterTopology, CoordinatedPolicy, ObjectKind, RoleBasedGroup, RoleCoordination, cluster_topology,
-    coordinated_policy, pod, pod_group, rbg, role_coordination,
+    self, ClusterTopology, CoordinatedPolicy, ObjectKind, cluster_topology, coordinated_policy, pod, pod_group, rbg,
+    role_coordination,
 };
 use crate::model::{Group, Layers};
 
@@ -30,9 +31,9 @@ pub type JudgeJson = fn(Question<'_>, &World) -> Result<Judged, DecodeError>;
 
 /// Kinds that are judged.
 pub const JUDGED: &[(ObjectKind, JudgeJson)] = &[
-    (rbg::ROLE_BASED_GROUP, judge_rbg),
-    (rbg::ROLE_BASED_GROUP_INSTAI, judge_rbg),
-    (role_coordination::ROLE_COORDINATION, judge_role_coordination),
+    (rbg::ROLE_BASED_GROUP, judge_carrier),
+    (rbg::ROLE_BASED_GROUP_INSTAI, judge_carrier),
+    (role_coordination::ROLE_COORDINATION, judge_carrier),
     (cluster_topology::CLUSTER_TOPOLOGY, judge_topology),
     (cluster_topology::CLUSTER_TOPOLOGY_KEP75, judge_topology),
     (coordinated_policy::COORDINATED_POLICY, judge_policy),
@@ -59,27 +60,13 @@ pub fn judge_json(
     Some(judge(Question { kind: *kind, operation, object, old }, world))
 }
 
-fn judge_rbg(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
-    judge_carrier(question, world, |json| Ok(Group::from_rbg(question.kind, &decode::<RoleBasedGroup>(json)?)))
-}
-
-fn judge_role_coordination(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
-    judge_carrier(question, world, |json| {
-        Ok(Group::from_role_coordination(question.kind, &decode::<RoleCoordination>(json)?, world))
-    })
-}
-
-fn judge_carrier(
-    question: Question<'_>,
-    world: &World,
-    read: impl Fn(&str) -> Result<Group, DecodeError>,
-) -> Result<Judged, DecodeError> {
+fn judge_carrier(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
     if question.operation == Operation::Delete {
         return Ok(Judged::default());
     }
-    let group = read(question.object)?;
+    let group = read_group(question.kind, question.object, world)?;
     // An old object that cannot be read forgives nothing.
-    let old = question.old.and_then(|old| read(old).ok());
+    let old = question.old.and_then(|old| read_group(question.kind, old, world).ok());
     Ok(judge_group(&group, old.as_ref(), world))
 }
 

@@ -1,11 +1,11 @@
 //! What must be read before an object is judged.
 
+use super::carrier::read_group;
 use super::decode::{DecodeError, decode};
 use super::question::{Operation, Question};
 use super::{Need, World, group, podgroup};
 use crate::api::{
-    CoordinatedPolicy, ObjectKind, RoleBasedGroup, RoleCoordination, cluster_topology, coordinated_policy, pod,
-    pod_group, rbg, role_coordination,
+    CoordinatedPolicy, ObjectKind, cluster_topology, coordinated_policy, pod, pod_group, rbg, role_coordination,
 };
 use crate::model::{Group, GroupKey};
 
@@ -14,9 +14,9 @@ type NeedsOf = fn(Question<'_>, &World) -> Result<Vec<Need>, DecodeError>;
 
 /// Kinds whose rules look at other objects.
 const NEEDS: &[(ObjectKind, NeedsOf)] = &[
-    (rbg::ROLE_BASED_GROUP, needs_of_rbg),
-    (rbg::ROLE_BASED_GROUP_INSTAI, needs_of_rbg),
-    (role_coordination::ROLE_COORDINATION, needs_of_role_coordination),
+    (rbg::ROLE_BASED_GROUP, needs_of_carrier),
+    (rbg::ROLE_BASED_GROUP_INSTAI, needs_of_carrier),
+    (role_coordination::ROLE_COORDINATION, needs_of_carrier),
     (cluster_topology::CLUSTER_TOPOLOGY, needs_of_topology),
     (cluster_topology::CLUSTER_TOPOLOGY_KEP75, needs_of_topology),
     (coordinated_policy::COORDINATED_POLICY, needs_of_policy),
@@ -45,28 +45,20 @@ pub fn needs(
     Ok(needs)
 }
 
-fn needs_of_rbg(question: Question<'_>, _: &World) -> Result<Vec<Need>, DecodeError> {
-    needs_of_carrier(question, |json| Ok(Group::from_rbg(question.kind, &decode::<RoleBasedGroup>(json)?)))
+/// What the rules look up of a stored group.
+pub fn needs_of_group(group: &Group) -> Vec<Need> {
+    group::needs(group, None)
 }
 
-fn needs_of_role_coordination(question: Question<'_>, world: &World) -> Result<Vec<Need>, DecodeError> {
-    needs_of_carrier(question, |json| {
-        Ok(Group::from_role_coordination(question.kind, &decode::<RoleCoordination>(json)?, world))
-    })
-}
-
-fn needs_of_carrier(
-    question: Question<'_>,
-    read: impl Fn(&str) -> Result<Group, DecodeError>,
-) -> Result<Vec<Need>, DecodeError> {
+fn needs_of_carrier(question: Question<'_>, world: &World) -> Result<Vec<Need>, DecodeError> {
     if question.operation == Operation::Delete {
         return Ok(Vec::new());
     }
-    let group = read(question.object)?;
+    let group = read_group(question.kind, question.object, world)?;
     if group.deleting {
         return Ok(Vec::new());
     }
-    let old = question.old.and_then(|old| read(old).ok());
+    let old = question.old.and_then(|old| read_group(question.kind, old, world).ok());
     Ok(group::needs(&group, old.as_ref()))
 }
 

@@ -1,8 +1,8 @@
 //! From an object to what is wrong with it. Every rule is one function and one row of a table; webhook, loop and the
 //! offline commands run the same tables.
 
+mod carrier;
 pub mod catalogue;
-mod claim;
 pub mod decode;
 pub mod facts;
 mod group;
@@ -21,10 +21,11 @@ mod topology;
 pub mod violation;
 pub mod world;
 
+pub use carrier::read_group;
 pub use catalogue::{RuleInfo, catalogue};
 pub use decode::DecodeError;
 pub use judge::{judge_group, judge_json};
-pub use lookup::needs;
+pub use lookup::{needs, needs_of_group};
 pub use need::{Known, Need};
 pub use options::{KaiDialect, Options};
 pub use question::{Judged, Operation};

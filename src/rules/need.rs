@@ -10,7 +10,7 @@ use crate::model::{GroupKey, WorkloadKey};
 pub enum Need {
     /// The RoleBasedGroup of this name, of any served version.
     RoleBasedGroup(GroupKey),
-    /// All RoleBasedGroups and RoleCoordinations of the namespace: who else claims the roles.
+    /// All RoleBasedGroups and RoleCoordinations of the namespace: who else coordinates the group or its workloads.
     Groups {
         /// The namespace.
         namespace: String,

@@ -16,11 +16,12 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum KaiDialect {
-    /// By the fields that are set.
+    /// By the installed definition, else by the fields that are set.
     #[default]
     Auto,
-    /// The design that the project started from.
-    Seed,
+    /// The hierarchical PodGroup design, as KAI's proposal has it.
+    #[serde(alias = "seed")]
+    Proposal,
     /// KAI v0.15 and later.
     Upstream,
 }

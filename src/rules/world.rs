@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Options;
-use super::claim::{Claim, claims};
+use super::group::{WorkloadName, workloads};
 use super::need::{Known, Need};
 use crate::api::CoordinatedPolicy;
 use crate::api::disruption_budget::PodDisruptionBudget;
-use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::model::claims::role_based_group;
 use crate::model::{Dialect, GangTree, Group, GroupKey, Layers, Levels, Sources, Workload, WorkloadKey};
 
 /// Other objects, as far as they are known, and how to judge. Nothing here is trusted to be valid.
@@ -25,7 +25,8 @@ pub struct World {
     /// Dialect of the installed PodGroup CRD.
     pub kai_crd: Option<Dialect>,
     groups: BTreeMap<GroupKey, Vec<Arc<Group>>>,
-    claims: BTreeMap<Claim, Vec<Arc<Group>>>,
+    /// Groups by the workloads that they coordinate.
+    coordinating: BTreeMap<WorkloadName, Vec<Arc<Group>>>,
     workloads: BTreeMap<WorkloadKey, Arc<Workload>>,
     topologies: BTreeMap<String, Arc<Layers>>,
     budgets: BTreeMap<String, Vec<Arc<PodDisruptionBudget>>>,
@@ -55,8 +56,8 @@ impl World {
     /// Takes in a group, whichever object carries it. Several may claim the same key.
     pub fn add_group(&mut self, group: impl Into<Arc<Group>>) {
         let group = group.into();
-        for claim in claims(&group).into_keys() {
-            self.claims.entry(claim).or_default().push(Arc::clone(&group));
+        for workload in workloads(&group).into_keys() {
+            self.coordinating.entry(workload).or_default().push(Arc::clone(&group));
         }
         self.groups.entry(group.key.clone()).or_default().push(group);
     }
@@ -104,8 +105,8 @@ impl World {
 
     /// The RoleBasedGroup of this name.
     pub fn role_based_group(&self, key: &GroupKey) -> Known<&Group> {
-        let found = self.groups.get(key).into_iter().flatten().find(|group| is_rbg(group));
-        self.or_absent(found.map(Arc::as_ref), || Need::RoleBasedGroup(key.clone()))
+        let found = role_based_group(self.groups.get(key).into_iter().flatten()).map(Arc::as_ref);
+        self.or_absent(found, || Need::RoleBasedGroup(key.clone()))
     }
 
     /// All groups that are known.
@@ -113,9 +114,14 @@ impl World {
         self.groups.values().flatten().map(Arc::as_ref)
     }
 
-    /// The groups that claim the same role or workload.
-    pub(super) fn claimants(&self, claim: &Claim) -> impl Iterator<Item = &Group> {
-        self.claims.get(claim).into_iter().flatten().map(Arc::as_ref)
+    /// The group as all objects with its name carry it.
+    pub(super) fn carriers(&self, key: &GroupKey) -> impl Iterator<Item = &Group> {
+        self.groups.get(key).into_iter().flatten().map(Arc::as_ref)
+    }
+
+    /// The groups that coordinate a workload of this name.
+    pub(super) fn coordinating(&self, workload: &WorkloadName) -> impl Iterator<Item = &Group> {
+        self.coordinating.get(workload).into_iter().flatten().map(Arc::as_ref)
     }
 
     /// A workload.
@@ -211,8 +217,4 @@ impl Sources for World {
     fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
         self.workload(key).present()
     }
-}
-
-fn is_rbg(group: &Group) -> bool {
-    group.carrier.kind.kind == ROLE_BASED_GROUP.kind
 }

@@ -167,7 +167,7 @@ impl Case {
     pub fn dialect(&self) -> KaiDialect {
         let definition = self.with.iter().find(|object| object["kind"] == CUSTOM_RESOURCE_DEFINITION.kind);
         match (self.options.kai_dialect, definition.and_then(Dialect::of_crd)) {
-            (KaiDialect::Auto, Some(Dialect::Seed)) => KaiDialect::Seed,
+            (KaiDialect::Auto, Some(Dialect::Proposal)) => KaiDialect::Proposal,
             (KaiDialect::Auto, Some(Dialect::Upstream)) => KaiDialect::Upstream,
             (chosen, _) => chosen,
         }

@@ -50,7 +50,7 @@ async fn twins_agree_with_the_rules() {
 /// served.
 async fn ask_all(plane: &ControlPlane, client: &Client, trials: &[Trial]) -> BTreeMap<String, Answer> {
     let mut answers = BTreeMap::new();
-    for dialect in [KaiDialect::Auto, KaiDialect::Seed, KaiDialect::Upstream] {
+    for dialect in [KaiDialect::Auto, KaiDialect::Proposal, KaiDialect::Upstream] {
         serve_dialect(plane, client, dialect).await;
         let of_dialect = trials.iter().filter(|trial| trial.case.dialect() == dialect);
         let asked = of_dialect.map(|trial| async move { (trial.name.clone(), trial.ask().await) });
@@ -219,13 +219,13 @@ async fn until(client: &Client, kind: ObjectKind, object: &Value, is_so: impl Fn
 async fn serve_dialect(plane: &ControlPlane, client: &Client, dialect: KaiDialect) {
     let fields = match dialect {
         KaiDialect::Auto => json!({}),
-        KaiDialect::Seed => json!({"topologyConstraints": {"x-kubernetes-preserve-unknown-fields": true}}),
+        KaiDialect::Proposal => json!({"topologyConstraints": {"x-kubernetes-preserve-unknown-fields": true}}),
         KaiDialect::Upstream => json!({"minSubGroup": {"type": "integer"}}),
     };
     define(plane, &pod_group_definition(&fields).to_string());
     // Each is wrong in one dialect only, and looks like neither.
     let probes = [
-        (KaiDialect::Seed, json!({"minMember": 2, "subGroups": [{"name": "a", "minMember": 1}]})),
+        (KaiDialect::Proposal, json!({"minMember": 2, "subGroups": [{"name": "a", "minMember": 1}]})),
         (KaiDialect::Upstream, json!({"subGroups": [{"name": "a"}]})),
     ];
     let kind = kind_of("PodGroup");

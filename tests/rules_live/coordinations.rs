@@ -56,7 +56,7 @@ async fn one_that_waits_for_pods_is_listed_by_its_short_name() {
 }
 
 #[tokio::test]
-async fn the_second_to_claim_a_role_is_refused() {
+async fn the_second_to_claim_a_group_is_refused() {
     let stage = stage("claimed").await;
     let _rolegate = stage.launch().start().await;
     let group = json!({
@@ -70,13 +70,12 @@ async fn the_second_to_claim_a_role_is_refused() {
         coordination(name, &json!({ "groupRef": { "name": "llm" }, "coordination": segments(sizes) }))
     };
     put(&stage, &claims("first", &json!({ "decode": 1 })));
-    let again = r#"The RoleCoordination "second" is invalid: spec.groupRef: Forbidden: role "decode" is coordinated by RoleCoordination "first" already; a role may belong to one coordinating object"#;
-    let shown = apply(&stage, &claims("second", &json!({ "prefill": 2, "decode": 1 })));
+    let again = r#"The RoleCoordination "second" is invalid: spec.groupRef: Forbidden: group "llm" is coordinated by RoleCoordination "first" already; a group has one coordinating object"#;
+    // Whatever roles it names.
+    let shown = apply(&stage, &claims("second", &json!({ "prefill": 2 })));
     let unmarked = r#"spec.groupRef: RoleBasedGroup "llm" lacks annotation rolegate.dev/group: "second"; pods that are made before both are known are not held"#;
     assert!(!shown.done, "{shown:?}");
     assert_eq!(shown.err, format!("Warning: {unmarked}\n{again}\n"));
-    // Another role of the group is free.
-    warned(&stage, &claims("second", &json!({ "prefill": 2 })), &[unmarked]);
     // The group itself is refused when it comes later than one that claims its roles.
     let mut early = claims("early", &json!({ "decode": 1 }));
     early["spec"]["groupRef"]["name"] = json!("late");
@@ -84,7 +83,7 @@ async fn the_second_to_claim_a_role_is_refused() {
     let mut late = group;
     late["metadata"] = json!({ "name": "late", "annotations": { "rolegate.dev/group": "early" } });
     late["spec"]["coordination"] = segments(&json!({ "decode": 1 }));
-    let again = r#"Forbidden: role "decode" is coordinated by RoleCoordination "early" already"#;
+    let again = r#"Forbidden: group "late" is coordinated by RoleCoordination "early" already"#;
     let shown = apply(&stage, &late);
     assert!(!shown.done && shown.err.contains(again), "{shown:?}");
 }

@@ -54,7 +54,7 @@ pub fn upstream_pod_groups() -> Value {
 }
 
 /// As the hierarchical PodGroup design has them.
-pub fn seed_pod_groups() -> Value {
+pub fn proposal_pod_groups() -> Value {
     pod_groups(&["minMember", "subGroups", "topologyConstraints"])
 }
 

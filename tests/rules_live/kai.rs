@@ -21,8 +21,8 @@ fn pod_group(name: &str, spec: &Value) -> Value {
 
 /// The examples of the hierarchical PodGroup design, each under a name of its own.
 fn examples() -> Vec<Value> {
-    let of_seed = |case: &Value| case["options"]["kaiDialect"] == "seed" && case["expect"] == json!({});
-    let all = cases("seeds/kai-podgroup.yaml").into_iter().filter(of_seed).map(|case| case["object"].clone());
+    let of_proposal = |case: &Value| case["options"]["kaiDialect"] == "proposal" && case["expect"] == json!({});
+    let all = cases("seeds/kai-podgroup.yaml").into_iter().filter(of_proposal).map(|case| case["object"].clone());
     let named = all.enumerate().map(|(number, mut object)| {
         object["metadata"] = json!({ "name": format!("example-{}", number + 1) });
         object
@@ -55,14 +55,14 @@ async fn accepts_the_design(stage: &Stage) {
 
 #[tokio::test]
 async fn the_designs_examples_pass_under_its_dialect() {
-    let stage = stage("kai-seed").await;
-    let _rolegate = stage.launch().flag("kai-dialect", "seed").start().await;
+    let stage = stage("kai-proposal").await;
+    let _rolegate = stage.launch().flag("kai-dialect", "proposal").start().await;
     accepts_the_design(&stage).await;
 }
 
 #[tokio::test]
 async fn the_designs_dialect_is_told_by_the_definition() {
-    let turn = Turn::new("kai-auto-seed").await;
+    let turn = Turn::new("kai-auto-proposal").await;
     accepts_the_design(&turn).await;
 }
 

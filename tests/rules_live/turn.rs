@@ -42,7 +42,7 @@ impl Turn {
         let define = || {
             let plane = ControlPlane::start();
             plane.define_groups();
-            definitions::install(&plane, &[definitions::seed_pod_groups()]);
+            definitions::install(&plane, &[definitions::proposal_pod_groups()]);
             Arc::new(plane)
         };
         let stage = Stage::on(PLANE.get_or_init(define).clone(), namespace).await;

@@ -15,9 +15,9 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::node::Position;
-use crate::cli::options::Color;
+use crate::cli::options::{Color, KaiDialectArg};
 use crate::model::FieldPath;
-use crate::rules::{self, Judged, Operation, Options, Violation, World, judge_json};
+use crate::rules::{Judged, Operation, Options, Violation, World, judge_json};
 
 /// Arguments of `check`.
 #[derive(Args, Debug)]
@@ -38,8 +38,8 @@ pub struct CheckArgs {
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     color: Color,
     /// Which KAI release PodGroups are written for.
-    #[arg(long, value_enum, default_value_t = Dialect::Auto)]
-    kai_dialect: Dialect,
+    #[arg(long, value_enum, default_value_t = KaiDialectArg::Auto)]
+    kai_dialect: KaiDialectArg,
     /// Role names of a Grove set must be unique in the whole set, as upstream has it.
     #[arg(long)]
     strict_roles: bool,
@@ -56,27 +56,6 @@ enum Output {
     Github,
     /// SARIF 2.1.0, for code scanning.
     Sarif,
-}
-
-/// Which KAI release PodGroups are written for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Dialect {
-    /// By the fields that are set.
-    Auto,
-    /// The original design.
-    Seed,
-    /// KAI v0.15 and later.
-    Upstream,
-}
-
-impl From<Dialect> for rules::KaiDialect {
-    fn from(dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::Auto => Self::Auto,
-            Dialect::Seed => Self::Seed,
-            Dialect::Upstream => Self::Upstream,
-        }
-    }
 }
 
 /// How much a finding weighs.

@@ -1,25 +1,25 @@
 //! The objects of the files, as the webhook would find them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
-use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
-use crate::api::{Object, ObjectKind, PodCliqueSet, RoleCoordination};
+use crate::api::{Object, ObjectKind, PodCliqueSet};
 use crate::cli::documents::Document;
-use crate::model::{CliqueSet, Group, GroupKey, OrdinalStarts};
+use crate::model::{Claims, CliqueSet, Group, GroupKey, OrdinalStarts};
 use crate::mutate::{GroupLookup, Lookups, Subject, TopologyLookup};
 use crate::rules::decode::decode;
-use crate::rules::{self, DecodeError, World};
+use crate::rules::{self, DecodeError, World, read_group};
 
 /// Namespace of objects that name none, as the API server would have it.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// How pods are mutated.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Options<'a> {
+pub(in crate::cli) struct Options<'a> {
     /// Discovery is on.
     pub discovery: bool,
     /// End of every DNS name.
@@ -28,10 +28,10 @@ pub(super) struct Options<'a> {
 
 /// What is known.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(in crate::cli) struct Known {
     /// What rules know, from which layers and PodGroups are looked up.
     pub world: World,
-    groups: BTreeMap<GroupKey, Group>,
+    claims: BTreeMap<GroupKey, Claims>,
     clique_sets: BTreeMap<GroupKey, CliqueSet>,
     starts: BTreeMap<GroupKey, i64>,
 }
@@ -62,7 +62,10 @@ impl Known {
                 unreadable.push(format!("{}: {} {:?}: {error}", document.source.name, document.kind, document.name));
             }
         }
-        known.take_groups(&objects);
+        // Groups are read once all else is known: their roles may stand in other objects. What cannot be read was said above.
+        let carriers =
+            objects.iter().filter_map(|(document, json)| read_group(document.carrier_kind()?, json, &known.world).ok());
+        known.claims = Claims::by_group(carriers.map(Arc::new));
         known
     }
 
@@ -80,28 +83,9 @@ impl Known {
         Ok(())
     }
 
-    /// RoleCoordinations are read once all else is known: their roles may stand in other objects. Of several carriers of
-    /// one name the oldest that coordinates anything counts.
-    fn take_groups(&mut self, objects: &[(&Document, String)]) {
-        let api_version = ROLE_COORDINATION.api_version();
-        let coordinations = objects
-            .iter()
-            .filter(|(document, _)| document.kind == ROLE_COORDINATION.kind && document.api_version == api_version)
-            .filter_map(|(_, json)| decode::<RoleCoordination>(json).ok())
-            .map(|carrier| Group::from_role_coordination(ROLE_COORDINATION, &carrier, &self.world));
-        let others = self.world.groups().filter(|group| group.carrier.kind != ROLE_COORDINATION).cloned();
-        let mut all: Vec<_> = coordinations.chain(others).collect();
-        let rank =
-            |group: &Group| (group.coordinations.is_empty(), group.carrier.created.clone(), group.carrier.name.clone());
-        all.sort_by_key(rank);
-        for group in all {
-            self.groups.entry(group.key.clone()).or_insert(group);
-        }
-    }
-
     /// The group of this name.
     pub fn group(&self, key: &GroupKey) -> Option<&Group> {
-        self.groups.get(key)
+        self.claims.get(key).map(|claims| &*claims.group)
     }
 
     /// Mutates with what the pod names.

@@ -1,7 +1,7 @@
 //! `rolegate mutate`: what the webhook would make of objects in files.
 
 mod diff;
-mod known;
+pub(in crate::cli) mod known;
 mod mutated;
 mod print;
 

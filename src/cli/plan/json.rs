@@ -70,13 +70,13 @@ pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>]) -> io::Result
 }
 
 fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
-    let (document, group) = (planned.document, planned.plan.as_ref().map(|plan| &plan.group));
+    let (document, group) = (planned.document, planned.group());
     let run = planned.run();
     Group {
         namespace: group.map_or(document.namespace.as_str(), |group| &group.key.namespace),
         name: group.map_or(document.name.as_str(), |group| &group.key.name),
         roles: roles(planned),
-        conditions: run.into_iter().flat_map(|run| &run.seen.status.conditions).map(said).collect(),
+        conditions: planned.conditions().iter().map(said).collect(),
         steps: run.map(|run| run.steps.as_slice()).unwrap_or_default(),
         complete: planned.is_complete(),
         batches: group.zip(run).map(|(group, run)| all_batches(group, run)).unwrap_or_default(),
@@ -87,7 +87,7 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
 
 /// Roles that nothing batches run at once: their target is what is desired.
 fn roles<'a>(planned: &'a Planned<'_>) -> BTreeMap<&'a str, Role> {
-    let Some(plan) = &planned.plan else { return BTreeMap::new() };
+    let Ok(plan) = &planned.plan else { return BTreeMap::new() };
     let target = |name: &str| planned.run()?.seen.decision.released.get(name).copied();
     let entry = |role: &'a crate::model::Role| {
         let target = target(&role.name).unwrap_or(role.desired);

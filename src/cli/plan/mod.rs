@@ -1,25 +1,27 @@
 //! `rolegate plan`: would a group be admitted, and in what order are its gates lifted? Without a cluster.
 
+#[cfg(test)]
+mod claims_tests;
 mod json;
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::error::Error;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 
-use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::api::{ObjectKind, RoleBasedGroup, RoleCoordination};
+use crate::api::status::{Condition, GroupStatus};
 use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::options::Output;
-use crate::cluster::watch::sources::CARRIERS;
-use crate::model::{Group, GroupKey};
+use crate::model::{Claims, Group};
 use crate::plan::simulate::RunError;
+use crate::plan::status::conditions::conflicted;
 use crate::plan::{ObservedCounts, Run, decide_once, simulate};
-use crate::rules::decode::decode;
-use crate::rules::{Judged, Operation, Options, World, judge_json};
+use crate::rules::{Judged, Operation, Options, World, judge_json, read_group};
 
 /// Arguments of `plan`.
 #[derive(Args, Debug)]
@@ -42,22 +44,54 @@ pub struct PlanArgs {
 struct Planned<'a> {
     document: &'a Document,
     judged: Judged,
-    /// `None` when the object does not have the shape of its kind.
-    plan: Option<Plan>,
+    plan: Result<Plan, NoPlan>,
 }
 
 struct Plan {
-    group: Group,
+    group: Arc<Group>,
     run: Result<Run, RunError>,
+}
+
+/// Why an object has no plan.
+#[derive(Debug, thiserror::Error)]
+enum NoPlan {
+    /// It does not have the shape of its kind.
+    #[error("unreadable")]
+    Shape,
+    /// Another object carries its group; the status is what the loop would give to it.
+    #[error("controls nothing, since another object carries the group")]
+    Conflicted(Arc<Group>, GroupStatus),
+    /// It is a RoleBasedGroup that names a RoleCoordination: its pods are held until that one is there.
+    #[error("waits for RoleCoordination {1:?}, which is not in the files")]
+    Waits(Arc<Group>, String),
 }
 
 impl Planned<'_> {
     fn run(&self) -> Option<&Run> {
-        self.plan.as_ref()?.run.as_ref().ok()
+        self.plan.as_ref().ok()?.run.as_ref().ok()
     }
 
-    fn error(&self) -> Option<&RunError> {
-        self.plan.as_ref()?.run.as_ref().err()
+    fn group(&self) -> Option<&Group> {
+        match &self.plan {
+            Ok(Plan { group, .. }) | Err(NoPlan::Conflicted(group, _) | NoPlan::Waits(group, _)) => Some(group),
+            Err(NoPlan::Shape) => None,
+        }
+    }
+
+    /// Why it was not planned to its end.
+    fn error(&self) -> Option<&dyn Error> {
+        match &self.plan {
+            Ok(plan) => plan.run.as_ref().err().map(|error| error as &dyn Error),
+            Err(error) => Some(error),
+        }
+    }
+
+    fn conditions(&self) -> &[Condition] {
+        match (&self.plan, self.run()) {
+            (Err(NoPlan::Conflicted(_, status)), _) => &status.conditions,
+            (_, Some(run)) => &run.seen.status.conditions,
+            _ => &[],
+        }
     }
 
     fn is_complete(&self) -> bool {
@@ -80,17 +114,17 @@ pub fn run(args: &PlanArgs) -> ExitCode {
         read.unreadable.push(fault);
         None
     });
-    let groups = groups(&read.documents, &world);
-    if let Some(unknown) = observed.as_ref().and_then(|observed| unknown_role(observed, &groups)) {
+    let carried = carried(&read.documents, &with.documents, &world);
+    if let Some(unknown) = observed.as_ref().and_then(|observed| unknown_role(observed, &carried)) {
         let file = args.state.iter().map(|path| path.display().to_string()).collect();
         read.unreadable.push(Unreadable { file, at: None, message: unknown });
     }
-    if groups.is_empty() && read.unreadable.is_empty() {
+    if carried.is_empty() && read.unreadable.is_empty() {
         eprintln!("rolegate: no RoleBasedGroup and no RoleCoordination in the files");
         return ExitCode::from(2);
     }
     let planned: Vec<_> =
-        groups.into_iter().map(|(document, group)| plan(document, group, &world, observed.as_ref())).collect();
+        carried.into_iter().map(|(document, group)| plan(document, group, &world, observed.as_ref())).collect();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let printed = match args.output {
         Output::Text => text::print(&mut out, &planned, observed.is_some()),
@@ -102,7 +136,9 @@ pub fn run(args: &PlanArgs) -> ExitCode {
         let at = at.map(|at| format!(":{}:{}", at.line, at.column)).unwrap_or_default();
         eprintln!("{file}{at}: unreadable: {message}");
     }
-    if !read.unreadable.is_empty() || planned.iter().any(|planned| planned.error().is_some()) {
+    if !read.unreadable.is_empty()
+        || planned.iter().any(|planned| matches!(&planned.plan, Ok(Plan { run: Err(_), .. })))
+    {
         return ExitCode::from(2);
     }
     let fails =
@@ -110,38 +146,43 @@ pub fn run(args: &PlanArgs) -> ExitCode {
     if planned.iter().any(fails) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Objects that carry groups, with the group where it can be read. A RoleBasedGroup without coordinations that a
-/// RoleCoordination refers to is a part of that one.
-fn groups<'a>(documents: &'a [Document], world: &World) -> Vec<(&'a Document, Option<Group>)> {
-    let carriers = documents.iter().filter_map(|document| {
-        let is_kind = |kind: &&ObjectKind| kind.kind == document.kind && kind.api_version() == document.api_version;
-        let kind = CARRIERS.iter().find(is_kind)?;
-        Some((document, read_group(*kind, &document.json, world)))
-    });
-    let carriers: Vec<_> = carriers.collect();
-    let coordinated: BTreeSet<GroupKey> = carriers
-        .iter()
-        .filter_map(|(_, group)| group.as_ref())
-        .filter(|group| group.reference.is_some())
-        .map(|group| group.key.clone())
-        .collect();
-    let stands_alone = |group: &Group| {
-        group.reference.is_some() || !group.coordinations.is_empty() || !coordinated.contains(&group.key)
+/// Objects that speak of groups, each with the group that it carries, or why it carries none. A RoleBasedGroup that another
+/// object coordinates is a part of that one.
+fn carried<'a>(
+    documents: &'a [Document],
+    with: &'a [Document],
+    world: &World,
+) -> Vec<(&'a Document, Result<Arc<Group>, NoPlan>)> {
+    let read = |document: &'a Document| {
+        let group = read_group(document.carrier_kind()?, &document.json, world);
+        Some((document, group.ok().map(Arc::new)))
     };
-    carriers.into_iter().filter(|(_, group)| group.as_ref().is_none_or(stands_alone)).collect()
-}
-
-fn read_group(kind: ObjectKind, json: &str, world: &World) -> Option<Group> {
-    if kind == ROLE_COORDINATION {
-        let carrier: RoleCoordination = decode(json).ok()?;
-        return Some(Group::from_role_coordination(kind, &carrier, world));
-    }
-    decode::<RoleBasedGroup>(json).ok().map(|rbg| Group::from_rbg(kind, &rbg))
+    let objects: Vec<_> = documents.iter().filter_map(read).collect();
+    let context = with.iter().filter_map(|document| read(document)?.1);
+    let all = objects.iter().filter_map(|(_, group)| group.clone());
+    let claims = Claims::by_group(all.chain(context));
+    let outcome = |group: Arc<Group>| match claims.get(&group.key) {
+        Some(claims) if claims.group.is_same_object(&group) => Some(Ok(group)),
+        Some(claims) if group.is_claim() => {
+            let status = conflicted(&group, &claims.group);
+            Some(Err(NoPlan::Conflicted(group, status)))
+        }
+        Some(_) => None,
+        None => {
+            let name = group.coordinated_by.clone().unwrap_or_default();
+            Some(Err(NoPlan::Waits(group, name)))
+        }
+    };
+    let outcomes = objects.into_iter().filter_map(|(document, group)| match group {
+        Some(group) => Some((document, outcome(group)?)),
+        None => Some((document, Err(NoPlan::Shape))),
+    });
+    outcomes.collect()
 }
 
 fn plan<'a>(
     document: &'a Document,
-    group: Option<Group>,
+    carried: Result<Arc<Group>, NoPlan>,
     world: &World,
     observed: Option<&ObservedCounts>,
 ) -> Planned<'a> {
@@ -151,7 +192,7 @@ fn plan<'a>(
         Some(Ok(judged)) => judged,
         Some(Err(error)) => Judged { errors: vec![error.violation()], ..Judged::default() },
     };
-    let plan = group.map(|group| {
+    let plan = carried.map(|group| {
         let size = |role: &crate::model::Role| {
             let workload = world.workload(role.workload.key.as_ref()?).present()?;
             Some((role.name.clone(), workload.replica_size))
@@ -185,8 +226,9 @@ fn read_state(path: &PathBuf) -> Result<ObservedCounts, Unreadable> {
 }
 
 /// A state that names a role which no group has was made for something else, or is misspelt.
-fn unknown_role(observed: &ObservedCounts, groups: &[(&Document, Option<Group>)]) -> Option<String> {
-    let known = |role: &str| groups.iter().filter_map(|(_, group)| group.as_ref()).any(|g| g.role(role).is_some());
+fn unknown_role(observed: &ObservedCounts, carried: &[(&Document, Result<Arc<Group>, NoPlan>)]) -> Option<String> {
+    let groups: Vec<_> = carried.iter().filter_map(|(_, group)| group.as_ref().ok()).collect();
+    let known = |role: &str| groups.iter().any(|group| group.role(role).is_some());
     let unknown = observed.roles.keys().find(|role| !known(role))?;
     Some(format!("roles.{unknown}: no group has this role"))
 }

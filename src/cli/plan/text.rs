@@ -23,8 +23,7 @@ pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], single: bool)
             findings(out, paint, label, list, style)?;
         }
         // What is refused is not there to be planned.
-        let admitted = planned.plan.as_ref().filter(|_| planned.judged.is_allowed());
-        if let Some(Plan { group, run: Ok(run) }) = admitted {
+        if let (true, Ok(Plan { group, run: Ok(run) })) = (planned.judged.is_allowed(), &planned.plan) {
             body(out, group, run, single)?;
         }
     }
@@ -41,7 +40,7 @@ fn head(out: &mut impl Write, planned: &Planned<'_>, single: bool, style: Style)
     let errors = planned.judged.errors.len();
     let way = match planned.run() {
         _ if errors > 0 => format!("{}refused{}, {}", style.bad, style.end, counted(errors, "error")),
-        None => planned.error().map_or_else(|| "unreadable".to_owned(), ToString::to_string),
+        None => planned.error().map(ToString::to_string).unwrap_or_default(),
         Some(run) if single && run.steps.is_empty() => "releases nothing now".to_owned(),
         Some(_) if single => "releases more now".to_owned(),
         Some(run) if run.complete => {

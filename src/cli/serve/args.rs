@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use crate::cli::bytes;
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
+use crate::cli::options::KaiDialectArg;
 use crate::cluster::run::{IncompleteBatch, MissingGroup};
-use crate::rules::KaiDialect;
 
 /// Options of `serve`.
 #[derive(Debug, Args)]
@@ -115,26 +115,6 @@ pub(super) enum WebhooksArg {
     CaBundle,
     /// Leave them alone: cert-manager or somebody else keeps them.
     Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum KaiDialectArg {
-    /// By the installed definition, else by the fields that are set.
-    Auto,
-    /// The design that the project started from.
-    Seed,
-    /// KAI v0.15 and later.
-    Upstream,
-}
-
-impl From<KaiDialectArg> for KaiDialect {
-    fn from(dialect: KaiDialectArg) -> Self {
-        match dialect {
-            KaiDialectArg::Auto => Self::Auto,
-            KaiDialectArg::Seed => Self::Seed,
-            KaiDialectArg::Upstream => Self::Upstream,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,14 +1,16 @@
 //! Objects that carry coordinations, and the groups that are read from them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::context::Context;
 use super::{SourceId, version};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
 use crate::cluster::index::tombstones::{Tombstones, is_older};
-use crate::model::{Group, GroupKey, Sources, WorkloadKey};
-use crate::plan::Claims;
+use crate::model::claims::{Claims, role_based_group};
+use crate::model::{Group, GroupKey, WorkloadKey};
+use crate::rules::{Violation, judge_group};
 
 /// An object that carries coordinations.
 #[derive(Clone, Debug)]
@@ -75,20 +77,32 @@ pub(super) struct Carriers {
     gone: Tombstones<Id>,
     /// Objects that speak of a group.
     by_group: HashMap<GroupKey, HashSet<Id>>,
-    claims: HashMap<GroupKey, Claims>,
-    /// Groups whose desired replicas stand in a workload.
+    claims: HashMap<GroupKey, Judged>,
+    /// Groups that are read and judged with a workload.
     by_workload: HashMap<WorkloadKey, HashSet<GroupKey>>,
+}
+
+/// Who carries a group, and what is wrong with it.
+#[derive(Debug)]
+struct Judged {
+    claims: Claims,
+    faults: Vec<Violation>,
 }
 
 impl Carriers {
     /// Who carries a group; `None` when nobody does, or when its RoleBasedGroup names a RoleCoordination that is not
     /// there (yet).
     pub(super) fn claims(&self, key: &GroupKey) -> Option<&Claims> {
-        self.claims.get(key)
+        self.claims.get(key).map(|judged| &judged.claims)
+    }
+
+    /// Faults of a group, as far as the index knows what its rules look at.
+    pub(super) fn faults(&self, key: &GroupKey) -> &[Violation] {
+        self.claims.get(key).map(|judged| judged.faults.as_slice()).unwrap_or_default()
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&GroupKey, &Claims)> {
-        self.claims.iter()
+        self.claims.iter().map(|(key, judged)| (key, &judged.claims))
     }
 
     /// The RoleBasedGroup of this name.
@@ -97,8 +111,7 @@ impl Carriers {
             CarrierObject::Rbg(group) => Some(group),
             CarrierObject::Coordination(_) => None,
         };
-        // The same object in two versions: the one that can carry coordinations counts.
-        self.by_group.get(key)?.iter().filter_map(rbg).min_by_key(|group| group.carrier.kind)
+        role_based_group(self.by_group.get(key)?.iter().filter_map(rbg))
     }
 
     /// Takes an object in; an older version than the known one is dropped, and one that is gone. Returns the group that it
@@ -170,50 +183,46 @@ impl Carriers {
         }
     }
 
-    /// Groups whose desired replicas stand in this workload.
+    /// Groups that are read and judged with this workload.
     pub(super) fn dependents(&self, workload: &WorkloadKey) -> Vec<GroupKey> {
         self.by_workload.get(workload).into_iter().flatten().cloned().collect()
     }
 
-    /// Reads a group anew from what is known.
-    pub(super) fn rebuild(&mut self, key: &GroupKey, sources: &impl Sources) {
+    /// Groups that refer to a ClusterTopology, or with `None` to any.
+    pub(super) fn referring_to(&self, topology: Option<&str>) -> Vec<GroupKey> {
+        let refers = |claims: &Claims| {
+            let mut layers = claims.group.batched().filter_map(|(_, batching)| batching.layer());
+            layers.any(|(name, _)| topology.is_none_or(|topology| topology == name))
+        };
+        self.all().filter(|(_, claims)| refers(claims)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Reads and judges a group anew from what is known.
+    pub(super) fn rebuild(&mut self, key: &GroupKey, context: &Context<'_>) {
         if let Some(old) = self.claims.remove(key) {
-            for workload in workloads(&old.group) {
+            for workload in workloads(&old.claims.group) {
                 if let Some(groups) = self.by_workload.get_mut(&workload) {
                     groups.remove(key);
                 }
             }
         }
-        if let Some(claims) = self.read(key, sources) {
+        if let Some(claims) = self.read(key, context) {
             for workload in workloads(&claims.group) {
                 self.by_workload.entry(workload).or_default().insert(key.clone());
             }
-            self.claims.insert(key.clone(), claims);
+            let faults = judge_group(&claims.group, None, &context.world_of(&claims.group)).errors;
+            self.claims.insert(key.clone(), Judged { claims, faults });
         }
     }
 
-    /// The oldest claim controls, by creation and then by name; a RoleBasedGroup without coordinations claims nothing.
-    fn read(&self, key: &GroupKey, sources: &impl Sources) -> Option<Claims> {
+    fn read(&self, key: &GroupKey, context: &Context<'_>) -> Option<Claims> {
         let objects = self.by_group.get(key)?.iter().filter_map(|id| Some(&self.objects.get(id)?.0));
-        let mut claims = BTreeMap::new();
-        for object in objects {
-            let group = match object {
-                CarrierObject::Rbg(group) if group.coordinations.is_empty() => continue,
-                CarrierObject::Rbg(group) => group.clone(),
-                CarrierObject::Coordination(coordination) => {
-                    Arc::new(Group::from_role_coordination(ROLE_COORDINATION, coordination, sources))
-                }
-            };
-            let carrier = &group.carrier;
-            claims.insert((carrier.created.clone(), carrier.name.clone(), carrier.kind), group);
-        }
-        let mut claims = claims.into_values();
-        if let Some(group) = claims.next() {
-            return Some(Claims { group, others: claims.collect() });
-        }
-        let rbg = self.role_based_group(key)?;
-        // It says that a RoleCoordination coordinates it: until that one is seen, nobody knows what to hold.
-        rbg.coordinated_by.is_none().then(|| Claims { group: rbg.clone(), others: Vec::new() })
+        Claims::of(objects.map(|object| match object {
+            CarrierObject::Rbg(group) => group.clone(),
+            CarrierObject::Coordination(coordination) => {
+                Arc::new(Group::from_role_coordination(ROLE_COORDINATION, coordination, context))
+            }
+        }))
     }
 }
 

@@ -2,6 +2,7 @@
 //! from it; nothing here talks to anybody.
 
 mod carriers;
+mod context;
 mod named;
 mod pods;
 mod shared;
@@ -19,9 +20,7 @@ pub use workloads::SeenWorkload;
 
 use crate::api::{Meta, Object, ObjectKind, Pod};
 use crate::cluster::watch::Change;
-use crate::model::{
-    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Sources, Workload, WorkloadKey, WorkloadKind, names,
-};
+use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, WorkloadKey, WorkloadKind, names};
 use crate::plan::Snapshot;
 
 /// Names one watch: what one has listed, another must not remove.
@@ -114,6 +113,7 @@ impl Index {
         Snapshot {
             returned: if claims.is_none() { self.returned() } else { Vec::new() },
             claims,
+            faults: self.carriers.faults(key).to_vec(),
             pods: self.pods.of(key, &self.workloads),
             workloads: self.workloads.rolled(key),
             ignored: self.ignored.contains(&key.namespace),
@@ -146,10 +146,10 @@ impl Index {
     /// Reads groups anew; they are planned next.
     fn rebuild(&mut self, keys: impl IntoIterator<Item = GroupKey>) {
         for key in keys {
-            // The carriers are lent out while they are read, since a RoleCoordination is read with RoleBasedGroups.
+            // A RoleCoordination is read with its RoleBasedGroup, which is one of the carriers that are changed meanwhile.
             let rbg = self.carriers.role_based_group(&key).cloned();
-            let sources = Joined { rbg, workloads: &self.workloads };
-            self.carriers.rebuild(&key, &sources);
+            let context = context::Context { rbg, workloads: &self.workloads, topologies: &self.topologies };
+            self.carriers.rebuild(&key, &context);
             self.dirty.insert(key);
         }
     }
@@ -231,7 +231,7 @@ impl Index {
         if changed.pods {
             self.dirty.extend(self.pods.made_by(&key));
         }
-        if changed.desired {
+        if changed.groups {
             self.rebuild(self.carriers.dependents(&key));
         }
     }
@@ -269,7 +269,14 @@ impl Index {
         }
         // Each kind has a watch of its own, so a list is of one store only.
         match kind.kind {
-            "ClusterTopology" => self.topologies.take(source, narrow(change, LookedUp::topology)),
+            "ClusterTopology" => {
+                let touched = match &change {
+                    Change::Applied((name, _)) | Change::Deleted((name, _)) => Some(name.1.clone()),
+                    Change::Listed(_) | Change::NotServed => None,
+                };
+                self.topologies.take(source, narrow(change, LookedUp::topology));
+                self.rebuild(self.carriers.referring_to(touched.as_deref()));
+            }
             "PodGroup" => self.pod_groups.take(source, narrow(change, LookedUp::pod_group)),
             _ => self.clique_sets.take(source, narrow(change, LookedUp::clique_set)),
         }
@@ -336,22 +343,6 @@ impl OrdinalStarts for Index {
     }
 }
 
-/// What a RoleCoordination is read with.
-struct Joined<'a> {
-    rbg: Option<Arc<Group>>,
-    workloads: &'a workloads::Workloads,
-}
-
-impl Sources for Joined<'_> {
-    fn role_based_group(&self, key: &GroupKey) -> Option<&Group> {
-        self.rbg.as_deref().filter(|group| group.key == *key)
-    }
-
-    fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
-        self.workloads.get(key)
-    }
-}
-
 fn name_of(meta: &Meta) -> Name {
     (meta.namespace().into(), meta.display_name().into())
 }
@@ -360,3 +351,7 @@ fn name_of(meta: &Meta) -> Name {
 fn version(text: Option<&str>) -> Option<u64> {
     text?.parse().ok()
 }
+
+#[cfg(test)]
+#[path = "faults_tests.rs"]
+mod tests;

@@ -33,7 +33,9 @@ impl<T> Named<T> {
         match change {
             Change::Listed(objects) => {
                 let listed: HashSet<_> = objects.iter().map(|(name, _)| name.clone()).collect();
-                self.all.retain(|name, (_, from)| *from != source || listed.contains(name));
+                // What was only read may be newer than the list: then a watch is about to tell of it.
+                let is_told = |from: &SourceId| *from == source || *from == SourceId::MAX;
+                self.all.retain(|name, (_, from)| !is_told(from) || listed.contains(name));
                 objects.into_iter().for_each(|object| self.apply(source, object));
             }
             Change::Applied(object) => self.apply(source, object),

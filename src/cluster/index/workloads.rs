@@ -38,8 +38,8 @@ struct Entry {
 /// What a workload's change concerns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
-    /// Desired replicas, or anything else that a group is read with.
-    pub(super) desired: bool,
+    /// What groups are read and judged with.
+    pub(super) groups: bool,
     /// What its pods do not say of themselves: from where they are counted, and whether they are made at once.
     pub(super) pods: bool,
     /// Groups whose rollouts this concerns.
@@ -47,8 +47,8 @@ pub(super) struct Changed {
 }
 
 impl Workloads {
-    pub(super) fn get(&self, key: &WorkloadKey) -> Option<&Workload> {
-        self.all.get(key).map(|entry| &*entry.workload)
+    pub(super) fn get(&self, key: &WorkloadKey) -> Option<&Arc<Workload>> {
+        self.all.get(key).map(|entry| &entry.workload)
     }
 
     /// Takes a workload in. Without a source it was read outside a watch, which counts until a watch tells of it.
@@ -64,11 +64,7 @@ impl Workloads {
         let rollouts = self.rollouts_concerned(before, &seen);
         let changed = Changed {
             rollouts,
-            desired: before.is_none_or(|before| {
-                before.workload.desired != seen.workload.desired
-                    || before.workload.replica_size != seen.workload.replica_size
-                    || before.workload.one_by_one != seen.workload.one_by_one
-            }),
+            groups: before.is_none_or(|before| !seen.workload.is_like(&before.workload)),
             pods: before.map_or(0, |before| before.start) != seen.start
                 || before.and_then(|before| before.workload.one_by_one) != seen.workload.one_by_one,
         };

@@ -10,7 +10,7 @@ use crate::api::pod::POD;
 use crate::api::{Object, ObjectKind};
 use crate::cluster::index::{Index, SourceId};
 use crate::cluster::watch::Change;
-use crate::cluster::watch::sources::{CARRIERS, Reader, add_groups, add_ignored};
+use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups};
 use crate::cluster::watch::watched::api;
 
 /// What was seen.
@@ -37,7 +37,7 @@ impl ClusterListing {
 pub async fn list_cluster(client: &Client, namespace: Option<&str>) -> Result<ClusterListing, kube::Error> {
     let mut lister = Lister { client: client.clone(), next: 0, reads: Vec::new() };
     add_groups(&mut lister, namespace);
-    add_ignored(&mut lister);
+    add_cluster_scoped(&mut lister);
     let mut list_cluster = ClusterListing { index: Index::default(), forbidden: Vec::new() };
     for read in join_all(lister.reads).await {
         match read? {

@@ -88,21 +88,12 @@ impl Sources {
         for scope in scopes {
             add_groups(&mut sources, scope);
         }
-        add_ignored(&mut sources);
+        add_cluster_scoped(&mut sources);
         sources
     }
 
     /// What the webhook looks up beside groups.
     fn add_looked_up(&mut self) {
-        for kind in [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75] {
-            self.add::<Guarded<ClusterTopology>>(kind, None, None, move |index, source, change| {
-                index.looked_up_change(
-                    source,
-                    kind,
-                    change.map(|object| (name_of(&object), read_topology(kind, &object))),
-                );
-            });
-        }
         for kind in CLIQUE_SETS.iter().copied() {
             self.add::<Guarded<PodCliqueSet>>(kind, None, None, move |index, source, change| {
                 index.looked_up_change(
@@ -186,9 +177,14 @@ pub(in crate::cluster) fn add_groups(reader: &mut impl Reader, scope: Option<&st
     });
 }
 
-/// Namespaces that have opted out.
-pub(in crate::cluster) fn add_ignored(reader: &mut impl Reader) {
+/// What groups are planned from beside what is in their namespace: namespaces that have opted out, and ClusterTopologies.
+pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
     reader.add::<Named>(NAMESPACE, None, Some(names::IGNORE.to_owned()), Index::ignored_change);
+    for kind in [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75] {
+        reader.add::<Guarded<ClusterTopology>>(kind, None, None, move |index, source, change| {
+            index.looked_up_change(source, kind, change.map(|object| (name_of(&object), read_topology(kind, &object))));
+        });
+    }
 }
 
 fn add_workloads<T>(reader: &mut impl Reader, scope: Option<&str>, kind: WorkloadKind, read: fn(&T) -> SeenWorkload)

@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
@@ -20,8 +20,9 @@ use crate::api::{ObjectKind, Pod};
 use crate::cluster::watch::watched::api;
 use crate::cluster::write::writer::{MANAGER, Released, Writer};
 use crate::model::WorkloadKind;
-use crate::model::names::{GATE, TOPOLOGY_FINALIZER};
+use crate::model::names::GATE;
 use crate::mutate::rollout::thaw;
+use crate::mutate::topology::remove_finalizer;
 use crate::plan::PodRef;
 
 /// Workloads that can be frozen.
@@ -172,12 +173,9 @@ impl Removal {
         for kind in TOPOLOGIES {
             let objects = self.objects(*kind).await?;
             let protected = objects.iter().filter_map(|object| {
-                let finalizers = object.metadata.finalizers.as_ref()?;
-                let others: Vec<_> = finalizers.iter().filter(|one| *one != TOPOLOGY_FINALIZER).collect();
-                let patch = json!({ "metadata": {
-                    "resourceVersion": object.metadata.resource_version, "finalizers": others,
-                } });
-                (others.len() < finalizers.len()).then(|| marked(Action::Unprotect, *kind, object, patch))
+                let meta = &object.metadata;
+                let patch = remove_finalizer(meta.finalizers.as_ref()?, meta.resource_version.as_deref())?;
+                Some(marked(Action::Unprotect, *kind, object, patch))
             });
             items.extend(protected);
         }

@@ -17,7 +17,7 @@ use crate::cluster::watch::watched::{Guarded, Watched, api};
 use crate::cluster::watch::{Change, watch as watch_kind};
 use crate::cluster::write::writer::MANAGER;
 use crate::model::Layers;
-use crate::model::names::TOPOLOGY_FINALIZER;
+use crate::mutate::topology::{add_finalizer, remove_finalizer};
 use crate::rules::question::Question;
 use crate::rules::{Operation, judge_json, topology_is_valid};
 
@@ -110,11 +110,8 @@ impl TopologyKeeper {
         kind: ObjectKind,
         topology: &ClusterTopology,
     ) -> Result<bool, kube::Error> {
-        let finalizers: Vec<_> =
-            topology.metadata.finalizers.iter().filter(|name| *name != TOPOLOGY_FINALIZER).collect();
-        if finalizers.len() == topology.metadata.finalizers.len() {
-            return Ok(true);
-        }
+        let meta = &topology.metadata;
+        let Some(patch) = remove_finalizer(&meta.finalizers, meta.resource_version.as_deref()) else { return Ok(true) };
         // The same rule that refuses a DELETE says whether it may go now.
         let object = serde_json::to_string(topology).unwrap_or_default();
         let question = Question { kind, operation: Operation::Delete, object: &object, old: None };
@@ -129,9 +126,7 @@ impl TopologyKeeper {
         let judged = judge_json(&kind.api_version(), kind.kind, Operation::Delete, &object, None, &world);
         let free = matches!(judged, Some(Ok(judged)) if judged.is_allowed() && judged.notes.is_empty());
         if free {
-            let version = &topology.metadata.resource_version;
-            let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
-            forget_missing(api.patch(topology.metadata.display_name(), &params(), &Patch::Merge(patch)).await)?;
+            forget_missing(api.patch(meta.display_name(), &params(), &Patch::Merge(patch)).await)?;
         }
         Ok(free)
     }
@@ -143,12 +138,9 @@ impl TopologyKeeper {
         kind: ObjectKind,
         topology: &ClusterTopology,
     ) -> Result<(), kube::Error> {
-        let name = topology.metadata.display_name();
-        if !topology.metadata.finalizers.iter().any(|finalizer| finalizer == TOPOLOGY_FINALIZER) {
-            let mut finalizers = topology.metadata.finalizers.clone();
-            finalizers.push(TOPOLOGY_FINALIZER.to_owned());
-            let version = &topology.metadata.resource_version;
-            let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
+        let meta = &topology.metadata;
+        let name = meta.display_name();
+        if let Some(patch) = add_finalizer(&meta.finalizers, meta.resource_version.as_deref()) {
             forget_missing(api.patch(name, &params(), &Patch::Merge(patch)).await)?;
         }
         let layers = Layers::parse(kind, topology);

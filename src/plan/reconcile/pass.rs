@@ -16,7 +16,6 @@ use crate::plan::reconcile::probes::ProbeStep;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::{conditions, transition_times};
 use crate::plan::view::{GroupView, PodRef, Snapshot};
-use crate::rules::{World, judge_group};
 
 /// What a PodGroup is called among the objects with a write on its way: its uid is not known.
 pub(in crate::plan) fn pod_group_id(name: &str) -> String {
@@ -60,7 +59,6 @@ impl Pass<'_> {
     }
 
     fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
-        let judged = judge_group(group, None, &World::default());
         let deadline = self.options.progress_deadline;
         let stalled = self.memory.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
         let refused: Vec<_> =
@@ -71,7 +69,7 @@ impl Pass<'_> {
             IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
         };
         let context = DecisionContext {
-            faults: &judged.errors,
+            faults: &snapshot.faults,
             stalled,
             refused: &refused,
             diagnoses: self.memory.missing_pods.diagnoses(),

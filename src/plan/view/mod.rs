@@ -13,5 +13,5 @@ pub use group::GroupView;
 pub use pod::{HeldPod, PodFacts, PodRef};
 pub(in crate::plan) use replica::count;
 pub use replica::{Replica, RoleView};
-pub use snapshot::{Claims, Snapshot};
+pub use snapshot::Snapshot;
 pub use stamp::Stamp;

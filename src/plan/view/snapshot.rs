@@ -1,26 +1,19 @@
 //! What planning needs of one group, as the index hands it over.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::ObjectKind;
-use crate::model::{Group, RolledWorkload};
+use crate::model::{Claims, RolledWorkload};
 use crate::plan::view::PodFacts;
-
-/// Who carries a group.
-#[derive(Clone, Debug)]
-pub struct Claims {
-    /// The group, as its controlling object carries it.
-    pub group: Arc<Group>,
-    /// The same group as other objects claim it: they control nothing.
-    pub others: Vec<Arc<Group>>,
-}
+use crate::rules::Violation;
 
 /// What planning needs of one group.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// Who carries it, if anybody does.
     pub claims: Option<Claims>,
+    /// Faults of the stored group: with any, no new batch is released.
+    pub faults: Vec<Violation>,
     /// Its pods.
     pub pods: Vec<PodFacts>,
     /// Workloads that are claimed for its rollouts.

@@ -2,20 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::role_path;
 use crate::api::disruption_budget::LabelSelector;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::model::names::{self, LABEL_SCHEMES};
-use crate::model::{BatchKind, Batching, Group, Role};
+use crate::model::{Batching, Group, Role};
 use crate::rules::{Cause, Known, Need, Report, World};
-
-const fn batch_word(kind: BatchKind) -> &'static str {
-    match kind {
-        BatchKind::SegmentPlacement => "segment",
-        BatchKind::RollingDeploy => "step",
-        BatchKind::AffinityScheduling => "batch",
-    }
-}
 
 /// Roles that have batches, with desired replicas and size.
 fn counted<'a>(group: &'a Group, batching: &'a Batching) -> impl Iterator<Item = (&'a Role, u32, u32)> {
@@ -28,7 +19,7 @@ fn counted<'a>(group: &'a Group, batching: &'a Batching) -> impl Iterator<Item =
 /// Replicas are a multiple of the batch size.
 pub(super) fn remainder(group: &Group, _: &World, report: &mut Report) {
     for (_, batching) in group.batched() {
-        let word = batch_word(batching.kind);
+        let word = batching.kind.word();
         for (role, desired, size) in counted(group, batching) {
             let rest = desired.checked_rem(size).unwrap_or(0);
             if rest > 0 {
@@ -43,7 +34,7 @@ pub(super) fn remainder(group: &Group, _: &World, report: &mut Report) {
 /// Roles run out at the same batch.
 pub(super) fn ratio(group: &Group, _: &World, report: &mut Report) {
     for (coordination, batching) in group.batched() {
-        let word = batch_word(batching.kind);
+        let word = batching.kind.word();
         let batches: Vec<_> = counted(group, batching)
             .map(|(role, desired, size)| (desired.div_ceil(size), role.name.as_str()))
             .collect();
@@ -79,7 +70,7 @@ pub(super) fn budgets(group: &Group, world: &World, report: &mut Report) {
                     budget.metadata.display_name(),
                     role.name
                 );
-                report.warn(&role.name, role_path(coordination, &role.name), Cause::Notice, None, detail);
+                report.warn(&role.name, coordination.path_of(&role.name), Cause::Notice, None, detail);
             }
         }
     }

@@ -1,44 +1,63 @@
-//! A role's pods belong to one coordinating object: the oldest controls, and the others are refused as best effort.
+//! A group has one coordinating object, and a workload is in one group: the oldest object controls, and the others are
+//! refused. Two that are made at the same moment do not see each other: the loop says which one controls then.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::model::{FieldPath, Group};
-use crate::rules::claim::claims;
 use crate::rules::{Cause, Need, Report, World};
 
-/// No other object, unless it is younger, coordinates a role or workload of this one.
+/// No other object coordinates this group, or a workload of it, unless it is younger.
 pub(super) fn claimed_once(group: &Group, world: &World, report: &mut Report) {
-    let claims = claims(group);
-    if claims.is_empty() {
+    if !group.is_claim() {
         return;
     }
-    let namespace = &group.key.namespace;
-    let need = Need::Groups { namespace: namespace.to_string() };
+    let need = Need::Groups { namespace: group.key.namespace.to_string() };
     if !world.is_answered(&need) {
         report.not_judged("", FieldPath::new("spec"), &need);
     }
-    let mut reported = BTreeSet::new();
-    for (claim, (role, path)) in &claims {
-        for other in world.claimants(claim).filter(|other| !other.deleting && controls(other, group)) {
-            if reported.insert((*role, path.clone())) {
-                let carrier = &other.carrier;
-                let detail = format!(
-                    "role {role:?} is coordinated by {} {:?} already; a role may belong to one coordinating object",
-                    carrier.kind.kind, carrier.name
-                );
-                report.error(role, path.clone(), Cause::Forbidden, None, detail);
-            }
+    let was_first = |other: &&Group| !other.deleting && group.comes_after(other);
+    if let Some(other) = oldest(world.carriers(&group.key).filter(was_first)) {
+        let (name, by) = (&*group.key.name, title(other));
+        let path = match &group.reference {
+            Some(reference) => reference.at.clone(),
+            None => FieldPath::new("metadata").child("name"),
+        };
+        let detail = format!("group {name:?} is coordinated by {by} already; a group has one coordinating object");
+        report.error(name, path, Cause::Forbidden, None, detail);
+    }
+    for (workload, (role, path)) in workloads(group) {
+        let others = world.coordinating(&workload).filter(|other| other.key != group.key);
+        if let Some(other) = oldest(others.filter(was_first)) {
+            let detail = format!(
+                "the workload of role {role:?} is coordinated by {} already; a workload is in one group",
+                title(other)
+            );
+            report.error(role, path, Cause::Forbidden, None, detail);
         }
     }
 }
 
-/// True when the other object is another one, and comes first: by creation, then by name. What is being made has no
-/// creation time yet, and comes last.
-fn controls(other: &Group, group: &Group) -> bool {
-    fn rank(group: &Group) -> (bool, &str, &str, &str) {
-        let carrier = &group.carrier;
-        (carrier.created.is_empty(), &carrier.created, &carrier.name, carrier.kind.kind)
+fn oldest<'a>(groups: impl Iterator<Item = &'a Group>) -> Option<&'a Group> {
+    groups.reduce(|a, b| if a.comes_after(b) { b } else { a })
+}
+
+fn title(group: &Group) -> String {
+    format!("{} {:?}", group.carrier.kind.kind, group.carrier.name)
+}
+
+/// A workload by namespace and name: whatever its kind, its pods bear the name.
+pub(in crate::rules) type WorkloadName = (String, String);
+
+/// The workloads that a group coordinates, with the role and the path for each.
+pub(in crate::rules) fn workloads(group: &Group) -> BTreeMap<WorkloadName, (&str, FieldPath)> {
+    let mut workloads = BTreeMap::new();
+    for coordination in &group.coordinations {
+        for name in coordination.role_names() {
+            let Some(role) = group.role(name) else { continue };
+            let Some(key) = &role.workload.key else { continue };
+            let path = role.workload.reference.as_ref().map_or(&role.at, |(_, at)| at).clone();
+            workloads.entry((key.namespace.clone(), key.name.clone())).or_insert((name, path));
+        }
     }
-    let identity = |group: &Group| (group.carrier.kind.group, group.carrier.kind.kind, group.carrier.name.clone());
-    identity(other) != identity(group) && rank(other) <= rank(group)
+    workloads
 }

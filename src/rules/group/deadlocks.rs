@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::role_path;
 use crate::model::{Batching, Coordination, FieldPath, Group, OneByOne, Progression, Role};
 use crate::rules::{Cause, Known, Need, Report, World};
 
@@ -22,7 +21,7 @@ pub(super) fn dependencies(group: &Group, _: &World, report: &mut Report) {
                     continue;
                 };
                 let path = match &group.reference {
-                    Some(_) => role_path(coordination, &role.name),
+                    Some(_) => coordination.path_of(&role.name),
                     None => role.at.child("dependencies").index(index),
                 };
                 let (name, owner) = (&role.name, coordination.display_name());
@@ -124,7 +123,7 @@ fn hindrances(
         && policy.spec.policies.iter().any(|rule| rule.strategy.scaling.is_some() && rule.roles.contains(name))
     {
         let why = format!("role {name:?} grows by a CoordinatedPolicy with `scaling`, which waits for its pods to run");
-        found.push((why, role_path(coordination, name)));
+        found.push((why, coordination.path_of(name)));
     }
     found
 }
@@ -139,7 +138,7 @@ fn workload(
 ) -> Option<(&'static str, FieldPath)> {
     let at = match (&role.workload.ordered, &role.workload.reference) {
         (Some(path), _) | (None, Some((_, path))) => path.clone(),
-        (None, None) => role_path(coordination, &role.name),
+        (None, None) => coordination.path_of(&role.name),
     };
     let key = role.workload.key.as_ref();
     let known = match key.map_or(Known::Absent, |key| world.workload(key)) {

@@ -1,4 +1,4 @@
-//! Rules of groups: RoleBasedGroup and RoleCoordination (SPEC: validation of groups).
+//! Rules of groups: RoleBasedGroup and RoleCoordination.
 
 mod advice;
 mod change;
@@ -12,10 +12,10 @@ mod rollout;
 mod shape;
 mod values;
 
-use super::claim::role_path;
 use super::rule::{ChangeRule, Rule};
 use crate::model::Group;
 
+pub(super) use claims::{WorkloadName, workloads};
 pub(super) use needs::needs;
 
 /// One row for each rule.
@@ -26,7 +26,11 @@ pub(super) const RULES: &[Rule<Group>] = &[
         shape::shape,
     ),
     Rule::warning("group-reference", "the group that is referred to exists", shape::reference),
-    Rule::error("group-claimed-twice", "a role belongs to one coordinating object", claims::claimed_once),
+    Rule::error(
+        "group-claimed-twice",
+        "a group has one coordinating object, and a workload is in one group",
+        claims::claimed_once,
+    ),
     Rule::error(
         "coordination-name",
         "names are unique DNS labels, there where something is named after them",

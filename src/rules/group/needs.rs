@@ -10,7 +10,7 @@ pub(in crate::rules) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
     if group.reference.is_some() {
         needs.push(Need::RoleBasedGroup(group.key.clone()));
     }
-    if !group.coordinations.is_empty() {
+    if group.is_claim() {
         needs.push(Need::Groups { namespace: namespace.clone() });
     }
     if group.batched().next().is_some() {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::role_path;
 use crate::model::rolling::FROZEN;
 use crate::model::{Coordination, FieldPath, Group, Role, Workload, WorkloadKey, WorkloadKind};
 use crate::rules::percent::rolling_update_faults;
@@ -58,7 +57,7 @@ fn workload<'w>(
     let key = role.workload.key.as_ref().filter(|key| wanted(key))?;
     let path = match &role.workload.reference {
         Some((_, at)) => at.clone(),
-        None => role_path(coordination, &role.name),
+        None => coordination.path_of(&role.name),
     };
     match world.workload(key) {
         Known::Present(workload) => Some((workload, path)),

@@ -37,8 +37,8 @@ pub(super) fn levels(subject: &Subject, world: &World, report: &mut Report) {
 
 /// A field of the other dialect is dropped by the API server, and then constrains nothing.
 fn dialect_has_field(tree: &GangTree, report: &mut Report) {
-    let seed = tree.fallback.is_some() || !tree.sets.is_empty() || !tree.by_name.is_empty();
-    if tree.dialect == Some(Dialect::Upstream) && seed {
+    let proposal = tree.fallback.is_some() || !tree.sets.is_empty() || !tree.by_name.is_empty();
+    if tree.dialect == Some(Dialect::Upstream) && proposal {
         let path = FieldPath::new("spec").child("topologyConstraints");
         let detail = "is not a field of KAI v0.15 and later; set `topologyConstraint` of the subgroups";
         report.warn("", path, Cause::Forbidden, None, detail);

@@ -38,7 +38,7 @@ pub(super) fn minimums(subject: &Subject, _: &World, report: &mut Report) {
             }
         }
         match subject.tree.dialect {
-            Some(Dialect::Seed) => children_are_enough(&asked, report),
+            Some(Dialect::Proposal) => children_are_enough(&asked, report),
             Some(Dialect::Upstream) => upstream(&asked, subject.update, report),
             None => {}
         }

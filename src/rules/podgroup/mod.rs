@@ -43,7 +43,7 @@ impl KaiDialect {
     /// `None` when nothing tells, and only what both have in common is judged.
     pub fn resolve(self, crd: Option<Dialect>, spec: &PodGroupSpec) -> Option<Dialect> {
         match self {
-            Self::Seed => Some(Dialect::Seed),
+            Self::Proposal => Some(Dialect::Proposal),
             Self::Upstream => Some(Dialect::Upstream),
             Self::Auto => crd.or_else(|| Dialect::of_object(spec)),
         }

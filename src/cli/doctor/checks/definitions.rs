@@ -99,7 +99,7 @@ pub fn neighbours(facts: &Facts, found: &mut Findings) {
     let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
     if let Some(groups) = definitions.get(&POD_GROUP.crd_name()) {
         let dialect = match Dialect::of_crd(groups) {
-            Some(Dialect::Seed) => "counts as in the hierarchical design",
+            Some(Dialect::Proposal) => "counts as in the hierarchical design",
             Some(Dialect::Upstream) => "counts as in KAI v0.15 and later",
             None => "counts cannot be told: say which with --kai-dialect",
         };

@@ -1,0 +1,91 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
+use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::cluster::watch::sources::seen_leader_worker_set;
+use crate::plan::{DecisionContext, Observation, evaluate};
+
+fn key() -> GroupKey {
+    GroupKey::new("ns", "pd")
+}
+
+fn with_group(coordination: &Value) -> Index {
+    let object = json!({
+        "metadata": { "name": "pd", "namespace": "ns", "uid": "u" },
+        "spec": {
+            "roles": [
+                { "name": "prefill", "replicas": 2 },
+                { "name": "decode", "replicas": 2, "workload": { "kind": "LeaderWorkerSet" } },
+            ],
+            "coordination": [coordination],
+        },
+    });
+    let mut index = Index::default();
+    index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap()));
+    index
+}
+
+/// The rules that the group breaks, and the reason of its condition.
+fn faults(index: &Index) -> (Vec<&'static str>, String) {
+    let snapshot = index.snapshot(&key());
+    let group = snapshot.claims.as_ref().unwrap().group.clone();
+    let observation = Observation::of(&group, &snapshot, |_| false, |_| true);
+    let context = DecisionContext { faults: &snapshot.faults, ..DecisionContext::default() };
+    let status = evaluate(&group, observation, context).status;
+    let progressing = status.conditions.into_iter().find(|condition| condition.r#type == "Progressing").unwrap();
+    (snapshot.faults.iter().map(|fault| fault.rule).collect(), progressing.reason)
+}
+
+fn topology(layer: &str) -> (Name, Option<LookedUp>) {
+    let object =
+        json!({ "metadata": { "name": "t" }, "spec": { "layers": [{ "name": layer, "key": "example.com/l" }] } });
+    let layers = Layers::parse(CLUSTER_TOPOLOGY, &serde_json::from_value(object).unwrap());
+    ((Arc::from(""), Arc::from("t")), Some(LookedUp::Topology(layers)))
+}
+
+#[test]
+fn a_topology_that_loses_the_layer_stops_the_group_until_it_is_repaired() {
+    let constraint = json!({ "clusterTopologyName": "t", "topologyLayerName": "rack" });
+    let deploy = json!({ "roleDeployStep": { "prefill": 1, "decode": 1 }, "deployTopologyConstraint": constraint });
+    let mut index = with_group(&json!({ "name": "pd", "strategy": { "rollingDeploy": deploy } }));
+    let moving = faults(&index);
+    assert!(moving.0.is_empty(), "one that is not seen (yet) is held against nobody");
+    let changes = [
+        (Change::Listed(vec![topology("rack")]), false),
+        (Change::Applied(topology("block")), true),
+        (Change::Applied(topology("rack")), false),
+        (Change::Applied(topology("block")), true),
+        (Change::Deleted(topology("block")), false),
+    ];
+    for (change, is_fault) in changes {
+        index.take_dirty();
+        index.looked_up_change(1, CLUSTER_TOPOLOGY, change);
+        assert_eq!(index.take_dirty(), HashSet::from([key()]), "the group is planned anew");
+        let expected =
+            if is_fault { (vec!["topology-reference"], "InvalidCoordination".to_owned()) } else { moving.clone() };
+        assert_eq!(faults(&index), expected);
+    }
+}
+
+#[test]
+fn a_workload_that_surges_stops_the_group_until_it_does_not() {
+    let update =
+        json!({ "name": "pd", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": { "maxSkew": "10%" } } });
+    let mut index = with_group(&update);
+    let set = |surge: u32, partition: u32| {
+        let bounds = json!({ "maxSurge": surge, "partition": partition });
+        let object = json!({
+            "metadata": { "name": "pd-decode", "namespace": "ns" },
+            "spec": { "replicas": 2, "rolloutStrategy": { "rollingUpdateConfiguration": bounds } },
+        });
+        seen_leader_worker_set(&serde_json::from_value(object).unwrap())
+    };
+    for (surge, rules) in [(0, vec![]), (1, vec!["lws-surge"]), (0, vec![])] {
+        index.apply_workload(Some(1), set(surge, 0));
+        assert_eq!(faults(&index).0, rules, "maxSurge {surge}");
+    }
+    index.take_dirty();
+    index.apply_workload(Some(1), set(0, 1));
+    assert!(index.take_dirty().is_empty(), "the loop moves the partition itself");
+}
