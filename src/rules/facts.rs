@@ -9,12 +9,12 @@ use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use crate::api::disruption_budget::{POD_DISRUPTION_BUDGET, PodDisruptionBudget};
 use crate::api::pod::POD;
 use crate::api::pod_group::{self, Topology};
-use crate::api::workload::{DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET};
+use crate::api::workload::{DEPLOYMENT, Deployment, LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
 use crate::api::{
     ClusterTopology, CoordinatedPolicy, ObjectKind, Pod, PodGroup, cluster_topology, coordinated_policy, rbg,
     role_coordination,
 };
-use crate::model::{Dialect, GangTree, Layers, Levels, Workload, identify};
+use crate::model::{Dialect, GangTree, Layers, Levels, WorkloadObject, identify};
 
 /// Reads objects of one kind into the world.
 pub type AddJson = fn(ObjectKind, &str, &mut World) -> Result<(), DecodeError>;
@@ -28,9 +28,9 @@ pub const FACTS: &[(ObjectKind, AddJson)] = &[
     (cluster_topology::CLUSTER_TOPOLOGY, add_topology),
     (cluster_topology::CLUSTER_TOPOLOGY_KEP75, add_topology),
     (coordinated_policy::COORDINATED_POLICY, add_policy),
-    (STATEFUL_SET, add_stateful_set),
-    (LEADER_WORKER_SET, add_leader_worker_set),
-    (DEPLOYMENT, add_deployment),
+    (STATEFUL_SET, add_workload::<StatefulSet>),
+    (LEADER_WORKER_SET, add_workload::<LeaderWorkerSet>),
+    (DEPLOYMENT, add_workload::<Deployment>),
     (POD_DISRUPTION_BUDGET, add_budget),
     (POD, add_pod),
     (pod_group::POD_GROUP, add_pod_group),
@@ -66,18 +66,8 @@ fn add_policy(_: ObjectKind, object: &str, world: &mut World) -> Result<(), Deco
     Ok(())
 }
 
-fn add_stateful_set(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
-    world.add_workload(Workload::from_stateful_set(&decode(object)?));
-    Ok(())
-}
-
-fn add_leader_worker_set(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
-    world.add_workload(Workload::from_leader_worker_set(&decode(object)?));
-    Ok(())
-}
-
-fn add_deployment(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
-    world.add_workload(Workload::from_deployment(&decode(object)?));
+fn add_workload<T: WorkloadObject>(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
+    world.add_workload(decode::<T>(object)?.workload());
     Ok(())
 }
 
