@@ -158,3 +158,31 @@ fn what_is_installed_is_what_the_program_prints() {
         assert!(stored == text, "{path} is not what the program says: run `make docs`");
     }
 }
+
+/// Files that name a kind of workload, each with the reason. Whatever else differs between kinds stands in their rows.
+const NAME_A_WORKLOAD_KIND: &[(&str, &str)] = &[
+    ("cluster/index/pods.rs", "labels and owners tell which kind has made a pod"),
+    ("cluster/index/workloads.rs", "StatefulSets alone begin to count anywhere"),
+    ("cluster/read/lookup.rs", "StatefulSets alone are read before their pods are numbered"),
+    ("cluster/write/writer.rs", "what a write answers is read as its type"),
+    ("model/first_host.rs", "RBG names the pods of each kind in its own way"),
+    ("model/workload_kind.rs", "the rows"),
+    ("model/workload_object.rs", "the types"),
+    ("server/admission/mod.rs", "StatefulSets alone are read before their pods are numbered"),
+    ("server/admission/rollout.rs", "LeaderWorkerSets before v0.9 do not say what their controller has seen"),
+];
+
+#[test]
+fn a_kind_of_workload_is_named_only_where_there_is_a_reason() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let kinds = ["StatefulSet", "LeaderWorkerSet", "Deployment"].map(|kind| format!("WorkloadKind::{kind}"));
+    let files = ROOMS.iter().flat_map(|room| sources(room));
+    let naming = files.filter(|(path, text)| {
+        let text = text.split("mod tests {").next().unwrap_or_default();
+        !path.to_string_lossy().ends_with("_tests.rs") && kinds.iter().any(|kind| text.contains(kind))
+    });
+    let naming: BTreeSet<_> =
+        naming.map(|(path, _)| path.strip_prefix(&src).unwrap().to_string_lossy().into_owned()).collect();
+    let listed: BTreeSet<_> = NAME_A_WORKLOAD_KIND.iter().map(|(file, _)| (*file).to_owned()).collect();
+    assert_eq!(naming, listed, "add a column to the rows of model/workload_kind.rs instead");
+}

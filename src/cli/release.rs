@@ -17,7 +17,7 @@ use crate::api::workload::{LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, Sta
 use crate::cluster::watch::watched::api;
 use crate::cluster::write::removal;
 use crate::cluster::write::writer::{PartitionSet, Released, Writer};
-use crate::model::{RolledWorkload, names};
+use crate::model::{RolledWorkload, WorkloadObject, names};
 use crate::plan::PodRef;
 
 /// Arguments of `release`.
@@ -152,8 +152,8 @@ async fn open_rollouts(args: &ReleaseArgs, connection: &Connection) -> Result<Ve
                 Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
                 Err(error) => return Err(connection.failure(&error)),
             };
-            let sets = sets.items.iter().filter_map(|set| RolledWorkload::from_stateful_set(&set.object));
-            sets.chain(groups.iter().filter_map(|set| RolledWorkload::from_leader_worker_set(&set.object))).collect()
+            let sets = sets.items.iter().filter_map(|set| set.object.rolled());
+            sets.chain(groups.iter().filter_map(|set| set.object.rolled())).collect()
         }
     };
     // Whoever thaws by hand means it, wherever the rollout stands.

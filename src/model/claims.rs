@@ -113,7 +113,8 @@ mod tests {
         for _ in 0..objects.len() {
             turned.rotate_left(1);
             assert_eq!(names(&turned), first);
-            assert_eq!(names(&Vec::from_iter(turned.iter().rev().cloned())), first);
+            let back: Vec<_> = turned.iter().rev().cloned().collect();
+            assert_eq!(names(&back), first);
         }
         first
     }
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn a_group_that_names_a_coordination_waits_for_one() {
         let waits = rbg(ROLE_BASED_GROUP, EARLY, Some("a"), &json!([]));
-        assert_eq!(order(&[waits.clone()]), Vec::<String>::new());
+        assert_eq!(order(std::slice::from_ref(&waits)), Vec::<String>::new());
         assert_eq!(order(&[waits, coordination("b", Some(LATE))]), ["RoleCoordination b"]);
     }
 

@@ -1,6 +1,6 @@
 //! From a pod to its group, role and ordinal: one pure function over the label schemes of every maker of pods.
 
-use super::workload::LWS_EXCLUSIVE_TOPOLOGY;
+use super::workload_object::LWS_EXCLUSIVE_TOPOLOGY;
 use super::{GroupKey, names};
 use crate::api::meta::OwnerReference;
 use crate::api::{Meta, Pod};

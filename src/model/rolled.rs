@@ -5,11 +5,10 @@ use std::sync::Arc;
 use super::workload::desired;
 use super::{GroupKey, WorkloadKey, WorkloadKind, names};
 use crate::api::Meta;
-use crate::api::workload::{LeaderWorkerSet, StatefulSet};
 
 /// A workload's claim to be rolled in lockstep.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct RolloutClaim {
     /// Its group.
     pub group: GroupKey,
     /// Its role.
@@ -18,10 +17,11 @@ pub struct Claim {
 
 /// The claim of a workload: by our own labels on it, or, with the opt-in annotation, by those of the controller that owns
 /// it. No other workload depends on us.
-pub fn claim(meta: &Meta, namespace: &str) -> Option<Claim> {
+pub fn rollout_claim(meta: &Meta, namespace: &str) -> Option<RolloutClaim> {
     let opted_in = meta.annotation(names::ROLLOUT) == Some("enabled");
     let read = |(group, role): &(&str, &str)| {
-        let claim = Claim { group: GroupKey::new(namespace, meta.label(group)?), role: meta.label(role)?.to_owned() };
+        let claim =
+            RolloutClaim { group: GroupKey::new(namespace, meta.label(group)?), role: meta.label(role)?.to_owned() };
         (!claim.group.name.is_empty() && !claim.role.is_empty()).then_some(claim)
     };
     names::LABEL_SCHEMES.iter().filter(|scheme| opted_in || scheme.0 == names::GROUP).find_map(read)
@@ -37,7 +37,7 @@ pub struct RolledWorkload {
     /// Its version when it was read: the partition is set only on that one.
     pub resource_version: String,
     /// Group and role.
-    pub claim: Claim,
+    pub claim: RolloutClaim,
     /// Desired replicas.
     pub desired: u32,
     /// Its controller has seen its last change.
@@ -55,28 +55,9 @@ pub struct RolledWorkload {
 }
 
 impl RolledWorkload {
-    /// Reads a StatefulSet.
-    pub fn from_stateful_set(set: &StatefulSet) -> Option<Self> {
-        let status = &set.status;
-        let partition = set.spec.update_strategy.rolling_update.partition;
-        let rolled = Self::read(WorkloadKind::StatefulSet, &set.metadata, set.spec.replicas, partition)?;
-        Some(Self {
-            observed: status.observed_generation >= set.metadata.generation,
-            update_revision: status.update_revision.clone(),
-            current_revision: status.current_revision.clone(),
-            ..rolled
-        })
-    }
-
-    /// Reads a LeaderWorkerSet. Its update revision stands on the StatefulSet of its leaders.
-    pub fn from_leader_worker_set(set: &LeaderWorkerSet) -> Option<Self> {
-        let partition = set.spec.rollout_strategy.rolling_update_configuration.partition;
-        let rolled = Self::read(WorkloadKind::LeaderWorkerSet, &set.metadata, set.spec.replicas, partition)?;
-        Some(Self { observed: set.status.observed_generation >= set.metadata.generation, ..rolled })
-    }
-
-    fn read(kind: WorkloadKind, meta: &Meta, replicas: Option<i64>, partition: Option<i64>) -> Option<Self> {
-        let claim = claim(meta, meta.namespace()).filter(|_| !meta.is_deleting())?;
+    /// Reads what all kinds have; `None` for one that is not claimed, or is being deleted.
+    pub(super) fn read(kind: WorkloadKind, meta: &Meta, replicas: Option<i64>, partition: Option<i64>) -> Option<Self> {
+        let claim = rollout_claim(meta, meta.namespace()).filter(|_| !meta.is_deleting())?;
         let number = |number: i64| u32::try_from(number.max(0)).unwrap_or(u32::MAX);
         // What cannot be read is no floor: the rollout must end.
         let asked = meta.annotation(names::USER_PARTITION).map(|text| text.parse().map_or(0, number));

@@ -1,45 +1,14 @@
-//! The hold of a rollout (KEP-30; SPEC §3.6): an update that would replace pods freezes the workload, and the loop thaws it
+//! The hold of a rollout (KEP-30): an update that would replace pods freezes the workload, and the loop thaws it
 //! in lockstep with the other roles.
 
 use serde_json::{Value, json};
 
 use super::Patch;
-use crate::model::{Claim, Group, WorkloadKind, names, rolling};
+use crate::model::workload_kind::RolloutFields;
+use crate::model::{Group, RolloutClaim, WorkloadKind, names, rolling};
 
 /// The partition of a frozen workload, as its spec says it.
 const FROZEN: i64 = rolling::FROZEN as i64;
-
-/// What a kind of workload calls the things that matter.
-#[derive(Clone, Copy, Debug)]
-struct Shape {
-    kind: WorkloadKind,
-    /// Fields of which a change replaces pods.
-    revised: &'static [&'static str],
-    /// Steps to the partition.
-    partition: &'static [&'static str],
-    /// Strategy under which no partition may be set.
-    strategy: &'static str,
-}
-
-/// Workloads that can be frozen.
-const SHAPES: &[Shape] = &[
-    Shape {
-        kind: WorkloadKind::StatefulSet,
-        revised: &["/spec/template"],
-        partition: &["spec", "updateStrategy", "rollingUpdate", "partition"],
-        strategy: "/spec/updateStrategy/type",
-    },
-    Shape {
-        kind: WorkloadKind::LeaderWorkerSet,
-        revised: &[
-            "/spec/leaderWorkerTemplate/leaderTemplate",
-            "/spec/leaderWorkerTemplate/workerTemplate",
-            "/spec/leaderWorkerTemplate/size",
-        ],
-        partition: &["spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition"],
-        strategy: "/spec/rolloutStrategy/type",
-    },
-];
 
 /// What becomes of an update of a claimed workload by anyone but the loop. A change that replaces pods freezes it, once the
 /// group was ready for the first time; while a rollout is open the live partition stays, and the one that was asked for is
@@ -48,21 +17,21 @@ pub fn hold_rollout(
     kind: WorkloadKind,
     old: &Value,
     new: &Value,
-    claim: &Claim,
+    claim: &RolloutClaim,
     group: &Group,
     ready_once: bool,
 ) -> Patch {
     let mut patch = Patch::default();
     let mut rollouts = group.coordinations.iter().filter(|coordination| coordination.rolling_update.is_some());
     let in_lockstep = rollouts.any(|coordination| coordination.role_names().contains(claim.role.as_str()));
-    let Some(shape) = SHAPES.iter().find(|shape| shape.kind == kind).filter(|_| in_lockstep) else { return patch };
-    if new.pointer(shape.strategy).and_then(Value::as_str) == Some("OnDelete") {
+    let Some(fields) = kind.row().rollout.filter(|_| in_lockstep) else { return patch };
+    if new.pointer(fields.strategy).and_then(Value::as_str) == Some("OnDelete") {
         return patch;
     }
-    let (live, asked) = (shape.partition_of(old), shape.partition_of(new));
+    let (live, asked) = (partition_of(fields, old), partition_of(fields, new));
     let kept = annotation(old, names::USER_PARTITION);
     let open = kept.is_some();
-    let revised = shape.revised.iter().any(|field| plain(old.pointer(field)) != plain(new.pointer(field)));
+    let revised = fields.revised.iter().any(|field| plain(old.pointer(field)) != plain(new.pointer(field)));
     let freezes = revised && ready_once;
     if !open && !freezes {
         return patch;
@@ -83,7 +52,7 @@ pub fn hold_rollout(
         }
     }
     if asked != wanted {
-        shape.set_partition(&mut patch, new, wanted);
+        set_partition(fields, &mut patch, new, wanted);
     }
     patch
 }
@@ -91,22 +60,22 @@ pub fn hold_rollout(
 /// A workload that is claimed no longer keeps nothing of an open rollout: it goes on by itself, from where its user wanted it.
 pub fn let_go(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
     let mut patch = Patch::default();
-    let Some(shape) = SHAPES.iter().find(|shape| shape.kind == kind) else { return patch };
+    let Some(fields) = kind.row().rollout else { return patch };
     let Some(kept) = annotation(old, names::USER_PARTITION) else { return patch };
-    let (live, asked) = (shape.partition_of(old), shape.partition_of(new));
+    let (live, asked) = (partition_of(fields, old), partition_of(fields, new));
     if annotation(new, names::USER_PARTITION).is_some() {
         patch.remove(format!("/metadata/annotations/{}", super::patch::escaped(names::USER_PARTITION)));
     }
     if asked == live || asked == FROZEN {
-        shape.set_partition(&mut patch, new, kept.parse().unwrap_or(0));
+        set_partition(fields, &mut patch, new, kept.parse().unwrap_or(0));
     }
     patch
 }
 
 /// What the loop writes to set a workload's partition: a JSON Merge Patch of its spec. `None` for a kind without one.
 pub fn partition_patch(kind: WorkloadKind, partition: u32) -> Option<Value> {
-    let shape = SHAPES.iter().find(|shape| shape.kind == kind)?;
-    Some(shape.partition.iter().rev().fold(json!(partition), |inner, step| json!({ (*step): inner })))
+    let fields = kind.row().rollout?;
+    Some(fields.partition.iter().rev().fold(json!(partition), |inner, step| json!({ (*step): inner })))
 }
 
 /// The merge patch that ends the hold of a workload: the partition that its user asked for, and no annotation. `None` when
@@ -121,26 +90,24 @@ pub fn thaw(kind: WorkloadKind, workload: &Value) -> Option<Value> {
     Some(patch)
 }
 
-impl Shape {
-    fn partition_of(self, workload: &Value) -> i64 {
-        let partition = self.partition.iter().try_fold(workload, |value, step| value.get(step));
-        partition.and_then(Value::as_i64).unwrap_or(0)
-    }
+fn partition_of(fields: RolloutFields, workload: &Value) -> i64 {
+    let partition = fields.partition.iter().try_fold(workload, |value, step| value.get(step));
+    partition.and_then(Value::as_i64).unwrap_or(0)
+}
 
-    /// Adds the partition, with those of its parents that are not there.
-    fn set_partition(self, patch: &mut Patch, workload: &Value, partition: i64) {
-        let (mut at, mut value) = (String::new(), workload);
-        let mut steps = self.partition.iter();
-        for step in steps.by_ref() {
-            at = format!("{at}/{step}");
-            match value.get(step).filter(|next| next.is_object()) {
-                Some(next) => value = next,
-                None => break,
-            }
+/// Adds the partition, with those of its parents that are not there.
+fn set_partition(fields: RolloutFields, patch: &mut Patch, workload: &Value, partition: i64) {
+    let (mut at, mut value) = (String::new(), workload);
+    let mut steps = fields.partition.iter();
+    for step in steps.by_ref() {
+        at = format!("{at}/{step}");
+        match value.get(step).filter(|next| next.is_object()) {
+            Some(next) => value = next,
+            None => break,
         }
-        let missing = steps.rev().fold(json!(partition), |inner, step| json!({ (*step): inner }));
-        patch.add(at, missing);
     }
+    let missing = steps.rev().fold(json!(partition), |inner, step| json!({ (*step): inner }));
+    patch.add(at, missing);
 }
 
 fn annotation<'a>(workload: &'a Value, key: &str) -> Option<&'a str> {

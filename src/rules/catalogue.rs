@@ -1,7 +1,10 @@
 //! The list of all rules, for tests, for SARIF and for the reference page.
 
-use super::rule::{ChangeRule, Level, Rule};
-use super::{group, grove, podgroup, policy, topology};
+use super::judged::Subject;
+use super::podgroup::JudgedPodGroup;
+use super::rule::{Level, Rule};
+use crate::api::{CoordinatedPolicy, Pod};
+use crate::model::{CliqueSet, Group, Layers};
 
 /// What is known of a rule without running it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,23 +22,19 @@ pub struct RuleInfo {
 /// Every rule, table by table.
 pub fn catalogue() -> Vec<RuleInfo> {
     let tables = [
-        rows("group", group::RULES),
-        changes("group", group::CHANGE_RULES),
-        rows("cluster-topology", topology::RULES),
-        changes("cluster-topology", topology::CHANGE_RULES),
-        rows("cluster-topology", topology::DELETE_RULES),
-        rows("coordinated-policy", policy::RULES),
-        rows("podgroup", podgroup::RULES),
-        rows("podgroup", podgroup::POD_RULES),
-        rows("grove", grove::RULES),
+        rules_of::<Group>(),
+        rules_of::<Layers>(),
+        rules_of::<CoordinatedPolicy>(),
+        rules_of::<JudgedPodGroup>(),
+        rules_of::<Pod>(),
+        rules_of::<CliqueSet>(),
     ];
     tables.into_iter().flatten().collect()
 }
 
-fn rows<T>(object: &'static str, rules: &[Rule<T>]) -> Vec<RuleInfo> {
-    rules.iter().map(|rule| RuleInfo { object, id: rule.id, level: rule.level, summary: rule.summary }).collect()
-}
-
-fn changes<T>(object: &'static str, rules: &[ChangeRule<T>]) -> Vec<RuleInfo> {
-    rules.iter().map(|rule| RuleInfo { object, id: rule.id, level: Level::Error, summary: rule.summary }).collect()
+fn rules_of<T: Subject>() -> Vec<RuleInfo> {
+    let info = |id, level, summary| RuleInfo { object: T::TITLE, id, level, summary };
+    let rules = |rules: &'static [Rule<T>]| rules.iter().map(move |rule| info(rule.id, rule.level, rule.summary));
+    let changes = T::CHANGE_RULES.iter().map(|rule| info(rule.id, Level::Error, rule.summary));
+    rules(T::RULES).chain(changes).chain(rules(T::DELETE_RULES)).collect()
 }

@@ -3,12 +3,14 @@
 
 mod carrier;
 pub mod catalogue;
+mod coordinated;
 pub mod decode;
-pub mod facts;
+mod facts;
 mod group;
 mod grove;
 pub mod judge;
-pub mod lookup;
+mod judged;
+mod kinds;
 mod names;
 pub mod need;
 pub mod options;
@@ -24,8 +26,9 @@ pub mod world;
 pub use carrier::read_group;
 pub use catalogue::{RuleInfo, catalogue};
 pub use decode::DecodeError;
-pub use judge::{judge_group, judge_json};
-pub use lookup::{needs, needs_of_group};
+pub use group::needs_of_group;
+pub use judge::{judge_group, judge_json, needs};
+pub use kinds::judged_kinds;
 pub use need::{Known, Need};
 pub use options::{KaiDialect, Options};
 pub use question::{Judged, Operation};

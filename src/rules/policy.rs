@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::decode::{DecodeError, decode};
+use super::judged::Subject;
 use super::names::hint;
 use super::percent::{rolling_update_faults, scaling_skew_fault};
+use super::question::Question;
 use super::rule::Rule;
 use super::violation::{quoted, supported};
 use super::{Cause, Known, Need, Report, World};
@@ -12,12 +15,29 @@ use crate::api::coordinated_policy::PolicyRule;
 use crate::model::{FieldPath, GroupKey};
 
 /// One row for each rule.
-pub(super) const RULES: &[Rule<CoordinatedPolicy>] = &[
+const RULES: &[Rule<CoordinatedPolicy>] = &[
     Rule::error("policy-role", "every role exists in the group of the same name", roles_exist),
     Rule::error("policy-format", "names are there, and bounds are percentages or numbers", format),
     Rule::error("policy-overlap", "a role is in one rule of each kind", overlap),
     Rule::warning("policy-unbound", "there is a group of the same name", bound),
 ];
+
+impl Subject for CoordinatedPolicy {
+    const TITLE: &'static str = "coordinated-policy";
+    const RULES: &'static [Rule<Self>] = RULES;
+
+    fn read(_: Question<'_>, json: &str, _: &World) -> Result<Self, DecodeError> {
+        decode(json)
+    }
+
+    fn passes(&self) -> bool {
+        self.metadata.is_deleting()
+    }
+
+    fn needs(&self, _: Option<&Self>, _: &World) -> Vec<Need> {
+        vec![Need::RoleBasedGroup(key(self))]
+    }
+}
 
 fn key(policy: &CoordinatedPolicy) -> GroupKey {
     GroupKey::new(policy.metadata.namespace(), policy.metadata.display_name())

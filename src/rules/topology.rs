@@ -2,26 +2,48 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::decode::{DecodeError, decode};
+use super::judged::Subject;
 use super::names::{hint, label_key_fault};
+use super::question::Question;
 use super::rule::{Change, ChangeRule, Rule};
 use super::violation::quoted;
 use super::{Cause, Need, Report, World};
 use crate::model::{FieldPath, Group, Layers};
 
 /// One row for each rule.
-pub(super) const RULES: &[Rule<Layers>] = &[
+const RULES: &[Rule<Layers>] = &[
     Rule::error("topology-layers", "there is at least one layer, with a name and key of its own", layers),
     Rule::error("topology-key", "keys are label keys", keys),
     Rule::error("topology-scope", "topologyScope orders every layer, without ties", scope),
 ];
 
 /// Rules over updates.
-pub(super) const CHANGE_RULES: &[ChangeRule<Layers>] =
+const CHANGE_RULES: &[ChangeRule<Layers>] =
     &[ChangeRule { id: "topology-immutable", summary: "the spec does not change", check: immutable }];
 
 /// Rules over deletes.
-pub(super) const DELETE_RULES: &[Rule<Layers>] =
+const DELETE_RULES: &[Rule<Layers>] =
     &[Rule::error("topology-in-use", "a topology that is referred to is not deleted", not_in_use)];
+
+impl Subject for Layers {
+    const TITLE: &'static str = "cluster-topology";
+    const RULES: &'static [Rule<Self>] = RULES;
+    const CHANGE_RULES: &'static [ChangeRule<Self>] = CHANGE_RULES;
+    const DELETE_RULES: &'static [Rule<Self>] = DELETE_RULES;
+
+    fn read(question: Question<'_>, json: &str, _: &World) -> Result<Self, DecodeError> {
+        Ok(Self::parse(question.kind, &decode(json)?))
+    }
+
+    fn passes(&self) -> bool {
+        self.deleting
+    }
+
+    fn delete_needs(&self) -> Vec<Need> {
+        vec![Need::TopologyReferrers(self.name.clone())]
+    }
+}
 
 /// True when no rule is broken: only such a topology may be referred to.
 pub fn is_valid(layers: &Layers) -> bool {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Options;
-use super::group::{WorkloadName, workloads};
+use super::coordinated::{WorkloadName, workloads};
 use super::need::{Known, Need};
 use crate::api::CoordinatedPolicy;
 use crate::api::disruption_budget::PodDisruptionBudget;

@@ -6,7 +6,6 @@ use rolegate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
 use rolegate::api::{Meta, Object};
 use rolegate::cluster::index::SeenWorkload;
 use rolegate::cluster::watch::Change;
-use rolegate::cluster::watch::sources::{seen_deployment, seen_leader_worker_set, seen_stateful_set};
 use rolegate::model::WorkloadKind;
 use serde_json::json;
 
@@ -96,19 +95,19 @@ fn workload(setup: &Setup, role: usize, replicas: u32) -> SeenWorkload {
                 "podManagementPolicy": "Parallel",
             });
             let set: StatefulSet = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
-            seen_stateful_set(&set)
+            SeenWorkload::of(&set)
         }
         Maker::Leaders { size, late } => {
             let policy = if late { "LeaderReady" } else { "LeaderCreated" };
             let template = json!({ "size": size });
             let spec = json!({ "replicas": replicas, "startupPolicy": policy, "leaderWorkerTemplate": template });
             let set: LeaderWorkerSet = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
-            seen_leader_worker_set(&set)
+            SeenWorkload::of(&set)
         }
         Maker::Alike => {
             let spec = json!({ "replicas": replicas });
             let deployment: Deployment = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
-            seen_deployment(&deployment)
+            SeenWorkload::of(&deployment)
         }
     }
 }

@@ -9,8 +9,7 @@ use kube::{Api, Client};
 use rolegate::api::ObjectKind;
 use rolegate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use rolegate::model::Dialect;
-use rolegate::rules::judge::JUDGED;
-use rolegate::rules::{KaiDialect, Operation};
+use rolegate::rules::{KaiDialect, Operation, judged_kinds};
 use serde_json::{Value, json};
 
 use crate::cluster::{AT_ONCE, Answer, api_of, client_as, may_create};
@@ -70,9 +69,7 @@ pub async fn arrange(client: &Client, users: &BTreeMap<&str, Client>) -> Vec<Tri
     let names: BTreeSet<_> = cases.iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), cases.len(), "cases are told apart by name");
     let trials = cases.into_iter().enumerate().filter_map(|(number, (name, mut case))| {
-        let kind = JUDGED
-            .iter()
-            .map(|(kind, _)| *kind)
+        let kind = judged_kinds()
             .find(|kind| case.object["kind"] == kind.kind && case.object["apiVersion"] == kind.api_version());
         let kind = kind.filter(|kind| kind.kind != "Pod")?;
         case.move_to(&format!("case-{number}"), kind.namespaced);

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use kube::Client;
 use rolegate::api::ObjectKind;
-use rolegate::rules::judge::JUDGED;
-use rolegate::rules::{Judged, KaiDialect, Violation};
+use rolegate::rules::{Judged, KaiDialect, Violation, judged_kinds};
 use serde_json::{Value, json};
 
 use crate::cluster::{
@@ -176,7 +175,7 @@ fn fault(violation: &Violation) -> String {
 }
 
 fn kind_of(name: &str) -> ObjectKind {
-    JUDGED.iter().map(|(kind, _)| *kind).find(|kind| kind.kind == name).unwrap()
+    judged_kinds().find(|kind| kind.kind == name).unwrap()
 }
 
 fn object(kind: ObjectKind, spec: &Value) -> Value {
@@ -198,7 +197,7 @@ fn wrong_objects() -> Vec<(ObjectKind, Value)> {
 
 /// An object for each definition of ours, which its schema refuses.
 fn misshapen_objects() -> Vec<(ObjectKind, Value)> {
-    let ours = JUDGED.iter().map(|(kind, _)| *kind);
+    let ours = judged_kinds();
     let ours = ours.filter(|kind| ["RoleBasedGroup", "RoleCoordination"].contains(&kind.kind));
     ours.chain([kind_of("ClusterTopology")])
         .map(|kind| (kind, object(kind, &json!({"roles": "none", "layers": "none"}))))

@@ -7,7 +7,7 @@ use crate::api::pod::POD;
 use crate::api::status::GroupStatus;
 use crate::api::{Meta, Pod};
 use crate::cli::documents::Document;
-use crate::model::{WorkloadKind, claim};
+use crate::model::{WorkloadKind, rollout_claim};
 use crate::mutate::expand::expand;
 use crate::mutate::rollout::hold_rollout;
 use crate::mutate::{Patch, Subject, mutate_pod};
@@ -93,7 +93,7 @@ fn updated(document: &Document, object: Value, old: &str, known: &Known) -> Muta
     let whole = in_namespace(&document.json);
     let meta: Meta =
         whole.get("metadata").cloned().and_then(|meta| serde_json::from_value(meta).ok()).unwrap_or_default();
-    let held = kind.zip(claim(&meta, meta.namespace())).and_then(|(kind, claim)| {
+    let held = kind.zip(rollout_claim(&meta, meta.namespace())).and_then(|(kind, claim)| {
         let group = known.group(&claim.group)?;
         let ready_once = group.status.first_ready_time.is_some() || group.status == GroupStatus::default();
         Some(hold_rollout(kind, &in_namespace(old), &mutated.before, &claim, group, ready_once))

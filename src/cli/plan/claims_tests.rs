@@ -56,12 +56,12 @@ fn in_index(documents: &[Document], key: &GroupKey) -> Found {
 
 fn in_plan(documents: &[Document], world: &World) -> Found {
     let found = carried(documents, &[], world);
-    let carries = found.iter().filter_map(|(_, group)| group.as_ref().ok()).map(|group| title(group));
+    let mut carries = found.iter().filter_map(|(_, group)| group.as_ref().ok()).map(|group| title(group));
     let conflicted = found.iter().filter_map(|(_, group)| match group {
         Err(NoPlan::Conflicted(group, _)) => Some(title(group)),
         _ => None,
     });
-    (carries.last(), conflicted.collect())
+    (carries.next(), conflicted.collect())
 }
 
 #[test]

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::cluster::watch::sources::seen_leader_worker_set;
+use crate::api::workload::LeaderWorkerSet;
 use crate::plan::{DecisionContext, Observation, evaluate};
 
 fn key() -> GroupKey {
@@ -79,7 +79,7 @@ fn a_workload_that_surges_stops_the_group_until_it_does_not() {
             "metadata": { "name": "pd-decode", "namespace": "ns" },
             "spec": { "replicas": 2, "rolloutStrategy": { "rollingUpdateConfiguration": bounds } },
         });
-        seen_leader_worker_set(&serde_json::from_value(object).unwrap())
+        SeenWorkload::of(&serde_json::from_value::<LeaderWorkerSet>(object).unwrap())
     };
     for (surge, rules) in [(0, vec![]), (1, vec!["lws-surge"]), (0, vec![])] {
         index.apply_workload(Some(1), set(surge, 0));

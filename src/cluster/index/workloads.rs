@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{SourceId, version};
-use crate::model::{GroupKey, OrdinalStarts, RolledWorkload, Workload, WorkloadKey, WorkloadKind};
+use crate::model::{GroupKey, OrdinalStarts, RolledWorkload, Workload, WorkloadKey, WorkloadKind, WorkloadObject};
 
 /// A workload as a watch reports it.
 #[derive(Clone, Debug)]
@@ -17,6 +17,18 @@ pub struct SeenWorkload {
     pub rolled: Option<RolledWorkload>,
     /// Revision of the LeaderWorkerSet whose leaders a StatefulSet makes.
     pub leaders_at: Option<String>,
+}
+
+impl SeenWorkload {
+    /// Reads a workload of any kind.
+    pub fn of<T: WorkloadObject>(object: &T) -> Self {
+        Self {
+            workload: object.workload(),
+            start: object.start(),
+            rolled: object.rolled(),
+            leaders_at: object.leaders_at().map(str::to_owned),
+        }
+    }
 }
 
 /// Workloads.
@@ -89,8 +101,9 @@ impl Workloads {
         };
         let claims = [old, new].into_iter().flatten().map(|rolled| rolled.claim.group.clone()).filter(|_| !same);
         let moved = before.and_then(|entry| entry.leaders_at.as_ref()) != seen.leaders_at.as_ref();
-        let led = WorkloadKey { kind: WorkloadKind::LeaderWorkerSet, ..seen.workload.key.clone() };
-        let led = self.all.get(&led).and_then(|entry| entry.rolled.as_ref()).filter(|_| moved);
+        let led = seen.workload.key.kind.makes_for().filter(|_| moved);
+        let led = led.filter_map(|kind| self.all.get(&WorkloadKey { kind, ..seen.workload.key.clone() }));
+        let led = led.filter_map(|entry| entry.rolled.as_ref());
         claims.chain(led.map(|rolled| rolled.claim.group.clone())).collect()
     }
 
@@ -99,8 +112,9 @@ impl Workloads {
     pub(super) fn rolled(&self, group: &GroupKey) -> Vec<RolledWorkload> {
         let claimed = self.all.values().filter_map(|entry| entry.rolled.as_ref());
         let mut all: Vec<_> = claimed.filter(|rolled| rolled.claim.group == *group).cloned().collect();
-        for rolled in all.iter_mut().filter(|rolled| rolled.key.kind == WorkloadKind::LeaderWorkerSet) {
-            let leaders = WorkloadKey { kind: WorkloadKind::StatefulSet, ..rolled.key.clone() };
+        for rolled in &mut all {
+            let Some(kind) = rolled.key.kind.row().made_by else { continue };
+            let leaders = WorkloadKey { kind, ..rolled.key.clone() };
             rolled.update_revision = self.all.get(&leaders).and_then(|entry| entry.leaders_at.clone());
         }
         all.sort_by(|a, b| a.key.cmp(&b.key));
@@ -123,7 +137,7 @@ impl Workloads {
         };
         let own = self.all.iter().filter(|(key, entry)| key.namespace == namespace && makes(&entry.workload));
         // The StatefulSets behind a LeaderWorkerSet have its labels as well.
-        own.map(|(key, _)| key).min_by_key(|key| (key.kind == WorkloadKind::StatefulSet, *key))
+        own.map(|(key, _)| key).min_by_key(|key| (key.kind.makes_for().next().is_some(), *key))
     }
 
     /// Forgets what a watch has not listed; returns what that was.

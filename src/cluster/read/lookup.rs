@@ -13,10 +13,10 @@ use crate::api::pod_group::POD_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
-use crate::cluster::index::{CarrierObject, Index, LookedUp, SharedIndex};
+use crate::cluster::index::{CarrierObject, Index, LookedUp, SeenWorkload, SharedIndex};
 use crate::cluster::watch::sources::{
     CARRIERS, CLIQUE_SETS, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group, read_rbg,
-    read_topology, seen_stateful_set,
+    read_topology,
 };
 use crate::cluster::watch::watched::{Guarded, api};
 use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind};
@@ -225,7 +225,7 @@ impl Lookup {
         }
         let api = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(&key.namespace));
         match tokio::time::timeout(DEADLINE, api.get_opt(&key.name)).await {
-            Ok(Ok(Some(set))) => self.index.write(|index| index.apply_workload(None, seen_stateful_set(&set.object))),
+            Ok(Ok(Some(set))) => self.index.write(|index| index.apply_workload(None, SeenWorkload::of(&set.object))),
             Ok(Ok(None)) => {}
             Ok(Err(error)) => tracing::warn!(%key, %error, "StatefulSet cannot be read"),
             Err(_) => tracing::warn!(%key, "StatefulSet cannot be read in time"),

@@ -1,18 +1,18 @@
 //! Why pods do not appear: one look at what should make them, when a wait has lasted. Nothing of this is watched: it is
 //! asked for seldom, and Events are too many.
 
-use futures::future::join_all;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
 use kube::Client;
 use kube::api::ListParams;
-use serde::de::DeserializeOwned;
 
-use crate::api::Object;
 use crate::api::event::{EVENT, Event, InvolvedObject};
-use crate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
 use crate::cluster::index::Index;
 use crate::cluster::watch::watched::api;
 use crate::model::role::RoleWorkload;
-use crate::model::{Group, OneByOne, Workload, WorkloadKey, WorkloadKind};
+use crate::model::workload_kind::FailuresIn;
+use crate::model::workload_object::WithType;
+use crate::model::{Group, OneByOne, Workload, WorkloadKey, WorkloadObject};
 use crate::plan::{Diagnosis, MissingPods, WhyMissing};
 
 /// Reason of the Events by which controllers say that a pod could not be made.
@@ -56,7 +56,7 @@ pub async fn find(
         seen.extend(maker?.map(|maker| (absence, maker)));
     }
     let speaks_by_events = |maker: &Maker| match maker {
-        Maker::Seen(seen) => seen.workload.key.kind != WorkloadKind::Deployment,
+        Maker::Seen(seen) => seen.workload.key.kind.row().failures == FailuresIn::Events,
         Maker::Absent(_) => false,
         Maker::Unknown => true,
     };
@@ -92,28 +92,28 @@ pub async fn read_workload(client: &Client, key: &WorkloadKey) -> Result<Option<
 }
 
 async fn read(client: &Client, key: &WorkloadKey) -> Result<Option<Seen>, kube::Error> {
-    let of = |workload| Seen { workload, paused: false, failure: None };
-    Ok(match key.kind {
-        WorkloadKind::StatefulSet => {
-            get::<StatefulSet>(client, key).await?.map(|set| of(Workload::from_stateful_set(&set)))
-        }
-        WorkloadKind::LeaderWorkerSet => {
-            get::<LeaderWorkerSet>(client, key).await?.map(|set| of(Workload::from_leader_worker_set(&set)))
-        }
-        WorkloadKind::Deployment => get::<Deployment>(client, key).await?.map(|found| {
-            let failed = found.status.conditions.iter().find(|c| c.r#type == "ReplicaFailure" && c.status == "True");
-            let failure = failed.map(|condition| condition.message.clone());
-            Seen { paused: found.spec.paused, failure, ..of(Workload::from_deployment(&found)) }
-        }),
-    })
+    key.kind.with_type(Get { client, key }).await
 }
 
-async fn get<T>(client: &Client, key: &WorkloadKey) -> Result<Option<T>, kube::Error>
-where
-    T: Object + Clone + std::fmt::Debug + DeserializeOwned,
-{
-    let found = api::<T>(client, key.kind.object_kind(), Some(&key.namespace)).get_opt(&key.name).await?;
-    Ok(found.map(|found| found.object))
+/// Reads a workload.
+struct Get<'a> {
+    client: &'a Client,
+    key: &'a WorkloadKey,
+}
+
+impl<'a> WithType for Get<'a> {
+    type Output = BoxFuture<'a, Result<Option<Seen>, kube::Error>>;
+
+    fn of<T: WorkloadObject>(self) -> Self::Output {
+        let workloads = api::<T>(self.client, T::KIND.object_kind(), Some(&self.key.namespace));
+        async move { Ok(workloads.get_opt(&self.key.name).await?.map(|found| Seen::of(&found.object))) }.boxed()
+    }
+}
+
+impl Seen {
+    fn of<T: WorkloadObject>(object: &T) -> Self {
+        Self { workload: object.workload(), paused: object.is_paused(), failure: object.failure().map(str::to_owned) }
+    }
 }
 
 /// What may not be read is no fault.
@@ -163,11 +163,12 @@ fn why_of(absence: &MissingPods, seen: &Seen, failures: &[Event]) -> Option<(Why
     if seen.paused {
         return Some((WhyMissing::WorkloadPaused, format!("{key} is paused")));
     }
-    let worker_set = format!("{}-{}", key.name, absence.first);
+    let of_replica = format!("{}-{}", key.name, absence.first);
+    let made_by = key.kind.row().made_by;
     let is_of_it = |event: &&Event| {
         let InvolvedObject { kind, name } = &event.involved_object;
-        kind == WorkloadKind::StatefulSet.as_str()
-            && (*name == key.name || (key.kind == WorkloadKind::LeaderWorkerSet && *name == worker_set))
+        kind == made_by.unwrap_or(key.kind).as_str()
+            && (*name == key.name || (made_by.is_some() && *name == of_replica))
     };
     let failure = seen.failure.clone().or_else(|| last_failure(absence, failures.iter().filter(is_of_it)));
     failure.map(|message| refused(&message)).or_else(|| {

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP_V1ALPHA2;
+use crate::api::workload::LeaderWorkerSet;
 
 const REFUSED: &str =
     r#"pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=4, limited: pods=4"#;
@@ -32,8 +33,7 @@ fn mk_absence(newest: Option<&str>) -> MissingPods {
 fn mk_set(replicas: u32, more: &Value) -> Seen {
     let mut set = json!({"metadata": {"name": "pd", "namespace": "ns"}, "spec": {"replicas": replicas}});
     set["spec"]["startupPolicy"] = more.clone();
-    let workload = Workload::from_leader_worker_set(&serde_json::from_value(set).unwrap());
-    Seen { workload, paused: false, failure: None }
+    Seen::of(&serde_json::from_value::<LeaderWorkerSet>(set).unwrap())
 }
 
 fn found(seen: &Seen, newest: Option<&str>, events: &[Event]) -> Option<WhyMissing> {

@@ -3,7 +3,7 @@
 use kube::Client;
 
 use crate::cluster::read::missing_pods::read_workload;
-use crate::model::{Workload, WorkloadKey, WorkloadKind};
+use crate::model::WorkloadKey;
 use crate::plan::PodRef;
 use crate::plan::decide::surplus::Surplus;
 
@@ -23,18 +23,9 @@ pub async fn find(
         let Some(key) = key else { continue };
         let workload = read_workload(client, key).await?;
         // It wanted no more than that when the pods were there already: they cannot be growth.
-        if workload.is_some_and(|workload| may_surge(&workload) && workload.desired <= surplus.desired) {
+        if workload.is_some_and(|workload| workload.surges() && workload.desired <= surplus.desired) {
             proven.extend(surplus.pods.iter().cloned());
         }
     }
     Ok(proven)
-}
-
-/// StatefulSets never do; Deployments do unless they are told otherwise.
-fn may_surge(workload: &Workload) -> bool {
-    match workload.key.kind {
-        WorkloadKind::StatefulSet => false,
-        WorkloadKind::LeaderWorkerSet => workload.surges(),
-        WorkloadKind::Deployment => true,
-    }
 }

@@ -15,7 +15,6 @@ use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
 use crate::api::{
     ClusterTopology, Meta, Object, ObjectKind, Pod, PodCliqueSet, PodGroup, RoleBasedGroup, RoleCoordination,
 };
@@ -23,7 +22,8 @@ use crate::cluster::index::{CarrierObject, Index, LookedUp, Name, SeenWorkload, 
 use crate::cluster::watch::watched::{Guarded, api};
 use crate::cluster::watch::{Change, watch};
 pub use crate::model::CARRIERS;
-use crate::model::{CliqueSet, GangTree, Layers, RolledWorkload, Workload, WorkloadKind, names};
+use crate::model::workload_object::WithType;
+use crate::model::{CliqueSet, GangTree, Layers, WorkloadKind, WorkloadObject, names};
 
 /// Kinds of RoleBasedGroup: those that can carry coordinations, and the one that has only roles.
 pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
@@ -164,9 +164,9 @@ pub(in crate::cluster) fn add_groups(reader: &mut impl Reader, scope: Option<&st
     for selector in pod_selectors() {
         reader.add::<Pod>(POD, scope, Some(selector), Index::pod_change);
     }
-    add_workloads::<StatefulSet>(reader, scope, WorkloadKind::StatefulSet, seen_stateful_set);
-    add_workloads::<LeaderWorkerSet>(reader, scope, WorkloadKind::LeaderWorkerSet, seen_leader_worker_set);
-    add_workloads::<Deployment>(reader, scope, WorkloadKind::Deployment, seen_deployment);
+    for kind in WorkloadKind::ALL {
+        kind.with_type(AddWorkloads { reader, scope });
+    }
     for kind in ROLE_BASED_GROUPS.iter().copied() {
         reader.add::<Guarded<RoleBasedGroup>>(kind, scope, None, move |index, source, change| {
             index.carrier_change(source, kind, change.map(|rbg| read_rbg(kind, &rbg)));
@@ -187,13 +187,20 @@ pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
     }
 }
 
-fn add_workloads<T>(reader: &mut impl Reader, scope: Option<&str>, kind: WorkloadKind, read: fn(&T) -> SeenWorkload)
-where
-    T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
-{
-    reader.add::<T>(kind.object_kind(), scope, None, move |index, source, change| {
-        index.workload_change(source, kind, change.map(|workload| read(&workload)));
-    });
+/// Reads workloads of one kind.
+struct AddWorkloads<'a, R> {
+    reader: &'a mut R,
+    scope: Option<&'a str>,
+}
+
+impl<R: Reader> WithType for AddWorkloads<'_, R> {
+    type Output = ();
+
+    fn of<T: WorkloadObject>(self) {
+        self.reader.add::<T>(T::KIND.object_kind(), self.scope, None, |index, source, change| {
+            index.workload_change(source, T::KIND, change.map(|workload| SeenWorkload::of(&workload)));
+        });
+    }
 }
 
 /// One selector for each label scheme, each pod under one of them only.
@@ -224,31 +231,6 @@ pub fn read_pod_group(object: &Guarded<PodGroup>) -> Option<LookedUp> {
     // Nobody would lift the gate of a placed pod: the loop places batches of groups only.
     tree.place = false;
     Some(LookedUp::PodGroup(tree))
-}
-
-/// A StatefulSet as a watch reports it.
-pub fn seen_stateful_set(set: &StatefulSet) -> SeenWorkload {
-    SeenWorkload {
-        workload: Workload::from_stateful_set(set),
-        start: set.spec.ordinals.start,
-        rolled: RolledWorkload::from_stateful_set(set),
-        leaders_at: set.metadata.label(names::LWS_REVISION).map(str::to_owned),
-    }
-}
-
-/// A LeaderWorkerSet as a watch reports it.
-pub fn seen_leader_worker_set(set: &LeaderWorkerSet) -> SeenWorkload {
-    SeenWorkload {
-        workload: Workload::from_leader_worker_set(set),
-        start: 0,
-        rolled: RolledWorkload::from_leader_worker_set(set),
-        leaders_at: None,
-    }
-}
-
-/// A Deployment as a watch reports it.
-pub fn seen_deployment(deployment: &Deployment) -> SeenWorkload {
-    SeenWorkload { workload: Workload::from_deployment(deployment), start: 0, rolled: None, leaders_at: None }
 }
 
 /// A RoleBasedGroup as a watch reports it; one that cannot be read is left as it was known.

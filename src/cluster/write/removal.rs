@@ -25,8 +25,6 @@ use crate::mutate::rollout::thaw;
 use crate::mutate::topology::remove_finalizer;
 use crate::plan::PodRef;
 
-/// Workloads that can be frozen.
-const FROZEN: &[WorkloadKind] = &[WorkloadKind::StatefulSet, WorkloadKind::LeaderWorkerSet];
 /// Kinds that carry our finalizer.
 const TOPOLOGIES: &[ObjectKind] = &[CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
 /// A policy of ours that holds pods without the webhook, and what puts it in force.
@@ -162,10 +160,10 @@ impl Removal {
                 Item { uid, ..item(Action::Release, "Pod", &namespace, &pod.name) }
             })
             .collect();
-        for kind in FROZEN {
+        for kind in WorkloadKind::with_partition() {
             let objects = self.objects(kind.object_kind()).await?;
             let frozen = objects.iter().filter_map(|object| {
-                let patch = thaw(*kind, &serde_json::to_value(object).ok()?)?;
+                let patch = thaw(kind, &serde_json::to_value(object).ok()?)?;
                 Some(marked(Action::Thaw, kind.object_kind(), object, patch))
             });
             items.extend(frozen);

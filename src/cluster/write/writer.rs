@@ -11,7 +11,7 @@ use crate::api::status::GroupStatus;
 use crate::api::workload::{LeaderWorkerSet, STATEFUL_SET, StatefulSet};
 use crate::api::{Pod, RoleBasedGroup, RoleCoordination};
 use crate::cluster::index::{CarrierObject, SeenWorkload};
-use crate::cluster::watch::sources::{read_coordination, read_rbg, seen_leader_worker_set, seen_stateful_set};
+use crate::cluster::watch::sources::{read_coordination, read_rbg};
 use crate::cluster::watch::watched::{Guarded, Watched, api};
 use crate::model::{Group, RolledWorkload, WorkloadKind, names};
 use crate::mutate::Entry;
@@ -200,10 +200,10 @@ impl Writer {
         let (kind, namespace) = (key.kind.object_kind(), Some(key.namespace.as_str()));
         let written = if key.kind == WorkloadKind::LeaderWorkerSet {
             let sets: Api<Watched<LeaderWorkerSet>> = api(&self.client, kind, namespace);
-            sets.patch(&key.name, &params(), &patch).await.map(|set| seen_leader_worker_set(&set.object))
+            sets.patch(&key.name, &params(), &patch).await.map(|set| SeenWorkload::of(&set.object))
         } else {
             let sets: Api<Watched<StatefulSet>> = api(&self.client, kind, namespace);
-            sets.patch(&key.name, &params(), &patch).await.map(|set| seen_stateful_set(&set.object))
+            sets.patch(&key.name, &params(), &patch).await.map(|set| SeenWorkload::of(&set.object))
         };
         match written {
             Ok(seen) => Ok(PartitionSet::Done(Box::new(seen))),

@@ -1,9 +1,8 @@
 //! A group has one coordinating object, and a workload is in one group: the oldest object controls, and the others are
 //! refused. Two that are made at the same moment do not see each other: the loop says which one controls then.
 
-use std::collections::BTreeMap;
-
 use crate::model::{FieldPath, Group};
+use crate::rules::coordinated::workloads;
 use crate::rules::{Cause, Need, Report, World};
 
 /// No other object coordinates this group, or a workload of it, unless it is younger.
@@ -43,21 +42,4 @@ fn oldest<'a>(groups: impl Iterator<Item = &'a Group>) -> Option<&'a Group> {
 
 fn title(group: &Group) -> String {
     format!("{} {:?}", group.carrier.kind.kind, group.carrier.name)
-}
-
-/// A workload by namespace and name: whatever its kind, its pods bear the name.
-pub(in crate::rules) type WorkloadName = (String, String);
-
-/// The workloads that a group coordinates, with the role and the path for each.
-pub(in crate::rules) fn workloads(group: &Group) -> BTreeMap<WorkloadName, (&str, FieldPath)> {
-    let mut workloads = BTreeMap::new();
-    for coordination in &group.coordinations {
-        for name in coordination.role_names() {
-            let Some(role) = group.role(name) else { continue };
-            let Some(key) = &role.workload.key else { continue };
-            let path = role.workload.reference.as_ref().map_or(&role.at, |(_, at)| at).clone();
-            workloads.entry((key.namespace.clone(), key.name.clone())).or_insert((name, path));
-        }
-    }
-    workloads
 }

@@ -12,14 +12,18 @@ mod rollout;
 mod shape;
 mod values;
 
+use super::carrier::read_group;
+use super::decode::DecodeError;
+use super::judged::Subject;
+use super::question::Question;
 use super::rule::{ChangeRule, Rule};
+use super::{Need, World};
 use crate::model::Group;
 
-pub(super) use claims::{WorkloadName, workloads};
-pub(super) use needs::needs;
+pub use needs::needs_of_group;
 
 /// One row for each rule.
-pub(super) const RULES: &[Rule<Group>] = &[
+const RULES: &[Rule<Group>] = &[
     Rule::error(
         "group-shape",
         "roles are well-formed, and fields that exclude each other are not both set",
@@ -66,8 +70,26 @@ pub(super) const RULES: &[Rule<Group>] = &[
 ];
 
 /// Rules over updates.
-pub(super) const CHANGE_RULES: &[ChangeRule<Group>] = &[ChangeRule {
+const CHANGE_RULES: &[ChangeRule<Group>] = &[ChangeRule {
     id: "batch-change",
     summary: "batches with topology do not change while they have pods",
     check: change::batches,
 }];
+
+impl Subject for Group {
+    const TITLE: &'static str = "group";
+    const RULES: &'static [Rule<Self>] = RULES;
+    const CHANGE_RULES: &'static [ChangeRule<Self>] = CHANGE_RULES;
+
+    fn read(question: Question<'_>, json: &str, world: &World) -> Result<Self, DecodeError> {
+        read_group(question.kind, json, world)
+    }
+
+    fn passes(&self) -> bool {
+        self.deleting
+    }
+
+    fn needs(&self, old: Option<&Self>, _: &World) -> Vec<Need> {
+        needs::needs(self, old)
+    }
+}

@@ -3,8 +3,13 @@
 use crate::model::Group;
 use crate::rules::Need;
 
+/// What rules look up for a stored group.
+pub fn needs_of_group(group: &Group) -> Vec<Need> {
+    needs(group, None)
+}
+
 /// What rules look up for this group. Needs of workloads that a referred group has show once that group is known.
-pub(in crate::rules) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
+pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
     let namespace = group.key.namespace.to_string();
     let mut needs = Vec::new();
     if group.reference.is_some() {

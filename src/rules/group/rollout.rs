@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::model::rolling::FROZEN;
-use crate::model::{Coordination, FieldPath, Group, Role, Workload, WorkloadKey, WorkloadKind};
+use crate::model::workload_kind::Surge;
+use crate::model::{Coordination, FieldPath, Group, Role, Workload, WorkloadKey};
 use crate::rules::percent::rolling_update_faults;
 use crate::rules::{Cause, Known, Need, Report, World};
 
@@ -71,12 +72,13 @@ fn workload<'w>(
 
 /// A coordinated LeaderWorkerSet has maxSurge 0: with a surge it makes new replicas as soon as its template changes.
 pub(super) fn surge(group: &Group, world: &World, report: &mut Report) {
-    let is_lws = |key: &WorkloadKey| key.kind == WorkloadKind::LeaderWorkerSet;
+    let can_surge = |key: &WorkloadKey| key.kind.row().surge == Surge::AsWritten;
     for (coordination, role) in updated_roles(group) {
-        let Some((workload, path)) = workload(coordination, role, is_lws, world, report) else { continue };
+        let Some((workload, path)) = workload(coordination, role, can_surge, world, report) else { continue };
         if workload.surges() {
             let detail = format!(
-                "LeaderWorkerSet {:?} must have `maxSurge` 0: with a surge it starts an update before it is coordinated",
+                "{} {:?} must have `maxSurge` 0: with a surge it starts an update before it is coordinated",
+                workload.key.kind.as_str(),
                 workload.key.name
             );
             report.error(&role.name, path, Cause::Forbidden, None, detail);
@@ -87,7 +89,7 @@ pub(super) fn surge(group: &Group, world: &World, report: &mut Report) {
 /// A coordinated workload's manifest sets no partition: server-side apply will conflict, and plain apply is overruled.
 /// On a live object 0 says nothing, since the API server fills it in.
 pub(super) fn partition(group: &Group, world: &World, report: &mut Report) {
-    let has_partition = |key: &WorkloadKey| key.kind != WorkloadKind::Deployment;
+    let has_partition = |key: &WorkloadKey| key.kind.row().rollout.is_some();
     for (coordination, role) in updated_roles(group).filter(|(_, role)| role.workload.reference.is_some()) {
         let Some((workload, path)) = workload(coordination, role, has_partition, world, report) else { continue };
         let written = workload

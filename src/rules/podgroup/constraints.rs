@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Subject;
+use super::JudgedPodGroup;
 use crate::model::gang::{Constraint, Gang, GangSet};
 use crate::model::{Dialect, FieldPath, GangTree, Levels};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
 /// A constraint names a level, and a subgroup that exists. One that is wider than what holds anyway has no effect.
-pub(super) fn levels(subject: &Subject, world: &World, report: &mut Report) {
+pub(super) fn levels(subject: &JudgedPodGroup, world: &World, report: &mut Report) {
     let tree = &subject.tree;
     dialect_has_field(tree, report);
     for (name, constraint) in &tree.by_name {

@@ -1,6 +1,6 @@
 //! How many members a gang asks for, and how many it can have. The two dialects count differently.
 
-use super::Subject;
+use super::JudgedPodGroup;
 use crate::model::gang::Gang;
 use crate::model::{Dialect, FieldPath, GangTree};
 use crate::rules::{Cause, Report, World};
@@ -29,7 +29,7 @@ impl Asked<'_> {
 }
 
 /// No gang asks for more members than it can have.
-pub(super) fn minimums(subject: &Subject, _: &World, report: &mut Report) {
+pub(super) fn minimums(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     for asked in all(&subject.tree) {
         for (field, value) in [("minMember", asked.min_member), ("minSubGroup", asked.min_sub_group)] {
             if let Some(value) = value.filter(|value| *value < 0) {
@@ -117,7 +117,7 @@ fn exceeds(min: i64, children: usize) -> bool {
 }
 
 /// Only −1 (for ever) and 1 mean something to KAI.
-pub(super) fn backoff(subject: &Subject, _: &World, report: &mut Report) {
+pub(super) fn backoff(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     if let Some(value) = subject.tree.scheduling_backoff.filter(|value| !matches!(value, -1 | 1)) {
         let path = FieldPath::new("spec").child("schedulingBackoff");
         report.warn("", path, Cause::NotSupported, Some(value.to_string()), "supported values: -1, 1");

@@ -1,4 +1,4 @@
-//! Rules of KAI PodGroups and of the pods that name one (SPEC §2.3).
+//! Rules of KAI PodGroups and of the pods that name one.
 
 mod constraints;
 mod counts;
@@ -9,22 +9,23 @@ mod tree;
 use std::collections::BTreeSet;
 
 use super::decode::{DecodeError, decode};
-use super::question::{Judged, Operation, Question};
-use super::rule::{Rule, run};
+use super::judged::Subject;
+use super::question::{Operation, Question};
+use super::rule::Rule;
 use super::{KaiDialect, Need, World};
 use crate::api;
 use crate::api::pod_group::PodGroupSpec;
 use crate::model::{Dialect, GangTree};
 
 /// A PodGroup as it is judged.
-pub struct Subject {
+pub(super) struct JudgedPodGroup {
     tree: GangTree,
     /// True when it replaces another version: some counts are then warned about only, as KAI's own webhook does.
     update: bool,
 }
 
 /// Rules of PodGroups, one row for each.
-pub(super) const RULES: &[Rule<Subject>] = &[
+const RULES: &[Rule<JudgedPodGroup>] = &[
     Rule::error("podgroup-name", "subgroup names are unique and fit a label", tree::names),
     Rule::error("podgroup-parent", "the parent of a subgroup exists", tree::parents),
     Rule::error("podgroup-cycle", "no subgroup is above itself", tree::cycles),
@@ -35,7 +36,7 @@ pub(super) const RULES: &[Rule<Subject>] = &[
 ];
 
 /// Rules of pods that name a PodGroup.
-pub(super) const POD_RULES: &[Rule<api::Pod>] =
+const POD_RULES: &[Rule<api::Pod>] =
     &[Rule::error("podgroup-leaf", "a pod of a PodGroup with subgroups is in one of its leaves", leaf::pods)];
 
 impl KaiDialect {
@@ -50,49 +51,48 @@ impl KaiDialect {
     }
 }
 
-/// Judges a PodGroup. One without subgroups passes untouched.
-pub(super) fn judge(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
-    let update = question.operation == Operation::Update;
-    let read = |json| {
+impl Subject for JudgedPodGroup {
+    const TITLE: &'static str = "podgroup";
+    const RULES: &'static [Rule<Self>] = RULES;
+
+    fn read(question: Question<'_>, json: &str, world: &World) -> Result<Self, DecodeError> {
         let group = decode::<api::PodGroup>(json)?;
         let dialect = world.options.kai_dialect.resolve(world.kai_crd, &group.spec);
-        Ok(Subject { tree: GangTree::from_pod_group(&group, dialect), update })
-    };
-    let subject = read(question.object)?;
-    if question.operation == Operation::Delete || subject.tree.deleting || subject.tree.is_flat() {
-        return Ok(Judged::default());
+        let update = question.operation == Operation::Update;
+        Ok(Self { tree: GangTree::from_pod_group(&group, dialect), update })
     }
-    let judged = Judged::of(run(RULES, &subject, world));
-    // An old object that cannot be read forgives nothing.
-    let old = question.old.and_then(|old| read(old).ok());
-    Ok(match old {
-        Some(old) => judged.forgive(&run(RULES, &old, world)),
-        None => judged,
-    })
+
+    /// Those without subgroups are none of our business.
+    fn passes(&self) -> bool {
+        self.tree.deleting || self.tree.is_flat()
+    }
+
+    /// The order of the levels that its constraints name.
+    fn needs(&self, _: Option<&Self>, _: &World) -> Vec<Need> {
+        let names: BTreeSet<_> =
+            constraints::all(&self.tree).filter_map(|(_, constraint)| constraint.topology.clone()).collect();
+        names.into_iter().flat_map(|name| [Need::ClusterTopology(name.clone()), Need::KaiTopology(name)]).collect()
+    }
 }
 
-/// Judges a pod at CREATE; later its subgroup is a fact.
-pub(super) fn judge_pod(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
-    if question.operation != Operation::Create {
-        return Ok(Judged::default());
-    }
-    Ok(Judged::of(run(POD_RULES, &decode::<api::Pod>(question.object)?, world)))
-}
+impl Subject for api::Pod {
+    const TITLE: &'static str = "podgroup";
+    const RULES: &'static [Rule<Self>] = POD_RULES;
 
-/// What the rules of a PodGroup look up: the order of the levels that its constraints name.
-pub(super) fn needs(question: Question<'_>, world: &World) -> Result<Vec<Need>, DecodeError> {
-    let group = decode::<api::PodGroup>(question.object)?;
-    let tree = GangTree::from_pod_group(&group, world.options.kai_dialect.resolve(world.kai_crd, &group.spec));
-    let names: BTreeSet<_> =
-        constraints::all(&tree).filter_map(|(_, constraint)| constraint.topology.clone()).collect();
-    Ok(names.into_iter().flat_map(|name| [Need::ClusterTopology(name.clone()), Need::KaiTopology(name)]).collect())
-}
-
-/// What the rules of a pod look up: its PodGroup.
-pub(super) fn needs_of_pod(question: Question<'_>, _: &World) -> Result<Vec<Need>, DecodeError> {
-    if question.operation != Operation::Create {
-        return Ok(Vec::new());
+    fn read(_: Question<'_>, json: &str, _: &World) -> Result<Self, DecodeError> {
+        decode(json)
     }
-    let pod = decode::<api::Pod>(question.object)?;
-    Ok(leaf::pod_group(&pod).into_iter().map(Need::PodGroup).collect())
+
+    /// Later its subgroup is a fact.
+    fn is_judged_at(operation: Operation) -> bool {
+        operation == Operation::Create
+    }
+
+    fn passes(&self) -> bool {
+        false
+    }
+
+    fn needs(&self, _: Option<&Self>, _: &World) -> Vec<Need> {
+        leaf::pod_group(self).into_iter().map(Need::PodGroup).collect()
+    }
 }

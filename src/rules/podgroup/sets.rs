@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::Subject;
+use super::JudgedPodGroup;
 use crate::model::{FieldPath, GangTree};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
 /// Sets name existing subgroups, each once, and no pod is in two of them.
-pub(super) fn apart(subject: &Subject, _: &World, report: &mut Report) {
+pub(super) fn apart(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     let tree = &subject.tree;
     let mut taken: BTreeMap<&str, &FieldPath> = BTreeMap::new();
     for set in &tree.sets {

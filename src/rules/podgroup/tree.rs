@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::Subject;
+use super::JudgedPodGroup;
 use crate::model::names::{KAI_SUBGROUP, LABEL_VALUE_MAX};
 use crate::rules::names::listed;
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
 /// Names are unique and fit a label value, since pods carry them in one.
-pub(super) fn names(subject: &Subject, _: &World, report: &mut Report) {
+pub(super) fn names(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     let mut seen = BTreeSet::new();
     for gang in &subject.tree.gangs {
         let (name, path) = (gang.name.as_str(), gang.at.child("name"));
@@ -39,7 +39,7 @@ fn is_label_value(name: &str) -> bool {
 }
 
 /// The parent, where one is named, exists.
-pub(super) fn parents(subject: &Subject, _: &World, report: &mut Report) {
+pub(super) fn parents(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     let tree = &subject.tree;
     for gang in tree.gangs.iter().filter(|gang| gang.above.is_none()) {
         let Some(parent) = gang.parent.as_deref() else { continue };
@@ -50,7 +50,7 @@ pub(super) fn parents(subject: &Subject, _: &World, report: &mut Report) {
 }
 
 /// No subgroup is above itself. Each cycle is reported once, at the first of its subgroups.
-pub(super) fn cycles(subject: &Subject, _: &World, report: &mut Report) {
+pub(super) fn cycles(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     let gangs = &subject.tree.gangs;
     for mut cycle in subject.tree.cycles() {
         // The cycle as the user meets it: from its first entry up to that entry again.

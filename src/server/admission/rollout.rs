@@ -8,7 +8,7 @@ use super::{Admission, AdmissionError, Verdict};
 use crate::api::review::Request;
 use crate::api::{Meta, ObjectKind};
 use crate::cluster::write::writer::MANAGER;
-use crate::model::{WorkloadKind, claim};
+use crate::model::{WorkloadKind, rollout_claim};
 use crate::mutate::rollout::{hold_rollout, let_go};
 
 /// Without `status.observedGeneration` nobody can tell whether a new revision is there yet.
@@ -31,7 +31,7 @@ impl Admission {
         }
         let (new, old) = (value(object), value(old));
         let namespace = request.namespace.as_deref().unwrap_or_default();
-        let Some(claimed) = claim(&meta(&new), namespace) else {
+        let Some(claimed) = rollout_claim(&meta(&new), namespace) else {
             return Ok(Verdict::Allow { patch: let_go(kind, &old, &new), warnings: Vec::new() });
         };
         let Some(group) = self.lookup.group(&claimed.group).await? else { return Ok(Verdict::pass()) };

@@ -10,11 +10,12 @@ use crate::api::grove::POD_CLIQUE_SET;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI};
 use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::workload::LEADER_WORKER_SET;
 use crate::api::{ObjectKind, crd};
 use crate::cli::doctor::facts::Facts;
 use crate::cli::doctor::finding::Findings;
 use crate::cli::rights::RIGHTS;
-use crate::model::{Dialect, WorkloadKind};
+use crate::model::Dialect;
 
 /// Where a RoleBasedGroup says how its roles go together.
 const COORDINATION: &[&str] = &["spec", "coordination", "[]", "strategy", "segmentPlacement"];
@@ -23,7 +24,7 @@ const INSTALL: &str = "`rolegate crds | kubectl apply --server-side -f -`";
 
 /// The definitions that are looked at.
 pub fn looked_at() -> impl Iterator<Item = String> {
-    let set = WorkloadKind::LeaderWorkerSet.object_kind();
+    let set = LEADER_WORKER_SET;
     let kinds = [
         ROLE_COORDINATION,
         CLUSTER_TOPOLOGY,
@@ -105,7 +106,7 @@ pub fn neighbours(facts: &Facts, found: &mut Findings) {
         };
         found.info(format!("KAI is there ({}): {dialect}", served(groups).join(", ")));
     }
-    for (name, kind) in [("Grove", POD_CLIQUE_SET), ("LeaderWorkerSet", WorkloadKind::LeaderWorkerSet.object_kind())] {
+    for (name, kind) in [("Grove", POD_CLIQUE_SET), ("LeaderWorkerSet", LEADER_WORKER_SET)] {
         if let Some(definition) = definitions.get(&kind.crd_name()) {
             found.info(format!("{name} is there ({})", served(definition).join(", ")));
         }

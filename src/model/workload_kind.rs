@@ -1,0 +1,136 @@
+//! Kinds of workload: one row for each, with everything in which they differ.
+
+use crate::api::ObjectKind;
+use crate::api::workload::{DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET};
+
+/// Kinds of workload that a role may refer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WorkloadKind {
+    /// `apps/v1 StatefulSet`.
+    StatefulSet,
+    /// `leaderworkerset.x-k8s.io/v1 LeaderWorkerSet`.
+    LeaderWorkerSet,
+    /// `apps/v1 Deployment`.
+    Deployment,
+}
+
+/// What is known of a kind of workload.
+#[derive(Debug)]
+pub struct WorkloadRow {
+    /// What it is called at the API server.
+    pub object: ObjectKind,
+    /// Where its rollout is held; `None` for a kind without a partition.
+    pub rollout: Option<RolloutFields>,
+    /// Whether an update may make replicas beyond the desired ones.
+    pub surge: Surge,
+    /// Where it is told that its pods cannot be made.
+    pub failures: FailuresIn,
+    /// The kind of the objects that make its pods for it: one of its own name, and one for each replica.
+    pub made_by: Option<WorkloadKind>,
+}
+
+/// The fields by which a rollout is held.
+#[derive(Clone, Copy, Debug)]
+pub struct RolloutFields {
+    /// Fields of which a change replaces pods.
+    pub revised: &'static [&'static str],
+    /// Steps to the partition.
+    pub partition: &'static [&'static str],
+    /// The strategy's word: under `OnDelete` no partition may be set.
+    pub strategy: &'static str,
+}
+
+/// Whether an update may make replicas beyond the desired ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surge {
+    /// It makes none.
+    Never,
+    /// As its `maxSurge` says.
+    AsWritten,
+    /// It does unless it is told otherwise.
+    Always,
+}
+
+/// Where it is told that pods cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailuresIn {
+    /// In Events on the object that makes them.
+    Events,
+    /// In the workload's own status.
+    Status,
+}
+
+const STATEFUL_SET_ROW: WorkloadRow = WorkloadRow {
+    object: STATEFUL_SET,
+    rollout: Some(RolloutFields {
+        revised: &["/spec/template"],
+        partition: &["spec", "updateStrategy", "rollingUpdate", "partition"],
+        strategy: "/spec/updateStrategy/type",
+    }),
+    surge: Surge::Never,
+    failures: FailuresIn::Events,
+    made_by: None,
+};
+
+const LEADER_WORKER_SET_ROW: WorkloadRow = WorkloadRow {
+    object: LEADER_WORKER_SET,
+    rollout: Some(RolloutFields {
+        revised: &[
+            "/spec/leaderWorkerTemplate/leaderTemplate",
+            "/spec/leaderWorkerTemplate/workerTemplate",
+            "/spec/leaderWorkerTemplate/size",
+        ],
+        partition: &["spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition"],
+        strategy: "/spec/rolloutStrategy/type",
+    }),
+    surge: Surge::AsWritten,
+    failures: FailuresIn::Events,
+    made_by: Some(WorkloadKind::StatefulSet),
+};
+
+const DEPLOYMENT_ROW: WorkloadRow = WorkloadRow {
+    object: DEPLOYMENT,
+    rollout: None,
+    surge: Surge::Always,
+    failures: FailuresIn::Status,
+    made_by: None,
+};
+
+impl WorkloadKind {
+    /// Every kind.
+    pub const ALL: &[Self] = &[Self::StatefulSet, Self::LeaderWorkerSet, Self::Deployment];
+
+    /// What is known of the kind.
+    pub const fn row(self) -> &'static WorkloadRow {
+        match self {
+            Self::StatefulSet => &STATEFUL_SET_ROW,
+            Self::LeaderWorkerSet => &LEADER_WORKER_SET_ROW,
+            Self::Deployment => &DEPLOYMENT_ROW,
+        }
+    }
+
+    /// As in `kind:`.
+    pub const fn as_str(self) -> &'static str {
+        self.object_kind().kind
+    }
+
+    /// What it is called at the API server.
+    pub const fn object_kind(self) -> ObjectKind {
+        self.row().object
+    }
+
+    /// The kind of this name.
+    pub fn parse(kind: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|known| known.as_str() == kind)
+    }
+
+    /// Kinds that can be held in a rollout.
+    pub fn with_partition() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|kind| kind.row().rollout.is_some())
+    }
+
+    /// Kinds whose pods objects of this kind make for them.
+    pub fn makes_for(self) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |kind| kind.row().made_by == Some(self))
+    }
+}

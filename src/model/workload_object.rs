@@ -1,0 +1,176 @@
+//! Workloads as the API server hands them over: what each kind's type says, and the one place that knows the types.
+
+use std::fmt::Debug;
+
+use serde::de::DeserializeOwned;
+
+use super::workload::{OneByOne, desired};
+use super::{RolledWorkload, Workload, WorkloadKind, names};
+use crate::api::Object;
+use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
+
+/// Annotation of a LeaderWorkerSet: workers follow their leader into its domain.
+pub const LWS_EXCLUSIVE_TOPOLOGY: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
+
+/// An object of one of the kinds of workload.
+pub trait WorkloadObject: Object + Clone + Debug + DeserializeOwned + Send + Sync + 'static {
+    /// Its kind.
+    const KIND: WorkloadKind;
+
+    /// What rules and groups look at.
+    fn workload(&self) -> Workload;
+
+    /// Where it stands, if it is claimed for rollouts in lockstep.
+    fn rolled(&self) -> Option<RolledWorkload> {
+        None
+    }
+
+    /// Index of its first pod.
+    fn start(&self) -> i64 {
+        0
+    }
+
+    /// Revision of the LeaderWorkerSet whose leaders it makes.
+    fn leaders_at(&self) -> Option<&str> {
+        None
+    }
+
+    /// True while it makes no pods of a new template.
+    fn is_paused(&self) -> bool {
+        false
+    }
+
+    /// What it says itself of pods that cannot be made.
+    fn failure(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// Something that is done with the type of a kind's objects.
+pub trait WithType {
+    /// What comes of it.
+    type Output;
+    /// Does it.
+    fn of<T: WorkloadObject>(self) -> Self::Output;
+}
+
+impl WorkloadKind {
+    /// Does something with the type that objects of this kind are read as.
+    pub fn with_type<W: WithType>(self, what: W) -> W::Output {
+        match self {
+            Self::StatefulSet => what.of::<StatefulSet>(),
+            Self::LeaderWorkerSet => what.of::<LeaderWorkerSet>(),
+            Self::Deployment => what.of::<Deployment>(),
+        }
+    }
+}
+
+impl WorkloadObject for StatefulSet {
+    const KIND: WorkloadKind = WorkloadKind::StatefulSet;
+
+    fn workload(&self) -> Workload {
+        let spec = &self.spec;
+        let ordered = spec.pod_management_policy.as_deref().unwrap_or("OrderedReady") != "Parallel";
+        let first_host = format!("{}-{}.{}", self.metadata.display_name(), spec.ordinals.start, spec.service_name);
+        Workload {
+            partition: spec.update_strategy.rolling_update.partition,
+            on_delete: spec.update_strategy.r#type == "OnDelete",
+            one_by_one: ordered.then_some(OneByOne::OrderedReady),
+            first_host: (!spec.service_name.is_empty()).then_some(first_host),
+            ..plain(self, spec.replicas, [&spec.template])
+        }
+    }
+
+    fn rolled(&self) -> Option<RolledWorkload> {
+        let partition = self.spec.update_strategy.rolling_update.partition;
+        let rolled = RolledWorkload::read(Self::KIND, &self.metadata, self.spec.replicas, partition)?;
+        Some(RolledWorkload {
+            observed: self.status.observed_generation >= self.metadata.generation,
+            update_revision: self.status.update_revision.clone(),
+            current_revision: self.status.current_revision.clone(),
+            ..rolled
+        })
+    }
+
+    fn start(&self) -> i64 {
+        self.spec.ordinals.start
+    }
+
+    fn leaders_at(&self) -> Option<&str> {
+        self.metadata.label(names::LWS_REVISION)
+    }
+}
+
+impl WorkloadObject for LeaderWorkerSet {
+    const KIND: WorkloadKind = WorkloadKind::LeaderWorkerSet;
+
+    fn workload(&self) -> Workload {
+        let spec = &self.spec;
+        let template = &spec.leader_worker_template;
+        let bounds = &spec.rollout_strategy.rolling_update_configuration;
+        let one_by_one = if spec.startup_policy.as_deref() == Some("LeaderReady") {
+            Some(OneByOne::LeaderReady)
+        } else {
+            self.metadata.annotation(LWS_EXCLUSIVE_TOPOLOGY).map(|_| OneByOne::ExclusiveTopology)
+        };
+        Workload {
+            replica_size: desired(template.size).max(1),
+            partition: bounds.partition,
+            max_surge: bounds.max_surge.clone(),
+            one_by_one,
+            first_host: Some(match spec.network_config.subdomain_policy.as_str() {
+                "UniquePerReplica" => format!("{name}-0.{name}-0", name = self.metadata.display_name()),
+                _ => format!("{name}-0.{name}", name = self.metadata.display_name()),
+            }),
+            ..plain(self, spec.replicas, template.leader_template.iter().chain([&template.worker_template]))
+        }
+    }
+
+    /// Its update revision stands on the StatefulSet of its leaders.
+    fn rolled(&self) -> Option<RolledWorkload> {
+        let partition = self.spec.rollout_strategy.rolling_update_configuration.partition;
+        let rolled = RolledWorkload::read(Self::KIND, &self.metadata, self.spec.replicas, partition)?;
+        Some(RolledWorkload { observed: self.status.observed_generation >= self.metadata.generation, ..rolled })
+    }
+}
+
+impl WorkloadObject for Deployment {
+    const KIND: WorkloadKind = WorkloadKind::Deployment;
+
+    fn workload(&self) -> Workload {
+        plain(self, self.spec.replicas, [&self.spec.template])
+    }
+
+    fn is_paused(&self) -> bool {
+        self.spec.paused
+    }
+
+    fn failure(&self) -> Option<&str> {
+        let failed = self.status.conditions.iter().find(|c| c.r#type == "ReplicaFailure" && c.status == "True");
+        failed.map(|condition| condition.message.as_str())
+    }
+}
+
+/// What every kind has: a name, replicas of one pod, templates.
+fn plain<'a, T: WorkloadObject>(
+    object: &T,
+    replicas: Option<i64>,
+    templates: impl IntoIterator<Item = &'a PodTemplate>,
+) -> Workload {
+    let meta = object.meta();
+    Workload {
+        key: super::WorkloadKey {
+            namespace: meta.namespace().to_owned(),
+            kind: T::KIND,
+            name: meta.display_name().to_owned(),
+        },
+        desired: desired(replicas),
+        replica_size: 1,
+        template_labels: templates.into_iter().map(|template| template.metadata.labels.clone()).collect(),
+        partition: None,
+        on_delete: false,
+        max_surge: None,
+        one_by_one: None,
+        first_host: None,
+    }
+}
