@@ -102,6 +102,37 @@ fn no_files_of_a_room_import_each_other() {
     }
 }
 
+/// Whoever writes names one of these.
+const WRITES: &[&str] = &["PatchParams", "PostParams", "DeleteParams"];
+/// The room of all writes, and who else writes, and why.
+const WRITERS: &[&str] = &[
+    "src/cluster/write",
+    // Its deadlines are those of leadership, shorter than a write's.
+    "src/cluster/lease.rs",
+    // Asks what an author may do, which is said by creating a review.
+    "src/cluster/read/live_world.rs",
+    // The same, and what would become of a pod, by a dry run.
+    "src/cli/doctor/reads.rs",
+    // Our own Secret and our own webhook configurations, which every replica keeps, not only the one that leads.
+    "src/server/tls/certificates/mod.rs",
+    "src/server/admission/webhooks.rs",
+];
+
+#[test]
+fn only_the_writer_writes() {
+    for room in ROOMS {
+        for (path, text) in sources(room) {
+            let path = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap();
+            let may = WRITERS.iter().any(|writer| path.starts_with(writer));
+            let word = WRITES.iter().find(|word| text.contains(**word));
+            assert!(may || word.is_none(), "{}: {word:?}, and is no writer", path.display());
+        }
+    }
+    for writer in WRITERS {
+        assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(writer).exists(), "{writer} is not there");
+    }
+}
+
 #[test]
 fn the_definitions_in_deploy_are_those_of_the_types() {
     for (folder, optional) in [("deploy/crds", false), ("deploy/optional", true)] {

@@ -15,6 +15,7 @@ use super::options::{Output, Subject};
 use super::terminal::{counted, says_yes, shown};
 use crate::api::workload::{LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
 use crate::cluster::watch::watched::api;
+use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::cluster::write::removal;
 use crate::cluster::write::writer::{PartitionSet, Released, Writer};
 use crate::model::{RolledWorkload, WorkloadObject, names};
@@ -78,8 +79,11 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
     if !nothing && !args.yes && !confirm(&pods, &workloads, &connection.namespace) {
         return Err(Failure::Other("nothing was released: not confirmed".to_owned()));
     }
-    let writer = Writer::new(connection.client.clone());
-    let lift = async |pod: PodRef| (writer.release(&connection.namespace, &pod, &[]).await, pod.name.to_string());
+    let writer = Writer::new(connection.client.clone(), WRITE_TIMEOUT);
+    let lift = async |pod: PodRef| {
+        let released = writer.in_time(writer.release(&connection.namespace, &pod, &[])).await;
+        (released, pod.name.to_string())
+    };
     let mut results = stream::iter(pods).map(lift).buffer_unordered(AT_A_TIME);
     let mut outcome = Outcome { namespace: connection.namespace.clone(), ..Outcome::default() };
     while let Some((result, pod)) = results.next().await {
@@ -92,7 +96,8 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
     outcome.released.sort();
     for workload in workloads {
         let name = format!("{}/{}", workload.key.kind.as_str(), workload.key.name);
-        match writer.set_partition(&workload, workload.user_partition.unwrap_or(0), true).await {
+        let thaw = writer.set_partition(&workload, workload.user_partition.unwrap_or(0), true);
+        match writer.in_time(thaw).await {
             Ok(PartitionSet::Done(_)) => outcome.thawed.push(name),
             Ok(PartitionSet::Changed) => {
                 outcome.failed.push(Failed { error: "it was changed meanwhile, try again".to_owned(), object: name });

@@ -12,7 +12,9 @@ use tokio::time::Instant;
 use super::connection::{Connection, ConnectionArgs, Failure, LiveArgs, block_on};
 use super::options::Output;
 use super::terminal::{Table, counted, says_yes, shown};
+use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::cluster::write::removal::{Action, Item, Removal, RemovalError};
+use crate::cluster::write::writer::Writer;
 
 /// Arguments of `uninstall`.
 #[derive(Args, Debug)]
@@ -65,7 +67,7 @@ pub fn run(args: &UninstallArgs) -> ExitCode {
 
 async fn uninstall(args: &UninstallArgs) -> Result<ExitCode, Failure> {
     let connection = LiveArgs::new(args.connection.clone(), &args.namespace).connect(false).await?;
-    let removal = Removal::new(connection.client.clone(), &args.namespace, &args.name);
+    let removal = Removal::new(Writer::new(connection.client.clone(), WRITE_TIMEOUT), &args.namespace, &args.name);
     let plan = removal.plan().await.map_err(|error| connection.failure(&error))?;
     if args.dry_run || plan.is_empty() {
         return Ok(report(args, &Outcome { items: plan, failed: Vec::new() }));

@@ -24,18 +24,49 @@ pub struct LeaseOptions {
     pub duration: Duration,
 }
 
-/// How often a follower looks: a leader that leaves hands over within a second.
+/// How often a follower looks, and who could not renew tries again: a leader that leaves hands over within a second.
 const FOLLOW: Duration = Duration::from_millis(500);
 
-/// One replica's part in the election.
+impl LeaseOptions {
+    /// How long a leader believes in itself after the last renewal, counted from when that was sent: no follower can have seen
+    /// it earlier, so the leader has stopped before a follower may begin, even if it is never answered again.
+    fn renew_deadline(&self) -> Duration {
+        self.duration * 2 / 3
+    }
+
+    /// How long one attempt may take: a second one has to fit in before the deadline.
+    fn attempt_timeout(&self) -> Duration {
+        self.duration / 3
+    }
+
+    /// What followers are told, in whole seconds: never less than we go by ourselves.
+    fn seconds(&self) -> Option<i32> {
+        let seconds = self.duration.as_secs() + u64::from(self.duration.subsec_nanos() > 0);
+        i32::try_from(seconds).ok()
+    }
+}
+
+/// One replica's part in the election. The crates for this (kube-lease-manager 0.13, kube-leader-election 0.44) compare the
+/// holder's clock with their own, and let a renewal take as long as it likes.
 #[derive(Debug)]
 pub struct Election {
     api: Api<Lease>,
     options: LeaseOptions,
     leader: watch::Sender<bool>,
+    /// Until when this replica leads if nothing is renewed.
+    until: watch::Sender<Option<Instant>>,
     /// The record last seen, and since when it has not changed: only the own clock is trusted.
     seen: Option<(String, Instant)>,
-    renewed: Option<Instant>,
+}
+
+/// What became of an attempt to take or renew the lease.
+enum Attempt {
+    /// It is held. The time is that at which it was asked for.
+    Held(Instant),
+    /// Another one holds it.
+    Lost,
+    /// Nobody knows: what was believed is believed until its time is up.
+    Unknown,
 }
 
 impl Election {
@@ -43,46 +74,49 @@ impl Election {
     pub fn new(client: &Client, options: LeaseOptions) -> (Self, watch::Receiver<bool>) {
         let (leader, receiver) = watch::channel(false);
         let api = Api::namespaced(client.clone(), &options.namespace);
-        (Self { api, options, leader, seen: None, renewed: None }, receiver)
+        (Self { api, options, leader, until: watch::Sender::new(None), seen: None }, receiver)
     }
 
     /// Takes part until `stop`, then gives the lease back.
     pub async fn run(mut self, stop: CancellationToken) {
+        // Beside the attempts: one that hangs must not keep the time from running out.
+        tokio::spawn(believe(self.until.subscribe(), self.leader.clone(), self.options.identity.clone()));
         loop {
-            let held = self.attempt().await;
-            let fresh = self.renewed.is_some_and(|at| at.elapsed() < self.options.duration * 2 / 3);
-            self.leader.send_if_modified(|leads| {
-                let changed = *leads != (held && fresh);
-                *leads = held && fresh;
-                if changed {
-                    tracing::info!(leads = *leads, identity = %self.options.identity, "leadership");
+            let pause = match self.attempt().await {
+                Attempt::Held(since) => {
+                    self.until.send_replace(Some(since + self.options.renew_deadline()));
+                    self.options.duration / 4
                 }
-                changed
-            });
-            let pause = if held { self.options.duration / 4 } else { FOLLOW };
+                Attempt::Lost => {
+                    self.until.send_replace(None);
+                    FOLLOW
+                }
+                Attempt::Unknown => FOLLOW.min(self.options.duration / 4),
+            };
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = tokio::time::sleep(pause) => {}
             }
         }
+        self.until.send_replace(None);
         self.leader.send_replace(false);
         self.give_back().await;
     }
 
-    /// Takes or renews the lease; true when it is held. An error keeps what was, until the lease runs out.
-    async fn attempt(&mut self) -> bool {
-        match tokio::time::timeout(self.options.duration / 3, self.take_or_renew()).await {
-            Ok(Ok(held)) => {
-                if held {
-                    self.renewed = Some(Instant::now());
-                }
-                held
-            }
+    /// Takes or renews the lease.
+    async fn attempt(&mut self) -> Attempt {
+        let sent = Instant::now();
+        match tokio::time::timeout(self.options.attempt_timeout(), self.take_or_renew()).await {
+            Ok(Ok(true)) => Attempt::Held(sent),
+            Ok(Ok(false)) => Attempt::Lost,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "lease cannot be renewed");
-                *self.leader.borrow()
+                Attempt::Unknown
             }
-            Err(_) => *self.leader.borrow(),
+            Err(_) => {
+                tracing::warn!("lease cannot be renewed: no answer in time");
+                Attempt::Unknown
+            }
         }
     }
 
@@ -124,7 +158,7 @@ impl Election {
             ),
             spec: Some(LeaseSpec {
                 holder_identity: Some(self.options.identity.clone()),
-                lease_duration_seconds: i32::try_from(self.options.duration.as_secs()).ok(),
+                lease_duration_seconds: self.options.seconds(),
                 acquire_time: renews.and_then(|(_, spec)| spec.acquire_time.clone()).or_else(|| Some(now.clone())),
                 renew_time: Some(now),
                 lease_transitions: Some(if renews.is_some() { transitions } else { transitions + 1 }),
@@ -149,11 +183,134 @@ impl Election {
     }
 }
 
+/// Says whether this replica leads: `until` its time is up, whatever the attempts to renew are doing.
+async fn believe(mut until: watch::Receiver<Option<Instant>>, leader: watch::Sender<bool>, identity: String) {
+    loop {
+        let end = until.borrow_and_update().filter(|end| Instant::now() < *end);
+        leader.send_if_modified(|leads| {
+            let changed = *leads != end.is_some();
+            *leads = end.is_some();
+            if changed {
+                tracing::info!(leads = *leads, identity, "leadership");
+            }
+            changed
+        });
+        let time_is_up = async {
+            match end {
+                Some(end) => tokio::time::sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = until.changed() => if changed.is_err() { return },
+            () = time_is_up => {}
+        }
+    }
+}
+
 /// Another replica was faster: not an error.
 fn lost_race(result: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
     match result {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    /// An API server with one Lease, which accepts requests and does not answer them while it is silent.
+    #[derive(Clone, Default)]
+    struct Server {
+        lease: Arc<std::sync::Mutex<Option<Lease>>>,
+        silent: Arc<AtomicBool>,
+    }
+
+    impl Server {
+        fn client(&self) -> Client {
+            let server = self.clone();
+            let service = tower::service_fn(move |request| server.clone().serve(request));
+            Client::new(service, "default")
+        }
+
+        async fn serve(self, request: Request<Body>) -> Result<Response<Body>, std::convert::Infallible> {
+            let (parts, body) = request.into_parts();
+            let written = serde_json::from_slice::<Lease>(&body.collect_bytes().await.unwrap()).ok();
+            if self.silent.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+            let mut stored = self.lease.lock().unwrap();
+            if let Some(mut lease) = written {
+                let version = stored.as_ref().and_then(|lease| lease.metadata.resource_version.clone());
+                let is_current = lease.metadata.resource_version == version;
+                if !is_current || (parts.method == http::Method::POST && stored.is_some()) {
+                    return Ok(status(409, "Conflict"));
+                }
+                let next = version.map_or(1, |version| version.parse::<u32>().unwrap() + 1);
+                lease.metadata.resource_version = Some(next.to_string());
+                *stored = Some(lease);
+            }
+            let answer = stored.as_ref().map(|lease| Response::new(Body::from(serde_json::to_vec(lease).unwrap())));
+            Ok(answer.unwrap_or_else(|| status(404, "NotFound")))
+        }
+    }
+
+    fn status(code: u16, reason: &str) -> Response<Body> {
+        let status =
+            serde_json::json!({ "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "" });
+        Response::builder().status(code).body(Body::from(status.to_string().into_bytes())).unwrap()
+    }
+
+    const DURATION: Duration = Duration::from_secs(15);
+
+    fn replica(server: &Server, identity: &str) -> watch::Receiver<bool> {
+        let names = ("system".to_owned(), "rolegate".to_owned(), identity.to_owned());
+        let (namespace, name, identity) = names;
+        let (election, leads) =
+            Election::new(&server.client(), LeaseOptions { namespace, name, identity, duration: DURATION });
+        tokio::spawn(election.run(CancellationToken::new()));
+        leads
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_without_answers_stops_before_another_may_begin() {
+        let server = Server::default();
+        let mut one = replica(&server, "one");
+        one.wait_for(|leads| *leads).await.unwrap();
+        let mut two = replica(&Server { silent: Arc::default(), ..server.clone() }, "two");
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        // To the leader alone the API server is silent.
+        server.silent.store(true, Ordering::SeqCst);
+        let silent = Instant::now();
+        one.wait_for(|leads| !*leads).await.unwrap();
+        let stopped = silent.elapsed();
+        assert!(stopped <= DURATION * 2 / 3 && !*two.borrow(), "stopped after {stopped:?}");
+        two.wait_for(|leads| *leads).await.unwrap();
+        let begun = silent.elapsed();
+        assert!(begun > stopped + DURATION / 4, "stopped after {stopped:?}, the other begun after {begun:?}");
+        assert!(!*one.borrow());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_that_is_answered_late_but_in_time_goes_on() {
+        let server = Server::default();
+        let mut one = replica(&server, "one");
+        one.wait_for(|leads| *leads).await.unwrap();
+        one.borrow_and_update();
+        for _ in 0..5 {
+            tokio::time::sleep(DURATION / 4).await;
+            server.silent.store(true, Ordering::SeqCst);
+            tokio::time::sleep(DURATION / 3).await;
+            server.silent.store(false, Ordering::SeqCst);
+        }
+        assert!(!one.has_changed().unwrap(), "it stopped in between");
     }
 }

@@ -25,8 +25,6 @@ pub enum HoldReason {
     PreviousStepNotScheduled,
     /// Pods of the batch do not exist yet.
     IncompleteBatch,
-    /// Nothing is decided before the first full view of the cluster.
-    CachesNotSynced,
     /// The API server refused the release.
     PatchFailed,
 }
@@ -44,7 +42,6 @@ impl HoldReason {
         Self::PreviousSegmentNotReady,
         Self::PreviousStepNotScheduled,
         Self::IncompleteBatch,
-        Self::CachesNotSynced,
         Self::PatchFailed,
     ];
 
@@ -61,7 +58,6 @@ impl HoldReason {
             Self::PreviousSegmentNotReady => "PreviousSegmentNotReady",
             Self::PreviousStepNotScheduled => "PreviousStepNotScheduled",
             Self::IncompleteBatch => "IncompleteBatch",
-            Self::CachesNotSynced => "CachesNotSynced",
             Self::PatchFailed => "PatchFailed",
         }
     }

@@ -27,6 +27,7 @@ mod removal;
 mod replicas;
 mod reviews;
 mod scaling;
+mod silence;
 mod story;
 mod their_ready;
 mod wholes;

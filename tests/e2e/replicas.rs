@@ -70,6 +70,33 @@ async fn a_leader_that_is_told_to_end_hands_over_within_a_second() {
 }
 
 #[tokio::test]
+async fn a_leader_that_is_no_longer_answered_stops_before_another_begins() {
+    let stage = Stage::new("silent-leader").await;
+    stage.add_node("all", 20).await;
+    let (service, launch) = service(&stage).await;
+    let duration = Duration::from_secs(9);
+    let launch = launch.flag("lease-duration", "9s").flag("write-timeout", "1s");
+    let proxy = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
+    let leader = launch.clone().through(&proxy).start_unready().await;
+    service.lead_to(&[leader.webhook]);
+    leads(&leader).await;
+    let follower = launch.start().await;
+    service.lead_to(&[follower.webhook]);
+    proxy.silence();
+    let silent = Instant::now();
+    leader.until_metric("rolegate_leader", 0).await;
+    let stopped = silent.elapsed();
+    assert!(stopped < duration, "it stopped after {stopped:?}");
+    assert_eq!(follower.metric("rolegate_leader").await, 0, "two lead at once");
+    leads(&follower).await;
+    assert_eq!(leader.metric("rolegate_leader").await, 0);
+    let group = Group::new("llm").role("prefill", 20, 10);
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 20/20 pods ready").await;
+}
+
+#[tokio::test]
 async fn two_leaders_do_no_harm() {
     let stage = Stage::new("two-leaders").await;
     stage.add_node("all", 150).await;

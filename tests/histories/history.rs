@@ -48,6 +48,8 @@ pub enum Step {
     Edit(Wish),
     DeleteGroup,
     CreateGroup(Wish),
+    /// The garbage collector looks at what the group owned.
+    CollectGarbage,
     Ignore(bool),
     Deliver {
         replica: usize,
@@ -134,6 +136,7 @@ impl Step {
             (Theme::Groups, 0) => Self::DeleteGroup,
             (Theme::Groups, 1) => Self::CreateGroup(Wish::random(random)),
             (Theme::Groups, 2) => Self::Wait(Duration::from_secs(random.pick(&[1, 31, 70]))),
+            (Theme::Groups, _) if n.is_multiple_of(4) => Self::CollectGarbage,
             (Theme::Groups, _) => Self::Deliver { replica, watch: n % 2, most: 10, duplicate: false },
             (Theme::Pods, _) => {
                 Self::Pod(random.pick(&[Fate::Ready, Fate::Unready, Fate::Failed, Fate::Evicted, Fate::Removed]), n)
@@ -166,7 +169,8 @@ impl Step {
                 Self::Serve { replica, n, fault }
             }
             85..=94 => Self::Answer { replica, n },
-            95..=97 => Self::Lead { replica, leads: random.percent(70) },
+            95 => Self::CollectGarbage,
+            96..=97 => Self::Lead { replica, leads: random.percent(70) },
             _ => Self::Restart { replica, done: random.percent(50) },
         }
     }

@@ -88,6 +88,10 @@ pub fn pass(
                 commit(group, status, stored, (snapshot, &places), server)?;
                 tells_of_all(replica, status, stored, (snapshot, &places))?;
             }
+            Request::Ensure { owner, gang } => {
+                let is_present = group.is_some_and(|group| group.carrier.uid == *owner);
+                hold!(is_present, "PodGroup {} is made for {owner}, which carries nothing", gang.name);
+            }
             Request::Reread | Request::Verify | Request::Look(_) => {}
         }
     }
@@ -140,6 +144,10 @@ fn may_be_released(
             pod.name,
             stored.version()
         );
+        if let Some(name) = stored.pod_group_of(place.role, place.ordinal) {
+            let made = server.made.contains(&(stored.uid().to_owned(), name.clone()));
+            hold!(made, "{} is released before PodGroup {name} of {} was made", pod.name, stored.uid());
+        }
         return Ok(());
     }
     let grace = if replica.absence.carried { GRACE } else { MISSING };
@@ -285,6 +293,16 @@ fn come_back_at_once(
         let seen = &view[&(place.role, place.ordinal)];
         let whole = seen.pods >= server.setup.replica_size(place.role) || seen.held < seen.pods;
         if !(snapshot.ignored || free || (may && whole)) {
+            continue;
+        }
+        let desired = |role: usize| group.role(ROLES[role]).map_or(0, |role| role.desired);
+        let size = |role| server.setup.replica_size(role);
+        let pods = |role, ordinal| view.get(&(role, ordinal)).map_or((0, 0), |seen| (seen.pods, seen.held));
+        if !snapshot.ignored && stored.waits_for_batch((place.role, place.ordinal), desired, size, pods) {
+            continue;
+        }
+        let pod_group = stored.pod_group_of(place.role, place.ordinal);
+        if !snapshot.ignored && pod_group.is_some_and(|name| replica.makes_pod_group(stored.uid(), &name, requests)) {
             continue;
         }
         let asked =

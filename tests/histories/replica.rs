@@ -10,7 +10,9 @@ use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::Index;
 use rolegate::model::{Group, GroupKey};
 use rolegate::mutate::{Entry, batch_labels};
-use rolegate::plan::{Action, Ended, IncompleteBatch, LoopOptions, MissingGroup, PodRef, Reconciler, Snapshot};
+use rolegate::plan::{
+    Action, BatchPodGroup, Ended, IncompleteBatch, LoopOptions, MissingGroup, PodRef, Reconciler, Snapshot,
+};
 
 use crate::broken::{Broken, hold};
 use crate::sabotage::Sabotage;
@@ -34,6 +36,11 @@ pub enum Request {
         group: Arc<Group>,
         status: GroupStatus,
     },
+    /// The PodGroup of a batch is made for the object with this uid.
+    Ensure {
+        owner: String,
+        gang: BatchPodGroup,
+    },
     /// The group is read after a conflict.
     Reread,
     Verify,
@@ -46,6 +53,8 @@ pub enum Request {
 pub enum Answer {
     Released(PodRef, Answered<Arc<Pod>>),
     Written(Answered<Arc<Stored>>),
+    /// Whether the PodGroup is there.
+    Ensured(String, BatchPodGroup, Answered<bool>),
     Reread(Result<Option<Arc<Stored>>, ()>),
     Looked(Ended),
     /// `absent` is the truth at that time.
@@ -88,6 +97,8 @@ pub struct Replica {
     pub answers: Vec<Answer>,
     /// Pods whose release was refused and not yet made good.
     pub refused: BTreeSet<Arc<str>>,
+    /// PodGroups that could not be made, by owner and name.
+    pub without_pod_group: BTreeSet<(String, String)>,
     /// Its last write of the status failed.
     pub write_failed: bool,
     /// What it must know, by what was delivered to it.
@@ -121,6 +132,7 @@ impl Replica {
             requests: Vec::new(),
             answers: Vec::new(),
             refused: BTreeSet::new(),
+            without_pod_group: BTreeSet::new(),
             write_failed: false,
             seen: Seen::default(),
             absence: MissingPods::default(),
@@ -134,7 +146,7 @@ impl Replica {
 
     /// A write failed, and is to be tried again.
     pub fn retries(&self) -> bool {
-        self.write_failed || !self.refused.is_empty()
+        self.write_failed || !self.refused.is_empty() || !self.without_pod_group.is_empty()
     }
 
     pub fn clock(&self, now: Duration) -> Duration {
@@ -194,6 +206,8 @@ impl Replica {
     }
 
     fn note(&mut self, snapshot: &Snapshot, now: Duration) {
+        let owner = snapshot.claims.as_ref().map(|claims| &claims.group.carrier.uid);
+        self.without_pod_group.retain(|(uid, _)| Some(uid) == owner);
         self.refused.retain(|uid| snapshot.pods.iter().any(|pod| pod.pod.uid == *uid && pod.held));
         if snapshot.claims.is_some() {
             self.absence = MissingPods { carried: true, ..MissingPods::default() };
@@ -209,6 +223,7 @@ impl Replica {
                 Some(Request::Release { pod, labels: labels.unwrap_or_default() })
             }
             Action::WriteStatus { group, status } => Some(Request::Write { group, status }),
+            Action::EnsurePodGroup { group, gang } => Some(Request::Ensure { owner: group.carrier.uid.clone(), gang }),
             Action::VerifyGone { .. } => Some(Request::Verify),
             Action::DiagnoseMissingPods { .. } => Some(Request::Look(Ended::Diagnosed { diagnoses: Vec::new() })),
             Action::FindSurge { .. } => Some(Request::Look(Ended::Surge { proven: Vec::new() })),
@@ -216,13 +231,20 @@ impl Replica {
                 self.said.extend(events.into_iter().map(|event| event.reason));
                 None
             }
-            Action::WriteConflicted { .. }
-            | Action::EnsurePodGroup { .. }
-            | Action::Recreate { .. }
-            | Action::SetPartition { .. } => {
-                unreachable!("one carrier, no gangs, nothing is made again, and nothing is rolled")
+            Action::WriteConflicted { .. } | Action::Recreate { .. } | Action::SetPartition { .. } => {
+                unreachable!("one carrier, nothing is made again, and nothing is rolled")
             }
         }
+    }
+
+    /// True while a PodGroup is being made, now by one of these requests or before, or will be tried again.
+    pub fn makes_pod_group(&self, owner: &str, name: &str, now: &[Request]) -> bool {
+        let asks =
+            |one: &Request| matches!(one, Request::Ensure { owner: uid, gang } if uid == owner && gang.name == name);
+        let answered = |one: &Answer| matches!(one, Answer::Ensured(uid, gang, _) if uid == owner && gang.name == name);
+        now.iter().chain(&self.requests).any(asks)
+            || self.answers.iter().any(answered)
+            || self.without_pod_group.contains(&(owner.to_owned(), name.to_owned()))
     }
 
     /// Requests that are on their way or whose answer is.

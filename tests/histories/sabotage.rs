@@ -30,6 +30,8 @@ pub enum Sabotage {
     ForgetsFailures,
     /// Loses each release on the way.
     LosesReleases,
+    /// Takes a PodGroup of an earlier group for one of the group.
+    TakesOldPodGroups,
 }
 
 impl Sabotage {
@@ -44,6 +46,7 @@ impl Sabotage {
         Self::DoesNotLook,
         Self::ForgetsFailures,
         Self::LosesReleases,
+        Self::TakesOldPodGroups,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {

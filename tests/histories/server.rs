@@ -1,11 +1,13 @@
 //! The API server: objects with versions and unique ids, and a log of what changed for the watches.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
-use kube::core::Status;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use kube::core::{ObjectMeta, Status};
 use rolegate::api::status::GroupStatus;
 use rolegate::api::{Meta, Pod};
+use rolegate::cluster::write::pod_groups::stays;
 use rolegate::model::names;
 use serde_json::{Value, json};
 
@@ -35,6 +37,9 @@ pub struct Server {
     uids: u32,
     pub group: Option<Arc<Stored>>,
     pub pods: BTreeMap<String, Arc<Pod>>,
+    pub pod_groups: BTreeMap<String, ObjectMeta>,
+    /// Owner and name of each PodGroup that ever was there.
+    pub made: BTreeSet<(String, String)>,
     /// Replicas of each workload.
     pub workloads: [u32; 3],
     pub ignored: bool,
@@ -55,6 +60,8 @@ impl Server {
             uids: 0,
             group: None,
             pods: BTreeMap::new(),
+            pod_groups: BTreeMap::new(),
+            made: BTreeSet::new(),
             workloads: setup.replicas,
             ignored: false,
             was_ignored: false,
@@ -146,6 +153,32 @@ impl Server {
             return Ok(group);
         }
         Ok(self.store_group(Stored { status, ..(*group).clone() }))
+    }
+
+    /// `POST` of a PodGroup; false when there is one that has yet to go.
+    pub fn ensure_pod_group(&mut self, owner: &str, name: &str) -> bool {
+        if let Some(present) = self.pod_groups.get(name) {
+            return stays(present, owner);
+        }
+        let owners = vec![OwnerReference { uid: owner.to_owned(), ..OwnerReference::default() }];
+        let meta = ObjectMeta { owner_references: Some(owners), ..ObjectMeta::default() };
+        self.pod_groups.insert(name.to_owned(), meta);
+        self.made.insert((owner.to_owned(), name.to_owned()));
+        self.next_version();
+        true
+    }
+
+    /// The garbage collector marks PodGroups whose owner is gone, and the next time they are gone as well.
+    pub fn collect_garbage(&mut self) {
+        let owner = self.group.as_ref().map(|group| group.uid().to_owned()).unwrap_or_default();
+        let before = self.pod_groups.clone();
+        self.pod_groups.retain(|_, meta| meta.deletion_timestamp.is_none());
+        for meta in self.pod_groups.values_mut().filter(|meta| !stays(meta, &owner)) {
+            meta.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        }
+        if self.pod_groups != before {
+            self.next_version();
+        }
     }
 
     pub fn create_pod(&mut self, name: &str, make: impl FnOnce(&mut Pod)) {

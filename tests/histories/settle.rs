@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rolegate::cluster::write::pod_groups::stays;
 use rolegate::model::HoldReason;
 
 use crate::broken::{Broken, hold};
@@ -94,6 +95,15 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
         hold!(!group.wish.of_role(place.role).is_empty(), "S7: nothing batches {pod}, and it is held");
         let committed = group.committed(place.role);
         let beyond = place.ordinal >= server.desired(place.role);
+        let size = |role| server.setup.replica_size(role);
+        let pods = |role: usize, ordinal: u32| {
+            let there = places.iter().filter(|(_, place)| (place.role, place.ordinal) == (role, ordinal));
+            there.fold((0, 0), |(all, held), (name, _)| (all + 1, held + u32::from(is_held(&server.pods[name]))))
+        };
+        if group.waits_for_batch((place.role, place.ordinal), |role| server.desired(role), size, pods) {
+            hold!(!is_complete, "L1: {pod} waits for pods that are there");
+            continue;
+        }
         hold!(beyond || Some(place.ordinal) >= committed, "S3: {pod} may go ({committed:?} are committed) and is held");
         hold!(
             beyond || !is_complete || group.wish == Wish::Wrong,
@@ -112,6 +122,13 @@ fn judge(world: &World) -> Result<(), Broken> {
     let nobody = server.ignored || server.group.is_none();
     hold!(!nobody || held.is_empty(), "S7: nobody holds them, and they are held: {held:?}");
     let Some(group) = server.group.as_ref().filter(|_| !nobody) else { return Ok(()) };
+    for name in group.committed_pod_groups(|role| server.desired(role)) {
+        let present = server.pod_groups.get(&name);
+        hold!(
+            present.is_some_and(|meta| stays(meta, group.uid())),
+            "L2: the batch is committed, and its PodGroup {name} is {present:?}"
+        );
+    }
     let summary = group.status.summary.clone().unwrap_or_default();
     hold!(summary.held as usize == held.len(), "S8: {held:?} are held, and the status says {summary:?}");
     let known = HoldReason::ALL.iter().any(|reason| reason.as_str() == summary.reason);

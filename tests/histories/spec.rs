@@ -60,6 +60,18 @@ pub struct Coordination {
     pub progression: Progression,
     /// Segment sizes by role, 0 for a role that is not in it.
     pub sizes: [u32; 3],
+    /// Its batches have PodGroups, where it can have any.
+    pub pod_groups: bool,
+}
+
+impl Coordination {
+    /// Only batches of `rollingDeploy` can have PodGroups. Pods that are alike do not know theirs, and workers that are made
+    /// when their leader is ready would never be made, as that waits for them.
+    fn has_pod_groups(&self, makers: &[Maker; 3]) -> bool {
+        let can = |role: usize| !matches!(makers[role], Maker::Alike | Maker::Leaders { late: true, .. });
+        let all_can = (0..ROLES.len()).all(|role| self.sizes[role] == 0 || can(role));
+        self.pod_groups && self.progression == Progression::Scheduled && all_can
+    }
 }
 
 /// What a user writes under `coordination`.
@@ -108,21 +120,23 @@ impl Wish {
             Progression::Parallel,
         ];
         let progression = random.pick(&progressions);
+        let pod_groups = random.percent(50);
         let mut size = || 1 + random.below(3);
         let (prefill, decode, router) = (size(), size(), size());
         let all = match random.below(4) {
-            0 => vec![Coordination { progression, sizes: [prefill, 0, 0] }],
+            0 => vec![Coordination { progression, sizes: [prefill, 0, 0], pod_groups }],
             1 => vec![
-                Coordination { progression, sizes: [prefill, decode, 0] },
-                Coordination { progression, sizes: [prefill, 0, router] },
+                Coordination { progression, sizes: [prefill, decode, 0], pod_groups },
+                // A role has one PodGroup at most.
+                Coordination { progression, sizes: [prefill, 0, router], pod_groups: false },
             ],
-            _ => vec![Coordination { progression, sizes: [prefill, decode, 0] }],
+            _ => vec![Coordination { progression, sizes: [prefill, decode, 0], pod_groups }],
         };
         Self::All(all)
     }
 
     pub fn coordinations(&self) -> Vec<Coordination> {
-        let segments = |sizes| Coordination { progression: Progression::OrderedReady, sizes };
+        let segments = |sizes| Coordination { progression: Progression::OrderedReady, sizes, pod_groups: false };
         match self {
             Self::Nothing => Vec::new(),
             Self::All(all) => all.clone(),
@@ -130,11 +144,15 @@ impl Wish {
         }
     }
 
-    fn to_json(&self) -> Value {
+    fn to_json(&self, makers: &[Maker; 3]) -> Value {
         let entry = |(index, coordination): (usize, &Coordination)| {
             let named = ROLES.iter().zip(coordination.sizes).filter(|(_, size)| *size > 0);
             let sizes: BTreeMap<_, _> = named.collect();
             let strategy = match coordination.progression {
+                Progression::Scheduled if coordination.has_pod_groups(makers) => {
+                    let constraint = json!({ "topologyLayerName": "host", "podGroupPolicy": { "kubeScheduling": {} } });
+                    json!({ "rollingDeploy": { "roleDeployStep": sizes, "deployTopologyConstraint": constraint } })
+                }
                 Progression::Scheduled => json!({ "rollingDeploy": { "roleDeployStep": sizes } }),
                 word => json!({ "segmentPlacement": { "segmentSize": sizes, "progression": word.as_str() } }),
             };
@@ -176,13 +194,61 @@ impl Stored {
         released(&self.status, ROLES[role])
     }
 
+    /// The PodGroup that a replica's pods wait for.
+    pub fn pod_group_of(&self, role: usize, ordinal: u32) -> Option<String> {
+        let (index, coordination) = self.with_pod_groups().find(|(_, coordination)| coordination.sizes[role] > 0)?;
+        Some(pod_group(index, ordinal / coordination.sizes[role]))
+    }
+
+    /// The PodGroups of all batches that are committed, where so many replicas of a role are desired.
+    pub fn committed_pod_groups(&self, desired: impl Fn(usize) -> u32) -> Vec<String> {
+        let batches = |coordination: &Coordination| {
+            let with_size = (0..ROLES.len()).filter(|role| coordination.sizes[*role] > 0);
+            let batches = with_size.map(|role| {
+                let committed = self.committed(role).unwrap_or(0).min(desired(role));
+                committed.div_ceil(coordination.sizes[role])
+            });
+            batches.max().unwrap_or(0)
+        };
+        let each = self.with_pod_groups().map(|(index, coordination)| (index, batches(&coordination)));
+        each.flat_map(|(index, batches)| (0..batches).map(move |batch| pod_group(index, batch))).collect()
+    }
+
+    /// True for a replica whose batch has a PodGroup, lacks pods and has none that runs: it goes as a whole. `pods` says how
+    /// many pods of a replica there are and how many of them are held, `size` how many it has to have.
+    pub fn waits_for_batch(
+        &self,
+        (role, ordinal): (usize, u32),
+        desired: impl Fn(usize) -> u32,
+        size: impl Fn(usize) -> u32,
+        pods: impl Fn(usize, u32) -> (u32, u32),
+    ) -> bool {
+        let found = self.with_pod_groups().find(|(_, coordination)| coordination.sizes[role] > 0);
+        let Some((_, Coordination { sizes, .. })) = found else { return false };
+        let batch = ordinal / sizes[role];
+        let (mut runs, mut lacks) = (false, false);
+        for role in (0..ROLES.len()).filter(|role| sizes[*role] > 0) {
+            for ordinal in batch * sizes[role]..((batch + 1) * sizes[role]).min(desired(role)) {
+                let (there, held) = pods(role, ordinal);
+                runs |= held < there;
+                lacks |= there < size(role);
+            }
+        }
+        lacks && !runs
+    }
+
+    fn with_pod_groups(&self) -> impl Iterator<Item = (usize, Coordination)> {
+        let all = self.wish.coordinations().into_iter().enumerate();
+        all.filter(|(_, coordination)| coordination.has_pod_groups(&self.makers))
+    }
+
     /// As a watch or an answer delivers it.
     pub fn read(&self) -> CarrierObject {
         self.object.get_or_init(|| self.read_anew()).clone()
     }
 
     fn read_anew(&self) -> CarrierObject {
-        let coordination = self.wish.to_json();
+        let coordination = self.wish.to_json(&self.makers);
         if self.refers {
             let roles = ROLES
                 .iter()
@@ -200,6 +266,11 @@ impl Stored {
         let object = RoleBasedGroup { metadata: self.meta.clone(), spec, status: self.status.clone() };
         CarrierObject::rbg(ROLE_BASED_GROUP, &object)
     }
+}
+
+/// Name of the PodGroup of a batch.
+fn pod_group(coordination: usize, batch: u32) -> String {
+    format!("{GROUP}-c{coordination}-{batch}")
 }
 
 /// The highest released count that a status keeps of a role.

@@ -68,6 +68,7 @@ impl World {
                     server.create_group(wish, server.workloads);
                 }
             }
+            Step::CollectGarbage => server.collect_garbage(),
             Step::Ignore(ignored) => server.ignore(ignored),
             Step::Deliver { replica, watch, most, duplicate } => {
                 for n in 0..most {
@@ -93,6 +94,7 @@ impl World {
         let before = self.server.version;
         let mut moved = false;
         (0..ROLES.len()).for_each(|role| _ = self.server.control(role, 100, false));
+        self.server.collect_garbage();
         for pod in self.server.pods_that(|pod| pod.metadata.is_deleting()) {
             self.server.delete_pod(&pod);
         }

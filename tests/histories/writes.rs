@@ -39,6 +39,10 @@ impl Replica {
                 let done = answered(fault, || invariants::write(server, &group, &patch))?;
                 Answer::Written(done)
             }
+            Request::Ensure { owner, gang } => {
+                let made = answered(fault, || Ok(Ok(server.ensure_pod_group(&owner, &gang.name))))?;
+                Answer::Ensured(owner, gang, made)
+            }
             Request::Reread => Answer::Reread(if fault == Fault::None { Ok(server.group.clone()) } else { Err(()) }),
             Request::Look(ended) => Answer::Looked(ended),
             Request::Verify => {
@@ -94,6 +98,16 @@ impl Replica {
                     Ok(Written::Gone) => Ended::Written { failed: true },
                     Err(_) => Ended::Written { failed: self.sabotage != Some(Sabotage::ForgetsFailures) },
                 }
+            }
+            Answer::Ensured(owner, gang, made) => {
+                let failed = made.map_or(true, |made| !made && self.sabotage != Some(Sabotage::TakesOldPodGroups));
+                let id = (owner.clone(), gang.name.clone());
+                if failed {
+                    self.without_pod_group.insert(id)
+                } else {
+                    self.without_pod_group.remove(&id)
+                };
+                Ended::PodGroupEnsured { owner, gang, failed }
             }
             Answer::Reread(read) => {
                 self.take_read(read.as_ref().ok().and_then(Option::as_ref));

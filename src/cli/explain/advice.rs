@@ -99,13 +99,6 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
-        HoldReason::CachesNotSynced,
-        Advice {
-            next: "it is planned when rolegate has seen the whole cluster once",
-            you_can: &["look at the log of rolegate if that lasts"],
-        },
-    ),
-    (
         HoldReason::PatchFailed,
         Advice {
             next: "the release is tried again, after half a minute at the latest",

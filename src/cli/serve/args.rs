@@ -71,6 +71,9 @@ pub struct ServeArgs {
     /// Batches that are released as a whole and of which pods are never made: `wait` or `release-after=DURATION`.
     #[arg(long, default_value = "wait", value_parser = parse_incomplete)]
     pub(super) incomplete: IncompleteBatch,
+    /// How long the API server may take to answer a write before it counts as failed and is tried again.
+    #[arg(long, default_value = "10s", value_parser = duration::parse)]
+    pub(super) write_timeout: Duration,
     /// Delete held pods that were made for another batch than theirs, so that they are made again.
     #[arg(long)]
     pub(super) recreate_mis_stamped: bool,

@@ -28,6 +28,7 @@ use crate::cluster::run::{GateLoop, LoopOptions};
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::sources::Sources;
 use crate::cluster::write::events::Events;
+use crate::cluster::write::executor::Executor;
 use crate::cluster::write::topologies::TopologyKeeper;
 use crate::cluster::write::writer::Writer;
 use crate::rules::Options;
@@ -121,7 +122,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
     let live_world = LiveWorld::new(client.clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
-    let events = Events::new(client.clone(), &identity, loop_metrics.clone());
+    let writer = Writer::new(client.clone(), args.write_timeout);
+    let events = Events::new(writer.clone(), &identity, loop_metrics.clone());
     let lease = LeaseOptions {
         namespace: args.namespace.clone(),
         name: args.name.clone(),
@@ -130,7 +132,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     };
     let (election, leader) = Election::new(&client, lease);
     parts.add("election", election.run(draining.clone()));
-    let topologies = TopologyKeeper::new(client.clone(), live_world.clone(), leader.clone());
+    let topologies = TopologyKeeper::new(writer.clone(), live_world.clone(), leader.clone());
     parts.add("topologies", topologies.run(draining.clone()));
     let options = LoopOptions {
         missing_group: args.missing_group,
@@ -140,7 +142,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         incomplete: args.incomplete,
         recreate_mis_stamped: args.recreate_mis_stamped,
     };
-    let gates = GateLoop::new(lookup.clone(), Writer::new(client), options, events, loop_metrics, leader);
+    let executor = Executor::new(writer, lookup.clone(), events, loop_metrics.clone());
+    let gates = GateLoop::new(executor, options, loop_metrics, leader);
     parts.add("loop", gates.run(draining.clone()));
 
     let limits = Limits { body_memory: args.body_memory, ..Limits::default() };

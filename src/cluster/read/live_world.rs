@@ -25,8 +25,6 @@ use crate::model::{GroupKey, names};
 use crate::rules::question::Question;
 use crate::rules::{DecodeError, Need, Options, World, needs};
 
-/// Longest time for all reads of one request: below the webhook's timeout of 3 s.
-const DEADLINE: Duration = Duration::from_millis(1500);
 /// How long the installed definition of PodGroups is believed.
 const DIALECT_FOR: Duration = Duration::from_secs(30);
 
@@ -42,7 +40,7 @@ pub enum LiveWorldError {
         source: Box<kube::Error>,
     },
     /// No answer in time.
-    #[error("reading {0}: no answer within {DEADLINE:?}")]
+    #[error("reading {0}: no answer in time")]
     Timeout(String),
 }
 
@@ -70,7 +68,7 @@ impl LiveWorld {
         Self { client, options, definition: Arc::default() }
     }
 
-    /// The world as far as the rules of an object look at it, and what its author may do.
+    /// The world as far as the rules of an object look at it, and what its author may do. All reads end by `deadline`.
     ///
     /// # Errors
     ///
@@ -80,13 +78,13 @@ impl LiveWorld {
         &self,
         question: Question<'_>,
         author: &UserInfo<'_>,
+        deadline: Instant,
     ) -> Result<Result<World, DecodeError>, LiveWorldError> {
         let Question { kind, operation, object, old } = question;
-        let deadline = Instant::now() + DEADLINE;
         let mut world = World::default();
         world.options = self.options;
         if kind == POD_GROUP || kind == POD {
-            self.read_definition(&mut world).await;
+            self.read_definition(&mut world, deadline).await;
         }
         // A need that was tried and stays unknown is not tried again.
         let mut tried = BTreeSet::new();
@@ -215,20 +213,22 @@ impl LiveWorld {
     }
 
     /// The definition of PodGroups tells which KAI release is installed.
-    async fn read_definition(&self, world: &mut World) {
+    async fn read_definition(&self, world: &mut World, deadline: Instant) {
         let known = self.definition.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let definition = match known {
             Some((at, definition)) if at.elapsed() < DIALECT_FOR => definition,
             _ => {
                 let request = Request::new(path(CUSTOM_RESOURCE_DEFINITION, None));
                 let request = request.get(&POD_GROUP.crd_name(), &kube::api::GetParams::default());
-                let read =
-                    match tokio::time::timeout(DEADLINE / 2, self.text(request, CUSTOM_RESOURCE_DEFINITION)).await {
-                        Ok(Ok(Answer::Text(definition))) => Some(Arc::from(definition)),
-                        Ok(Ok(Answer::Absent | Answer::Forbidden)) => None,
-                        // Judged by its own fields for once; the next one asks again.
-                        Ok(Err(_)) | Err(_) => return,
-                    };
+                // The other half of the time is for what cannot be done without.
+                let time = deadline.saturating_duration_since(Instant::now()) / 2;
+                let read = tokio::time::timeout(time, self.text(request, CUSTOM_RESOURCE_DEFINITION));
+                let read = match read.await {
+                    Ok(Ok(Answer::Text(definition))) => Some(Arc::from(definition)),
+                    Ok(Ok(Answer::Absent | Answer::Forbidden)) => None,
+                    // Judged by its own fields for once; the next one asks again.
+                    Ok(Err(_)) | Err(_) => return,
+                };
                 let mut cache = self.definition.lock().unwrap_or_else(PoisonError::into_inner);
                 *cache = Some((Instant::now(), read.clone()));
                 read

@@ -21,8 +21,6 @@ use crate::cluster::watch::sources::{
 use crate::cluster::watch::watched::{Guarded, api};
 use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind};
 
-/// Longest time for live reads of one request: well below the webhook's timeout of 3 s.
-const DEADLINE: Duration = Duration::from_millis(1500);
 /// How long an absent group is not read again: the hundreds of pods of one new workload ask together.
 const ABSENT_FOR: Duration = Duration::from_millis(500);
 
@@ -48,7 +46,7 @@ pub enum LookupError {
         key: GroupKey,
     },
     /// No answer in time.
-    #[error("reading {0}: no answer within {DEADLINE:?}")]
+    #[error("reading {0}: no answer in time")]
     Timeout(GroupKey),
 }
 
@@ -74,12 +72,12 @@ impl Lookup {
         &self.index
     }
 
-    /// The group, or `None` when a live read says that there is none.
+    /// The group, or `None` when a live read says that there is none. A live read ends by `deadline`, here and below.
     ///
     /// # Errors
     ///
     /// When it cannot be read: absence is not proven.
-    pub async fn group(&self, key: &GroupKey) -> Result<Option<Arc<Group>>, LookupError> {
+    pub async fn group(&self, key: &GroupKey, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
         if let Some(group) = self.index.read().group(key) {
             return Ok(Some(group));
         }
@@ -99,7 +97,7 @@ impl Lookup {
             }
             Ok(group)
         };
-        tokio::time::timeout(DEADLINE, read).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
+        tokio::time::timeout_at(deadline, read).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
     }
 
     fn slot(&self, key: &GroupKey) -> Arc<Slot> {
@@ -118,10 +116,10 @@ impl Lookup {
     /// # Errors
     ///
     /// When it cannot be read.
-    pub async fn topology(&self, name: &str) -> Result<Option<Arc<Layers>>, LookupError> {
+    pub async fn topology(&self, name: &str, deadline: Instant) -> Result<Option<Arc<Layers>>, LookupError> {
         let key = GroupKey::new("", name);
         let kinds = [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
-        self.named(&key, &kinds, |index| index.topology(name), read_topology).await
+        self.named(&key, &kinds, deadline, |index| index.topology(name), read_topology).await
     }
 
     /// A Grove set, or `None` when a live read says that there is none.
@@ -129,8 +127,8 @@ impl Lookup {
     /// # Errors
     ///
     /// When it cannot be read.
-    pub async fn clique_set(&self, key: &GroupKey) -> Result<Option<Arc<CliqueSet>>, LookupError> {
-        self.named(key, CLIQUE_SETS, |index| index.clique_set(key), read_clique_set).await
+    pub async fn clique_set(&self, key: &GroupKey, deadline: Instant) -> Result<Option<Arc<CliqueSet>>, LookupError> {
+        self.named(key, CLIQUE_SETS, deadline, |index| index.clique_set(key), read_clique_set).await
     }
 
     /// A KAI PodGroup, or `None` when a live read says that there is none.
@@ -138,8 +136,8 @@ impl Lookup {
     /// # Errors
     ///
     /// When it cannot be read.
-    pub async fn pod_group(&self, key: &GroupKey) -> Result<Option<Arc<GangTree>>, LookupError> {
-        self.named(key, &[POD_GROUP], |index| index.pod_group(key), |_, object| read_pod_group(object)).await
+    pub async fn pod_group(&self, key: &GroupKey, deadline: Instant) -> Result<Option<Arc<GangTree>>, LookupError> {
+        self.named(key, &[POD_GROUP], deadline, |index| index.pod_group(key), |_, object| read_pod_group(object)).await
     }
 
     /// An object of the first of these kinds that has it: from the index, else by one live read.
@@ -147,6 +145,7 @@ impl Lookup {
         &self,
         key: &GroupKey,
         kinds: &[ObjectKind],
+        deadline: Instant,
         known: impl Fn(&Index) -> Option<Arc<T>>,
         read: impl Fn(ObjectKind, &Guarded<A>) -> Option<LookedUp>,
     ) -> Result<Option<Arc<T>>, LookupError>
@@ -165,7 +164,7 @@ impl Lookup {
             }
             Ok(known(&self.index.read()))
         };
-        tokio::time::timeout(DEADLINE, live).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
+        tokio::time::timeout_at(deadline, live).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
     }
 
     /// Reads what may carry a group: RoleBasedGroups of its name, the RoleCoordination that one of them names, and the
@@ -217,14 +216,14 @@ impl Lookup {
 
     /// Makes sure that a StatefulSet's `spec.ordinals.start` is known before its pods are numbered. A set that cannot be
     /// read numbers from 0: its pods are held all the same. True when it was not known before.
-    pub async fn stateful_set(&self, namespace: &str, name: &str) -> bool {
+    pub async fn stateful_set(&self, namespace: &str, name: &str, deadline: Instant) -> bool {
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         let key = WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name };
         if self.index.read().knows_workload(&key) {
             return false;
         }
         let api = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(&key.namespace));
-        match tokio::time::timeout(DEADLINE, api.get_opt(&key.name)).await {
+        match tokio::time::timeout_at(deadline, api.get_opt(&key.name)).await {
             Ok(Ok(Some(set))) => self.index.write(|index| index.apply_workload(None, SeenWorkload::of(&set.object))),
             Ok(Ok(None)) => {}
             Ok(Err(error)) => tracing::warn!(%key, %error, "StatefulSet cannot be read"),

@@ -4,13 +4,13 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::cluster::metrics::{LoopMetrics, Outcome};
-use crate::cluster::write::writer::MANAGER;
+use crate::cluster::write::writer::{MANAGER, Writer};
 use crate::model::Group;
 use crate::plan::reconcile::events::{EventNote, RELEASED};
 
@@ -30,12 +30,12 @@ pub struct Events {
 
 impl Events {
     /// Publishes as this replica, one after the other and beside the loop.
-    pub fn new(client: Client, identity: &str, metrics: LoopMetrics) -> Self {
+    pub fn new(writer: Writer, identity: &str, metrics: LoopMetrics) -> Self {
         let (queue, mut waiting) = mpsc::channel::<(String, Event)>(QUEUE);
         let counted = metrics.clone();
         tokio::spawn(async move {
             while let Some((namespace, event)) = waiting.recv().await {
-                let written = write(&Api::namespaced(client.clone(), &namespace), event).await;
+                let written = writer.in_time(writer.write_event(&namespace, event)).await;
                 if let Err(error) = &written {
                     tracing::warn!(namespace, %error, "Event cannot be published");
                 }
@@ -46,9 +46,9 @@ impl Events {
     }
 
     /// Publishes news of a group: an Event that is lost is a pity and no more.
-    pub fn publish(&self, group: &Group, news: Vec<EventNote>) {
+    pub fn publish(&self, group: &Group, news: &[EventNote]) {
         for news in news {
-            if self.queue.try_send((group.key.namespace.to_string(), self.event(group, news))).is_err() {
+            if self.queue.try_send((group.key.namespace.to_string(), self.event(group, news.clone()))).is_err() {
                 count(&self.metrics, "dropped");
             }
         }
@@ -83,19 +83,22 @@ impl Events {
 /// Longest note that the API server takes, less what characters of many bytes may add.
 const NOTE_MAX: usize = 1000;
 
-/// Creates an Event, or counts up the one that is there: all else of it cannot change.
-async fn write(events: &Api<Event>, event: Event) -> Result<(), kube::Error> {
-    match events.create(&PostParams::default(), &event).await {
-        Err(kube::Error::Api(status)) if status.code == 409 => {}
-        other => return other.map(drop),
+impl Writer {
+    /// Creates an Event, or counts up the one that is there: all else of it cannot change.
+    async fn write_event(&self, namespace: &str, event: Event) -> Result<(), kube::Error> {
+        let events: Api<Event> = Api::namespaced(self.client().clone(), namespace);
+        match events.create(&PostParams::default(), &event).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            other => return other.map(drop),
+        }
+        let name = event.metadata.name.unwrap_or_default();
+        let Some(known) = events.get_opt(&name).await? else { return Ok(()) };
+        // A series begins with the second.
+        let count = known.series.map_or(1, |series| series.count) + 1;
+        let last_observed_time = event.event_time.unwrap_or_else(|| MicroTime(jiff::Timestamp::now()));
+        let patch = Patch::Merge(json!({ "series": EventSeries { count, last_observed_time } }));
+        events.patch(&name, &PatchParams::apply(MANAGER), &patch).await.map(drop)
     }
-    let name = event.metadata.name.unwrap_or_default();
-    let Some(known) = events.get_opt(&name).await? else { return Ok(()) };
-    // A series begins with the second.
-    let count = known.series.map_or(1, |series| series.count) + 1;
-    let last_observed_time = event.event_time.unwrap_or_else(|| MicroTime(jiff::Timestamp::now()));
-    let patch = Patch::Merge(json!({ "series": EventSeries { count, last_observed_time } }));
-    events.patch(&name, &PatchParams::apply(MANAGER), &patch).await.map(drop)
 }
 
 /// `<object>.<hash>`: the same for the same news.

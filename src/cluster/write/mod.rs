@@ -1,7 +1,9 @@
-//! Every write to the API server.
+//! Every write to the API server: the writer makes them, the executor carries out what the loop decides.
 
+pub mod deadline;
 pub mod events;
-mod pod_groups;
+pub mod executor;
+pub mod pod_groups;
 pub mod removal;
 pub mod topologies;
 pub mod writer;

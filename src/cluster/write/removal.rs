@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
 use crate::api::pod::POD;
 use crate::api::{ObjectKind, Pod};
 use crate::cluster::watch::watched::api;
-use crate::cluster::write::writer::{MANAGER, Released, Writer};
+use crate::cluster::write::writer::{Released, Writer, params};
 use crate::model::WorkloadKind;
 use crate::model::names::GATE;
 use crate::mutate::rollout::thaw;
@@ -90,15 +90,15 @@ pub enum RemovalError {
 /// An installation that is taken out.
 #[derive(Clone)]
 pub struct Removal {
-    client: Client,
+    writer: Writer,
     namespace: String,
     name: String,
 }
 
 impl Removal {
     /// That of this namespace and name.
-    pub fn new(client: Client, namespace: &str, name: &str) -> Self {
-        Self { client, namespace: namespace.to_owned(), name: name.to_owned() }
+    pub fn new(writer: Writer, namespace: &str, name: &str) -> Self {
+        Self { writer, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     /// Everything that is to be done, in its order. Changes nothing.
@@ -119,8 +119,10 @@ impl Removal {
     /// # Errors
     /// When the API server fails.
     pub async fn holds(&self) -> Result<Vec<Item>, kube::Error> {
-        let mutating = Api::<MutatingWebhookConfiguration>::all(self.client.clone()).get_opt(&self.name).await?;
-        let validating = Api::<ValidatingWebhookConfiguration>::all(self.client.clone()).get_opt(&self.name).await?;
+        let mutating =
+            Api::<MutatingWebhookConfiguration>::all(self.writer.client().clone()).get_opt(&self.name).await?;
+        let validating =
+            Api::<ValidatingWebhookConfiguration>::all(self.writer.client().clone()).get_opt(&self.name).await?;
         let name = self.name.as_str();
         let items = mutating
             .map(|_| deleted("MutatingWebhookConfiguration", "", name))
@@ -152,7 +154,7 @@ impl Removal {
     /// # Errors
     /// When the API server fails.
     pub async fn marks(&self) -> Result<Vec<Item>, kube::Error> {
-        let mut items: Vec<_> = held_pods(&self.client, None)
+        let mut items: Vec<_> = held_pods(self.writer.client(), None)
             .await?
             .into_iter()
             .map(|(namespace, pod)| {
@@ -197,41 +199,43 @@ impl Removal {
     /// # Errors
     /// When the API server refuses or fails.
     pub async fn carry_out(&self, item: &Item) -> Result<(), kube::Error> {
-        let params = DeleteParams::background();
-        let (client, name) = (self.client.clone(), item.name.as_str());
-        let done = match (item.action, item.kind) {
+        match self.writer.in_time(self.take_out(item)).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            done => done,
+        }
+    }
+
+    async fn take_out(&self, item: &Item) -> Result<(), kube::Error> {
+        let delete = DeleteParams::background();
+        let (client, name) = (self.writer.client().clone(), item.name.as_str());
+        match (item.action, item.kind) {
             (Action::Delete, "MutatingWebhookConfiguration") => {
-                Api::<MutatingWebhookConfiguration>::all(client).delete(name, &params).await.map(|_| ())
+                Api::<MutatingWebhookConfiguration>::all(client).delete(name, &delete).await.map(|_| ())
             }
             (Action::Delete, "ValidatingWebhookConfiguration") => {
-                Api::<ValidatingWebhookConfiguration>::all(client).delete(name, &params).await.map(|_| ())
+                Api::<ValidatingWebhookConfiguration>::all(client).delete(name, &delete).await.map(|_| ())
             }
-            (Action::Delete, "Deployment") => self.mine::<Deployment>().delete(name, &params).await.map(|_| ()),
+            (Action::Delete, "Deployment") => self.mine::<Deployment>().delete(name, &delete).await.map(|_| ()),
             (Action::Delete, "MutatingAdmissionPolicy") => {
-                dynamic(&client, POLICY, None).delete(name, &params).await.map(|_| ())
+                self.writer.dynamic(POLICY, None).delete(name, &delete).await.map(|_| ())
             }
             (Action::Delete, "MutatingAdmissionPolicyBinding") => {
-                dynamic(&client, POLICY_BINDING, None).delete(name, &params).await.map(|_| ())
+                self.writer.dynamic(POLICY_BINDING, None).delete(name, &delete).await.map(|_| ())
             }
-            (Action::Delete, "Lease") => self.mine::<Lease>().delete(name, &params).await.map(|_| ()),
-            (Action::Delete, _) => self.mine::<Secret>().delete(name, &params).await.map(|_| ()),
+            (Action::Delete, "Lease") => self.mine::<Lease>().delete(name, &delete).await.map(|_| ()),
+            (Action::Delete, _) => self.mine::<Secret>().delete(name, &delete).await.map(|_| ()),
             (Action::Release, _) => {
                 let pod = PodRef { name: name.into(), uid: item.uid.as_str().into() };
-                match Writer::new(client).release(&item.namespace, &pod, &[]).await {
+                match self.writer.release(&item.namespace, &pod, &[]).await {
                     Ok(Released::Done(_) | Released::Gone) => Ok(()),
                     Err(error) => Err(error),
                 }
             }
             (Action::Thaw | Action::Unprotect, _) => {
                 let Some(kind) = item.target else { return Ok(()) };
-                let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
                 let scope = (!item.namespace.is_empty()).then_some(item.namespace.as_str());
-                dynamic(&client, kind, scope).patch(name, &params, &Patch::Merge(&item.patch)).await.map(|_| ())
+                self.writer.dynamic(kind, scope).patch(name, &params(), &Patch::Merge(&item.patch)).await.map(|_| ())
             }
-        };
-        match done {
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            done => done,
         }
     }
 
@@ -264,30 +268,16 @@ impl Removal {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        Api::namespaced(self.client.clone(), &self.namespace)
+        Api::namespaced(self.writer.client().clone(), &self.namespace)
     }
 
     /// All objects of a kind; none where it is not served.
     async fn objects(&self, kind: ObjectKind) -> Result<Vec<DynamicObject>, kube::Error> {
-        match dynamic(&self.client, kind, None).list(&ListParams::default()).await {
+        match self.writer.dynamic(kind, None).list(&ListParams::default()).await {
             Ok(list) => Ok(list.items),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             Err(error) => Err(error),
         }
-    }
-}
-
-fn dynamic(client: &Client, kind: ObjectKind, namespace: Option<&str>) -> Api<DynamicObject> {
-    let resource = kube::core::ApiResource {
-        group: kind.group.to_owned(),
-        version: kind.version.to_owned(),
-        api_version: kind.api_version(),
-        kind: kind.kind.to_owned(),
-        plural: kind.plural.to_owned(),
-    };
-    match namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
     }
 }
 

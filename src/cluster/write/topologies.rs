@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use kube::Api;
+use kube::api::Patch;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75, ClusterTopologyStatus};
@@ -15,7 +16,7 @@ use crate::api::{ClusterTopology, Object, ObjectKind};
 use crate::cluster::read::live_world::LiveWorld;
 use crate::cluster::watch::watched::{Guarded, Watched, api};
 use crate::cluster::watch::{Change, watch as watch_kind};
-use crate::cluster::write::writer::MANAGER;
+use crate::cluster::write::writer::{Writer, params};
 use crate::model::Layers;
 use crate::mutate::topology::{add_finalizer, remove_finalizer};
 use crate::rules::question::Question;
@@ -28,7 +29,7 @@ type Topologies = Api<Watched<Guarded<ClusterTopology>>>;
 
 /// Keeps ClusterTopologies of both API groups.
 pub struct TopologyKeeper {
-    client: Client,
+    writer: Writer,
     live_world: LiveWorld,
     leader: watch::Receiver<bool>,
     recheck: std::sync::Arc<tokio::sync::Notify>,
@@ -36,8 +37,8 @@ pub struct TopologyKeeper {
 
 impl TopologyKeeper {
     /// Keeps them while this replica leads.
-    pub fn new(client: Client, live_world: LiveWorld, leader: watch::Receiver<bool>) -> Self {
-        Self { client, live_world, leader, recheck: std::sync::Arc::default() }
+    pub fn new(writer: Writer, live_world: LiveWorld, leader: watch::Receiver<bool>) -> Self {
+        Self { writer, live_world, leader, recheck: std::sync::Arc::default() }
     }
 
     /// Runs until `stop`.
@@ -46,7 +47,7 @@ impl TopologyKeeper {
         let mut watches = JoinSet::new();
         for kind in [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75] {
             let (api, seen, recheck) =
-                (api::<Guarded<ClusterTopology>>(&self.client, kind, None), seen.clone(), self.recheck.clone());
+                (api::<Guarded<ClusterTopology>>(self.writer.client(), kind, None), seen.clone(), self.recheck.clone());
             watches.spawn(async move {
                 watch_kind(api, None, &recheck, |change| match change {
                     Change::Listed(all) => all.into_iter().for_each(|one| _ = seen.send((kind, one))),
@@ -91,13 +92,15 @@ impl TopologyKeeper {
     async fn keep(&self, kind: ObjectKind, guarded: &Guarded<ClusterTopology>) -> bool {
         let Ok(topology) = &guarded.read else { return true };
         let name = topology.metadata.display_name();
-        let api: Topologies = api(&self.client, kind, None);
-        let kept = if topology.metadata.is_deleting() {
-            self.let_go(&api, kind, topology).await
-        } else {
-            self.say_status(&api, kind, topology).await.map(|()| true)
+        let api: Topologies = api(self.writer.client(), kind, None);
+        let keep = async {
+            if topology.metadata.is_deleting() {
+                self.let_go(&api, kind, topology).await
+            } else {
+                self.say_status(&api, kind, topology).await.map(|()| true)
+            }
         };
-        kept.unwrap_or_else(|error| {
+        self.writer.in_time(keep).await.unwrap_or_else(|error| {
             tracing::warn!(topology = name, %error, "ClusterTopology cannot be kept, will retry");
             false
         })
@@ -115,14 +118,15 @@ impl TopologyKeeper {
         // The same rule that refuses a DELETE says whether it may go now.
         let object = serde_json::to_string(topology).unwrap_or_default();
         let question = Question { kind, operation: Operation::Delete, object: &object, old: None };
-        let world = match self.live_world.of(question, &UserInfo::default()).await {
-            Ok(Ok(world)) => world,
-            Ok(Err(_)) => return Ok(true),
-            Err(error) => {
-                tracing::warn!(%error, "cannot tell whether a ClusterTopology is referred to");
-                return Ok(false);
-            }
-        };
+        let world =
+            match self.live_world.of(question, &UserInfo::default(), Instant::now() + self.writer.timeout()).await {
+                Ok(Ok(world)) => world,
+                Ok(Err(_)) => return Ok(true),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot tell whether a ClusterTopology is referred to");
+                    return Ok(false);
+                }
+            };
         let judged = judge_json(&kind.api_version(), kind.kind, Operation::Delete, &object, None, &world);
         let free = matches!(judged, Some(Ok(judged)) if judged.is_allowed() && judged.notes.is_empty());
         if free {
@@ -153,10 +157,6 @@ impl TopologyKeeper {
         }
         Ok(())
     }
-}
-
-fn params() -> PatchParams {
-    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 /// What is gone needs nothing; what changed meanwhile comes again by its watch.

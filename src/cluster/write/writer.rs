@@ -1,6 +1,8 @@
-//! The only writer: releases pods, sets partitions, writes the status of groups.
+//! The only writer: releases pods, sets partitions, writes the status of groups. What it does at other objects stands beside it.
 
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use std::time::Duration;
+
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -9,10 +11,11 @@ use crate::api::pod::POD;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
 use crate::api::workload::{LeaderWorkerSet, STATEFUL_SET, StatefulSet};
-use crate::api::{Pod, RoleBasedGroup, RoleCoordination};
+use crate::api::{ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
 use crate::cluster::index::{CarrierObject, SeenWorkload};
 use crate::cluster::watch::sources::{read_coordination, read_rbg};
 use crate::cluster::watch::watched::{Guarded, Watched, api};
+use crate::cluster::write::deadline::{Unfinished, within};
 use crate::model::{Group, RolledWorkload, WorkloadKind, names};
 use crate::mutate::Entry;
 use crate::mutate::rollout::partition_patch;
@@ -25,6 +28,7 @@ pub const MANAGER: &str = "rolegate";
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
+    timeout: Duration,
 }
 
 /// What became of a release.
@@ -48,14 +52,37 @@ pub enum Written {
 }
 
 impl Writer {
-    /// Writes with this client.
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    /// Writes with this client; what it does may take so long.
+    pub fn new(client: Client, timeout: Duration) -> Self {
+        Self { client, timeout }
+    }
+
+    /// Lets something that it does go on until its time is up. Nothing that writes is waited for without it.
+    ///
+    /// # Errors
+    ///
+    /// Its own, or that it did not come to its own end.
+    pub async fn in_time<T, E: From<Unfinished>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        within(self.timeout, work).await
+    }
+
+    /// How long something that it does may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// What it writes with.
-    pub(in crate::cluster) fn client(&self) -> &Client {
+    pub(super) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Objects of a kind that is not read into a type.
+    pub(super) fn dynamic(&self, kind: ObjectKind, namespace: Option<&str>) -> Api<DynamicObject> {
+        let resource = resource(kind);
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        }
     }
 
     /// Takes our gate off a pod, and gives it labels.
@@ -225,7 +252,19 @@ impl Writer {
     }
 }
 
-fn params() -> PatchParams {
+/// A kind, as the client names it.
+pub(super) fn resource(kind: ObjectKind) -> ApiResource {
+    ApiResource {
+        group: kind.group.to_owned(),
+        version: kind.version.to_owned(),
+        api_version: kind.api_version(),
+        kind: kind.kind.to_owned(),
+        plural: kind.plural.to_owned(),
+    }
+}
+
+/// A patch of ours.
+pub(super) fn params() -> PatchParams {
     PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 

@@ -84,6 +84,30 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The word that it was done, or that it failed and is to be tried again. What finds something out has found nothing; what
+    /// says something ends without a word.
+    pub fn ended(&self, failed: bool) -> Option<Ended> {
+        let tried = |name: &str, uid: &Arc<str>| Ended::Tried {
+            object: PodRef { name: name.into(), uid: uid.clone() },
+            failed,
+        };
+        Some(match self {
+            Self::Release { pod, .. } | Self::Recreate { pod } => Ended::Tried { object: pod.clone(), failed },
+            Self::WriteStatus { .. } => Ended::Written { failed },
+            Self::WriteConflicted { other, .. } => tried(&other.carrier.name, &other.carrier.uid.as_str().into()),
+            Self::EnsurePodGroup { group, gang } => {
+                Ended::PodGroupEnsured { owner: group.carrier.uid.clone(), gang: gang.clone(), failed }
+            }
+            Self::SetPartition { workload, .. } => tried(&workload.key.name, &workload.uid),
+            Self::DiagnoseMissingPods { .. } => Ended::Diagnosed { diagnoses: Vec::new() },
+            Self::FindSurge { .. } => Ended::Surge { proven: Vec::new() },
+            Self::VerifyGone { .. } => Ended::Verified { gone: false },
+            Self::Publish { .. } => return None,
+        })
+    }
+}
+
 /// A replica whose pods came before their group, or have no ordinal of their own.
 #[derive(Clone, Debug)]
 pub struct MissingLabels {
@@ -112,6 +136,8 @@ pub enum Ended {
     },
     /// The PodGroup of a batch was made, or was there.
     PodGroupEnsured {
+        /// Uid of the object that carries the group.
+        owner: String,
         /// The PodGroup.
         gang: BatchPodGroup,
         /// True when it is to be tried again.

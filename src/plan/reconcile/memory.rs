@@ -14,12 +14,34 @@ use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::timing::ReleaseTimer;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Rollouts;
-use crate::plan::view::{GroupView, PodRef, RoleView};
+use crate::plan::view::{GroupView, PodRef, RoleView, Snapshot};
 
 /// Pause after the first failure of a write; doubles up to `LONGEST_RETRY`.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 /// Longest pause between attempts of one write.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
+
+/// A PodGroup that is made for a batch. One that was made for an earlier object of the same name is garbage-collected with
+/// that object, so the owner's uid is a part of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::plan) struct PodGroupId {
+    /// Uid of the object that carries the group.
+    pub(in crate::plan) owner: String,
+    /// Its name.
+    pub(in crate::plan) name: String,
+}
+
+impl PodGroupId {
+    /// What it is called among the objects with a write on its way, where pods are known by their uids.
+    pub(in crate::plan) fn in_flight(&self) -> Arc<str> {
+        format!("{}{}", writes_of(&self.owner), self.name).into()
+    }
+}
+
+/// How the PodGroups of an owner begin among the objects with a write on its way.
+fn writes_of(owner: &str) -> String {
+    format!("podgroup/{owner}/")
+}
 
 /// What the loop remembers of one group.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
@@ -30,7 +52,7 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) in_flight: HashSet<Arc<str>>,
     retries: HashMap<Arc<str>, (u32, Uptime)>,
     /// PodGroups that were made, with the fewest members that they were given.
-    pub(in crate::plan) gangs: HashMap<String, u32>,
+    pub(in crate::plan) pod_groups: HashMap<PodGroupId, u32>,
     pub(in crate::plan) writing: bool,
     pub(in crate::plan) last_write: Option<Uptime>,
     pub(in crate::plan) write_failures: u32,
@@ -72,7 +94,7 @@ impl Memory {
             last_pass: None,
             in_flight: HashSet::new(),
             retries: HashMap::new(),
-            gangs: HashMap::new(),
+            pod_groups: HashMap::new(),
             writing: false,
             last_write: None,
             write_failures: 0,
@@ -208,6 +230,22 @@ impl Memory {
         self.retries.remove(uid);
     }
 
+    /// Forgets what failed for objects that are no longer there.
+    pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
+        let owner = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.as_str());
+        self.pod_groups.retain(|id, _| owner.is_none_or(|owner| id.owner == owner));
+        if self.retries.is_empty() {
+            return;
+        }
+        let pods = snapshot.pods.iter().map(|pod| &*pod.pod.uid);
+        let workloads = snapshot.workloads.iter().map(|workload| &*workload.uid);
+        let others = snapshot.claims.iter().flat_map(|claims| &claims.others).map(|other| other.carrier.uid.as_str());
+        let present: HashSet<_> = pods.chain(workloads).chain(others).collect();
+        let pod_groups = owner.map(writes_of);
+        let is_pod_group = |id: &str| pod_groups.as_ref().is_some_and(|begin| id.starts_with(begin));
+        self.retries.retain(|id, _| present.contains(&**id) || is_pod_group(id));
+    }
+
     /// Notes a refused write; returns when to try again.
     pub(in crate::plan) fn failed(&mut self, uid: &Arc<str>, now: Uptime) -> Uptime {
         let (failures, at) = self.retries.entry(uid.clone()).or_insert((0, now));
@@ -219,4 +257,42 @@ impl Memory {
 
 fn pause(failures: u32) -> Duration {
     FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_RETRY)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::Pod;
+    use crate::model::{identify, names};
+    use crate::plan::test_support::mk_group;
+    use crate::model::Claims;
+    use crate::plan::view::PodFacts;
+
+    fn snapshot(owner: &str, pods: &[&str]) -> Snapshot {
+        let mut group = mk_group(&[], &json!([]));
+        owner.clone_into(&mut group.carrier.uid);
+        let pod = |uid: &&str| {
+            let labels = json!({ names::GROUP: "pd", names::ROLE: "prefill" });
+            let pod: Pod =
+                serde_json::from_value(json!({ "metadata": { "name": uid, "uid": uid, "labels": labels } })).unwrap();
+            PodFacts::of(&pod, identify(&pod, "ns", &()).unwrap()).unwrap()
+        };
+        let claims = Claims { group: Arc::new(group), others: Vec::new() };
+        Snapshot { claims: Some(claims), pods: pods.iter().map(pod).collect(), ..Snapshot::default() }
+    }
+
+    #[test]
+    fn what_failed_is_forgotten_with_its_object() {
+        let mut memory = Memory::new(Uptime::ZERO);
+        let id = |owner: &str| PodGroupId { owner: owner.to_owned(), name: "pd-c0-0".to_owned() };
+        let failed = ["a".into(), "b".into(), id("old").in_flight(), id("new").in_flight()];
+        failed.iter().for_each(|uid| _ = memory.failed(uid, Uptime::ZERO));
+        memory.pod_groups.extend([(id("old"), 4), (id("new"), 4)]);
+        memory.forget_gone(&snapshot("new", &["b"]));
+        let left = failed.each_ref().map(|uid| memory.retry_due(uid).is_some());
+        assert_eq!(left, [false, true, false, true]);
+        assert_eq!(memory.pod_groups.keys().collect::<Vec<_>>(), [&id("new")]);
+    }
 }

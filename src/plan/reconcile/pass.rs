@@ -10,17 +10,12 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::decide::pod_groups::{batch_pod_groups, pod_group_of};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::reconcile::action::{Action, MissingLabels};
-use crate::plan::reconcile::memory::Memory;
+use crate::plan::reconcile::memory::{Memory, PodGroupId};
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::probes::ProbeStep;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::{conditions, transition_times};
 use crate::plan::view::{GroupView, PodRef, Snapshot};
-
-/// What a PodGroup is called among the objects with a write on its way: its uid is not known.
-pub(in crate::plan) fn pod_group_id(name: &str) -> String {
-    format!("podgroup/{name}")
-}
 
 /// Status that differs in counts only is written this often at most.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
@@ -95,12 +90,12 @@ impl Pass<'_> {
             self.pass_again(at);
         }
         self.roll(rollouts, decision);
-        self.gangs(group, view);
+        self.pod_groups(group, view);
         self.recreate(decision);
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
             // A pod that comes before its PodGroup would be scheduled without it.
-            if pod_group_of(group, &pod.role, pod.ordinal).is_some_and(|gang| !self.memory.gangs.contains_key(&gang)) {
+            if pod_group_of(group, &pod.role, pod.ordinal).is_some_and(|name| !self.has_pod_group(group, name)) {
                 continue;
             }
             let labels = (!pod.labelled).then(|| MissingLabels {
@@ -159,15 +154,16 @@ impl Pass<'_> {
     }
 
     /// Makes the PodGroups of committed batches, and loosens them once their batch was scheduled.
-    fn gangs(&mut self, group: &Arc<Group>, view: &GroupView) {
+    fn pod_groups(&mut self, group: &Arc<Group>, view: &GroupView) {
         let committed =
             view.roles.iter().map(|(role, view)| (role.clone(), view.committed.unwrap_or(0).min(view.desired)));
         for gang in batch_pod_groups(group, view, &committed.collect()) {
-            let known = self.memory.gangs.get(&gang.name);
+            let id = PodGroupId { owner: group.carrier.uid.clone(), name: gang.name.clone() };
+            let known = self.memory.pod_groups.get(&id);
             if known.is_some_and(|known| *known <= gang.min_member) {
                 continue;
             }
-            let id: Arc<str> = pod_group_id(&gang.name).into();
+            let id = id.in_flight();
             match self.memory.retry_due(&id).filter(|at| *at > self.now) {
                 Some(at) => self.pass_again(at),
                 None if self.memory.in_flight.insert(id) => {
@@ -176,6 +172,11 @@ impl Pass<'_> {
                 None => {}
             }
         }
+    }
+
+    /// True when the PodGroup was made for the object that carries the group now.
+    fn has_pod_group(&self, group: &Group, name: String) -> bool {
+        self.memory.pod_groups.contains_key(&PodGroupId { owner: group.carrier.uid.clone(), name })
     }
 
     /// Tells an object that another one controls its group.

@@ -2,15 +2,14 @@
 //! written for it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::decide::batches::BatchState;
 use crate::plan::reconcile::action::{Action, Ended};
-use crate::plan::reconcile::memory::Memory;
+use crate::plan::reconcile::memory::{Memory, PodGroupId};
 use crate::plan::reconcile::options::LoopOptions;
-use crate::plan::reconcile::pass::{Pass, pod_group_id};
+use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::queue::Queue;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::Snapshot;
@@ -98,6 +97,7 @@ impl Reconciler {
             self.groups.remove(key);
             return Vec::new();
         }
+        memory.forget_gone(snapshot);
         memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
         if !self.leads || !self.synced {
             memory.decided_nothing();
@@ -143,14 +143,15 @@ impl Reconciler {
                 memory.write_failures = if failed { memory.write_failures + 1 } else { 0 };
                 Some(now)
             }
-            Ended::PodGroupEnsured { gang, failed } => {
-                let id: Arc<str> = pod_group_id(&gang.name).into();
-                memory.in_flight.remove(&id);
+            Ended::PodGroupEnsured { owner, gang, failed } => {
+                let id = PodGroupId { owner, name: gang.name };
+                let in_flight = id.in_flight();
+                memory.in_flight.remove(&in_flight);
                 if failed {
-                    Some(memory.failed(&id, now))
+                    Some(memory.failed(&in_flight, now))
                 } else {
-                    memory.succeeded(&id);
-                    memory.gangs.insert(gang.name, gang.min_member);
+                    memory.succeeded(&in_flight);
+                    memory.pod_groups.insert(id, gang.min_member);
                     Some(now)
                 }
             }

@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::{HeaderMap, StatusCode, header};
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use crate::api::review::{Request, ReviewAnswer};
@@ -84,6 +85,7 @@ impl Admission {
         if !is_json(headers) {
             return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
         }
+        let deadline = Instant::now() + LOOKUPS;
         let body = match self.bodies.read(body).await {
             Ok(body) => body,
             Err(error) => {
@@ -99,7 +101,7 @@ impl Admission {
             }
         };
         let span = span_of(endpoint, &request);
-        match self.judge(row, &request, pod).instrument(span.clone()).await {
+        match self.judge(row, &request, pod, deadline).instrument(span.clone()).await {
             Ok(verdict) => {
                 span.in_scope(|| tracing::debug!(verdict = verdict.as_str(), "answered"));
                 self.metrics.count(row, &request, verdict.as_str());
@@ -124,25 +126,26 @@ impl Admission {
         row: Option<&Row>,
         request: &Request<'_>,
         pod: Option<Pod>,
+        deadline: Instant,
     ) -> Result<Verdict, AdmissionError> {
         let Some(row) = row else {
             self.metrics.unknown.inc();
             return Ok(Verdict::pass());
         };
         if let Some(pod) = pod {
-            return self.hold_pod(&pod, request).await;
+            return self.hold_pod(&pod, request, deadline).await;
         }
         // A DELETE carries only what the object was.
         let Some(object) = request.object.or(request.old_object) else { return Ok(Verdict::pass()) };
         let judged = match row.handling {
             Handling::HoldPod => match decode_object::<Pod>(object.get()) {
-                Ok(pod) => Ok(self.hold_pod(&pod, request).await?),
+                Ok(pod) => Ok(self.hold_pod(&pod, request, deadline).await?),
                 Err(error) => Err(error),
             },
-            Handling::HoldRollout => Ok(self.hold_rollout(row.kind, object, request).await?),
+            Handling::HoldRollout => Ok(self.hold_rollout(row.kind, object, request, deadline).await?),
             Handling::ProtectTopology => decode_object::<ClusterTopology>(object.get())
                 .map(|topology| Verdict::Allow { patch: protect_topology(&topology), warnings: Vec::new() }),
-            Handling::Judge => self.judge_object(row.kind, request, object).await?,
+            Handling::Judge => self.judge_object(row.kind, request, object, deadline).await?,
         };
         Ok(judged.unwrap_or_else(|error| self.unexpected_shape(row.kind.kind, request, &error)))
     }
@@ -164,11 +167,12 @@ impl Admission {
         kind: ObjectKind,
         request: &Request<'_>,
         object: &RawValue,
+        deadline: Instant,
     ) -> Result<Result<Verdict, DecodeError>, AdmissionError> {
         let Some(operation) = Operation::parse(&request.operation) else { return Ok(Ok(Verdict::pass())) };
         let old = request.old_object.map(RawValue::get).filter(|_| operation == Operation::Update);
         let question = Question { kind, operation, object: object.get(), old };
-        let world = match self.live_world.of(question, &request.author()).await? {
+        let world = match self.live_world.of(question, &request.author(), deadline).await? {
             Ok(world) => world,
             Err(error) => return Ok(Err(error)),
         };
@@ -179,35 +183,37 @@ impl Admission {
     }
 
     /// Gives a pod what it must be born with. Everything it names is known from caches, or else read live once.
-    async fn hold_pod(&self, pod: &Pod, request: &Request<'_>) -> Result<Verdict, AdmissionError> {
+    async fn hold_pod(&self, pod: &Pod, request: &Request<'_>, deadline: Instant) -> Result<Verdict, AdmissionError> {
         let namespace = request.namespace.as_deref().unwrap_or_else(|| pod.metadata.namespace());
         let mut subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         if subject.is_foreign() {
             return Ok(Verdict::pass());
         }
         let group = match subject.group() {
-            Some(key) => self.lookup.group(key).await?,
+            Some(key) => self.lookup.group(key, deadline).await?,
             None => None,
         };
         if let Some(owner) = pod.metadata.controller().filter(|owner| owner.kind == "StatefulSet")
-            && self.lookup.stateful_set(namespace, &owner.name).await
+            && self.lookup.stateful_set(namespace, &owner.name, deadline).await
         {
             subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         }
         let group = match group {
-            Some(group) if self.discovery && group.discovery => self.with_hosts(group).await?,
+            Some(group) if self.discovery && group.discovery => self.with_hosts(group, deadline).await?,
             group => group,
         };
         let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
-            Some((topology, layer)) => self.lookup.topology(topology).await?.and_then(|layers| layers.layer(layer)),
+            Some((topology, layer)) => {
+                self.lookup.topology(topology, deadline).await?.and_then(|layers| layers.layer(layer))
+            }
             None => None,
         };
         let clique_set = match subject.clique_set() {
-            Some(key) => self.lookup.clique_set(&key).await?,
+            Some(key) => self.lookup.clique_set(&key, deadline).await?,
             None => None,
         };
         let pod_group = match &subject.pod_group {
-            Some(key) => self.lookup.pod_group(key).await?,
+            Some(key) => self.lookup.pod_group(key, deadline).await?,
             None => None,
         };
         let lookups = Lookups {
@@ -224,12 +230,12 @@ impl Admission {
 
     /// The group once the StatefulSets of its roles are known: their pods' addresses cannot be added later, and the watches
     /// may be behind.
-    async fn with_hosts(&self, group: Arc<Group>) -> Result<Option<Arc<Group>>, LookupError> {
+    async fn with_hosts(&self, group: Arc<Group>, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
         let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
         let sets = keys.filter(|key| key.kind == WorkloadKind::StatefulSet);
-        let reads = sets.map(|key| self.lookup.stateful_set(&key.namespace, &key.name));
+        let reads = sets.map(|key| self.lookup.stateful_set(&key.namespace, &key.name, deadline));
         futures::future::join_all(reads).await;
-        self.lookup.group(&group.key).await
+        self.lookup.group(&group.key, deadline).await
     }
 }
 
@@ -259,6 +265,9 @@ fn plain(status: StatusCode, text: impl Into<String>) -> Response {
 
 /// Longest time that an answer may take: the webhook's timeout, which the configurations carry.
 pub const TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest time for all that one review looks up, from when it begins to arrive: what is left of [`TIMEOUT`] is for the way
+/// here and back.
+const LOOKUPS: Duration = Duration::from_millis(2250);
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::{Admission, AdmissionError, Verdict};
 use crate::api::review::Request;
@@ -22,6 +23,7 @@ impl Admission {
         kind: ObjectKind,
         object: &RawValue,
         request: &Request<'_>,
+        deadline: Instant,
     ) -> Result<Verdict, AdmissionError> {
         let (Some(kind), Some(old)) = (WorkloadKind::parse(kind.kind), request.old_object) else {
             return Ok(Verdict::pass());
@@ -34,7 +36,7 @@ impl Admission {
         let Some(claimed) = rollout_claim(&meta(&new), namespace) else {
             return Ok(Verdict::Allow { patch: let_go(kind, &old, &new), warnings: Vec::new() });
         };
-        let Some(group) = self.lookup.group(&claimed.group).await? else { return Ok(Verdict::pass()) };
+        let Some(group) = self.lookup.group(&claimed.group, deadline).await? else { return Ok(Verdict::pass()) };
         let ready_once = group.status.first_ready_time.is_some();
         if kind == WorkloadKind::LeaderWorkerSet && old.pointer("/status/observedGeneration").is_none() {
             return Ok(Verdict::warn(BLIND.to_owned()));

@@ -9,6 +9,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::write::deadline::{WRITE_TIMEOUT, within};
 use crate::cluster::write::writer::MANAGER;
 use crate::server::admission::registration::Registration;
 use crate::server::tls::certificates::{CaBundle, Publication};
@@ -46,7 +47,7 @@ impl Webhooks {
             let bundle = publication.bundle.borrow_and_update().clone();
             let pause = match &bundle {
                 None => EVERY,
-                Some(bundle) => match self.publish(bundle).await {
+                Some(bundle) => match within(WRITE_TIMEOUT, self.publish(bundle)).await {
                     Ok(()) => {
                         publication.confirmation.published(bundle, Timestamp::now());
                         EVERY

@@ -18,6 +18,7 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::write::deadline::{WRITE_TIMEOUT, within};
 use crate::server::tls::acceptor::CertStore;
 use crate::server::tls::authority::AuthorityError;
 pub use crate::server::tls::certificates::plan::{
@@ -149,8 +150,8 @@ impl Certificates {
         tracing::info!(?action, secret = self.name, "renewing certificates");
         let next = secret::write(secret, &self.name, &next);
         let written = match secret {
-            Some(_) => self.secrets.replace(&self.name, &PostParams::default(), &next).await,
-            None => self.secrets.create(&PostParams::default(), &next).await,
+            Some(_) => within(WRITE_TIMEOUT, self.secrets.replace(&self.name, &PostParams::default(), &next)).await,
+            None => within(WRITE_TIMEOUT, self.secrets.create(&PostParams::default(), &next)).await,
         };
         match written {
             Ok(secret) => Ok(Step::Written(Box::new(secret))),

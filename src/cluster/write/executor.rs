@@ -1,0 +1,194 @@
+//! Carries out what the loop decides. Each action ends with its word to the reconciler, whatever the API server does: one that
+//! stays without an answer, or panics, has failed.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use crate::cluster::index::SharedIndex;
+use crate::cluster::metrics::{LoopMetrics, Outcome};
+use crate::cluster::read::lookup::{Lookup, LookupError};
+use crate::cluster::read::{missing_pods, surge};
+use crate::cluster::write::deadline::Unfinished;
+use crate::cluster::write::events::Events;
+use crate::cluster::write::writer::{PartitionSet, Released, Writer, Written};
+use crate::model::{Group, GroupKey};
+use crate::mutate::batch_labels;
+use crate::plan::reconcile::events::EventNote;
+use crate::plan::{Action, Ended};
+
+/// Writes of pods in flight at a time.
+const PODS: usize = 64;
+
+/// Carries actions out.
+#[derive(Clone)]
+pub struct Executor {
+    writer: Writer,
+    lookup: Lookup,
+    events: Events,
+    metrics: LoopMetrics,
+    permits: Arc<Semaphore>,
+}
+
+/// Why an action failed.
+#[derive(Debug, thiserror::Error)]
+enum ActionError {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    #[error(transparent)]
+    Unfinished(#[from] Unfinished),
+}
+
+/// What became of an action: a word for the metrics, and one for the reconciler.
+type Done = (&'static str, Option<Ended>);
+
+impl Executor {
+    /// Writes with `writer`, and takes what was written into the index of `lookup`.
+    pub fn new(writer: Writer, lookup: Lookup, events: Events, metrics: LoopMetrics) -> Self {
+        Self { writer, lookup, events, metrics, permits: Arc::new(Semaphore::new(PODS)) }
+    }
+
+    /// The index that what was written goes into.
+    pub fn index(&self) -> &SharedIndex {
+        self.lookup.index()
+    }
+
+    /// Carries an action out. `None` is the end of what ends without a word.
+    pub async fn carry_out(&self, key: &GroupKey, action: Action) -> Option<Ended> {
+        // Its time counts from when it is its turn. The semaphore is never closed.
+        let _permit = if is_of_pod(&action) { self.permits.acquire().await.ok() } else { None };
+        let (outcome, ended) = match self.writer.in_time(self.act(key, &action)).await {
+            Ok(done) => done,
+            Err(error) => {
+                let (what, name) = described(&action);
+                tracing::warn!(group = %key, name, %error, "failed, will be tried again: {what}");
+                ("failed", action.ended(true))
+            }
+        };
+        self.count(&action, outcome);
+        ended
+    }
+
+    /// Has Events written, beside everything else.
+    pub fn publish(&self, group: &Group, events: &[EventNote]) {
+        self.events.publish(group, events);
+    }
+
+    async fn act(&self, key: &GroupKey, action: &Action) -> Result<Done, ActionError> {
+        let (outcome, failed) = match action {
+            Action::Release { pod, labels } => {
+                let labels = labels.as_ref().map(|of| batch_labels(&of.group, &of.role, Some(of.ordinal)));
+                match self.writer.release(&key.namespace, pod, &labels.unwrap_or_default()).await? {
+                    Released::Done(pod) => {
+                        self.index().write(|index| index.pod_written(&pod));
+                        ("released", false)
+                    }
+                    Released::Gone => ("gone", false),
+                }
+            }
+            Action::WriteStatus { group, status } => match self.writer.write_status(group, status).await? {
+                Written::Done(object) => {
+                    object.into_iter().for_each(|object| self.index().write(|index| index.apply_carrier(None, object)));
+                    ("written", false)
+                }
+                // Somebody was faster: plan again from what is there now.
+                Written::Conflict => ("conflict", self.reread(group).await.is_err()),
+                // The watch will say so; until then nothing is gained by asking again at once.
+                Written::Gone => ("gone", true),
+            },
+            Action::WriteConflicted { other, status } => {
+                if let Written::Done(Some(object)) = self.writer.write_status(other, status).await? {
+                    self.index().write(|index| index.apply_carrier(None, object));
+                }
+                ("written", false)
+            }
+            Action::EnsurePodGroup { group, gang } => {
+                let made = self.writer.ensure_pod_group(group, gang).await?;
+                if !made {
+                    tracing::info!(group = %key, name = gang.name, "an earlier PodGroup of this name has yet to go");
+                }
+                ("written", !made)
+            }
+            Action::SetPartition { workload, partition, ends } => {
+                match self.writer.set_partition(workload, *partition, *ends).await? {
+                    PartitionSet::Done(seen) => {
+                        self.index().write(|index| index.apply_workload(None, *seen));
+                        ("written", false)
+                    }
+                    PartitionSet::Changed => ("conflict", true),
+                }
+            }
+            Action::Recreate { pod } => {
+                let deleted = self.writer.delete_held(&key.namespace, pod).await?;
+                if deleted {
+                    tracing::info!(group = %key, name = %pod.name, "deleted: it was made for another batch");
+                }
+                // Otherwise nobody would make it again, or it runs.
+                ("deleted", !deleted)
+            }
+            Action::DiagnoseMissingPods { group, missing } => {
+                let roles = missing.iter().map(|missing| &*missing.role);
+                let makers = missing_pods::makers(&self.index().read(), group, roles);
+                let diagnoses = missing_pods::find(self.writer.client(), group, missing, &makers).await?;
+                return Ok(("found", Some(Ended::Diagnosed { diagnoses })));
+            }
+            Action::FindSurge { group, surplus } => {
+                let roles = surplus.iter().map(|surplus| &*surplus.role);
+                let makers = missing_pods::makers(&self.index().read(), group, roles);
+                let proven = surge::find(self.writer.client(), surplus, &makers).await?;
+                return Ok(("found", Some(Ended::Surge { proven })));
+            }
+            Action::VerifyGone { carrier } => {
+                let gone = self.lookup.is_gone(key, *carrier).await?;
+                return Ok(("found", Some(Ended::Verified { gone })));
+            }
+            Action::Publish { group, events } => {
+                self.publish(group, events);
+                return Ok(("queued", None));
+            }
+        };
+        Ok((outcome, action.ended(failed)))
+    }
+
+    async fn reread(&self, group: &Group) -> Result<(), LookupError> {
+        let read = self.lookup.read_live(&group.key).await;
+        read.inspect_err(|error| tracing::warn!(group = %group.key, %error, "group cannot be read after a conflict"))
+    }
+
+    fn count(&self, action: &Action, outcome: &'static str) {
+        let counter = match action {
+            Action::Release { .. } => &self.metrics.releases,
+            Action::WriteStatus { .. } => &self.metrics.status_writes,
+            Action::SetPartition { .. } => &self.metrics.partitions,
+            _ => return,
+        };
+        counter.get_or_create(&Outcome { outcome }).inc();
+    }
+}
+
+/// Hundreds of pods may be due at a time.
+const fn is_of_pod(action: &Action) -> bool {
+    matches!(action, Action::Release { .. } | Action::Recreate { .. })
+}
+
+/// What an action is, for people, and the name of its object; empty where that is the group.
+fn described(action: &Action) -> (&'static str, &str) {
+    match action {
+        Action::Release { pod, .. } => ("release of a pod", &pod.name),
+        Action::WriteStatus { .. } => ("status of the group", ""),
+        Action::WriteConflicted { other, .. } => ("status of an object that controls nothing", &other.carrier.name),
+        Action::EnsurePodGroup { gang, .. } => ("PodGroup of a batch", &gang.name),
+        Action::SetPartition { workload, .. } => ("partition of a workload", &workload.key.name),
+        Action::Recreate { pod } => ("deletion of a held pod", &pod.name),
+        Action::DiagnoseMissingPods { .. } => ("look at why pods do not appear", ""),
+        Action::FindSurge { .. } => ("look at whether a rollout made what is too many", ""),
+        Action::VerifyGone { .. } => ("look at whether the group is gone", ""),
+        Action::Publish { .. } => ("Events", ""),
+    }
+}
+
+#[cfg(test)]
+#[path = "executor_tests.rs"]
+mod tests;

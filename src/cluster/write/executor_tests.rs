@@ -1,0 +1,123 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::future::join_all;
+use http::Request;
+use kube::Client;
+use kube::client::Body;
+use prometheus_client::registry::Registry;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::*;
+use crate::api::RoleCoordination;
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::status::GroupStatus;
+use crate::model::{PodGroupPolicy, RolledWorkload};
+use crate::plan::decide::surplus::Surplus;
+use crate::plan::{BatchPodGroup, MissingPods, PodRef};
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An API server that takes every request and answers none.
+fn silent() -> Client {
+    let service = tower::service_fn(|_: Request<Body>| {
+        std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>()
+    });
+    Client::new(service, "ns")
+}
+
+fn executor(client: Client, metrics: &LoopMetrics) -> Executor {
+    let writer = Writer::new(client.clone(), TIMEOUT);
+    let lookup = Lookup::new(client, SharedIndex::default());
+    Executor::new(writer.clone(), lookup, Events::new(writer, "test", metrics.clone()), metrics.clone())
+}
+
+fn group() -> Arc<Group> {
+    let role = json!({ "name": "prefill", "workloadRef": { "kind": "StatefulSet", "name": "prefill" } });
+    let metadata = json!({ "name": "pd", "namespace": "ns", "uid": "group", "resourceVersion": "1" });
+    let object = json!({ "metadata": metadata, "spec": { "roles": [role] } });
+    let object: RoleCoordination = serde_json::from_value(object).unwrap();
+    Arc::new(Group::from_role_coordination(ROLE_COORDINATION, &object, &()))
+}
+
+fn pod(name: &str) -> PodRef {
+    PodRef { name: name.into(), uid: name.into() }
+}
+
+fn workload() -> RolledWorkload {
+    let labels = json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": "prefill" });
+    let metadata = json!({ "name": "prefill", "namespace": "ns", "uid": "set", "labels": labels });
+    let set = json!({ "metadata": metadata, "spec": { "replicas": 4 } });
+    RolledWorkload::from_stateful_set(&serde_json::from_value(set).unwrap()).unwrap()
+}
+
+/// One action of each kind.
+fn all() -> Vec<Action> {
+    let group = group();
+    let gang = BatchPodGroup {
+        name: "pd-c0-0".to_owned(),
+        policy: PodGroupPolicy::KubeScheduling { schedule_timeout_seconds: None },
+        min_member: 4,
+    };
+    let absent =
+        MissingPods { role: "prefill".to_owned(), missing: 1, of: 4, first: 3, newest: None, depends_on: None };
+    let surplus = Surplus { role: "prefill".to_owned(), desired: 4, pods: vec![pod("prefill-4")] };
+    let status = GroupStatus::default();
+    vec![
+        Action::Release { pod: pod("prefill-0"), labels: None },
+        Action::WriteStatus { group: group.clone(), status: status.clone() },
+        Action::WriteConflicted { other: group.clone(), status },
+        Action::EnsurePodGroup { group: group.clone(), gang },
+        Action::SetPartition { workload: Box::new(workload()), partition: 0, ends: true },
+        Action::Recreate { pod: pod("prefill-1") },
+        Action::DiagnoseMissingPods { group: group.clone(), missing: vec![absent] },
+        Action::FindSurge { group: group.clone(), surplus: vec![surplus] },
+        Action::VerifyGone { carrier: Some(ROLE_COORDINATION) },
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_action_ends_as_failed_when_the_api_server_does_not_answer() {
+    let (key, metrics) = (group().key.clone(), LoopMetrics::register(&mut Registry::default()));
+    let executor = executor(silent(), &metrics);
+    let mut kinds = BTreeSet::new();
+    for action in all() {
+        kinds.insert(described(&action).0);
+        let begun = Instant::now();
+        let ended = executor.carry_out(&key, action.clone()).await;
+        assert_eq!(begun.elapsed(), TIMEOUT, "{action:?}");
+        assert_eq!(format!("{ended:?}"), format!("{:?}", action.ended(true)), "{action:?}");
+    }
+    assert_eq!(kinds.len(), 9, "one of each kind, but for Events: {kinds:?}");
+    let failed = Outcome { outcome: "failed" };
+    for counter in [&metrics.releases, &metrics.status_writes, &metrics.partitions] {
+        assert_eq!(counter.get_or_create(&failed).get(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn releases_without_answers_leave_room_for_the_next() {
+    let (key, metrics) = (group().key.clone(), LoopMetrics::register(&mut Registry::default()));
+    let executor = executor(silent(), &metrics);
+    let begun = Instant::now();
+    let releases = (0..2 * PODS).map(|n| Action::Release { pod: pod(&n.to_string()), labels: None });
+    let ended = join_all(releases.map(|action| executor.carry_out(&key, action))).await;
+    assert_eq!((ended.len(), begun.elapsed()), (2 * PODS, 2 * TIMEOUT));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_without_an_answer_makes_way_for_the_next() {
+    let metrics = LoopMetrics::register(&mut Registry::default());
+    let executor = executor(silent(), &metrics);
+    let note = EventNote {
+        reason: "Released".to_owned(),
+        subject: String::new(),
+        note: "segment 1 is released".to_owned(),
+        warning: false,
+    };
+    let action = Action::Publish { group: group(), events: vec![note.clone(), note] };
+    assert!(executor.carry_out(&group().key, action).await.is_none());
+    tokio::time::sleep(2 * TIMEOUT + Duration::from_millis(1)).await;
+    assert_eq!(metrics.events.get_or_create(&Outcome { outcome: "failed" }).get(), 2);
+}
