@@ -1,4 +1,4 @@
-//! The part of a look at a group that is about its rollouts.
+//! The part of a pass that is about the rollouts of the group.
 
 use crate::model::{Group, ProgressState, RolledWorkload};
 use crate::plan::decide::decision::Decision;
@@ -23,7 +23,7 @@ impl Pass<'_> {
         let stuck_at = self.memory.stuck_at(settle);
         rollouts.roles.values_mut().for_each(|role| role.stuck = stuck_at <= now);
         let open = !rollouts.roles.is_empty();
-        waits.into_iter().chain(open.then_some(stuck_at)).filter(|at| *at > now).for_each(|at| self.look_again(at));
+        waits.into_iter().chain(open.then_some(stuck_at)).filter(|at| *at > now).for_each(|at| self.pass_again(at));
         seen
     }
 
@@ -40,14 +40,14 @@ impl Pass<'_> {
         }
     }
 
-    /// Gives a workload the partition that its user asked for.
+    /// Ends the hold of a workload: it gets back the partition that its user asked for.
     pub(in crate::plan) fn thaw(&mut self, workload: &RolledWorkload) {
-        self.set_partition(workload, workload.user_partition.unwrap_or(0), true);
+        self.set_partition(workload, workload.asked_partition(), true);
     }
 
     fn set_partition(&mut self, workload: &RolledWorkload, partition: u32, ends: bool) {
         if let Some(at) = self.memory.retry_due(&workload.uid).filter(|at| *at > self.now) {
-            return self.look_again(at);
+            return self.pass_again(at);
         }
         if self.memory.in_flight.insert(workload.uid.clone()) {
             self.actions.push(Action::SetPartition { workload: Box::new(workload.clone()), partition, ends });
