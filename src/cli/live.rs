@@ -29,7 +29,7 @@ pub struct Picture {
 }
 
 /// Lists the cluster, and says what could not be read.
-pub async fn look(connection: &Connection, namespace: Option<&str>) -> Result<ClusterListing, Failure> {
+pub async fn list(connection: &Connection, namespace: Option<&str>) -> Result<ClusterListing, Failure> {
     let seen = list_cluster(&connection.client, namespace).await.map_err(|error| connection.failure(&error))?;
     if seen.lacks_groups() {
         return Err(Failure::Other(

@@ -96,7 +96,7 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
     outcome.released.sort();
     for workload in workloads {
         let name = format!("{}/{}", workload.key.kind.as_str(), workload.key.name);
-        let thaw = writer.set_partition(&workload, workload.user_partition.unwrap_or(0), true);
+        let thaw = writer.set_partition(&workload, workload.asked_partition(), true);
         match writer.in_time(thaw).await {
             Ok(PartitionSet::Done(_)) => outcome.thawed.push(name),
             Ok(PartitionSet::Changed) => {
@@ -126,7 +126,7 @@ async fn held_pods(args: &ReleaseArgs, connection: &Connection) -> Result<Vec<Po
             Ok(removal::held(&pod).into_iter().collect())
         }
         (Some(Subject::Group), Some(name)) => {
-            let seen = live::look(connection, Some(namespace)).await?;
+            let seen = live::list(connection, Some(namespace)).await?;
             let picture = live::named(&seen.index, namespace, name)?;
             let held = picture.snapshot.pods.into_iter().filter(|pod| pod.held);
             Ok(held.map(|pod| pod.pod).collect())
@@ -145,7 +145,7 @@ async fn open_rollouts(args: &ReleaseArgs, connection: &Connection) -> Result<Ve
     let workloads = match (args.kind, args.name.as_deref()) {
         (Some(Subject::Pod), _) => Vec::new(),
         (Some(Subject::Group), Some(name)) => {
-            let seen = live::look(connection, Some(namespace)).await?;
+            let seen = live::list(connection, Some(namespace)).await?;
             live::named(&seen.index, namespace, name)?.snapshot.workloads
         }
         _ => {

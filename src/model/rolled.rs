@@ -27,6 +27,16 @@ pub fn rollout_claim(meta: &Meta, namespace: &str) -> Option<RolloutClaim> {
     names::LABEL_SCHEMES.iter().filter(|scheme| opted_in || scheme.0 == names::GROUP).find_map(read)
 }
 
+/// The partition that the user of a workload asked for, as our annotation on it keeps it while a rollout is open. What
+/// cannot be read is none: the rollout must end.
+pub fn asked_partition(annotation: &str) -> u32 {
+    annotation.parse().map_or(0, number)
+}
+
+fn number(number: i64) -> u32 {
+    u32::try_from(number.max(0)).unwrap_or(u32::MAX)
+}
+
 /// A workload that is claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolledWorkload {
@@ -58,9 +68,6 @@ impl RolledWorkload {
     /// Reads what all kinds have; `None` for one that is not claimed, or is being deleted.
     pub(super) fn read(kind: WorkloadKind, meta: &Meta, replicas: Option<i64>, partition: Option<i64>) -> Option<Self> {
         let claim = rollout_claim(meta, meta.namespace()).filter(|_| !meta.is_deleting())?;
-        let number = |number: i64| u32::try_from(number.max(0)).unwrap_or(u32::MAX);
-        // What cannot be read is no floor: the rollout must end.
-        let asked = meta.annotation(names::USER_PARTITION).map(|text| text.parse().map_or(0, number));
         Some(Self {
             key: WorkloadKey { namespace: meta.namespace().to_owned(), kind, name: meta.display_name().to_owned() },
             uid: meta.uid.as_deref().unwrap_or_default().into(),
@@ -69,11 +76,16 @@ impl RolledWorkload {
             desired: desired(replicas),
             observed: false,
             partition: number(partition.unwrap_or(0)),
-            user_partition: asked,
+            user_partition: meta.annotation(names::USER_PARTITION).map(asked_partition),
             rollout_id: meta.annotation(names::ROLLOUT).filter(|id| *id != "enabled").map(str::to_owned),
             update_revision: None,
             current_revision: None,
         })
+    }
+
+    /// The partition that its user asked for: ordinals below it stay old, and it gets this one back when its rollout ends.
+    pub fn asked_partition(&self) -> u32 {
+        self.user_partition.unwrap_or(0)
     }
 
     /// True while a rollout is open: the partition is ours.

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Patch;
+use crate::model::rolled::asked_partition;
 use crate::model::workload_kind::RolloutFields;
 use crate::model::{Group, RolloutClaim, WorkloadKind, names, rolling};
 
@@ -67,27 +68,30 @@ pub fn let_go(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
         patch.remove(format!("/metadata/annotations/{}", super::patch::escaped(names::USER_PARTITION)));
     }
     if asked == live || asked == FROZEN {
-        set_partition(fields, &mut patch, new, kept.parse().unwrap_or(0));
+        set_partition(fields, &mut patch, new, i64::from(asked_partition(kept)));
     }
     patch
 }
 
-/// What the loop writes to set a workload's partition: a JSON Merge Patch of its spec. `None` for a kind without one.
-pub fn partition_patch(kind: WorkloadKind, partition: u32) -> Option<Value> {
+/// What sets a workload's partition: a JSON Merge Patch. When its rollout `ends`, our note of what its user asked for goes as
+/// well. `metadata` says which version of the workload is meant. `None` for a kind without a partition.
+pub fn partition_patch(kind: WorkloadKind, partition: u32, ends: bool, mut metadata: Value) -> Option<Value> {
     let fields = kind.row().rollout?;
-    Some(fields.partition.iter().rev().fold(json!(partition), |inner, step| json!({ (*step): inner })))
+    let mut patch = fields.partition.iter().rev().fold(json!(partition), |inner, step| json!({ (*step): inner }));
+    if ends {
+        metadata.as_object_mut()?.insert("annotations".to_owned(), json!({ (names::USER_PARTITION): null }));
+    }
+    patch.as_object_mut()?.insert("metadata".to_owned(), metadata);
+    Some(patch)
 }
 
 /// The merge patch that ends the hold of a workload: the partition that its user asked for, and no annotation. `None` when
 /// it is not held.
 pub fn thaw(kind: WorkloadKind, workload: &Value) -> Option<Value> {
-    let asked = annotation(workload, names::USER_PARTITION)?.parse::<i64>().unwrap_or(0);
-    let mut patch = partition_patch(kind, u32::try_from(asked).unwrap_or(0))?;
+    let asked = asked_partition(annotation(workload, names::USER_PARTITION)?);
     // Refused when somebody changed it meanwhile: then it may ask for something else.
     let version = workload.pointer("/metadata/resourceVersion");
-    let metadata = json!({ "resourceVersion": version, "annotations": { (names::USER_PARTITION): null } });
-    patch.as_object_mut()?.insert("metadata".to_owned(), metadata);
-    Some(patch)
+    partition_patch(kind, asked, true, json!({ "resourceVersion": version }))
 }
 
 fn partition_of(fields: RolloutFields, workload: &Value) -> i64 {

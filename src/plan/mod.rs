@@ -14,6 +14,7 @@ pub mod status;
 mod test_support;
 pub mod view;
 
+pub use decide::DecisionContext;
 pub use decide::batches::{Batch, BatchState, batches};
 pub use decide::decision::{Decision, Release};
 pub use decide::held::{CoordinationRef, Held};
@@ -21,7 +22,6 @@ pub use decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 pub use decide::pod_groups::BatchPodGroup;
 pub use decide::progression::{CoordinationTarget, Targets, targets};
 pub use decide::waits::{Missing, waits_for};
-pub use decide::{DecisionContext, decide};
 pub use evaluate::{Evaluation, Observation, evaluate};
 pub use reconcile::action::{Action, Ended, MissingLabels};
 pub use reconcile::options::{IncompleteBatch, LoopOptions, MissingGroup};

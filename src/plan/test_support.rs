@@ -43,7 +43,7 @@ pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
     }
 }
 
-/// What a look at a group without rollouts comes to.
+/// The evaluation of a group without rollouts.
 pub fn mk_evaluation(group: &Group, view: &GroupView, context: DecisionContext<'_>) -> Evaluation {
     let observation = Observation { view: view.clone(), ..Observation::default() };
     evaluate(group, observation, context)

@@ -1,4 +1,4 @@
-//! What holds of every object, pod, group and rollout, tried with random ones.
+//! What holds of every object, pod, group, decision and rollout, tried with random ones.
 //!
 //! The same ones each time, so that what fails fails again. With `PROPTEST_CASES=20000` that many new ones are tried for
 //! each property (`make long`).
@@ -13,6 +13,7 @@
 
 mod any_object;
 mod discovery;
+mod holds;
 mod objects;
 mod pods;
 mod rollout;

@@ -38,7 +38,7 @@ fn explanations(picture: &Picture) -> Vec<Explanation<'_>> {
         .decision
         .held
         .iter()
-        .filter(|held| status::tells(held))
+        .filter(|held| status::is_shown(held))
         .map(|held| explanation(picture, held))
         .collect()
 }
@@ -81,7 +81,7 @@ pub fn text(picture: &Picture) -> String {
             _ = writeln!(text, "  you can  {line}");
         }
     }
-    if !picture.seen.decision.held.iter().any(status::tells) {
+    if !picture.seen.decision.held.iter().any(status::is_shown) {
         _ = writeln!(text, "  nothing is held back");
     }
     text

@@ -40,7 +40,7 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let text = match args.kind {
         Subject::Pod => explain_pod(args, &connection).await?,
         Subject::Group => {
-            let seen = live::look(&connection, Some(&connection.namespace)).await?;
+            let seen = live::list(&connection, Some(&connection.namespace)).await?;
             let picture = live::named(&seen.index, &connection.namespace, &args.name)?;
             let picture = picture.diagnose(&connection).await;
             match args.output {
@@ -56,7 +56,7 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
 
 async fn explain_pod(args: &ExplainArgs, connection: &Connection) -> Result<String, Failure> {
     let pod = live::pod(connection, &args.name).await?;
-    let seen = live::look(connection, Some(&connection.namespace)).await?;
+    let seen = live::list(connection, Some(&connection.namespace)).await?;
     let story = pod::Story::of(&pod, connection, &seen.index, jiff::Timestamp::now()).await;
     Ok(match args.output {
         Output::Text => story.text(),

@@ -19,7 +19,7 @@ struct Group<'a> {
     namespace: &'a str,
     name: &'a str,
     roles: BTreeMap<&'a str, Role>,
-    conditions: Vec<Said<'a>>,
+    conditions: Vec<ConditionText<'a>>,
     steps: &'a [BTreeMap<String, u32>],
     complete: bool,
     batches: Vec<Batch>,
@@ -39,7 +39,7 @@ struct Role {
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct ConditionText<'a> {
     r#type: &'a str,
     status: &'a str,
     reason: &'a str,
@@ -76,7 +76,7 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
         namespace: group.map_or(document.namespace.as_str(), |group| &group.key.namespace),
         name: group.map_or(document.name.as_str(), |group| &group.key.name),
         roles: roles(planned),
-        conditions: planned.conditions().iter().map(said).collect(),
+        conditions: planned.conditions().iter().map(condition_text).collect(),
         steps: run.map(|run| run.steps.as_slice()).unwrap_or_default(),
         complete: planned.is_complete(),
         batches: group.zip(run).map(|(group, run)| all_batches(group, run)).unwrap_or_default(),
@@ -99,9 +99,9 @@ fn roles<'a>(planned: &'a Planned<'_>) -> BTreeMap<&'a str, Role> {
     plan.group.roles.iter().map(entry).collect()
 }
 
-fn said(condition: &Condition) -> Said<'_> {
+fn condition_text(condition: &Condition) -> ConditionText<'_> {
     let Condition { r#type, status, reason, message, .. } = condition;
-    Said { r#type, status, reason, message }
+    ConditionText { r#type, status, reason, message }
 }
 
 fn all_batches(group: &crate::model::Group, run: &crate::plan::Run) -> Vec<Batch> {

@@ -4,7 +4,7 @@ mod json;
 mod text;
 
 pub use json::Status;
-pub use text::{seconds_since, tells};
+pub use text::{is_shown, seconds_since};
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -54,8 +54,8 @@ pub fn run(args: &StatusArgs) -> ExitCode {
 async fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let connection = args.live.connect(args.watch).await?;
     let scope = (!args.all_namespaces).then_some(connection.namespace.as_str());
-    // The first look tells what is wrong with the connection; a watch would try for ever.
-    let seen = live::look(&connection, scope).await?;
+    // The first list shows what is wrong with the connection; a watch would try for ever.
+    let seen = live::list(&connection, scope).await?;
     let first = render(args, &connection, pictures(args, &connection, &seen.index)?).await;
     drop(seen);
     // Whoever closed the pipe has seen enough.

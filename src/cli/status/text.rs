@@ -94,14 +94,14 @@ fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, styl
 }
 
 /// Something is held: pods, or a rollout behind them.
-pub fn tells(held: &Held) -> bool {
+pub fn is_shown(held: &Held) -> bool {
     !held.pods.is_empty() || held.reason == HoldReason::RolloutBehindHeldBatch
 }
 
 /// Why pods are held.
 fn holds(picture: &Picture, style: Style) -> String {
     let mut text = String::new();
-    for held in picture.seen.decision.held.iter().filter(|held| tells(held)) {
+    for held in picture.seen.decision.held.iter().filter(|held| is_shown(held)) {
         let pods = if held.pods.is_empty() { String::new() } else { format!(" ({})", counted(held.count(), "pod")) };
         _ = writeln!(text, "  {}{}{}: {}{pods}", style.moving, held.reason, style.end, shown(&held.message));
     }

@@ -13,6 +13,8 @@ use super::*;
 use crate::api::RoleCoordination;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
+use crate::api::workload::StatefulSet;
+use crate::model::WorkloadObject as _;
 use crate::model::{PodGroupPolicy, RolledWorkload};
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::{BatchPodGroup, MissingPods, PodRef};
@@ -49,7 +51,7 @@ fn workload() -> RolledWorkload {
     let labels = json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": "prefill" });
     let metadata = json!({ "name": "prefill", "namespace": "ns", "uid": "set", "labels": labels });
     let set = json!({ "metadata": metadata, "spec": { "replicas": 4 } });
-    RolledWorkload::from_stateful_set(&serde_json::from_value(set).unwrap()).unwrap()
+    serde_json::from_value::<StatefulSet>(set).unwrap().rolled().unwrap()
 }
 
 /// One action of each kind.

@@ -212,16 +212,12 @@ impl Writer {
         partition: u32,
         ends: bool,
     ) -> Result<PartitionSet, kube::Error> {
-        let Some(mut patch) = partition_patch(workload.key.kind, partition) else { return Ok(PartitionSet::Changed) };
+        let version = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
+        let Some(patch) = partition_patch(workload.key.kind, partition, ends, version) else {
+            return Ok(PartitionSet::Changed);
+        };
         if ends && !self.leaders_are_at(workload).await? {
             return Ok(PartitionSet::Changed);
-        }
-        let mut metadata = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
-        if let (true, Some(metadata)) = (ends, metadata.as_object_mut()) {
-            metadata.insert("annotations".to_owned(), json!({ (names::USER_PARTITION): null }));
-        }
-        if let Some(patch) = patch.as_object_mut() {
-            patch.insert("metadata".to_owned(), metadata);
         }
         let (key, patch) = (&workload.key, Patch::Merge(patch));
         let (kind, namespace) = (key.kind.object_kind(), Some(key.namespace.as_str()));

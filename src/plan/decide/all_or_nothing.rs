@@ -32,7 +32,7 @@ pub enum AllOrNothing {
 pub(in crate::plan) struct Incomplete<'a> {
     group: &'a Group,
     view: &'a GroupView,
-    /// Batches that were looked at, and whether they wait.
+    /// Batches that were judged, and whether they wait.
     batches: BTreeMap<(usize, u32), bool>,
     waiting: BTreeMap<AllOrNothing, Vec<PodRef>>,
     /// What has waited long enough: it goes with the pods that it has.

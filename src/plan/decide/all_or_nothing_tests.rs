@@ -9,12 +9,12 @@ use crate::plan::status::transition_times;
 use crate::plan::test_support::{mk_evaluation, mk_group, mk_segments};
 use crate::plan::view::{GroupView, PodFacts, PodRef, Stamp};
 
-struct Scene {
+struct Setup {
     group: Group,
     pods: Vec<PodFacts>,
 }
 
-impl Scene {
+impl Setup {
     fn of(roles: &[(&str, u32)], coordination: &Value) -> Self {
         Self { group: mk_group(roles, coordination), pods: Vec::new() }
     }
@@ -54,7 +54,7 @@ impl Scene {
     /// Everything that may go runs, until nothing more goes.
     fn run(mut self) -> Self {
         loop {
-            let Evaluation { decision, status, .. } = self.look();
+            let Evaluation { decision, status, .. } = self.evaluate();
             self.group.status = transition_times::set(status, &self.group.status, "2026-01-01T00:00:00Z");
             let mut moved = false;
             for release in &decision.release {
@@ -68,12 +68,12 @@ impl Scene {
         }
     }
 
-    fn look(&self) -> Evaluation {
+    fn evaluate(&self) -> Evaluation {
         mk_evaluation(&self.group, &GroupView::build(&self.group, &self.pods), DecisionContext::default())
     }
 
     fn decide(&self) -> Decision {
-        self.look().decision
+        self.evaluate().decision
     }
 
     fn released(&self) -> usize {
@@ -96,34 +96,34 @@ impl Scene {
     }
 }
 
-fn said(decision: &Decision) -> Vec<(HoldReason, Option<u32>, &str, u32)> {
+fn holds(decision: &Decision) -> Vec<(HoldReason, Option<u32>, &str, u32)> {
     decision.held.iter().map(|held| (held.reason, held.batch, held.message.as_str(), held.count())).collect()
 }
 
 #[test]
 fn a_replica_of_many_pods_goes_when_all_are_there() {
-    let scene = Scene::instances(2).with("decode", 0, 12, 0..12).with("decode", 1, 12, 0..7);
-    let decision = scene.decide();
+    let setup = Setup::instances(2).with("decode", 0, 12, 0..12).with("decode", 1, 12, 0..7);
+    let decision = setup.decide();
     assert_eq!(decision.release.len(), 12);
     let message = r#"replica 1 of role "decode" is held: 7/12 pods exist"#;
-    assert_eq!(said(&decision), [(HoldReason::IncompleteBatch, Some(0), message, 7)]);
-    assert_eq!(scene.with("decode", 1, 12, 7..12).run().released(), 24);
+    assert_eq!(holds(&decision), [(HoldReason::IncompleteBatch, Some(0), message, 7)]);
+    assert_eq!(setup.with("decode", 1, 12, 7..12).run().released(), 24);
 }
 
 #[test]
 fn a_replica_whose_workers_come_after_their_leader_goes_as_it_appears() {
-    let scene = Scene::instances(2).with("decode", 0, 4, 0..1).with("decode", 1, 4, 0..1).without_workers_at_once();
-    assert_eq!(scene.run().released(), 2);
+    let setup = Setup::instances(2).with("decode", 0, 4, 0..1).with("decode", 1, 4, 0..1).without_workers_at_once();
+    assert_eq!(setup.run().released(), 2);
 }
 
 #[test]
 fn a_pod_of_a_replica_that_runs_does_not_wait_for_its_siblings() {
-    let scene = Scene::instances(2).with("decode", 0, 4, 0..4).with("decode", 1, 4, 0..4).run();
+    let setup = Setup::instances(2).with("decode", 0, 4, 0..4).with("decode", 1, 4, 0..4).run();
     // Two pods were evicted, one is back.
-    let scene = scene.recreate("decode", 0, 4, 2..4);
-    let mut scene = scene;
-    scene.pods.pop();
-    let decision = scene.decide();
+    let setup = setup.recreate("decode", 0, 4, 2..4);
+    let mut setup = setup;
+    setup.pods.pop();
+    let decision = setup.decide();
     assert!(decision.held.is_empty());
     assert_eq!(decision.release.iter().map(|release| &*release.pod.pod.name).collect::<Vec<_>>(), ["decode-0-2"]);
 }
@@ -131,50 +131,50 @@ fn a_pod_of_a_replica_that_runs_does_not_wait_for_its_siblings() {
 #[test]
 fn a_size_that_changes_during_a_rollout_is_read_from_the_pods() {
     // KEP-32, Story 3: 10 → 12 workers, instance by instance, from the top.
-    let mut scene = Scene::instances(4);
+    let mut setup = Setup::instances(4);
     for ordinal in 0..4 {
-        scene = scene.with("decode", ordinal, 10, 0..10);
+        setup = setup.with("decode", ordinal, 10, 0..10);
     }
-    scene = scene.run();
-    assert_eq!(scene.released(), 40);
+    setup = setup.run();
+    assert_eq!(setup.released(), 40);
     for ordinal in (0..4).rev() {
-        scene = scene.recreate("decode", ordinal, 12, 0..12);
-        let others = scene.pods.iter().filter(|pod| !pod.held).count();
-        scene = scene.run();
-        assert_eq!(scene.released(), others + 12, "replica {ordinal}");
+        setup = setup.recreate("decode", ordinal, 12, 0..12);
+        let others = setup.pods.iter().filter(|pod| !pod.held).count();
+        setup = setup.run();
+        assert_eq!(setup.released(), others + 12, "replica {ordinal}");
     }
-    let ready = scene.look().status.conditions.into_iter().find(|condition| condition.r#type == "Ready").unwrap();
+    let ready = setup.evaluate().status.conditions.into_iter().find(|condition| condition.r#type == "Ready").unwrap();
     assert_eq!((ready.status.as_str(), ready.message.as_str()), ("True", "48/48 pods ready"));
 }
 
 #[test]
 fn counts_in_the_middle_of_a_size_change_are_those_of_the_pods() {
-    let scene = Scene::instances(2).with("decode", 0, 10, 0..10).with("decode", 1, 10, 0..10).run();
-    let scene = scene.recreate("decode", 1, 12, 0..12);
-    assert_eq!(scene.look().status.summary.unwrap().ready, "10/22");
+    let setup = Setup::instances(2).with("decode", 0, 10, 0..10).with("decode", 1, 10, 0..10).run();
+    let setup = setup.recreate("decode", 1, 12, 0..12);
+    assert_eq!(setup.evaluate().status.summary.unwrap().ready, "10/22");
 }
 
 /// Two roles in one hard domain.
-fn in_racks() -> Scene {
+fn in_racks() -> Setup {
     let coordination = json!([{"name": "pd", "strategy": {"segmentPlacement": {
         "segmentSize": {"prefill": 2, "decode": 1},
         "topologyAffinity": {"topologyKey": "rack", "strategy": "RequireSegmentAffinity"},
     }}}]);
-    Scene::of(&[("prefill", 4), ("decode", 2)], &coordination)
+    Setup::of(&[("prefill", 4), ("decode", 2)], &coordination)
 }
 
 #[test]
 fn a_batch_of_a_hard_domain_goes_when_all_its_pods_are_there() {
-    let scene = in_racks().with("prefill", 0, 1, 0..1).with("prefill", 1, 1, 0..1);
-    let decision = scene.decide();
+    let setup = in_racks().with("prefill", 0, 1, 0..1).with("prefill", 1, 1, 0..1);
+    let decision = setup.decide();
     assert!(decision.release.is_empty());
     let message = "segment 1 is held: 0/1 decode and 2/2 prefill exist";
-    assert_eq!(said(&decision), [(HoldReason::IncompleteBatch, Some(0), message, 2)]);
-    let scene = scene.with("decode", 0, 1, 0..1).run();
-    assert_eq!(scene.released(), 3);
+    assert_eq!(holds(&decision), [(HoldReason::IncompleteBatch, Some(0), message, 2)]);
+    let setup = setup.with("decode", 0, 1, 0..1).run();
+    assert_eq!(setup.released(), 3);
     // Once it runs, whoever is made again follows at once.
-    let scene = scene.recreate("decode", 0, 1, 0..1);
-    let mut alone = Scene { pods: Vec::new(), ..scene };
+    let setup = setup.recreate("decode", 0, 1, 0..1);
+    let mut alone = Setup { pods: Vec::new(), ..setup };
     alone = alone.with("decode", 0, 1, 0..1).with("prefill", 0, 1, 0..1);
     assert!(alone.decide().release.is_empty(), "all were lost: the batch starts as a whole again");
     alone.pods[1].held = false;
@@ -183,45 +183,45 @@ fn a_batch_of_a_hard_domain_goes_when_all_its_pods_are_there() {
 
 #[test]
 fn the_next_segment_waits_beside_an_incomplete_one() {
-    let scene = Scene::instances(4).with("decode", 0, 2, 0..2).with("decode", 1, 2, 0..1).with("decode", 2, 2, 0..2);
-    let decision = scene.run().decide();
+    let setup = Setup::instances(4).with("decode", 0, 2, 0..2).with("decode", 1, 2, 0..1).with("decode", 2, 2, 0..2);
+    let decision = setup.run().decide();
     let reasons: Vec<_> = decision.held.iter().map(|held| (held.reason, held.count())).collect();
     assert_eq!(reasons, [(HoldReason::PreviousSegmentNotReady, 2), (HoldReason::IncompleteBatch, 1)]);
 }
 
 #[test]
 fn what_has_waited_long_enough_goes_with_the_pods_that_it_has() {
-    let scene = Scene::instances(2).with("decode", 0, 4, 0..3);
+    let setup = Setup::instances(2).with("decode", 0, 4, 0..3);
     let whole = AllOrNothing::Replica { role: "decode".to_owned(), ordinal: 0 };
     let overdue = vec![whole];
-    let decision = scene.decide();
+    let decision = setup.decide();
     assert_eq!((decision.release.len(), &decision.incomplete), (0, &overdue));
-    let view = GroupView::build(&scene.group, &scene.pods);
+    let view = GroupView::build(&setup.group, &setup.pods);
     let context = DecisionContext { overdue: &overdue, ..DecisionContext::default() };
-    let decision = mk_evaluation(&scene.group, &view, context).decision;
+    let decision = mk_evaluation(&setup.group, &view, context).decision;
     assert_eq!((decision.release.len(), decision.held.len()), (3, 0));
     assert_eq!(decision.incomplete, overdue, "until its pods are seen to run it is not forgotten");
 }
 
 #[test]
 fn pods_that_were_made_for_another_batch_stay_and_the_others_of_their_batch_with_them() {
-    let mut scene = in_racks().with("prefill", 0, 1, 0..1).with("prefill", 1, 1, 0..1).with("decode", 0, 1, 0..1);
-    for pod in &mut scene.pods {
+    let mut setup = in_racks().with("prefill", 0, 1, 0..1).with("prefill", 1, 1, 0..1).with("decode", 0, 1, 0..1);
+    for pod in &mut setup.pods {
         pod.stamp.batch = Some("pd-0".into());
     }
-    assert_eq!(scene.decide().release.len(), 3);
-    scene.pods[1].stamp.batch = Some("old-0".into());
-    let decision = scene.decide();
+    assert_eq!(setup.decide().release.len(), 3);
+    setup.pods[1].stamp.batch = Some("old-0".into());
+    let decision = setup.decide();
     assert!(decision.release.is_empty());
-    assert_eq!(decision.mis_stamped, [scene.pods[1].pod.clone()]);
+    assert_eq!(decision.mis_stamped, [setup.pods[1].pod.clone()]);
     let message = r#"pod "prefill-1-0" is held: it was made for the domain of old-0 and belongs to the domain of pd-0"#;
-    assert_eq!(said(&decision), [(HoldReason::StampMismatch, Some(0), message, 3)]);
+    assert_eq!(holds(&decision), [(HoldReason::StampMismatch, Some(0), message, 3)]);
     // Once the batch runs, only the wrong one stays.
-    scene.pods[0].held = false;
-    assert_eq!((scene.decide().release.len(), scene.decide().mis_stamped.len()), (1, 1));
+    setup.pods[0].held = false;
+    assert_eq!((setup.decide().release.len(), setup.decide().mis_stamped.len()), (1, 1));
     // A pod that came before its group was made for no batch; one whose group was there was made for another than this.
-    scene.pods[1].stamp = Stamp::default();
-    assert!(scene.decide().mis_stamped.is_empty());
-    scene.pods[1].stamp.carrier = Some(crate::api::rbg::ROLE_BASED_GROUP);
-    assert_eq!(scene.decide().mis_stamped.len(), 1);
+    setup.pods[1].stamp = Stamp::default();
+    assert!(setup.decide().mis_stamped.is_empty());
+    setup.pods[1].stamp.carrier = Some(crate::api::rbg::ROLE_BASED_GROUP);
+    assert_eq!(setup.decide().mis_stamped.len(), 1);
 }

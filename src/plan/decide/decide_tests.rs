@@ -6,12 +6,12 @@ use crate::plan::evaluate::Evaluation;
 use crate::plan::test_support::{mk_evaluation, mk_group, mk_segments};
 use crate::plan::view::{PodFacts, PodRef, Stamp};
 
-struct Scene {
+struct Setup {
     group: Group,
     pods: Vec<PodFacts>,
 }
 
-impl Scene {
+impl Setup {
     fn of(prefill: u32, decode: u32) -> Self {
         let sizes = [("prefill", 10), ("decode", 5)];
         let coordination = json!([mk_segments("pd", "OrderedReady", &sizes)]);
@@ -53,17 +53,17 @@ impl Scene {
         self
     }
 
-    fn look(&self) -> Evaluation {
+    fn evaluate(&self) -> Evaluation {
         mk_evaluation(&self.group, &GroupView::build(&self.group, &self.pods), DecisionContext::default())
     }
 
     fn decide(&self) -> Decision {
-        self.look().decision
+        self.evaluate().decision
     }
 
     /// Stores the decided status, as the executor does.
     fn store(mut self) -> Self {
-        let status = self.look().status;
+        let status = self.evaluate().status;
         self.group.status =
             crate::plan::status::transition_times::set(status, &self.group.status, "2026-01-01T00:00:00Z");
         self
@@ -79,127 +79,127 @@ fn condition(seen: &Evaluation, kind: &str) -> (String, String, String) {
     (found.status.clone(), found.reason.clone(), found.message.clone())
 }
 
-fn said(status: &str, reason: &str, message: &str) -> (String, String, String) {
+fn expected(status: &str, reason: &str, message: &str) -> (String, String, String) {
     (status.to_owned(), reason.to_owned(), message.to_owned())
 }
 
 #[test]
 fn the_first_segment_is_committed_before_it_is_released() {
-    let scene = Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50);
-    let look = scene.look();
-    assert!(look.needs_commit(&scene.group));
-    let first = look.decision;
+    let setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50);
+    let seen = setup.evaluate();
+    assert!(seen.needs_commit(&setup.group));
+    let first = seen.decision;
     assert_eq!(first.release.len(), 15);
     assert!(names(&first, true).is_empty(), "nothing goes without a commit");
-    let second = scene.store();
-    let look = second.look();
-    assert!(!look.needs_commit(&second.group));
-    let again = look.decision;
+    let second = setup.store();
+    let seen = second.evaluate();
+    assert!(!seen.needs_commit(&second.group));
+    let again = seen.decision;
     assert_eq!(names(&again, true).len(), 15);
 }
 
 #[test]
 fn the_conditions_of_a_deployment_are_those_of_kep_32() {
-    let scene =
-        |ready: (u32, u32)| Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(ready.0, ready.1);
-    let none = scene((0, 0)).look();
-    assert_eq!(condition(&none, "Ready"), said("False", "DeploymentInProgress", "0/150 pods ready"));
+    let setup =
+        |ready: (u32, u32)| Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(ready.0, ready.1);
+    let none = setup((0, 0)).evaluate();
+    assert_eq!(condition(&none, "Ready"), expected("False", "DeploymentInProgress", "0/150 pods ready"));
     assert_eq!(
         condition(&none, "MinimumSegmentsAvailable"),
-        said("False", "NoSegmentsReady", "0/10 segments ready (0/150 pods)")
+        expected("False", "NoSegmentsReady", "0/10 segments ready (0/150 pods)")
     );
-    let one = scene((10, 5)).look();
-    assert_eq!(condition(&one, "Ready"), said("False", "PartialDeployment", "15/150 pods ready"));
+    let one = setup((10, 5)).evaluate();
+    assert_eq!(condition(&one, "Ready"), expected("False", "PartialDeployment", "15/150 pods ready"));
     assert_eq!(
         condition(&one, "MinimumSegmentsAvailable"),
-        said("True", "MinimumSegmentReady", "1/10 segments ready (15/150 pods)")
+        expected("True", "MinimumSegmentReady", "1/10 segments ready (15/150 pods)")
     );
-    let all = scene((100, 50)).look();
-    assert_eq!(condition(&all, "Ready"), said("True", "AllReplicasReady", "150/150 pods ready"));
+    let all = setup((100, 50)).evaluate();
+    assert_eq!(condition(&all, "Ready"), expected("True", "AllReplicasReady", "150/150 pods ready"));
     assert_eq!(
         condition(&all, "MinimumSegmentsAvailable"),
-        said("True", "AllSegmentsReady", "10/10 segments ready (150/150 pods)")
+        expected("True", "AllSegmentsReady", "10/10 segments ready (150/150 pods)")
     );
     assert_eq!(condition(&all, "Progressing").1, "Complete");
 }
 
 #[test]
 fn story_1_with_room_for_140_serves_with_nine_segments() {
-    let scene = Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(95, 45);
-    let decision = scene.look();
+    let setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(95, 45);
+    let decision = setup.evaluate();
     assert_eq!(condition(&decision, "Ready").2, "140/150 pods ready");
     assert_eq!(condition(&decision, "MinimumSegmentsAvailable").2, "9/10 segments ready (135/150 pods)");
 }
 
 #[test]
 fn growth_after_the_first_ready_is_scaling_and_loss_is_not() {
-    let mut grown = Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(100, 50).store();
+    let mut grown = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(100, 50).store();
     let loss = {
         grown.pods[3].ready = false;
-        grown.look()
+        grown.evaluate()
     };
-    assert_eq!(condition(&loss, "Ready"), said("False", "ReplicasNotReady", "149/150 pods ready"));
+    assert_eq!(condition(&loss, "Ready"), expected("False", "ReplicasNotReady", "149/150 pods ready"));
     grown.pods[3].ready = true;
     let status = grown.group.status.clone();
-    let mut grown = Scene { pods: grown.pods, ..Scene::of(110, 55) }.held("prefill", 100..110).held("decode", 50..55);
+    let mut grown = Setup { pods: grown.pods, ..Setup::of(110, 55) }.held("prefill", 100..110).held("decode", 50..55);
     grown.group.status = status;
-    let decision = grown.look();
-    assert_eq!(condition(&decision, "Ready"), said("False", "ScalingInProgress", "150/165 pods ready"));
+    let decision = grown.evaluate();
+    assert_eq!(condition(&decision, "Ready"), expected("False", "ScalingInProgress", "150/165 pods ready"));
     assert_eq!(
         condition(&decision, "MinimumSegmentsAvailable"),
-        said("True", "MinimumMet", "10/11 segments ready (150/165 pods)")
+        expected("True", "MinimumMet", "10/11 segments ready (150/165 pods)")
     );
 }
 
 #[test]
 fn scale_down_passes_at_once_and_makes_no_condition_false() {
-    let ready = Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(100, 50).store();
-    let mut less = Scene { pods: ready.pods, ..Scene::of(50, 25) };
+    let ready = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(100, 50).store();
+    let mut less = Setup { pods: ready.pods, ..Setup::of(50, 25) };
     less.group.status = ready.group.status;
-    let decision = less.look();
-    assert_eq!(condition(&decision, "Ready"), said("True", "AllReplicasReady", "75/75 pods ready"));
+    let decision = less.evaluate();
+    assert_eq!(condition(&decision, "Ready"), expected("True", "AllReplicasReady", "75/75 pods ready"));
     assert_eq!(decision.decision.released["prefill"], 50);
 }
 
 #[test]
 fn a_recreated_pod_of_a_released_segment_goes_at_once() {
-    let mut scene = Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(20, 10);
-    scene.pods[19].ready = false;
-    let mut scene = scene.store();
-    (scene.pods[3].held, scene.pods[3].ready, scene.pods[3].scheduled) = (true, false, false);
-    let decision = scene.decide();
+    let mut setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(20, 10);
+    setup.pods[19].ready = false;
+    let mut setup = setup.store();
+    (setup.pods[3].held, setup.pods[3].ready, setup.pods[3].scheduled) = (true, false, false);
+    let decision = setup.decide();
     assert_eq!(names(&decision, true), ["prefill-3"]);
     assert!(decision.held.iter().all(|held| held.reason == HoldReason::PreviousSegmentNotReady));
 }
 
 #[test]
 fn a_pod_that_somebody_let_go_opens_no_other_gate() {
-    let mut scene = Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(10, 5);
-    scene.pods[9].ready = false;
-    let mut scene = scene.store();
+    let mut setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(10, 5);
+    setup.pods[9].ready = false;
+    let mut setup = setup.store();
     for stray in [57, 58, 59] {
-        (scene.pods[stray].held, scene.pods[stray].scheduled) = (false, true);
+        (setup.pods[stray].held, setup.pods[stray].scheduled) = (false, true);
     }
-    let decision = scene.decide();
+    let decision = setup.decide();
     assert!(decision.release.is_empty(), "{:?}", decision.release);
     assert_eq!(decision.released["prefill"], 10);
-    scene.pods[9].ready = true;
-    assert_eq!(scene.decide().released["prefill"], 20, "the next segment goes as ever");
+    setup.pods[9].ready = true;
+    assert_eq!(setup.decide().released["prefill"], 20, "the next segment goes as ever");
 }
 
 #[test]
 fn a_lost_status_is_read_from_the_pods() {
-    let scene = Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(20, 10);
-    assert_eq!(scene.decide().released["prefill"], 30, "two segments run, so the third may go");
+    let setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(20, 10);
+    assert_eq!(setup.decide().released["prefill"], 30, "two segments run, so the third may go");
 }
 
 #[test]
 fn a_broken_group_releases_no_new_batch_and_still_replaces_what_ran() {
-    let mut scene = Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(10, 5).store();
-    scene.group.status.coordination_state[0].progress.values_mut().for_each(|progress| {
+    let mut setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(10, 5).store();
+    setup.group.status.coordination_state[0].progress.values_mut().for_each(|progress| {
         progress.released = progress.released.map(|released| released / 2);
     });
-    (scene.pods[3].held, scene.pods[3].ready) = (true, false);
+    (setup.pods[3].held, setup.pods[3].ready) = (true, false);
     let faults = [Violation {
         rule: "broken",
         severity: crate::rules::Severity::Error,
@@ -209,21 +209,21 @@ fn a_broken_group_releases_no_new_batch_and_still_replaces_what_ran() {
         detail: "must be set".to_owned(),
         subject: String::new(),
     }];
-    let view = GroupView::build(&scene.group, &scene.pods);
+    let view = GroupView::build(&setup.group, &setup.pods);
     let context = DecisionContext { faults: &faults, ..DecisionContext::default() };
-    let decision = mk_evaluation(&scene.group, &view, context);
+    let decision = mk_evaluation(&setup.group, &view, context);
     assert_eq!(names(&decision.decision, true), ["prefill-3"]);
     assert_eq!(decision.decision.release.len(), 1);
     assert_eq!(
         condition(&decision, "Progressing"),
-        said("False", "InvalidCoordination", "broken: spec: Required value: must be set")
+        expected("False", "InvalidCoordination", "broken: spec: Required value: must be set")
     );
 }
 
 #[test]
-fn surplus_replicas_of_the_workload_are_held_and_said_so() {
-    let scene = Scene::of(10, 5).held("prefill", 0..12).held("decode", 0..5).run(10, 5);
-    let decision = scene.decide();
+fn surplus_replicas_of_the_workload_are_held_and_reported() {
+    let setup = Setup::of(10, 5).held("prefill", 0..12).held("decode", 0..5).run(10, 5);
+    let decision = setup.decide();
     assert!(decision.release.is_empty());
     assert_eq!(decision.held[0].reason, HoldReason::BeyondDesired);
     assert_eq!(decision.held[0].message, r#"replica 10 of role "prefill" is held: the group declares 10 replicas"#);
@@ -231,42 +231,42 @@ fn surplus_replicas_of_the_workload_are_held_and_said_so() {
 
 #[test]
 fn a_pod_without_number_keeps_its_place_while_its_release_is_on_its_way() {
-    let mut scene = Scene::of(4, 0).held("prefill", 1..4);
-    scene.pods.iter_mut().for_each(|pod| pod.identity.ordinal = None);
-    let chosen = |scene: &Scene, on_its_way: &str| {
-        let view = GroupView::build_while(&scene.group, &scene.pods, |pod| &*pod.name == on_its_way);
+    let mut setup = Setup::of(4, 0).held("prefill", 1..4);
+    setup.pods.iter_mut().for_each(|pod| pod.identity.ordinal = None);
+    let chosen = |setup: &Setup, on_its_way: &str| {
+        let view = GroupView::build_while(&setup.group, &setup.pods, |pod| &*pod.name == on_its_way);
         view.held.first().map(|held| held.pod.name.to_string())
     };
-    assert_eq!(chosen(&scene, "prefill-3").as_deref(), Some("prefill-3"));
+    assert_eq!(chosen(&setup, "prefill-3").as_deref(), Some("prefill-3"));
     // A newcomer whose name comes first, which would otherwise take its place.
-    let newcomer = Scene::of(4, 0).held("prefill", 0..1).pods.pop().unwrap();
-    scene.pods.push(PodFacts { identity: PodIdentity { ordinal: None, ..newcomer.identity.clone() }, ..newcomer });
-    assert_eq!(chosen(&scene, "prefill-3").as_deref(), Some("prefill-3"));
-    assert_eq!(chosen(&scene, "").as_deref(), Some("prefill-0"));
+    let newcomer = Setup::of(4, 0).held("prefill", 0..1).pods.pop().unwrap();
+    setup.pods.push(PodFacts { identity: PodIdentity { ordinal: None, ..newcomer.identity.clone() }, ..newcomer });
+    assert_eq!(chosen(&setup, "prefill-3").as_deref(), Some("prefill-3"));
+    assert_eq!(chosen(&setup, "").as_deref(), Some("prefill-0"));
 }
 
 #[test]
 fn a_role_without_batches_is_not_held() {
     let coordination = json!([mk_segments("pd", "OrderedReady", &[("prefill", 10), ("decode", 5)])]);
     let roles = [("prefill", 10), ("decode", 5), ("router", 2)];
-    let scene = Scene { group: mk_group(&roles, &coordination), pods: Vec::new() }.held("router", 0..2);
-    assert_eq!(names(&scene.decide(), true), ["router-0", "router-1"]);
+    let setup = Setup { group: mk_group(&roles, &coordination), pods: Vec::new() }.held("router", 0..2);
+    assert_eq!(names(&setup.decide(), true), ["router-0", "router-1"]);
 }
 
 #[test]
 fn a_decision_repeated_on_its_own_result_changes_nothing() {
-    let scene = Scene::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(10, 5).store();
-    let scene = scene.run(20, 5).store();
-    let stored = scene.group.status.clone();
-    let again = scene.store();
+    let setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(10, 5).store();
+    let setup = setup.run(20, 5).store();
+    let stored = setup.group.status.clone();
+    let again = setup.store();
     assert_eq!(again.group.status, stored);
 }
 
 #[test]
 fn the_hold_of_the_next_segment_says_what_it_waits_for() {
-    let mut scene = Scene::of(30, 15).held("prefill", 0..30).held("decode", 0..15).run(10, 5);
-    scene.pods[9].ready = false;
-    let decision = scene.decide();
+    let mut setup = Setup::of(30, 15).held("prefill", 0..30).held("decode", 0..15).run(10, 5);
+    setup.pods[9].ready = false;
+    let decision = setup.decide();
     assert_eq!(decision.held[0].message, "segment 2 is held: segment 1 has 9/10 prefill and 5/5 decode ready");
     assert_eq!((decision.held[0].reason, decision.held[0].count()), (HoldReason::PreviousSegmentNotReady, 30));
 }

@@ -120,10 +120,10 @@ pub(in crate::plan) fn explain<'a>(
         let coordination = held.coordination.as_ref().and_then(|own| group.coordination(own.index));
         let Some(batching) = coordination.and_then(Coordination::batching) else { continue };
         let of_it = |diagnosis: &&Diagnosis| batching.sizes.contains_key(&diagnosis.role);
-        let Some(diagnosis) = diagnoses.iter().find(of_it) else { continue };
-        let Some(missing) = of(missing, diagnosis) else { continue };
-        held.message = format!("{}; {}", held.message, missing.text(diagnosis));
-        if diagnosis.why == WhyMissing::QuotaExceeded {
+        let Some(found) = diagnoses.iter().find(of_it) else { continue };
+        let Some(missing) = of(missing, found) else { continue };
+        held.message = format!("{}; {}", held.message, missing.text(found));
+        if found.why == WhyMissing::QuotaExceeded {
             held.reason = HoldReason::QuotaDeadlock;
         }
     }

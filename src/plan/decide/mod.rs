@@ -47,7 +47,12 @@ pub struct DecisionContext<'a> {
 }
 
 /// Decides for one group.
-pub fn decide(group: &Group, view: &GroupView, rollouts: &Rollouts, context: DecisionContext<'_>) -> Decision {
+pub(in crate::plan) fn decide(
+    group: &Group,
+    view: &GroupView,
+    rollouts: &Rollouts,
+    context: DecisionContext<'_>,
+) -> Decision {
     let targets = targets(group, &view.roles);
     let released = released_counts(view, &targets, context);
     let (mut release, mut kept) = (Vec::new(), Vec::new());

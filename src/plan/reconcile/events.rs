@@ -13,7 +13,7 @@ use crate::plan::status::conditions;
 
 /// Reason of the Event that a batch was released.
 pub const RELEASED: &str = "Released";
-/// Reason of the Event that a hold is over whose end no release tells.
+/// Reason of the Event that a hold is over whose end no release reports.
 pub const CLEARED: &str = "HoldCleared";
 /// Reason of the Event that a group moves again.
 pub const RESUMED: &str = "ProgressResumed";
@@ -145,7 +145,7 @@ pub struct EventNote {
     pub subject: String,
     /// For people.
     pub note: String,
-    /// True when somebody should look.
+    /// True when somebody should see to it.
     pub warning: bool,
 }
 

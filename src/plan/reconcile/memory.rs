@@ -180,7 +180,7 @@ impl Memory {
         let roles = rollouts.roles.values();
         let rolling: Vec<_> = roles.map(|role| (role.partition, role.updated(), role.done())).collect();
         if rolling != self.rolling {
-            // The first look is no move.
+            // What the first pass finds is no move.
             self.stall_is_over |= !self.rolling.is_empty();
             self.rolling = rolling;
             (self.rolled, self.moved) = (now, now);
@@ -194,10 +194,10 @@ impl Memory {
         self.rolled + patience
     }
 
-    /// True when nothing has moved for so long, or since somebody said so (`told`): who starts now has not seen for how long.
-    pub(in crate::plan) fn is_stalled(&mut self, deadline: Duration, told: bool, now: Uptime) -> bool {
-        self.stall_is_over &= told;
-        now.saturating_sub(self.moved) >= deadline || (told && !self.stall_is_over)
+    /// True when nothing has moved for so long, or since the status says so (`reported`): who starts now has not seen for how long.
+    pub(in crate::plan) fn is_stalled(&mut self, deadline: Duration, reported: bool, now: Uptime) -> bool {
+        self.stall_is_over &= reported;
+        now.saturating_sub(self.moved) >= deadline || (reported && !self.stall_is_over)
     }
 
     /// When the group counts as stalled if nothing moves.

@@ -18,11 +18,11 @@ fn every_tenth_of_a_role_is_reported_once() {
     let mut reported = ReportedRollouts::default();
     let frozen = u32::MAX;
     assert_eq!(pass(&mut reported, &[("prefill", 100, frozen)]), [""; 0]);
-    let told: Vec<_> =
+    let events: Vec<_> =
         (0..100).rev().flat_map(|partition| pass(&mut reported, &[("prefill", 100, partition)])).collect();
-    assert_eq!(told.len(), 10, "{told:?}");
-    assert_eq!(told[0], "RolloutAdvanced: prefill 90-99 may be updated");
-    assert_eq!(told[9], "RolloutAdvanced: prefill 0-9 may be updated");
+    assert_eq!(events.len(), 10, "{events:?}");
+    assert_eq!(events[0], "RolloutAdvanced: prefill 90-99 may be updated");
+    assert_eq!(events[9], "RolloutAdvanced: prefill 0-9 may be updated");
     assert_eq!(pass(&mut reported, &[]), ["RolloutAdvanced: prefill is done"]);
     assert_eq!(pass(&mut reported, &[]), [""; 0]);
 }
@@ -31,8 +31,8 @@ fn every_tenth_of_a_role_is_reported_once() {
 fn of_a_small_role_every_step_is_reported() {
     let mut reported = ReportedRollouts::default();
     pass(&mut reported, &[("decode", 3, 3), ("prefill", 4, 4)]);
-    let told = pass(&mut reported, &[("decode", 3, 2), ("prefill", 4, 2)]);
-    assert_eq!(told, ["RolloutAdvanced: decode 2 may be updated, prefill 2-3 may be updated"]);
+    let events = pass(&mut reported, &[("decode", 3, 2), ("prefill", 4, 2)]);
+    assert_eq!(events, ["RolloutAdvanced: decode 2 may be updated, prefill 2-3 may be updated"]);
 }
 
 #[test]
@@ -47,8 +47,8 @@ fn what_was_granted_before_the_first_pass_is_not_reported_and_neither_is_a_small
 fn a_rollout_that_begins_anew_is_reported_anew() {
     let mut reported = ReportedRollouts::default();
     pass(&mut reported, &[("prefill", 10, 10)]);
-    let told = |reported: &mut ReportedRollouts, partition| pass(reported, &[("prefill", 10, partition)]);
-    assert_eq!(told(&mut reported, 4), ["RolloutAdvanced: prefill 4-9 may be updated"]);
-    assert_eq!(told(&mut reported, u32::MAX), [""; 0]);
-    assert_eq!(told(&mut reported, 8), ["RolloutAdvanced: prefill 8-9 may be updated"]);
+    let events = |reported: &mut ReportedRollouts, partition| pass(reported, &[("prefill", 10, partition)]);
+    assert_eq!(events(&mut reported, 4), ["RolloutAdvanced: prefill 4-9 may be updated"]);
+    assert_eq!(events(&mut reported, u32::MAX), [""; 0]);
+    assert_eq!(events(&mut reported, 8), ["RolloutAdvanced: prefill 8-9 may be updated"]);
 }

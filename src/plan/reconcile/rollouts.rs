@@ -1,4 +1,4 @@
-//! The part of a look at a group that is about its rollouts.
+//! The part of a pass that is about the rollouts of the group.
 
 use crate::model::{Group, ProgressState, RolledWorkload};
 use crate::plan::decide::decision::Decision;
@@ -40,9 +40,9 @@ impl Pass<'_> {
         }
     }
 
-    /// Gives a workload the partition that its user asked for.
+    /// Ends the hold of a workload: it gets back the partition that its user asked for.
     pub(in crate::plan) fn thaw(&mut self, workload: &RolledWorkload) {
-        self.set_partition(workload, workload.user_partition.unwrap_or(0), true);
+        self.set_partition(workload, workload.asked_partition(), true);
     }
 
     fn set_partition(&mut self, workload: &RolledWorkload, partition: u32, ends: bool) {

@@ -1,4 +1,4 @@
-//! Open rollouts given as counts, for planning without a cluster (SPEC §5.1, `--state`).
+//! Open rollouts given as counts, for planning without a cluster (`plan --state`).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Rollouts in lockstep (KEP-30; SPEC §4.5): from what each ordinal of each role is to the partition of each workload. Pure.
+//! Rollouts in lockstep (KEP-30): from what each ordinal of each role is to the partition of each workload. Pure.
 
 mod counts;
 mod observe;
@@ -92,9 +92,9 @@ impl RoleRollout {
         held.map_or_else(|| self.desired(), |(ordinal, _)| ordinal)
     }
 
-    /// Every replica is updated, and ready or held for another reason: the rollout is over.
-    pub fn is_over(&self) -> bool {
-        self.ordinals.iter().all(|replica| replica.updated && (replica.ready || replica.held))
+    /// Every replica is known to be updated, and ready or held for another reason: the rollout is over.
+    fn is_over(&self) -> bool {
+        self.judged && self.ordinals.iter().all(|replica| replica.updated && (replica.ready || replica.held))
     }
 
     fn count(&self, test: impl Fn(u32, Ordinal) -> bool) -> u32 {

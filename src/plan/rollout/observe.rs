@@ -22,7 +22,7 @@ pub struct Rollouts {
 
 impl Rollouts {
     /// What is seen of a group. `settled` says whether a workload was edited long enough ago.
-    pub fn observe(
+    pub(in crate::plan) fn observe(
         group: &Group,
         view: &GroupView,
         pods: &[PodFacts],
@@ -42,7 +42,7 @@ impl Rollouts {
             }
             let rollout = RoleRollout {
                 partition: workload.partition,
-                floor: workload.user_partition.unwrap_or(0),
+                floor: workload.asked_partition(),
                 ordinals: ordinals(view, pods, workload),
                 judged: workload.observed && workload.update_revision.is_some(),
                 settled: settled(workload) || edited_together(&bounds, workloads, workload),

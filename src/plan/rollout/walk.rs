@@ -34,7 +34,7 @@ impl<'a> Walk<'a> {
         let in_flight = RoleRollout { partition, ..self.role.clone() }.in_flight();
         let left = (self.floor()..self.role.desired()).rev().any(|ordinal| !self.at(ordinal).updated);
         let own = |reason, ordinal| Wait { reason, role: self.name.to_owned(), ordinal: Some(ordinal) };
-        let state = if self.role.judged && self.role.is_over() {
+        let state = if self.role.is_over() {
             ProgressState::Complete
         } else if partition < self.role.partition || in_flight.is_some() {
             ProgressState::Progressing

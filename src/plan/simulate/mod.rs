@@ -36,7 +36,7 @@ pub enum RunError {
     TooLong(usize),
 }
 
-/// Most looks at one pod in all steps together: some seconds of work.
+/// Most replicas that are counted in all steps together: some seconds of work.
 const MOST_WORK: usize = 50_000_000;
 
 /// The whole run from nothing: all pods are there and held, and each replica that is released becomes ready before the

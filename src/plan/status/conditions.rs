@@ -55,7 +55,7 @@ pub enum Progress {
     Invalid(String),
 }
 
-/// The conditions of a group, without times. `status` is what the group said of itself before; `in_rollout` is true while a
+/// The conditions of a group, without times. `status` is the one before; `in_rollout` is true while a
 /// rollout moves or waits.
 pub fn conditions(
     status: &GroupStatus,

@@ -1,4 +1,4 @@
-//! A group's replicas given as counts, for planning without a cluster (SPEC §5.1, `--state`).
+//! A group's replicas given as counts, for planning without a cluster (`plan --state`).
 
 use std::collections::BTreeMap;
 

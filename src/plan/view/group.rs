@@ -18,12 +18,12 @@ pub struct GroupView {
 
 impl GroupView {
     /// Counts the pods of a group.
-    pub fn build<'a>(group: &Group, pods: impl IntoIterator<Item = &'a PodFacts>) -> Self {
+    pub(in crate::plan) fn build<'a>(group: &Group, pods: impl IntoIterator<Item = &'a PodFacts>) -> Self {
         Self::build_while(group, pods, |_| false)
     }
 
     /// Counts the pods of a group while the release of some is under way: they keep the ordinals that they were given.
-    pub fn build_while<'a>(
+    pub(in crate::plan) fn build_while<'a>(
         group: &Group,
         pods: impl IntoIterator<Item = &'a PodFacts>,
         under_way: impl Fn(&PodRef) -> bool,

@@ -1,5 +1,5 @@
 //! Ordinals for replicas whose maker gives none (Deployments, stateless RoleInstanceSets): the lowest free ones, and the
-//! same ones at every look.
+//! same ones at every pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -18,7 +18,7 @@ pub struct Replica {
     /// Pods that it has when complete: what its pods say, not what the workload's spec says now. In the middle of a
     /// rollout that changes it, the new size counts as soon as one pod has it.
     pub size: u32,
-    /// True when its pods are all made at once: then they are released together (SPEC §4.3).
+    /// True when its pods are all made at once: then they are released together.
     pub made_at_once: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct RoleView {
 
 impl RoleView {
     /// Replicas that are released, among those that may be. Beside a commit, a replica beyond the released count that runs
-    /// all the same does not count: it would stand for a held one, whose release would make it one more at each look.
+    /// all the same does not count: it would stand for a held one, whose release would make it one more at each pass.
     pub fn current(&self) -> u32 {
         let bound = if self.committed.is_some() { self.released() } else { self.desired };
         self.count_in(0..bound, Replica::is_released)

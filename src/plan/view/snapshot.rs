@@ -21,7 +21,7 @@ pub struct Snapshot {
     /// The namespace has opted out.
     pub ignored: bool,
     /// How long ago kinds of carriers came back that had not been served: while one is away nobody can bring a group
-    /// back. Only told of a group that is not there.
+    /// back. Only filled in for a group that is not there.
     pub returned: Vec<(ObjectKind, Duration)>,
 }
 
