@@ -13,6 +13,7 @@ mod golden;
 
 mod check;
 mod generated;
+mod house;
 mod identity;
 mod large_objects;
 mod mutate_cli;
