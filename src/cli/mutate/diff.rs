@@ -1,6 +1,6 @@
 //! The lines in which two texts differ.
 
-use similar::{ChangeTag, TextDiff};
+use similar::{ChangeTag, DiffOp, TextDiff};
 
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 3;
@@ -10,7 +10,7 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let diff = TextDiff::from_lines(before, after);
     let (mut shown, mut end) = (Vec::new(), 0);
     for hunk in diff.grouped_ops(CONTEXT) {
-        let lines = || hunk.iter().map(|part| part.old_range());
+        let lines = || hunk.iter().map(DiffOp::old_range);
         let skipped = lines().next().map_or(0, |first| first.start - end);
         if skipped > 0 {
             shown.push(format!("@ {skipped} lines"));
