@@ -38,7 +38,7 @@ crds: ## Write the CustomResourceDefinitions from the Rust types.
 	cargo run --locked --quiet --bin rolegate -- crds --optional --output deploy/optional
 
 docs: crds ## Write what is generated: definitions, manifests, the Helm chart, the page of rules.
-	UPDATE_DOCS=1 cargo test --locked --quiet --test house
+	UPDATE_DOCS=1 cargo test --locked --quiet --test offline generated
 
 rig: ## Build the control plane for tests: etcd, API server, scheduler, controllers, kubectl, kwok.
 	tests/controlplane/build.sh rig $(CONTROLPLANE)

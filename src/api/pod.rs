@@ -128,7 +128,7 @@ impl Pod {
         self.status.conditions.iter().any(|condition| condition.r#type == kind && condition.status == "True")
     }
 
-    /// True for pods that no count may include: being deleted, or run to their end (SPEC: identity of pods).
+    /// True for pods that no count may include: being deleted, or run to their end.
     pub fn is_gone(&self) -> bool {
         self.metadata.is_deleting() || matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
     }

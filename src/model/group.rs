@@ -1,42 +1,36 @@
 //! A group of roles, whichever object carries it.
 
-use std::fmt;
-use std::sync::Arc;
-
 use super::role::RoleWorkload;
 use super::topology::PodGroupPolicy;
 use super::workload::desired;
-use super::{Batching, Coordination, FieldPath, Sources, WorkloadKey, WorkloadKind, names};
+use super::{Batching, Coordination, FieldPath, GroupKey, Workload, WorkloadKey, WorkloadKind, names};
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
 use crate::api::role_coordination::{CoordinatedRole, ROLE_COORDINATION};
 use crate::api::status::GroupStatus;
 use crate::api::{Meta, ObjectKind, RoleBasedGroup, RoleCoordination};
 
-/// Names a group.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupKey {
-    /// Namespace of the group and of all its pods: a name never reaches into another namespace.
-    pub namespace: Arc<str>,
-    /// Name of the group.
-    pub name: Arc<str>,
-}
-
-impl GroupKey {
-    /// The group of this name in this namespace.
-    pub fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-}
-
-impl fmt::Display for GroupKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
 /// Kinds that carry groups.
 pub const CARRIERS: &[ObjectKind] =
     &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2, ROLE_COORDINATION];
+
+/// Other objects that a RoleCoordination is read with: its desired replicas stand there.
+pub trait Sources {
+    /// The RoleBasedGroup of this name, of any served version.
+    fn role_based_group(&self, key: &GroupKey) -> Option<&Group>;
+    /// The workload of this name.
+    fn workload(&self, key: &WorkloadKey) -> Option<&Workload>;
+}
+
+/// Nothing else is known.
+impl Sources for () {
+    fn role_based_group(&self, _: &GroupKey) -> Option<&Group> {
+        None
+    }
+
+    fn workload(&self, _: &WorkloadKey) -> Option<&Workload> {
+        None
+    }
+}
 
 /// The object that carries a group's coordination.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,32 +1,13 @@
-//! The workload behind a role, and where a group learns of it.
+//! The workload behind a role.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::first_host;
-use super::{FieldPath, Group, GroupKey, Workload, WorkloadKey, WorkloadKind};
+use super::{FieldPath, GroupKey, WorkloadKey, WorkloadKind};
 use crate::api;
 use crate::api::role_coordination::WorkloadRef;
-
-/// Other objects that a RoleCoordination is read with: its desired replicas stand there.
-pub trait Sources {
-    /// The RoleBasedGroup of this name, of any served version.
-    fn role_based_group(&self, key: &GroupKey) -> Option<&Group>;
-    /// The workload of this name.
-    fn workload(&self, key: &WorkloadKey) -> Option<&Workload>;
-}
-
-/// Nothing else is known.
-impl Sources for () {
-    fn role_based_group(&self, _: &GroupKey) -> Option<&Group> {
-        None
-    }
-
-    fn workload(&self, _: &WorkloadKey) -> Option<&Workload> {
-        None
-    }
-}
 
 /// What makes the pods of a role, as far as rules look at it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! JSON Patch, built by hand and minimal.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
+use json_patch::jsonptr::Token;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ impl Patch {
         }
         for (key, value) in wanted {
             if present.get(key) != Some(&value) {
-                self.add(format!("{map_path}/{}", escaped(key)), value);
+                self.add(format!("{map_path}/{}", Token::new(key).encoded()), value);
             }
         }
     }
@@ -69,27 +69,9 @@ impl Patch {
     }
 }
 
-/// A key as a step of a JSON pointer (RFC 6901).
-pub fn escaped(key: &str) -> String {
-    let mut step = String::with_capacity(key.len() + 2);
-    for letter in key.chars() {
-        match letter {
-            '~' => step.push_str("~0"),
-            '/' => step.push_str("~1"),
-            other => _ = step.write_char(other),
-        }
-    }
-    step
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keys_are_escaped_for_pointers() {
-        assert_eq!(escaped("a/b~c"), "a~1b~0c");
-    }
 
     #[test]
     fn an_empty_map_is_added_whole_and_equal_entries_are_left_out() {

@@ -1,6 +1,7 @@
 //! The hold of a rollout (KEP-30): an update that would replace pods freezes the workload, and the loop thaws it
 //! in lockstep with the other roles.
 
+use json_patch::jsonptr::Token;
 use serde_json::{Value, json};
 
 use super::Patch;
@@ -47,7 +48,7 @@ pub fn hold_rollout(
     if written != Some(floor.as_str()) {
         let at = "/metadata/annotations";
         if new.pointer(at).is_some_and(Value::is_object) {
-            patch.add(format!("{at}/{}", super::patch::escaped(names::USER_PARTITION)), floor);
+            patch.add(format!("{at}/{}", Token::new(names::USER_PARTITION).encoded()), floor);
         } else {
             patch.add(at, json!({ (names::USER_PARTITION): floor }));
         }
@@ -65,7 +66,7 @@ pub fn let_go(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
     let Some(kept) = annotation(old, names::USER_PARTITION) else { return patch };
     let (live, asked) = (partition_of(fields, old), partition_of(fields, new));
     if annotation(new, names::USER_PARTITION).is_some() {
-        patch.remove(format!("/metadata/annotations/{}", super::patch::escaped(names::USER_PARTITION)));
+        patch.remove(format!("/metadata/annotations/{}", Token::new(names::USER_PARTITION).encoded()));
     }
     if asked == live || asked == FROZEN {
         set_partition(fields, &mut patch, new, i64::from(asked_partition(kept)));

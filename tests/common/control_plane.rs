@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -31,26 +31,41 @@ struct Rig {
     answers: BufReader<ChildStdout>,
 }
 
-static SHARED: OnceLock<Arc<ControlPlane>> = OnceLock::new();
+/// A control plane that several tests share: started by the first.
+pub type Shared = LazyLock<Arc<ControlPlane>>;
+
+static SHARED: Shared = LazyLock::new(|| Arc::new(ControlPlane::start_with_groups("kwok", &[])));
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 impl ControlPlane {
-    /// The one that all tests share which break nothing: started by the first, with groups defined.
+    /// The one that all tests share which break nothing: with groups defined.
     pub fn shared() -> Arc<Self> {
-        let start = || {
-            let plane = Self::start();
-            plane.define_groups();
-            Arc::new(plane)
-        };
-        SHARED.get_or_init(start).clone()
+        SHARED.clone()
     }
 
-    /// One of its own, without definitions of groups, for a test that stops or breaks parts of it.
+    /// One of its own, for a test that stops or breaks parts of it; other tasks of the test go on while it starts.
+    pub async fn own(start: impl FnOnce() -> Self + Send + 'static) -> Arc<Self> {
+        Arc::new(tokio::task::spawn_blocking(start).await.unwrap())
+    }
+
+    /// One of its own with groups defined.
+    pub async fn own_with_groups() -> Arc<Self> {
+        Self::own(|| Self::start_with_groups("kwok", &[])).await
+    }
+
+    /// Starts one without definitions of groups.
     pub fn start() -> Self {
         Self::start_with("kwok", &[])
     }
 
-    /// One of its own with these extras, as `kwok,lws`, and more arguments, as `--audit`.
+    /// Starts one with definitions of groups, and with these extras and more arguments.
+    pub fn start_with_groups(extras: &str, more: &[&str]) -> Self {
+        let plane = Self::start_with(extras, more);
+        plane.define_groups();
+        plane
+    }
+
+    /// Starts one with these extras, as `kwok,lws`, and more arguments, as `--audit`.
     pub fn start_with(extras: &str, more: &[&str]) -> Self {
         let rig = rig_binary();
         let number = STARTED.fetch_add(1, Ordering::SeqCst);

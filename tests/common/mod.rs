@@ -6,13 +6,6 @@
 //! rolegate that serves this namespace only.
 
 #![allow(dead_code, unused_imports, reason = "each suite uses a part of it")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panic"
-)]
 
 pub mod account;
 pub mod audit;

@@ -166,18 +166,6 @@ impl Launch {
         Rolegate { process, _output: output, log, overlooks_refusals: false, webhook, admin }
     }
 
-    /// The webhook configurations as they are.
-    pub async fn client_configs(&self) -> Result<[WebhookClientConfig; 2], String> {
-        let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
-        let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
-        let name = self.value("name");
-        let (mutating, validating) = tokio::try_join!(mutating.get(name), validating.get(name))
-            .map_err(|error| format!("webhook configurations: {error}"))?;
-        let first = mutating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config).next();
-        let second = validating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config).next();
-        first.zip(second).map(|(first, second)| [first, second]).ok_or_else(|| "no webhooks".to_owned())
-    }
-
     /// Groups are no longer judged, for a while: it keeps its webhook configurations, and will notice.
     pub async fn stop_judging(&self) {
         let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
@@ -195,8 +183,8 @@ impl Launch {
 
     /// What callers must trust.
     pub async fn ca_bundle(&self) -> Vec<u8> {
-        let [first, _] = self.client_configs().await.unwrap();
-        first.ca_bundle.unwrap().0
+        let configs = client_configs(&self.client, self.value("name")).await.unwrap();
+        configs.into_iter().next().unwrap().ca_bundle.unwrap().0
     }
 
     /// Waits until the API server sends pods and groups to it: configurations reach its caches a moment after they are
@@ -207,7 +195,7 @@ impl Launch {
             url => url.to_owned(),
         };
         eventually(PATIENT, "webhook configurations that lead to us", async || {
-            let configs = self.client_configs().await?;
+            let configs = client_configs(&self.client, self.value("name")).await?;
             let ours = |config: &WebhookClientConfig| {
                 config.ca_bundle.is_some() && config.url.as_ref().is_some_and(|url| url.starts_with(&base))
             };
@@ -230,6 +218,21 @@ impl Launch {
             other => Err(format!("{other:?}")),
         })
         .await;
+    }
+}
+
+/// How the API server reaches the webhooks of both configurations of this name, each of which has some.
+pub async fn client_configs(client: &Client, name: &str) -> Result<Vec<WebhookClientConfig>, String> {
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    let (mutating, validating) = tokio::try_join!(mutating.get(name), validating.get(name))
+        .map_err(|error| format!("webhook configurations: {error}"))?;
+    let mutating: Vec<_> = mutating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config).collect();
+    let validating: Vec<_> = validating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config).collect();
+    if mutating.is_empty() || validating.is_empty() {
+        Err("no webhooks".to_owned())
+    } else {
+        Ok([mutating, validating].concat())
     }
 }
 

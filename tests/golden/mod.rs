@@ -1,5 +1,4 @@
 //! Reads and runs golden cases.
-#![allow(clippy::expect_used, clippy::panic, reason = "a case that cannot be read fails the test")]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,8 +10,7 @@ use serde_json::Value;
 
 /// Where the cases lie, as seen from the crate's root.
 pub const ROOT: &str = "tests/cases";
-/// Folders there whose cases are of another shape: `tests/mutations.rs`, `tests/identity.rs`, `tests/mutate_cli.rs` and
-/// `tests/plan.rs` run them.
+/// Folders there whose cases are of another shape: `mutations`, `identity`, `mutate_cli` and `plan` in `tests/offline` run them.
 const ELSEWHERE: &[&str] = &["discovery", "identity", "plan", "pod", "subgroup"];
 
 /// API groups of the PodGroups that may be made.

@@ -1,4 +1,4 @@
-//! What must hold at each step (SPEC §4.7), said again in other words than the planner's.
+//! What must hold at each step, said again in other words than the planner's.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

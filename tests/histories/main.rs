@@ -1,5 +1,5 @@
 //! The loop in a simulated cluster: the real index and the real reconciler go through random histories of watches that lag,
-//! writes that fail and leaders that change, and keep what SPEC §4.7 promises. A history that breaks a promise is made as
+//! writes that fail and leaders that change, and keep what the loop promises. A history that breaks a promise is made as
 //! short as it can be.
 //!
 //! `ROLEGATE_HISTORIES=100000` tries that many (`make long`), `ROLEGATE_HISTORY_SEED=7` only that one.

@@ -4,8 +4,8 @@ use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
 use rolegate::api::{Meta, Object};
+use rolegate::cluster::index::Change;
 use rolegate::cluster::index::SeenWorkload;
-use rolegate::cluster::watch::Change;
 use rolegate::model::WorkloadKind;
 use serde_json::json;
 

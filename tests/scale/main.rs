@@ -17,18 +17,15 @@ mod surplus;
 mod thousand;
 mod workers;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 
+use common::control_plane::Shared;
 use common::{ControlPlane, Stage};
 
-static PLANE: OnceLock<Arc<ControlPlane>> = OnceLock::new();
+/// With LeaderWorkerSets and an audit log.
+static PLANE: Shared = LazyLock::new(|| Arc::new(ControlPlane::start_with_groups("kwok,lws", &["--audit"])));
 
-/// A namespace on the control plane that all tests of this suite share: with LeaderWorkerSets and an audit log.
+/// A namespace on the control plane that all tests of this suite share.
 async fn stage(namespace: &str) -> Stage {
-    let start = || {
-        let plane = ControlPlane::start_with("kwok,lws", &["--audit"]);
-        plane.define_groups();
-        Arc::new(plane)
-    };
-    Stage::on(PLANE.get_or_init(start).clone(), namespace).await
+    Stage::on(PLANE.clone(), namespace).await
 }

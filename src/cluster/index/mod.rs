@@ -2,6 +2,7 @@
 //! from it; nothing here talks to anybody.
 
 mod carriers;
+mod change;
 mod context;
 mod named;
 mod pods;
@@ -14,12 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use carriers::CarrierObject;
+pub use change::Change;
 pub use shared::SharedIndex;
 use tokio::time::Instant;
 pub use workloads::SeenWorkload;
 
 use crate::api::{Meta, Object, ObjectKind, Pod};
-use crate::cluster::watch::Change;
 use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, WorkloadKey, WorkloadKind, names};
 use crate::plan::Snapshot;
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{Name, SourceId};
-use crate::cluster::watch::Change;
+use crate::cluster::index::Change;
 
 /// Objects by namespace and name; of cluster-scoped kinds the namespace is empty.
 #[derive(Debug)]

@@ -8,8 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::api::pod::POD;
 use crate::api::{Object, ObjectKind};
-use crate::cluster::index::{Index, SourceId};
-use crate::cluster::watch::Change;
+use crate::cluster::index::{Change, Index, SourceId};
 use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups};
 use crate::cluster::watch::watched::api;
 

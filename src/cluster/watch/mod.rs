@@ -5,4 +5,4 @@ pub mod sources;
 mod stream;
 pub mod watched;
 
-pub use stream::{Change, watch};
+pub use stream::watch;

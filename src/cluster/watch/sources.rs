@@ -18,9 +18,9 @@ use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{
     ClusterTopology, Meta, Object, ObjectKind, Pod, PodCliqueSet, PodGroup, RoleBasedGroup, RoleCoordination,
 };
-use crate::cluster::index::{CarrierObject, Index, LookedUp, Name, SeenWorkload, SharedIndex, SourceId};
+use crate::cluster::index::{CarrierObject, Change, Index, LookedUp, Name, SeenWorkload, SharedIndex, SourceId};
+use crate::cluster::watch::watch;
 use crate::cluster::watch::watched::{Guarded, api};
-use crate::cluster::watch::{Change, watch};
 pub use crate::model::CARRIERS;
 use crate::model::workload_object::WithType;
 use crate::model::{CliqueSet, GangTree, Layers, WorkloadKind, WorkloadObject, names};

@@ -9,20 +9,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
 use crate::api::Object;
+use crate::cluster::index::Change;
 use crate::cluster::watch::watched::Watched;
-
-/// What a watch reports.
-#[derive(Debug)]
-pub enum Change<T> {
-    /// All objects, after a list: what is not among them is gone.
-    Listed(Vec<T>),
-    /// An object is new or has changed.
-    Applied(T),
-    /// An object is gone.
-    Deleted(T),
-    /// The API server does not serve the kind.
-    NotServed,
-}
 
 /// Pause after the first failure in a row; doubles up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! Updates of claimed workloads: frozen, or kept as frozen as they are (KEP-30; SPEC §3.6).
+//! Updates of claimed workloads: frozen, or kept as frozen as they are (KEP-30).
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,0 +1,118 @@
+//! One Secret on a real API server, shared by three replicas that know nothing of each other.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client};
+use rolegate::server::tls::acceptor::CertStore;
+use rolegate::server::tls::authority::{LeafSpec, issued_by};
+use rolegate::server::tls::certificates::{CaBundle, Certificates, Policy, Publication};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::common::{ControlPlane, PATIENT, eventually};
+
+/// One replica: a process in a cluster, a task here.
+struct Replica {
+    store: CertStore,
+    publication: Publication,
+    running: JoinHandle<()>,
+}
+
+impl Replica {
+    fn start(client: &Client, policy: Policy, stop: &CancellationToken) -> Self {
+        let store = CertStore::empty();
+        let (certificates, publication) =
+            Certificates::new(client.clone(), "default", "rolegate-tls", policy, store.clone());
+        Self { store, publication, running: tokio::spawn(certificates.run(stop.clone())) }
+    }
+
+    fn serves(&self) -> Option<String> {
+        self.store.info().map(|info| info.fingerprint)
+    }
+
+    fn bundle(&self) -> Option<CaBundle> {
+        self.publication.bundle.borrow().clone()
+    }
+}
+
+async fn until(what: &str, condition: impl AsyncFn() -> bool) {
+    eventually(PATIENT, what, async || if condition().await { Ok(()) } else { Err("not yet") }).await;
+}
+
+fn text(secret: &Secret, key: &str) -> String {
+    let data = secret.data.as_ref().and_then(|data| data.get(key)).unwrap();
+    String::from_utf8(data.0.clone()).unwrap()
+}
+
+#[tokio::test]
+async fn three_replicas_share_one_secret_through_its_life() {
+    let plane = ControlPlane::own(ControlPlane::start).await;
+    let client = plane.client().await;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
+    let stop = CancellationToken::new();
+    let mut policy = Policy::for_leaf(LeafSpec::for_service("rolegate", "default"));
+    policy.settle = SignedDuration::ZERO;
+    let replicas: Vec<_> = (0..3).map(|_| Replica::start(&client, policy.clone(), &stop)).collect();
+    let agree = async || {
+        let Ok(secret) = secrets.get("rolegate-tls").await else { return false };
+        let served = rolegate::server::tls::acceptor::check_pair(
+            text(&secret, "tls.crt").as_bytes(),
+            text(&secret, "tls.key").as_bytes(),
+        );
+        let bundle = Some(CaBundle(text(&secret, "ca-bundle.crt")));
+        served.is_ok_and(|served| {
+            replicas.iter().all(|one| one.serves().as_ref() == Some(&served.fingerprint) && one.bundle() == bundle)
+        })
+    };
+
+    // All start at once with nothing there: one of them creates it, the others take that.
+    until("one Secret, served by all", &agree).await;
+    let first = secrets.get("rolegate-tls").await.unwrap();
+    assert_eq!(first.type_.as_deref(), Some("kubernetes.io/tls"));
+    assert!(issued_by(&text(&first, "tls.crt"), &text(&first, "ca.crt")));
+
+    // Deleted: a new CA comes in beside the old one, and the leaf that callers trust stays.
+    secrets.delete("rolegate-tls", &DeleteParams::default()).await.unwrap();
+    until("a new Secret, served by all", async || {
+        agree().await
+            && replicas.iter().all(|one| one.bundle().is_some_and(|bundle| bundle.0.matches("BEGIN").count() == 2))
+    })
+    .await;
+    let second = secrets.get("rolegate-tls").await.unwrap();
+    assert_ne!(text(&second, "ca.crt"), text(&first, "ca.crt"));
+    assert_eq!(text(&second, "tls.crt"), text(&first, "tls.crt"));
+    assert!(!issued_by(&text(&second, "tls.crt"), &text(&second, "ca.crt")));
+
+    // Published, as the replica says that writes the webhook configurations: only now comes the leaf of the new CA.
+    let publisher = &replicas.first().unwrap().publication;
+    publisher.confirmation.published(&CaBundle(text(&second, "ca-bundle.crt")), Timestamp::now());
+    until("a leaf of the new CA, served by all", async || {
+        agree().await
+            && secrets
+                .get("rolegate-tls")
+                .await
+                .is_ok_and(|secret| issued_by(&text(&secret, "tls.crt"), &text(&second, "ca.crt")))
+    })
+    .await;
+
+    // Spoiled by a person: repaired, with what that person added left alone.
+    let mut spoiled = secrets.get("rolegate-tls").await.unwrap();
+    let data = spoiled.data.as_mut().unwrap();
+    data.insert("tls.key".to_owned(), ByteString(b"oops".to_vec()));
+    data.insert("note".to_owned(), ByteString(b"mine".to_vec()));
+    let before = replicas.first().unwrap().serves();
+    secrets.replace("rolegate-tls", &PostParams::default(), &spoiled).await.unwrap();
+    until("a repaired leaf, served by all", async || {
+        agree().await && replicas.iter().all(|one| one.serves() != before)
+    })
+    .await;
+    assert_eq!(text(&secrets.get("rolegate-tls").await.unwrap(), "note"), "mine");
+
+    stop.cancel();
+    for replica in replicas {
+        timeout(PATIENT, replica.running).await.unwrap().unwrap();
+    }
+}

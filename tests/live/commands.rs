@@ -1,0 +1,298 @@
+//! `status`, `explain` and `release` on a real control plane, as a user runs them.
+
+use std::process::{Output, Stdio};
+
+use crate::common::control_plane::rolegate_binary;
+use crate::common::pods::{GATE, Pod};
+use crate::common::rolegate::{Rolegate, rolegate_command};
+use crate::common::stage::typed;
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use k8s_openapi::api::core::v1::Pod as ApiPod;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::Command;
+
+/// A stage on which the first segment runs, and is not ready.
+async fn first_segment(name: &str) -> (Stage, Rolegate) {
+    let stage = Stage::new(name).await;
+    stage.add_node("all", 18).await;
+    let rolegate = stage.launch().start().await;
+    stage.deploy(&Group::three_segments()).await;
+    let runs = |now: &crate::common::pods::View| now.count_all(|_| true) == 18 && now.count_all(Pod::is_scheduled) == 6;
+    stage.pods.until("the first segment runs", runs).await;
+    (stage, rolegate)
+}
+
+async fn run(stage: &Stage, arguments: &[&str]) -> Output {
+    let mut command = rolegate_command(&stage.plane.kubeconfig, arguments);
+    command.args(["-n", &stage.namespace]).output().await.unwrap()
+}
+
+/// What a command prints, which must work.
+async fn text(stage: &Stage, arguments: &[&str]) -> String {
+    let output = run(stage, arguments).await;
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+async fn json_of(stage: &Stage, arguments: &[&str]) -> Value {
+    serde_json::from_str(&text(stage, arguments).await).unwrap()
+}
+
+/// The one line that a command says when it fails.
+async fn failure(stage: &Stage, arguments: &[&str]) -> String {
+    let output = run(stage, arguments).await;
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(errors.trim_end().lines().count(), 1, "{errors}");
+    errors.trim_end().to_owned()
+}
+
+#[tokio::test]
+async fn status_shows_batches_as_bars() {
+    let (stage, _rolegate) = first_segment("cli-status").await;
+    let shown = text(&stage, &["status"]).await;
+    assert!(
+        shown.starts_with("cli-status/llm  RoleBasedGroup  0/3 segments  0/18 pods ready  12 pods held  "),
+        "{shown}"
+    );
+    assert!(shown.contains("  segments [+..]  segments: 1 released, 2 held  OrderedReady, Waiting\n"), "{shown}");
+    let why = "PreviousSegmentNotReady: segment 2 is held: segment 1 has 0/4 prefill and 0/2 decode ready (12 pods)";
+    assert!(shown.contains(why), "{shown}");
+    assert!(!shown.contains('\u{1b}'), "no colours where nobody looks: {shown}");
+
+    stage.let_ready(Pod::is_released).await;
+    let released = |now: &crate::common::pods::View| now.count_all(Pod::is_scheduled) == 12;
+    stage.pods.until("the second segment runs", released).await;
+    let found = json_of(&stage, &["status", "llm", "-o", "json"]).await;
+    let group = &found["groups"][0];
+    assert_eq!((&group["segments"], &group["ready"], &group["held"]), (&json!("1/3"), &json!("6/18"), &json!(6)));
+    let batches: Vec<_> = group["coordinations"][0]["batches"].as_array().unwrap().iter().collect();
+    let states: Vec<_> = batches.iter().map(|batch| batch["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["Ready", "Released", "Held"]);
+    assert_eq!(batches[2]["reason"], "PreviousSegmentNotReady");
+    assert_eq!(batches[2]["roles"]["prefill"], json!({"ordinals": [8, 11], "released": 0, "ready": 0}));
+    assert_eq!(group["conditions"][0]["reason"], "PartialDeployment");
+}
+
+#[tokio::test]
+async fn status_follows_what_happens() {
+    let (stage, _rolegate) = first_segment("cli-watch").await;
+    let mut command =
+        rolegate_command(&stage.plane.kubeconfig, &["status", "llm", "--watch", "-o", "json", "-n", &stage.namespace]);
+    let mut process = command.spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let mut next = async || {
+        let line = tokio::time::timeout(PATIENT, lines.next_line()).await.expect("a line in time").unwrap().unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()["groups"][0]["ready"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(next().await, "0/18");
+    stage.let_ready(Pod::is_released).await;
+    while next().await != "6/18" {}
+}
+
+#[tokio::test]
+async fn a_held_pod_is_explained() {
+    let (stage, _rolegate) = first_segment("cli-explain").await;
+    stage.let_ready(|pod| pod.is_released() && pod.name != "llm-prefill-3").await;
+    let ready = |now: &crate::common::pods::View| now.count_all(Pod::is_ready) == 5;
+    stage.pods.until("all but one are ready", ready).await;
+    let shown = text(&stage, &["explain", "pod", "llm-prefill-9"]).await;
+    for line in [
+        "pod cli-explain/llm-prefill-9: held, ",
+        "  gates    rolegate.dev/hold (rolegate, this program)\n",
+        "  place    group cli-explain/llm (RoleBasedGroup llm), role prefill, replica 9, segment 3 of 3 in \"segments\"\n",
+        "  reason   PreviousSegmentNotReady: segment 2 is held: segment 1 has 3/4 prefill and 2/2 decode ready\n",
+        "  ahead    1 segment of \"segments\"\n",
+        "           prefill 3  is not ready  llm-prefill-3\n",
+        "  next     the next batch goes at once when the last of these replicas is ready",
+        "lift the gate by hand: `rolegate release pod llm-prefill-9 -n cli-explain`\n",
+    ] {
+        assert!(shown.contains(line), "{line:?} is not in:\n{shown}");
+    }
+    let found = json_of(&stage, &["explain", "pod", "llm-prefill-9", "-o", "json"]).await;
+    assert_eq!(found["state"], "Held");
+    assert_eq!(found["place"]["batch"], 2);
+    let awaited = json!([{"role": "prefill", "ordinal": 3, "state": "is not ready", "pods": ["llm-prefill-3"]}]);
+    assert_eq!(found["waitsFor"], awaited);
+
+    let found = json_of(&stage, &["explain", "group", "llm", "-o", "json"]).await;
+    assert_eq!(found["explanations"][0]["reason"], "PreviousSegmentNotReady");
+    assert_eq!(found["explanations"][0]["waitsFor"], awaited);
+    let shown = text(&stage, &["explain", "group", "llm"]).await;
+    assert!(shown.contains("coordination \"segments\": PreviousSegmentNotReady\n"), "{shown}");
+
+    let found = json_of(&stage, &["explain", "pod", "llm-prefill-0", "-o", "json"]).await;
+    assert_eq!((&found["state"], &found["reason"]), (&json!("NotGated"), &Value::Null));
+}
+
+#[tokio::test]
+async fn gates_of_others_are_named_with_their_owners() {
+    let (stage, _rolegate) = first_segment("cli-gates").await;
+    let mut pod = Group::three_segments().pod("prefill", "two-gates", &stage.namespace);
+    pod["spec"]["schedulingGates"] =
+        json!([{"name": "kueue.x-k8s.io/admission"}, {"name": "grove.io/podgang-pending-creation"}]);
+    stage.api::<ApiPod>().create(&PostParams::default(), &typed(pod)).await.unwrap();
+    let found = json_of(&stage, &["explain", "pod", "two-gates", "-o", "json"]).await;
+    let owners: Vec<_> = found["gates"].as_array().unwrap().iter().map(|gate| gate["owner"].clone()).collect();
+    assert_eq!(owners, ["Kueue", "Grove", "rolegate"]);
+
+    let plain = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "of-others"}, "spec": {
+        "schedulingGates": [{"name": "example.com/wait"}],
+        "containers": [{"name": "main", "image": "registry.invalid/x:1"}],
+    }});
+    stage.api::<ApiPod>().create(&PostParams::default(), &typed(plain)).await.unwrap();
+    let shown = text(&stage, &["explain", "pod", "of-others"]).await;
+    assert!(shown.contains(": gated by others, "), "{shown}");
+    assert!(shown.contains("  gates    example.com/wait (of unknown)\n"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_group_that_is_not_there_is_explained_by_its_pods() {
+    let stage = Stage::new("cli-missing").await;
+    let _rolegate = stage.launch().flag("missing-group", "hold").start().await;
+    stage.create_sets(&Group::three_segments()).await;
+    stage.pods.until("all pods", |now| now.count_all(Pod::is_held) == 18).await;
+    let found = json_of(&stage, &["explain", "pod", "llm-decode-0", "-o", "json"]).await;
+    assert_eq!((&found["reason"], &found["message"]), (&json!("GroupMissing"), &json!("group \"llm\" is not there")));
+    let shown = text(&stage, &["status"]).await;
+    assert!(shown.starts_with("cli-missing/llm  not there  18 pods held\n"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_release_by_hand_is_asked_for_done_and_told() {
+    let (stage, _rolegate) = first_segment("cli-release").await;
+    let refused = run(&stage, &["release", "group", "llm"]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("12 pods in namespace \"cli-release\""), "{refused:?}");
+    assert_eq!(stage.pods.now(|now| now.count_all(Pod::is_held)), 12);
+
+    let one = text(&stage, &["release", "pod", "llm-prefill-11", "--yes"]).await;
+    assert_eq!(one, "released cli-release/llm-prefill-11\n1 released, 0 gone, 0 failed\n");
+    stage.pods.until("it has a node", |now| now.named("llm-prefill-11").is_some_and(Pod::is_scheduled)).await;
+    let again = text(&stage, &["release", "pod", "llm-prefill-11", "--yes"]).await;
+    assert_eq!(again, "no pod carries the gate: nothing to do\n");
+
+    let mut command = rolegate_command(&stage.plane.kubeconfig, &["release", "group", "llm", "-n", &stage.namespace]);
+    let mut process = command.stdin(Stdio::piped()).spawn().unwrap();
+    process.stdin.take().unwrap().write_all(b"y\n").await.unwrap();
+    let output = process.wait_with_output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("11 released, 0 gone, 0 failed\n"), "{output:?}");
+    stage.pods.until("all run", |now| now.count_all(Pod::is_scheduled) == 18).await;
+}
+
+#[tokio::test]
+async fn everything_in_a_namespace_is_released_and_other_gates_stay() {
+    let (stage, _rolegate) = first_segment("cli-release-all").await;
+    let mut pod = Group::three_segments().pod("prefill", "two-gates", &stage.namespace);
+    pod["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
+    stage.api::<ApiPod>().create(&PostParams::default(), &typed(pod)).await.unwrap();
+    let found = json_of(&stage, &["release", "--all", "--yes", "-o", "json"]).await;
+    assert_eq!(found["released"].as_array().unwrap().len(), 13, "{found}");
+    stage.pods.until("no gate of ours is left", |now| now.count_all(Pod::is_held) == 0).await;
+    let gates = stage.pods.now(|now| now.named("two-gates").unwrap().gates.clone());
+    assert_eq!(gates, ["example.com/wait"]);
+}
+
+/// A pod that the API server does not let us change: the others go, and the command says so.
+#[tokio::test]
+async fn a_release_that_is_refused_is_told_and_fails() {
+    let (stage, _rolegate) = first_segment("cli-refused").await;
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "cli-refused"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]},
+            ]},
+            "validations": [{"expression": "object.metadata.name != 'llm-prefill-11'", "message": "not this one"}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "cli-refused"},
+        "spec": {
+            "policyName": "cli-refused", "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "cli-refused"}}},
+        },
+    });
+    stage.plane.must(&["create", "-f", "-"], &format!("{policy}\n---\n{binding}"));
+    eventually(PATIENT, "the policy is in force", async || {
+        let patch = r#"{"metadata":{"annotations":{"tried":"yes"}}}"#;
+        let tried = ["patch", "pod", "llm-prefill-11", "-n", "cli-refused", "--dry-run=server", "-p", patch];
+        let output = stage.plane.kubectl(&tried, "");
+        if output.status.success() { Err("it is not".to_owned()) } else { Ok(()) }
+    })
+    .await;
+    let output = run(&stage, &["release", "group", "llm", "--yes", "-o", "json"]).await;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["released"].as_array().unwrap().len(), 11, "{found}");
+    assert_eq!(found["failed"][0]["object"], "llm-prefill-11");
+    assert!(found["failed"][0]["error"].as_str().unwrap().contains("not this one"), "{found}");
+    stage.plane.must(&["delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "cli-refused"], "");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_in_one_line() {
+    let stage = Stage::new("cli-absent").await;
+    assert_eq!(text(&stage, &["status"]).await, "no groups in namespace \"cli-absent\"\n");
+    let group = "rolegate: group \"llm\" is not in namespace \"cli-absent\"";
+    assert_eq!(failure(&stage, &["status", "llm"]).await, group);
+    assert_eq!(failure(&stage, &["explain", "group", "llm"]).await, group);
+    assert_eq!(failure(&stage, &["release", "group", "llm", "--yes"]).await, group);
+    let pod = "rolegate: pod \"llm-0\" is not in namespace \"cli-absent\"";
+    assert_eq!(failure(&stage, &["explain", "pod", "llm-0"]).await, pod);
+    assert_eq!(failure(&stage, &["release", "pod", "llm-0", "--yes"]).await, pod);
+}
+
+/// The gate without the labels that say whose it is.
+#[tokio::test]
+async fn a_pod_that_lost_its_group_is_told_how_to_go() {
+    let stage = Stage::new("cli-orphan").await;
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "orphan"}, "spec": {
+        "schedulingGates": [{"name": GATE}],
+        "containers": [{"name": "main", "image": "registry.invalid/x:1"}],
+    }});
+    let pods = stage.api::<ApiPod>();
+    pods.create(&PostParams::default(), &typed(pod)).await.unwrap();
+    let shown = text(&stage, &["explain", "pod", "orphan"]).await;
+    assert!(shown.starts_with("pod cli-orphan/orphan: held by nobody, "), "{shown}");
+    pods.delete("orphan", &DeleteParams::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cluster_without_groups_or_without_answer_is_said_in_one_line() {
+    let plane = ControlPlane::start();
+    let output = rolegate_command(&plane.kubeconfig, &["status"]).output().await.unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        errors,
+        "rolegate: this cluster has neither RoleBasedGroups nor RoleCoordinations: `rolegate crds` prints their definitions\n"
+    );
+
+    let config = std::fs::read_to_string(&plane.kubeconfig).unwrap();
+    let dead = plane.kubeconfig.with_extension("dead");
+    // Nothing listens on port 1.
+    std::fs::write(&dead, config.replace(&plane.server, "https://127.0.0.1:1")).unwrap();
+    let output = rolegate_command(&dead, &["explain", "pod", "x"]).output().await.unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors.starts_with("rolegate: cannot reach the API server at https://127.0.0.1:1/: "), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+}
+
+#[tokio::test]
+async fn a_kubectl_plugin_names_itself_as_it_was_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = folder.path().join("kubectl-rolegate");
+    std::os::unix::fs::symlink(rolegate_binary(), &plugin).unwrap();
+    let output = Command::new(&plugin).args(["plan", "--help"]).output().await.unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    assert!(help.contains("Usage: kubectl rolegate plan [OPTIONS] <FILE>..."), "{help}");
+    let output = Command::new(&plugin).args(["completions", "bash"]).output().await.unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("kubectl-rolegate"));
+}

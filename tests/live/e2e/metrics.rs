@@ -1,0 +1,101 @@
+//! What `/metrics` says while a group comes up, and that the page about it names every metric.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use crate::common::pods::Pod;
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, http};
+
+const PODS_AGE: &str = r#"rolegate_cache_age_seconds{kind="pods"}"#;
+/// Of a kind with one watch: pods have three, and the one that is silent for longest counts.
+const SETS_AGE: &str = r#"rolegate_cache_age_seconds{kind="statefulsets.v1.apps"}"#;
+
+#[tokio::test]
+async fn a_run_is_told_in_metrics() {
+    let stage = Stage::new("metrics").await;
+    stage.add_node("all", 45).await;
+    let rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 30, 10).role("decode", 15, 5).held_back();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    statuses.until("the first is committed", |status| status.released("prefill") == 10).await;
+    stage.create_sets(&group).await;
+    let batches = async |ready, released, held| {
+        for (state, count) in [("Ready", ready), ("Released", released), ("Held", held)] {
+            rolegate.until_metric(&format!(r#"rolegate_batches{{state="{state}"}}"#), count).await;
+        }
+    };
+    for segment in 0..3 {
+        stage.pods.until("the next", |now| now.count_all(Pod::is_released) == 15 * (segment + 1)).await;
+        let segment = i64::try_from(segment).unwrap();
+        batches(segment, 1, 2 - segment).await;
+        let held = 15 * (2 - segment);
+        rolegate.until_metric(r#"rolegate_held_pods{reason="PreviousSegmentNotReady"}"#, held).await;
+        stage.let_ready(Pod::is_released).await;
+    }
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 45/45 pods ready").await;
+    batches(3, 0, 0).await;
+    assert_eq!(rolegate.metric("rolegate_leader").await, 1);
+    assert_eq!(rolegate.metric(r#"rolegate_releases_total{outcome="released"}"#).await, 45);
+
+    // Those segments are timed whose pods waited: the first was free before it had any.
+    rolegate.until_metric("rolegate_batch_release_seconds_count", 2).await;
+    let time = rolegate.seconds("rolegate_batch_release_seconds_sum").await.unwrap();
+    let planned = rolegate.seconds("rolegate_plan_seconds_sum").await.unwrap();
+    assert!(time > 0.0 && time < 20.0 && planned > 0.0 && planned < 5.0, "{time} {planned}");
+    println!("{:.1} ms for each of two segments of 15 pods", time / 2.0 * 1000.0);
+    assert!(rolegate.seconds(PODS_AGE).await.unwrap() < 90.0);
+
+    // What counts only what goes wrong is there once it has.
+    assert_eq!(http::get(rolegate.webhook, "/").await.unwrap().0, 400);
+    rolegate.until_metric(r#"rolegate_server_handshakes_failed_total{reason="plain_http"}"#, 1).await;
+    are_documented(&rolegate.metrics().await);
+}
+
+#[tokio::test]
+async fn a_silent_api_server_makes_the_caches_old() {
+    let plane = ControlPlane::own_with_groups().await;
+    let stage = Stage::on(plane.clone(), "silent").await;
+    let rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("main", 2, 2);
+    let age = async |what: &str, test: &dyn Fn(f64) -> bool| {
+        eventually(PATIENT, what, async || match rolegate.seconds(SETS_AGE).await {
+            Some(age) if test(age) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+    };
+    let heard_since = |start: Instant| move |age: f64| age < start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    stage.deploy(&group).await;
+    age("young after an event", &heard_since(start)).await;
+    plane.command("pause", "kube-apiserver").await;
+    age("older", &|age| age > 2.0).await;
+    let start = Instant::now();
+    plane.command("resume", "kube-apiserver").await;
+    stage.add_node("all", 2).await;
+    stage.pods.until("both run", |now| now.count_all(Pod::is_ready) == 2).await;
+    age("young again", &heard_since(start)).await;
+    // A kind that nobody defines is not waited for.
+    assert_eq!(
+        rolegate.seconds(r#"rolegate_cache_age_seconds{kind="podgroups.v2alpha2.scheduling.run.ai"}"#).await,
+        None
+    );
+}
+
+/// The page names each metric, and no other.
+fn are_documented(metrics: &str) {
+    let named = |line: &str| {
+        let (name, kind) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
+        Some(if kind == "counter" { format!("{name}_total") } else { name.to_owned() })
+    };
+    let there: BTreeSet<_> = metrics.lines().filter_map(named).collect();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operating.md")).unwrap();
+    let section = page.split("\n## ").find(|section| section.starts_with("Metrics")).unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `")).flat_map(|line| line.split('`'));
+    let names =
+        rows.filter(|word| word.starts_with("rolegate_")).map(|word| word.split('{').next().unwrap().to_owned());
+    // Those of rollouts are there while there are any: their own suite reads them.
+    let of_rollouts = |name: &String| name.starts_with("rolegate_rollout_") || name == "rolegate_partitions_total";
+    assert_eq!(names.filter(|name| !of_rollouts(name)).collect::<BTreeSet<_>>(), there);
+}

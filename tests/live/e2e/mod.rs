@@ -1,0 +1,20 @@
+//! The whole program on a real control plane: groups come up segment by segment, whatever breaks meanwhile.
+
+mod absence;
+mod api_server;
+mod arrival;
+mod events;
+mod kinds_of_pods;
+mod metrics;
+mod outage;
+mod progressions;
+mod recovery;
+mod refusals;
+mod removal;
+mod replicas;
+mod reviews;
+mod scaling;
+mod silence;
+mod story;
+mod their_ready;
+mod wholes;

@@ -1,0 +1,9 @@
+//! The installation on a real API server: what is printed is accepted, runs with the rights it is given and no more, and
+//! never stands in its own way.
+
+mod agreement;
+mod cert_manager;
+mod deadlock;
+mod pods;
+mod rights;
+mod support;

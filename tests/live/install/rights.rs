@@ -1,0 +1,274 @@
+//! Least rights: of what is granted everything is used, and nothing is asked for that is not granted.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::common::account::manifests;
+use crate::common::control_plane::SYSTEM;
+use crate::common::pods::Pod;
+use crate::common::stage::{CORE, GROUPS, Stage};
+use crate::common::{ControlPlane, Group, PATIENT, eventually};
+use crate::install::support::install;
+use crate::rules::definitions::{install as define, loose, upstream_pod_groups};
+
+/// A verb on a resource, as `patch apps/statefulsets`.
+type Uses = BTreeSet<String>;
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn name_use(verb: &str, group: &str, resource: &str) -> String {
+    format!("{verb} {group}/{resource}")
+}
+
+/// Everything that is granted.
+fn granted(yaml: &str) -> Uses {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
+    let mut uses = Uses::new();
+    for rule in documents.iter().flat_map(|document| document["rules"].as_array().into_iter().flatten()) {
+        let all = |field: &str| rule[field].as_array().unwrap().iter().map(text);
+        for (group, resource) in
+            all("apiGroups").flat_map(|group| all("resources").map(move |resource| (group, resource)))
+        {
+            uses.extend(all("verbs").map(|verb| name_use(verb, group, resource)));
+        }
+    }
+    assert!(uses.len() > 50, "{uses:?}");
+    uses
+}
+
+/// What the account has used so far, and what it was refused.
+fn used(plane: &ControlPlane) -> (Uses, Uses) {
+    let account = format!("system:serviceaccount:{SYSTEM}:rolegate");
+    let (mut used, mut refused) = (Uses::new(), Uses::new());
+    for line in std::fs::read_to_string(plane.dir.join("log/audit.jsonl")).unwrap().lines() {
+        // The last line may be half written.
+        let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
+        if event["user"]["username"] != account.as_str() || event["objectRef"].is_null() {
+            continue;
+        }
+        let object = &event["objectRef"];
+        let resource = [text(&object["resource"]), text(&object["subresource"])].join("/");
+        let what = name_use(text(&event["verb"]), text(&object["apiGroup"]), resource.trim_end_matches('/'));
+        if event["responseStatus"]["code"] == 403 {
+            refused.insert(format!("{what} in {:?}", text(&object["namespace"])));
+        }
+        used.insert(what);
+    }
+    (used, refused)
+}
+
+/// A group with a PodGroup for each batch, and its pods.
+async fn with_pod_groups(stage: &Stage, name: &str, policy: &Value) {
+    let group = Group::new(name).role("main", 2, 2);
+    let constraint = json!({
+        "clusterTopologyName": "ours", "topologyLayerName": "host", "constraintMode": "soft", "podGroupPolicy": policy,
+    });
+    let deploy = json!({ "roleDeployStep": { "main": 2 }, "deployTopologyConstraint": constraint });
+    let mut object = group.object();
+    object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]);
+    let created = stage.post(GROUPS, "rolebasedgroups", &object).await;
+    assert_eq!(created.code, 201, "{created:?}");
+    stage.create_sets(&group).await;
+}
+
+/// A group of the other API group, and one of our own kind over three kinds of workloads.
+async fn of_other_kinds(stage: &Stage) {
+    let other = Group::new("other").role("main", 2, 1);
+    let mut object = other.object();
+    object["apiVersion"] = json!("workloads.instai.io/v1alpha1");
+    let created = stage.post("/apis/workloads.instai.io/v1alpha1", "rolebasedgroups", &object).await;
+    assert_eq!(created.code, 201, "{created:?}");
+    stage.create_sets(&other).await;
+
+    let set = Group::new("own").role("a", 1, 1);
+    stage.create_sets(&set).await;
+    let by =
+        |role: &str, kind: &str, name: &str| json!({ "name": role, "workloadRef": { "kind": kind, "name": name } });
+    let roles = [by("a", "StatefulSet", "own-a"), by("b", "Deployment", "own-b"), by("c", "LeaderWorkerSet", "own-c")];
+    let segments = json!({ "segmentPlacement": { "segmentSize": { "a": 1, "b": 1, "c": 1 } } });
+    let own = json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": "own" },
+        "spec": { "roles": roles, "coordination": [{ "name": "segments", "strategy": segments }] },
+    });
+    let created = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &own).await;
+    assert_eq!(created.code, 201, "{created:?}");
+}
+
+/// Workloads that a rollout froze which nothing coordinates any longer: they are thawed.
+async fn frozen_by_nobody(stage: &Stage) {
+    let set = Group::new("own").set(Group::new("own").role("a", 0, 1).find("a"), &stage.namespace);
+    let frozen = json!({ "rollingUpdate": { "partition": i32::MAX } });
+    let metadata = json!({
+        "name": "frozen",
+        "labels": { "rolegate.dev/group": "own", "rolegate.dev/role": "a" },
+        "annotations": { "rolegate.dev/user-partition": "0" },
+    });
+    let mut stateful_set = set;
+    stateful_set["metadata"] = metadata.clone();
+    stateful_set["spec"]["updateStrategy"] = frozen;
+    let created = stage.post("/apis/apps/v1", "statefulsets", &stateful_set).await;
+    assert_eq!(created.code, 201, "{created:?}");
+    let leaders = json!({
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": metadata,
+        "spec": { "replicas": 0, "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": i32::MAX } } },
+    });
+    let created = stage.post("/apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets", &leaders).await;
+    assert_eq!(created.code, 201, "{created:?}");
+}
+
+/// A ClusterTopology of both API groups, and its end: only then is there a finalizer to be taken.
+async fn topologies(stage: &Stage) {
+    for (group, name) in [("rolegate.dev", "ours"), ("workloads.x-k8s.io", "theirs"), ("rolegate.dev", "unused")] {
+        let path = format!("/apis/{group}/v1alpha1/clustertopologies");
+        let layers = json!([{ "name": "host", "key": "kubernetes.io/hostname" }]);
+        let topology = json!({
+            "apiVersion": format!("{group}/v1alpha1"),
+            "kind": "ClusterTopology",
+            "metadata": { "name": name },
+            "spec": { "layers": layers },
+        });
+        let created = stage.send("POST", &path, &topology).await;
+        assert_eq!(created.code, 201, "{created:?}");
+        if name != "ours" {
+            let deleted = stage.send("DELETE", &format!("{path}/{name}"), &json!({})).await;
+            assert_eq!(deleted.code, 200, "{deleted:?}");
+        }
+    }
+}
+
+/// Pods that name what is not there: it is looked for.
+async fn pods_that_are_ahead(stage: &Stage) {
+    let bare = |name: &str, labels: Value, annotations: Value| {
+        let mut pod = Group::new("none").pod("main", name, &stage.namespace);
+        pod["metadata"]["labels"] = labels;
+        pod["metadata"]["annotations"] = annotations;
+        pod
+    };
+    let of_set = json!({ "app.kubernetes.io/part-of": "no-set", "grove.io/podclique": "no-set-0-main" });
+    let all = [
+        bare("of-grove", of_set, json!({})),
+        bare("of-kai", json!({}), json!({ "pod-group-name": "no-pod-group" })),
+        Group::new("no-group").pod("main", "of-nobody", &stage.namespace),
+    ];
+    for pod in &all {
+        let created = stage.post(CORE, "pods", pod).await;
+        assert_eq!(created.code, 201, "{created:?}");
+    }
+    let levels = json!({ "topology": "no-topology", "requiredTopologyLevel": "rack" });
+    let pod_group = json!({
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": { "name": "by-hand" },
+        "spec": { "minMember": 1, "topologyConstraint": levels },
+    });
+    let created = stage.post("/apis/scheduling.run.ai/v2alpha2", "podgroups", &pod_group).await;
+    assert_eq!(created.code, 201, "{created:?}");
+}
+
+#[tokio::test]
+async fn every_right_is_used_and_none_is_missing() {
+    let plane = ControlPlane::start_with_groups("kwok", &["--audit"]);
+    let pod_groups = |group: &str, version: &str| loose(group, "PodGroup", "podgroups", &[(version, true, &[])]);
+    let definitions = [
+        upstream_pod_groups(),
+        pod_groups("scheduling.x-k8s.io", "v1alpha1"),
+        pod_groups("scheduling.volcano.sh", "v1beta1"),
+        loose("grove.io", "PodCliqueSet", "podcliquesets", &[("v1alpha1", true, &[])]),
+        loose("grove.io", "PodGangSet", "podgangsets", &[("v1alpha1", true, &[])]),
+        loose("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "leaderworkersets", &[("v1", true, &[])]),
+    ];
+    define(&plane, &definitions);
+    let installed = install(plane, &[]).await;
+    let plane = &installed.plane;
+    let stage = Stage::on(plane.clone(), "broad").await;
+    stage.add_node("all", 60).await;
+    let rolegate = installed.serve(&stage).await;
+
+    topologies(&stage).await;
+    of_other_kinds(&stage).await;
+    frozen_by_nobody(&stage).await;
+    pods_that_are_ahead(&stage).await;
+    let policies = [
+        ("kube", json!({ "kubeScheduling": {} })),
+        ("volcano", json!({ "volcanoScheduling": {} })),
+        ("kai", json!({ "kai": { "queue": "q" } })),
+    ];
+    for (name, policy) in &policies {
+        with_pod_groups(&stage, name, policy).await;
+    }
+    let group = Group::new("llm").role("prefill", 20, 2).role("decode", 10, 1);
+    stage.deploy(&group).await;
+    stage.pods.until("all are ready", |now| now.count_all(|pod| pod.name.starts_with("llm-") && pod.ready) == 30).await;
+    stage
+        .pods
+        .until("those with PodGroups too", |now| {
+            policies.iter().all(|(name, _)| now.count_all(|pod| pod.name.starts_with(name) && pod.ready) == 2)
+        })
+        .await;
+    assert!(stage.pods.births().iter().filter(|pod| !pod.role.is_empty()).all(Pod::is_held));
+    // Pods that do not appear are asked after, and the next leader tells again what holds a segment.
+    stage.create_group(&Group::new("few").role("main", 4, 2)).await;
+    stage.create_sets(&Group::new("few").role("main", 1, 2)).await;
+    let slow = Group::new("slow").role("main", 2, 1).held_back();
+    let statuses = stage.statuses(&slow);
+    stage.deploy(&slow).await;
+    statuses
+        .until("its second segment is held", |status| status.0["summary"]["reason"] == "PreviousSegmentNotReady")
+        .await;
+    rolegate.kill().await;
+    let _rolegate = installed.serve(&stage).await;
+    // A Secret that somebody spoiled is made good.
+    let spoil = json!({ "data": { "tls.crt": "", "tls.key": "" } }).to_string();
+    plane.must(&["patch", "secret", "rolegate-certificates", "-n", SYSTEM, "-p", &spoil], "");
+
+    let granted = granted(&manifests(&["--part", "rbac"]));
+    eventually(PATIENT, "every right is used", async || {
+        let unused: Vec<_> = granted.difference(&used(plane).0).cloned().collect();
+        if unused.is_empty() { Ok(()) } else { Err(format!("unused: {unused:#?}")) }
+    })
+    .await;
+    let (used, refused) = used(plane);
+    assert!(refused.is_empty(), "{refused:#?}");
+    let beyond: Vec<_> = used.difference(&granted).collect();
+    assert!(beyond.is_empty(), "used without being granted: {beyond:?}");
+}
+
+#[tokio::test]
+async fn what_is_not_granted_is_refused() {
+    let plane = ControlPlane::start_with("kwok,cert-manager", &[]);
+    let installed = install(plane, &["--certificates", "cert-manager"]).await;
+    let can = |verb: &str, what: &str, namespace: &str| {
+        let account = format!("system:serviceaccount:{SYSTEM}:rolegate");
+        // For kubectl itself a slash stands before a name.
+        let (resource, part) = what.split_once(':').unwrap_or((what, ""));
+        let part = format!("--subresource={part}");
+        let asked = ["auth", "can-i", verb, resource, &part, "-n", namespace, "--as", &account];
+        let output = installed.plane.kubectl(&asked, "");
+        String::from_utf8(output.stdout).unwrap().trim() == "yes"
+    };
+    eventually(PATIENT, "the account has its rights", async || {
+        if can("patch", "pods", "default") { Ok(()) } else { Err("it has not") }
+    })
+    .await;
+    // With cert-manager not even its own Secrets and webhook configurations.
+    let webhooks = ["mutatingwebhookconfigurations/rolegate", "validatingwebhookconfigurations/rolegate"];
+    for verb in ["get", "list", "watch", "create", "update", "patch", "delete"] {
+        for namespace in ["default", "kube-system", SYSTEM] {
+            assert!(!can(verb, "secrets", namespace), "{verb} secrets in {namespace}");
+        }
+        assert!(webhooks.iter().all(|what| !can(verb, what, "default")), "{verb} webhook configurations");
+    }
+    for what in
+        ["create pods", "delete pods", "patch statefulsets:scale", "create clusterrolebindings", "get nodes:proxy"]
+    {
+        let (verb, resource) = what.split_once(' ').unwrap();
+        assert!(!can(verb, resource, "default"), "{what}");
+    }
+}

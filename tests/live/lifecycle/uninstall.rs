@@ -1,0 +1,157 @@
+//! `rolegate uninstall`: no pod is held afterwards, no finalizer is left, and nothing of ours.
+
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::Pod as ApiPod;
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use rolegate::model::names::{TOPOLOGY_FINALIZER, USER_PARTITION};
+use serde_json::json;
+
+use crate::common::control_plane::SYSTEM;
+use crate::common::pods::Pod;
+use crate::common::stage::typed;
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::lifecycle::{rolegate, rolegate_with};
+
+/// Names of what is ours in the cluster.
+fn left(plane: &ControlPlane, name: &str) -> String {
+    let ours = |kind: &str, names: &[&str]| {
+        let found = plane.must(&[&["get", kind, "-n", SYSTEM, "-o", "name", "--ignore-not-found"], names].concat(), "");
+        found.trim().to_owned()
+    };
+    let secret = format!("{name}-certificates");
+    [
+        ours("mutatingwebhookconfiguration", &[name]),
+        ours("validatingwebhookconfiguration", &[name]),
+        ours("deployment", &[name]),
+        ours("lease", &[name]),
+        ours("secret", &[&secret]),
+    ]
+    .concat()
+}
+
+fn topologies(stage: &Stage) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("rolegate.dev", "v1alpha1", "ClusterTopology");
+    Api::all_with(stage.client.clone(), &ApiResource::from_gvk(&kind))
+}
+
+#[tokio::test]
+async fn the_shipped_files_go_as_they_came() {
+    let plane = ControlPlane::own(ControlPlane::start).await;
+    let base = format!("{}/deploy/base", env!("CARGO_MANIFEST_DIR"));
+    // Twice: an object may come before its definition is established.
+    plane.kubectl(&["apply", "--server-side", "-k", &base], "");
+    plane.must(&["apply", "--server-side", "-k", &base], "");
+    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+
+    // Nothing runs here: that is found, and nothing is wrong with the files.
+    let expected = ["endpoint", "ca-bundle", "admission", "leader"];
+    eventually(PATIENT, &format!("errors {expected:?}"), async || {
+        let seen = rolegate_with(&plane.kubeconfig, &["doctor", "-o", "json"]).await;
+        let findings = seen.json()["findings"].as_array().unwrap().clone();
+        let bad = findings.iter().filter(|finding| ["error", "warning"].contains(&finding["level"].as_str().unwrap()));
+        let mut ids: Vec<_> = bad.map(|finding| finding["check"].as_str().unwrap().to_owned()).collect();
+        ids.dedup();
+        if ids == expected { Ok(()) } else { Err(seen.out) }
+    })
+    .await;
+
+    let done = rolegate_with(&plane.kubeconfig, &["uninstall", "--yes"]).await;
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(left(&plane, "rolegate"), "");
+    plane.must(&["delete", "--ignore-not-found", "-k", &base], "");
+    let ours = plane.must(&["get", "crd,clusterrole,clusterrolebinding,namespace", "-o", "name"], "");
+    assert!(!ours.contains("rolegate"), "{ours}");
+}
+
+#[tokio::test]
+async fn nothing_is_held_after_it() {
+    let plane = ControlPlane::own_with_groups().await;
+    let stage = Stage::on(plane.clone(), "uninstall").await;
+    stage.add_node("all", 18).await;
+    let launch = stage.launch();
+    let running = launch.start().await;
+    stage.deploy(&Group::three_segments()).await;
+    stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_scheduled) == 6).await;
+    stage.pods.until("the others wait", |now| now.count_all(Pod::is_held) == 12).await;
+    let topology = json!({
+        "apiVersion": "rolegate.dev/v1alpha1", "kind": "ClusterTopology", "metadata": { "name": "racks" },
+        "spec": { "layers": [{ "name": "host", "key": "kubernetes.io/hostname" }] },
+    });
+    topologies(&stage).create(&PostParams::default(), &typed(topology)).await.unwrap();
+    let protected = async || {
+        let found = topologies(&stage).get("racks").await.map_err(|error| error.to_string())?;
+        let finalizers = found.metadata.finalizers.unwrap_or_default();
+        if finalizers.iter().any(|one| one == TOPOLOGY_FINALIZER) { Ok(()) } else { Err(format!("{finalizers:?}")) }
+    };
+    eventually(PATIENT, "a topology with our finalizer", protected).await;
+    // A rollout in the middle: frozen, and its user asked for partition 3.
+    let frozen = Patch::Merge(json!({
+        "metadata": { "annotations": { (USER_PARTITION): "3" } },
+        "spec": { "updateStrategy": { "rollingUpdate": { "partition": 2_147_483_647 } } },
+    }));
+    let sets = stage.api::<StatefulSet>();
+    sets.patch("llm-decode", &PatchParams::default(), &frozen).await.unwrap();
+
+    // The API server holds pods by itself, too.
+    let policy = concat!(env!("CARGO_MANIFEST_DIR"), "/policies/hold.yaml");
+    plane.must(&["apply", "-f", policy], "");
+    plane.must(&["label", "namespace", "uninstall", "rolegate.dev/hold=always"], "");
+
+    // While one runs that we cannot end, nothing is touched.
+    let refused = rolegate(&stage, &["uninstall", "--yes"]).await;
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains("a rolegate still runs"), "{refused:?}");
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 12, "{now}"));
+
+    // One that runs as a Deployment is ended by it; here its process ends when the Deployment is gone.
+    let deployment = json!({
+        "metadata": { "name": stage.namespace },
+        "spec": {
+            "replicas": 0,
+            "selector": { "matchLabels": { "app": "rolegate" } },
+            "template": {
+                "metadata": { "labels": { "app": "rolegate" } },
+                "spec": { "containers": [{ "name": "rolegate", "image": "registry.invalid/rolegate:1" }] },
+            },
+        },
+    });
+    let deployments: Api<Deployment> = Api::namespaced(stage.client.clone(), SYSTEM);
+    deployments.create(&PostParams::default(), &typed(deployment)).await.unwrap();
+    let listed = rolegate(&stage, &["uninstall", "--dry-run", "-o", "json"]).await.json();
+    let count =
+        |action: &str| listed["items"].as_array().unwrap().iter().filter(|item| item["action"] == action).count();
+    assert_eq!((count("delete"), count("release"), count("thaw"), count("unprotect")), (7, 12, 1, 1), "{listed}");
+    let unasked = rolegate(&stage, &["uninstall"]).await;
+    assert_eq!((unasked.code, left(&plane, "uninstall").is_empty()), (1, false), "{unasked:?}");
+
+    let ends = async {
+        eventually(PATIENT, "the Deployment gone", async || {
+            let found = deployments.get_opt(&stage.namespace).await.unwrap();
+            if found.is_none() { Ok(()) } else { Err("it is there") }
+        })
+        .await;
+        running.terminate().await
+    };
+    let (done, _) = tokio::join!(rolegate(&stage, &["uninstall", "--yes"]), ends);
+    assert_eq!(done.code, 0, "{done:?}");
+    stage.pods.until("no pod is held", |now| now.count_all(Pod::is_held) == 0).await;
+    stage.pods.until("all pods run", |now| now.count_all(Pod::is_scheduled) == 18).await;
+    let set = sets.get("llm-decode").await.unwrap();
+    assert!(!set.metadata.annotations.unwrap_or_default().contains_key(USER_PARTITION));
+    let update = set.spec.unwrap().update_strategy.unwrap().rolling_update.unwrap();
+    assert_eq!(update.partition, Some(3));
+    assert_eq!(left(&plane, "uninstall"), "");
+    let late: ApiPod = typed(Group::three_segments().pod("prefill", "late", "uninstall"));
+    let late = stage.api::<ApiPod>().create(&PostParams::default(), &late).await.unwrap();
+    assert_eq!(late.spec.unwrap().scheduling_gates, None, "somebody still holds pods");
+    topologies(&stage).delete("racks", &DeleteParams::default()).await.unwrap();
+    eventually(PATIENT, "the topology gone", async || {
+        let found = topologies(&stage).get_opt("racks").await.unwrap();
+        if found.is_none() { Ok(()) } else { Err(format!("{:?}", found.map(|found| found.metadata))) }
+    })
+    .await;
+    let again = rolegate(&stage, &["uninstall", "--yes"]).await;
+    assert_eq!((again.code, again.out.as_str()), (0, "nothing of rolegate is there\n"));
+}

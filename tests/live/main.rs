@@ -1,0 +1,28 @@
+//! The suites on the real control plane, in one binary: it is linked once, and the tests of one suite fill the time in which
+//! those of another wait. `tests/scale` measures, and is by itself.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic"
+)]
+#![allow(clippy::float_cmp, reason = "metrics count in whole numbers")]
+#![allow(clippy::similar_names, reason = "`status` and `statuses` are what they say")]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../golden/mod.rs"]
+#[allow(dead_code, reason = "the cases are run by the API server here")]
+mod golden;
+
+mod certificates;
+mod commands;
+mod e2e;
+mod install;
+mod lifecycle;
+mod pods;
+mod policies;
+mod rollouts;
+mod rules;

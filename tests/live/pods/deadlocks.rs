@@ -1,0 +1,387 @@
+//! Makers of pods that wait for pods which are held: each combination is refused, warned about, or runs to its end.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::ResourceQuota;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::pods::{Pod, Step, View};
+use crate::common::stage::{Answer, CORE, GROUPS, typed};
+use crate::common::{Group, PATIENT, Stage, always, eventually, invariants};
+use crate::pods::support::{RACK, add_rack, stage};
+
+const LWS: &str = "/apis/leaderworkerset.x-k8s.io/v1";
+const OURS: &str = "/apis/rolegate.dev/v1alpha1";
+const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
+const EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
+
+/// A LeaderWorkerSet of two groups of three.
+fn set(stage: &Stage, change: &Value) -> Value {
+    let group = Group::new("llm").role("main", 2, 1).held_back();
+    let template = group.set(group.find("main"), &stage.namespace)["spec"]["template"].clone();
+    let mut set = json!({
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": { "name": "llm-main" },
+        "spec": { "replicas": 2, "leaderWorkerTemplate": { "size": 3, "workerTemplate": template } },
+    });
+    json_patch::merge(&mut set, change);
+    set
+}
+
+/// Each of its groups a segment of its own, with or without a domain that is shared.
+fn coordination(kind: &str, workload: &str, size: u32, topology: Option<&str>) -> Value {
+    let mut segments = json!({ "segmentSize": { "main": size } });
+    if let Some(key) = topology {
+        segments["topologyAffinity"] = json!({ "topologyKey": key, "strategy": "RequireSegmentAffinity" });
+    }
+    json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": "llm" },
+        "spec": {
+            "roles": [{ "name": "main", "workloadRef": { "kind": kind, "name": workload } }],
+            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
+        },
+    })
+}
+
+async fn coordinate(stage: &Stage, topology: Option<&str>) -> Answer {
+    let object = coordination("LeaderWorkerSet", "llm-main", 1, topology);
+    stage.post(OURS, "rolecoordinations", &object).await
+}
+
+/// Leaders first, then workers; the second group after the first.
+async fn comes_up_leader_by_leader(stage: &Stage, change: &Value, why: &str) {
+    add_rack(stage, "a", &["1"], 3).await;
+    add_rack(stage, "b", &["1"], 3).await;
+    let _rolegate = stage.launch().start().await;
+    let made = stage.post(LWS, "leaderworkersets", &set(stage, change)).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    // Before anything else: the loop would wait for pods that are made only when others have been released.
+    let refused = coordinate(stage, Some(RACK)).await;
+    assert_eq!(refused.code, 422, "{refused:?}");
+    let message = refused.body["message"].as_str().unwrap();
+    assert!(message.contains(&format!("makes its pods one after another ({why})")), "{message}");
+    let warned = coordinate(stage, None).await;
+    assert_eq!(warned.code, 201, "{warned:?}");
+    assert!(warned.warnings.iter().any(|warning| warning.contains(why)), "{warned:?}");
+    for group in 0..2_usize {
+        // The leader goes as it is, its workers as they appear.
+        let seen = |now: &View| now.count_all(Pod::is_scheduled) > group * 3;
+        stage.pods.until("a leader has a node", seen).await;
+        eventually(PATIENT, "the group is ready", async || {
+            stage.let_ready(Pod::is_scheduled).await;
+            stage
+                .pods
+                .now(|now| if now.count_all(Pod::is_ready) == group * 3 + 3 { Ok(()) } else { Err(now.to_string()) })
+        })
+        .await;
+    }
+    assert_eq!(invariants::all_born_held(&stage.pods), 6);
+}
+
+#[tokio::test]
+async fn workers_that_are_made_when_their_leader_is_ready() {
+    let stage = stage("leader-ready").await;
+    let policy = json!({ "spec": { "startupPolicy": "LeaderReady" } });
+    comes_up_leader_by_leader(&stage, &policy, "startupPolicy LeaderReady").await;
+}
+
+#[tokio::test]
+async fn workers_that_are_made_when_their_leader_has_a_node() {
+    let stage = stage("exclusive").await;
+    let exclusive = json!({ "metadata": { "annotations": { EXCLUSIVE: RACK } } });
+    comes_up_leader_by_leader(&stage, &exclusive, "exclusive topology").await;
+}
+
+/// How long the successor of a pod was held.
+fn held_for(stage: &Stage, which: impl Fn(&Pod) -> bool) -> Vec<Duration> {
+    let events = stage.pods.events();
+    let born = events.iter().filter(|event| event.step == Step::Born && which(&event.pod));
+    let out = |uid: &str| events.iter().find(|event| event.step == Step::Released && event.pod.uid == uid).unwrap().at;
+    born.map(|born| out(&born.pod.uid) - born.at).collect()
+}
+
+const SOON: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn a_group_of_a_leader_worker_set_that_is_made_again_runs_at_once() {
+    let stage = stage("lws-again").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let three = json!({ "spec": { "replicas": 3 } });
+    let made = stage.post(LWS, "leaderworkersets", &set(&stage, &three)).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    assert_eq!(coordinate(&stage, None).await.code, 201);
+    // Two of three groups may run; the second is not ready.
+    stage.pods.until("the first group", |now| now.count_all(Pod::is_scheduled) == 3).await;
+    stage.let_ready(Pod::is_scheduled).await;
+    stage.pods.until("the second group", |now| now.count_all(Pod::is_scheduled) == 6).await;
+    let old: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    // LWS makes the whole group again when one of its pods is lost.
+    let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
+    pods.delete("llm-main-0-1", &DeleteParams::default()).await.unwrap();
+    let is_new = |pod: &Pod| !old.contains(&pod.uid);
+    let again = |now: &View| now.count_all(|pod| is_new(pod) && pod.is_scheduled()) == 3;
+    stage.pods.until("the group again", |now| now.count_all(|_| true) == 9 && again(now)).await;
+    let held = held_for(&stage, |pod| {
+        is_new(pod) && stage.pods.now(|now| now.named(&pod.name).is_some_and(|p| p.uid == pod.uid))
+    });
+    assert!(held.len() == 3 && held.iter().all(|held| *held < SOON), "{held:?}");
+    println!("held for {held:?}");
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 3, "{now}"));
+}
+
+/// A Deployment whose controller gives up after ten seconds.
+async fn deployment(stage: &Stage, replicas: u32) -> Api<Deployment> {
+    create(stage, &Group::new("llm").role("main", replicas, 1)).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == replicas as usize).await;
+    stage.api::<Deployment>()
+}
+
+async fn create(stage: &Stage, group: &Group) {
+    let set = group.set(group.find("main"), &stage.namespace);
+    let spec = json!({
+        "replicas": group.find("main").replicas,
+        "progressDeadlineSeconds": 10,
+        "selector": set["spec"]["selector"],
+        "template": set["spec"]["template"],
+    });
+    let object = coordination("Deployment", "router", 1, None);
+    stage.coordinations().create(&PostParams::default(), &typed(object)).await.unwrap();
+    let api = stage.api::<Deployment>();
+    api.create(&PostParams::default(), &typed(json!({ "metadata": { "name": "router" }, "spec": spec })))
+        .await
+        .unwrap();
+}
+
+async fn progressing(api: &Api<Deployment>) -> (String, String) {
+    let status = api.get("router").await.unwrap().status.unwrap();
+    let condition = status.conditions.unwrap().into_iter().find(|condition| condition.type_ == "Progressing").unwrap();
+    (condition.status, condition.reason.unwrap())
+}
+
+#[tokio::test]
+async fn a_pod_of_a_deployment_that_is_made_again_runs_at_once() {
+    let stage = stage("deployment-again").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let api = deployment(&stage, 3).await;
+    let old: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    let name = stage.pods.now(|now| now.all().next().unwrap().name.clone());
+    let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
+    pods.delete(&name, &DeleteParams::default()).await.unwrap();
+    let again = |now: &View| now.named(&name).is_none() && now.count_all(Pod::is_ready) == 3;
+    stage.pods.until("one more", again).await;
+    let held = held_for(&stage, |pod| !old.contains(&pod.uid));
+    println!("held for {held:?}");
+    assert!(held.len() == 1 && held[0] < SOON, "{held:?}");
+    assert_eq!(progressing(&api).await.0, "True");
+}
+
+/// With two replicas a Deployment may take none away (25 % of them): it makes one more, and waits until that is ready.
+#[tokio::test]
+async fn a_rollout_of_a_deployment_is_not_held_up() {
+    let stage = stage("deployment-rolls").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let api = deployment(&stage, 2).await;
+    let image = json!({ "spec": { "template": { "metadata": { "annotations": { "example.com/turn": "2" } } } } });
+    api.patch("router", &PatchParams::default(), &Patch::Merge(image)).await.unwrap();
+    let new = |pod: &Pod| pod.annotations.contains_key("example.com/turn");
+    let done = |now: &View| now.count_all(|_| true) == 2 && now.count_all(|pod| new(pod) && pod.is_ready()) == 2;
+    stage.pods.until_within(Duration::from_secs(30), "the new ones run", done).await;
+    let held = held_for(&stage, new);
+    println!("held for {held:?}");
+    assert!(held.len() == 2 && held.iter().all(|held| *held < SOON), "{held:?}");
+    eventually(PATIENT, "the rollout is over", async || {
+        let found = progressing(&api).await;
+        let done = found == ("True".to_owned(), "NewReplicaSetAvailable".to_owned());
+        if done { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_rollout_of_a_leader_worker_set_that_makes_one_group_more_is_not_held_up() {
+    let stage = stage("lws-surge").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let bounds =
+        json!({ "type": "RollingUpdate", "rollingUpdateConfiguration": { "maxUnavailable": 0, "maxSurge": 1 } });
+    let made =
+        stage.post(LWS, "leaderworkersets", &set(&stage, &json!({ "spec": { "rolloutStrategy": bounds } }))).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    assert_eq!(coordinate(&stage, None).await.code, 201);
+    let all_ready = async |what: &str, test: &dyn Fn(&View) -> bool| {
+        eventually(PATIENT, what, async || {
+            stage.let_ready(Pod::is_scheduled).await;
+            stage.pods.now(|now| if test(now) { Ok(()) } else { Err(now.to_string()) })
+        })
+        .await;
+    };
+    all_ready("all run", &|now| now.count_all(Pod::is_ready) == 6).await;
+    let turn = json!({ "metadata": { "annotations": { "example.com/turn": "2" } } });
+    let change = json!({ "spec": { "leaderWorkerTemplate": { "workerTemplate": turn } } });
+    let path = format!("{LWS}/namespaces/{}/leaderworkersets/llm-main", stage.namespace);
+    assert_eq!(stage.send("PATCH", &path, &change).await.code, 200);
+    let new = |pod: &Pod| pod.annotations.contains_key("example.com/turn");
+    let over = |now: &View| now.count_all(|_| true) == 6 && now.count_all(|pod| new(pod) && pod.is_ready()) == 6;
+    all_ready("the new ones run", &over).await;
+    let surge = stage.pods.births().into_iter().filter(|pod| pod.labels[GROUP_INDEX] == "2").count();
+    assert!(surge >= 3, "{surge} pods of a third group");
+}
+
+/// Held leaders use up the quota of their workers: no group is complete, and each waits for the other.
+#[tokio::test]
+async fn groups_of_a_leader_worker_set_that_lock_each_other_by_a_quota() {
+    let stage = stage("lws-quota").await;
+    stage.add_node("all", 6).await;
+    let rolegate = stage.launch().start().await;
+    let quota = json!({ "metadata": { "name": "small" }, "spec": { "hard": { "pods": "3" } } });
+    let quotas = stage.api::<ResourceQuota>();
+    quotas.create(&PostParams::default(), &typed(quota)).await.unwrap();
+    eventually(PATIENT, "a quota that counts", async || {
+        let status = quotas.get("small").await.unwrap().status.unwrap_or_default();
+        if status.used.is_some() { Ok(()) } else { Err(format!("{status:?}")) }
+    })
+    .await;
+    let made = stage.post(LWS, "leaderworkersets", &set(&stage, &json!({}))).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    assert_eq!(coordinate(&stage, None).await.code, 201);
+    rolegate.until_metric(r#"rolegate_held_pods{reason="QuotaDeadlock"}"#, 3).await;
+    quotas.delete("small", &DeleteParams::default()).await.unwrap();
+    eventually(PATIENT, "all run", async || {
+        stage.let_ready(Pod::is_scheduled).await;
+        stage.pods.now(|now| if now.count_all(Pod::is_ready) == 6 { Ok(()) } else { Err(now.to_string()) })
+    })
+    .await;
+    rolegate.until_metric(r#"rolegate_held_pods{reason="QuotaDeadlock"}"#, 0).await;
+}
+
+/// What looks like a surge may be growth that is not known yet: only the next of the new replicas goes.
+#[tokio::test]
+async fn replicas_by_which_a_deployment_grows_are_no_surge() {
+    let stage = stage("deployment-grows").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let api = stage.api::<Deployment>();
+    create(&stage, &Group::new("llm").role("main", 2, 1).held_back()).await;
+    for ready in 1..=2 {
+        stage.pods.until("one more runs", |now| now.count_all(Pod::is_scheduled) == ready).await;
+        stage.let_ready(Pod::is_scheduled).await;
+    }
+    stage.pods.until("both are ready", |now| now.count_all(Pod::is_ready) == 2).await;
+    let grow = Patch::Merge(json!({ "spec": { "replicas": 8 } }));
+    api.patch("router", &PatchParams::default(), &grow).await.unwrap();
+    stage.pods.until("the next", |now| now.count_all(|_| true) == 8 && now.count_all(Pod::is_released) == 3).await;
+    always(Duration::from_secs(2), "the others are held", async || {
+        stage.pods.now(|now| if now.count_all(Pod::is_released) == 3 { Ok(()) } else { Err(now.to_string()) })
+    })
+    .await;
+}
+
+/// RBG with a CoordinatedPolicy of kind `OrderScheduled`: one pod of each role, and the next when these have nodes. The
+/// operator is not here; the test makes its pods as it does.
+#[tokio::test]
+async fn pods_that_an_operator_makes_one_and_one_as_they_get_nodes() {
+    let stage = stage("one-and-one").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2);
+    stage.create_group(&group).await;
+    for ordinal in 0..4 {
+        for role in ["prefill", "decode"] {
+            let instance = format!("llm-{role}-{ordinal}");
+            let labels = json!({
+                "rbg.workloads.x-k8s.io/group-name": "llm",
+                "rbg.workloads.x-k8s.io/role-name": role,
+                "rbg.workloads.x-k8s.io/role-instance-name": instance,
+            });
+            let mut pod = group.pod(role, &instance, &stage.namespace);
+            json_patch::merge(&mut pod, &json!({ "metadata": { "labels": labels } }));
+            let made = stage.post(CORE, "pods", &pod).await;
+            assert_eq!(made.code, 201, "{made:?}");
+        }
+        let scheduled = 2 * (ordinal + 1);
+        stage.pods.until("both have nodes", |now| now.count_all(Pod::is_scheduled) == scheduled).await;
+    }
+    stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 8).await;
+    assert_eq!(invariants::all_born_held(&stage.pods), 8);
+}
+
+/// RBG makes the workload of a role when those are ready that it depends on.
+#[tokio::test]
+async fn roles_that_depend_on_each_other() {
+    let stage = stage("dependencies").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1).held_back();
+    let mut object = group.object();
+    object["spec"]["roles"][1]["dependencies"] = json!(["prefill"]);
+    let refused = stage.post(GROUPS, "rolebasedgroups", &object).await;
+    let message = refused.body["message"].as_str().unwrap();
+    let why = r#"role "decode" must not depend on "prefill""#;
+    assert!(refused.code == 422 && message.contains(why), "{refused:?}");
+
+    let segments = &mut object["spec"]["coordination"][0]["strategy"]["segmentPlacement"];
+    segments["progression"] = json!("Parallel");
+    let made = stage.post(GROUPS, "rolebasedgroups", &object).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    let statuses = stage.statuses(&group);
+    let set = |role| typed::<StatefulSet>(group.set(group.find(role), &stage.namespace));
+    stage.api().create(&PostParams::default(), &set("prefill")).await.unwrap();
+    let told =
+        r#"True Progressing: role "decode" lacks 2 of 2 replicas: its workload is made when role "prefill" is ready"#;
+    statuses.until("it is told", |status| status.progressing() == told).await;
+    stage.let_ready(Pod::is_scheduled).await;
+    stage.pods.until("prefill", |now| now.count("prefill", Pod::is_ready) == 2).await;
+    stage.api().create(&PostParams::default(), &set("decode")).await.unwrap();
+    stage.pods.until("decode", |now| now.count("decode", Pod::is_scheduled) == 2).await;
+    stage.let_ready(Pod::is_scheduled).await;
+    statuses.until("all ready", |status| status.progressing() == "True Complete").await;
+}
+
+/// Grove's scaled gangs keep Grove's gate until the base gang has nodes. The operator is not here; the test does as it does.
+#[tokio::test]
+async fn pods_that_keep_a_gate_of_their_operator_until_others_have_nodes() {
+    const GATE_OF_GROVE: &str = "grove.io/podgang-pending-creation";
+    let stage = stage("scaled-gang").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("base", 2, 2).role("scaled", 2, 2);
+    stage.create_group(&group).await;
+    for (role, ordinal) in [("base", 0), ("base", 1), ("scaled", 0), ("scaled", 1)] {
+        let mut pod = group.pod(role, &format!("llm-{role}-{ordinal}"), &stage.namespace);
+        pod["metadata"]["labels"]["rolebasedgroup.workloads.x-k8s.io/role-instance-index"] = json!(ordinal.to_string());
+        pod["spec"]["schedulingGates"] = json!([{ "name": GATE_OF_GROVE }]);
+        assert_eq!(stage.post(CORE, "pods", &pod).await.code, 201);
+    }
+    // As Grove does it: the whole list of gates in one merge patch.
+    let lift = async |role: &str| {
+        for ordinal in 0..2 {
+            eventually(PATIENT, "Grove's gate is off", async || {
+                let path = format!("{CORE}/namespaces/{}/pods/llm-{role}-{ordinal}", stage.namespace);
+                let found = stage.send("GET", &path, &json!(null)).await.body;
+                let gates = found["spec"]["schedulingGates"].as_array().cloned().unwrap_or_default();
+                let rest: Vec<_> = gates.into_iter().filter(|gate| gate["name"] != GATE_OF_GROVE).collect();
+                let change = json!({
+                    "metadata": { "resourceVersion": found["metadata"]["resourceVersion"] },
+                    "spec": { "schedulingGates": rest },
+                });
+                let answer = stage.send("PATCH", &path, &change).await;
+                if answer.code == 200 { Ok(()) } else { Err(format!("{answer:?}")) }
+            })
+            .await;
+        }
+    };
+    lift("base").await;
+    stage.pods.until("the base has nodes", |now| now.count("base", Pod::is_scheduled) == 2).await;
+    lift("scaled").await;
+    stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 4).await;
+    assert_eq!(invariants::all_born_held(&stage.pods), 4);
+}

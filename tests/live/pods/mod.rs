@@ -1,0 +1,13 @@
+//! Every pod is born right on a real control plane: what the API server stores, what the scheduler makes of it, and what
+//! becomes of it beside other webhooks and the controllers of LeaderWorkerSets.
+
+mod deadlocks;
+mod discovery;
+mod domains;
+mod leader_worker_sets;
+mod pod_groups;
+mod reinvocation;
+mod requests;
+mod schemes;
+mod shapes;
+mod support;

@@ -1,0 +1,115 @@
+//! The control plane of this suite, with LeaderWorkerSets and an audit log, and what its tests put there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
+
+use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::control_plane::Shared;
+use crate::common::group::node;
+use crate::common::pods::{Pod, View};
+use crate::common::rolegate::Rolegate;
+use crate::common::stage::typed;
+use crate::common::{ControlPlane, Group, Stage};
+
+pub const RACK: &str = "example.com/rack";
+pub const HOST: &str = "kubernetes.io/hostname";
+/// Name of the ClusterTopology with the layers host and rack.
+pub const LAYERS: &str = "hosts-in-racks";
+/// KEP-75: the batch that a pod is in.
+pub const BATCH: &str = "rolebasedgroup.workloads.x-k8s.io/deploy-topology-coordination-name";
+/// KEP-75: the ordinal of the pod's replica.
+pub const INDEX: &str = "rolebasedgroup.workloads.x-k8s.io/role-instance-index";
+
+static PLANE: Shared = LazyLock::new(|| {
+    let plane = ControlPlane::start_with_groups("kwok,lws", &["--audit"]);
+    // Here, before any rolegate: it belongs to no namespace, and webhooks of tests that are over would be asked.
+    plane.must(&["create", "-f", "-"], &layers().to_string());
+    Arc::new(plane)
+});
+
+/// A namespace on the control plane that all tests of this suite share.
+pub async fn stage(namespace: &str) -> Stage {
+    Stage::on(PLANE.clone(), namespace).await
+}
+
+/// The ClusterTopology of all tests.
+fn layers() -> Value {
+    json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "ClusterTopology",
+        "metadata": { "name": LAYERS },
+        "spec": { "layers": [{ "name": "host", "key": HOST }, { "name": "rack", "key": RACK }] },
+    })
+}
+
+/// Adds nodes named after their rack, each with room for so many pods.
+pub async fn add_rack(stage: &Stage, rack: &str, hosts: &[&str], room: u32) {
+    let nodes: Api<Node> = Api::all(stage.client.clone());
+    for host in hosts {
+        let mut node = node(&format!("{}-{rack}-{host}", stage.namespace), room, &stage.namespace);
+        node["metadata"]["labels"][RACK] = json!(rack);
+        nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+    }
+}
+
+/// The rack of a pod's node.
+pub fn rack_of(stage: &Stage, pod: &Pod) -> Option<String> {
+    let name = pod.node.as_deref()?.strip_prefix(&stage.namespace)?.strip_prefix('-')?;
+    name.split('-').next().map(str::to_owned)
+}
+
+/// The group with another coordination than segments.
+pub fn coordinated(group: &Group, coordination: &Value) -> Value {
+    let mut object = group.object();
+    object["spec"]["coordination"] = json!([coordination]);
+    object
+}
+
+/// Creates the group with this coordination, and then its workloads.
+pub async fn deploy(stage: &Stage, group: &Group, coordination: &Value) {
+    stage.groups().create(&PostParams::default(), &typed(coordinated(group, coordination))).await.unwrap();
+    stage.create_sets(group).await;
+}
+
+/// KEP-75: steps of these roles in one domain of a layer.
+pub fn rolling_deploy(layer: &str, mode: &str, step: &Value) -> Value {
+    let constraint = json!({ "clusterTopologyName": LAYERS, "topologyLayerName": layer, "constraintMode": mode });
+    let deploy = json!({ "roleDeployStep": step, "deployTopologyConstraint": constraint });
+    json!({ "name": "pd", "strategy": { "rollingDeploy": deploy } })
+}
+
+/// The domains of each batch, by a look at the pods' labels.
+pub fn domains(now: &View, domain: impl Fn(&Pod) -> Option<String>) -> BTreeMap<String, BTreeSet<Option<String>>> {
+    let mut domains: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for pod in now.all() {
+        let batch = pod.labels.get(BATCH).cloned().unwrap_or_default();
+        domains.entry(batch).or_default().insert(domain(pod));
+    }
+    domains
+}
+
+/// Each batch is in one domain, and no two are in the same.
+pub fn each_batch_alone(domains: &BTreeMap<String, BTreeSet<Option<String>>>) {
+    let used: BTreeSet<_> = domains.values().flatten().collect();
+    let together = domains.values().all(|domains| domains.len() == 1);
+    assert!(together && used.len() == domains.len() && !used.contains(&None), "{domains:?}");
+}
+
+/// The pods as the API server has them, in order of their names.
+pub async fn stored(stage: &Stage) -> Vec<ApiPod> {
+    stage.api::<ApiPod>().list(&ListParams::default()).await.unwrap().items
+}
+
+/// Reviews of new pods so far: those that were changed, and those that were as they should be.
+pub async fn verdicts(rolegate: &Rolegate) -> [u32; 2] {
+    let of = async |verdict: &str| {
+        let labels = format!(r#"{{resource="pods",operation="CREATE",verdict="{verdict}"}}"#);
+        let count = rolegate.metric(&format!("rolegate_reviews_total{labels}")).await;
+        count.to_string().parse().unwrap()
+    };
+    [of("patched").await, of("allowed").await]
+}

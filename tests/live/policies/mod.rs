@@ -1,0 +1,11 @@
+//! The policies of `policies/` in a real API server: the twins agree with the rules on every golden case, the guard keeps
+//! holds closed, and pods are held without any webhook.
+
+mod cluster;
+mod guard;
+mod hold;
+mod labeller;
+mod mutants;
+mod readme;
+mod trial;
+mod twins;

@@ -1,0 +1,137 @@
+//! Rollouts that go well.
+
+use serde_json::json;
+
+use crate::common::pods::Pod;
+use crate::common::status::Status;
+use crate::common::{Group, always};
+use crate::rollouts::support::{Duo, FROZEN};
+
+/// The KEP's example: with 10 of 40 and 3 of 20 updated prefill waits and decode goes on, and both get to the end.
+#[tokio::test]
+async fn prefill_waits_until_decode_has_caught_up() {
+    let bounds = json!({ "maxSkew": "10%", "maxUnavailable": "10%" });
+    let duo = Duo::serve("forty-twenty", 40, 20, bounds, &[]).await.ready().await;
+    for role in ["prefill", "decode"] {
+        duo.edit_held_back(role, "registry.invalid/x:2");
+    }
+    let may_be = |pod: &Pod| pod.role == "prefill" || pod.index >= 17;
+    let ready = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
+    duo.let_ready_until(may_be, |now| now.count("prefill", ready) == 10 && now.count("decode", ready) == 3).await;
+    // 3/20 + 10 % = 25 % is 10 of 40; of decode two may be unavailable.
+    duo.until_partition("prefill", 30).await;
+    duo.until_partition("decode", 15).await;
+    let status = duo.statuses.until("it waits", |status| status.state("prefill") == "Waiting").await;
+    assert_eq!(status.state("decode"), "Progressing");
+    assert!(status.ready().starts_with("False RolloutInProgress"), "{status}");
+    duo.until_event("RolloutHeld", &["prefill waits for decode", "updated and ready, next is decode-"]).await;
+    for (name, role, value) in
+        [("updated_ratio", "prefill", 0.25), ("updated_ratio", "decode", 0.2), ("skew", "", 0.05)]
+    {
+        duo.until_metric(name, role, value).await;
+    }
+    assert_eq!(duo.new_ordinals("prefill"), (30..40).collect());
+
+    duo.let_ready_until(|_| true, |now| now.count_all(ready) == 60).await;
+    duo.until_over().await;
+    duo.until_event("RolloutAdvanced", &["decode is done"]).await;
+    let complete = |status: &Status| ["prefill", "decode"].iter().all(|role| status.state(role) == "Complete");
+    duo.statuses.until("complete", complete).await;
+    assert!(duo.assert_bounds(10, &|desired| desired / 10) > 120);
+    assert_eq!((duo.partition("prefill").await, duo.partition("decode").await), (0, 0));
+}
+
+/// Watched from outside at every event of 150 pods.
+#[tokio::test]
+async fn a_hundred_and_fifty_roll_within_their_bounds() {
+    let bounds = json!({ "maxSkew": "5%", "maxUnavailableRatio": "4%" });
+    let duo = Duo::serve("hundred-fifty", 100, 50, bounds, &[]).await.ready().await;
+    for role in ["decode", "prefill"] {
+        duo.set_image(role, "registry.invalid/x:2");
+    }
+    duo.until_over().await;
+    assert!(duo.assert_bounds(5, &|desired| desired / 25) > 300);
+}
+
+/// Somebody edits decode some seconds after prefill: nothing moves before, and both go together.
+#[tokio::test]
+async fn roles_that_are_edited_one_after_another_go_together() {
+    let bounds = json!({ "maxSkew": "25%", "maxUnavailable": 1 });
+    let duo = Duo::serve("one-after-another", 8, 4, bounds, &[("settle", "40s")]).await.ready().await;
+    duo.set_image("prefill", "registry.invalid/x:2");
+    let status = duo.statuses.until("it waits", |status| status.state("prefill") == "Waiting").await;
+    assert_eq!(status.state("decode"), "Complete");
+    always(std::time::Duration::from_secs(2), "prefill is frozen", async || match duo.partition("prefill").await {
+        FROZEN => Ok(()),
+        other => Err(other),
+    })
+    .await;
+    duo.set_image("decode", "registry.invalid/x:2");
+    duo.until_over().await;
+    duo.assert_bounds(25, &|_| 1);
+}
+
+/// The labels claim a workload, whatever its name.
+#[tokio::test]
+async fn workloads_of_any_name_go_together() {
+    let group = Group::new("llm").role("prefill", 8, 1).role("decode", 4, 1).bare_names();
+    let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
+    let rolling = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }]);
+    let duo = Duo::serve_group("any-name", group, &rolling, &[]).await.ready().await;
+    for role in ["prefill", "decode"] {
+        duo.edit_held_back(role, "registry.invalid/x:2");
+    }
+    for (role, partition) in [("prefill", 6), ("decode", 3)] {
+        duo.until_partition(role, partition).await;
+    }
+    duo.let_ready_until(|_| true, |now| now.count_all(|pod| duo.is_new(pod) && pod.is_ready()) == 12).await;
+    duo.until_over().await;
+    duo.assert_bounds(25, &|desired| desired / 4);
+}
+
+/// One role alone goes after a while, and at once when all carry the same rollout id.
+#[tokio::test]
+async fn a_restart_of_one_role_goes_alone() {
+    let bounds = json!({ "maxSkew": "25%" });
+    let duo = Duo::serve("one-alone", 4, 4, bounds, &[("settle", "2s")]).await.ready().await;
+    duo.kubectl(&["rollout", "restart", &duo.target("prefill")], "");
+    let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
+    duo.stage.pods.until("prefill is new", |now| now.count("prefill", new) == 4).await;
+    duo.until_closed("prefill").await;
+    assert_eq!(duo.new_ordinals("decode"), [].into());
+}
+
+#[tokio::test]
+async fn one_rollout_id_on_all_roles_needs_no_pause() {
+    let bounds = json!({ "maxSkew": "25%" });
+    let duo = Duo::serve("one-id", 4, 4, bounds, &[("settle", "1h")]).await.ready().await;
+    for role in ["prefill", "decode"] {
+        duo.kubectl(&["annotate", &duo.target(role), "rolegate.dev/rollout=v2"], "");
+    }
+    duo.set_image("prefill", "registry.invalid/x:2");
+    let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
+    duo.stage.pods.until("prefill is new", |now| now.count("prefill", new) == 4).await;
+    duo.until_closed("prefill").await;
+}
+
+/// KEP-30's canary: the upper fifth is updated, the rollout pauses, and goes on when the user lowers the share kept old.
+#[tokio::test]
+async fn a_partition_is_a_pause() {
+    let bounds = json!({ "maxSkew": "10%", "maxUnavailable": "20%", "partition": "80%" });
+    let duo = Duo::serve("canary", 20, 10, bounds, &[]).await.ready().await;
+    for role in ["prefill", "decode"] {
+        duo.set_image(role, "registry.invalid/x:2");
+    }
+    duo.until_partition("prefill", 16).await;
+    duo.until_partition("decode", 8).await;
+    let paused = |role: &'static str| move |status: &crate::common::status::Status| status.state(role) == "Paused";
+    duo.statuses.until("prefill pauses", paused("prefill")).await;
+    duo.statuses.until("decode pauses", paused("decode")).await;
+    assert_eq!(duo.new_ordinals("prefill"), (16..20).collect());
+    assert_eq!(duo.new_ordinals("decode"), (8..10).collect());
+    let full = json!({ "maxSkew": "10%", "maxUnavailable": "20%" });
+    let rolling = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": full } }]);
+    duo.stage.patch_group(&duo.group, json!({ "spec": { "coordination": rolling } })).await;
+    duo.until_over().await;
+    duo.assert_bounds(10, &|desired| desired / 5);
+}

@@ -1,0 +1,71 @@
+//! Whatever ends the coordination gives workloads back to their users (S7).
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use crate::common::pods::Pod;
+use crate::common::rolegate::rolegate_command;
+use crate::rollouts::support::{Duo, FROZEN};
+
+/// Prefill is edited and waits for decode, for an hour.
+async fn frozen(namespace: &str) -> Duo {
+    let bounds = json!({ "maxSkew": "25%" });
+    let flags = [("settle", "1h"), ("vanished-grace", "1s")];
+    let duo = Duo::serve(namespace, 4, 2, bounds, &flags).await.ready().await;
+    duo.set_image("prefill", "registry.invalid/x:2");
+    assert_eq!(duo.partition("prefill").await, FROZEN);
+    duo
+}
+
+async fn rolls_by_itself(duo: &Duo) {
+    duo.until_closed("prefill").await;
+    assert_eq!(duo.partition("prefill").await, 0);
+    let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
+    duo.stage.pods.until("it rolls by itself", |now| now.count("prefill", new) == 4).await;
+}
+
+#[tokio::test]
+async fn without_the_coordination_it_is_thawed() {
+    let duo = frozen("no-coordination").await;
+    duo.stage.patch_group(&duo.group, json!({ "spec": { "coordination": [] } })).await;
+    rolls_by_itself(&duo).await;
+}
+
+#[tokio::test]
+async fn without_the_group_it_is_thawed() {
+    let duo = frozen("no-group").await;
+    duo.kubectl(&["delete", "rolebasedgroups.workloads.x-k8s.io", "llm"], "");
+    rolls_by_itself(&duo).await;
+}
+
+#[tokio::test]
+async fn without_its_claim_it_is_thawed() {
+    let duo = frozen("no-claim").await;
+    duo.kubectl(&["label", &duo.target("prefill"), "rolegate.dev/group-"], "");
+    rolls_by_itself(&duo).await;
+}
+
+#[tokio::test]
+async fn in_a_namespace_that_opts_out_it_is_thawed() {
+    let duo = frozen("no-namespace").await;
+    let patch = Patch::Merge(json!({ "metadata": { "labels": { "rolegate.dev/ignore": "" } } }));
+    let namespaces: Api<Namespace> = Api::all(duo.stage.client.clone());
+    namespaces.patch(&duo.stage.namespace, &PatchParams::default(), &patch).await.unwrap();
+    rolls_by_itself(&duo).await;
+}
+
+/// By hand, without rolegate and without its webhook.
+#[tokio::test]
+async fn by_hand_it_is_thawed() {
+    let duo = frozen("by-hand").await;
+    let Duo { stage, rolegate, .. } = &duo;
+    duo.kubectl(&["delete", "mutatingwebhookconfiguration", "--ignore-not-found", "by-hand"], "");
+    rolegate.ask_to_end().await;
+    let arguments = ["release", "--all", "--yes", "-n", &stage.namespace];
+    let output = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("thawed by-hand/StatefulSet/llm-prefill"), "{said} {output:?}");
+    rolls_by_itself(&duo).await;
+}

@@ -1,0 +1,278 @@
+//! RoleCoordinations: what their definition says by itself, and what rolegate adds by looking at other objects.
+
+use serde_json::{Value, json};
+
+use crate::common::stage::{GROUPS, typed};
+use crate::common::{Group, PATIENT, eventually, invariants};
+use crate::rules::desk::{apply, coordination, kubectl, put, refused, stage, stateful_set, tied, warned};
+
+fn segments(sizes: &Value) -> Value {
+    json!([{ "name": "pd", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }])
+}
+
+fn refers_to(kind: &str, name: &str) -> Value {
+    json!({ "name": name, "workloadRef": { "kind": kind, "name": name } })
+}
+
+#[tokio::test]
+async fn the_definition_itself_asks_for_exactly_one_of_two() {
+    // Nobody but the API server looks at it.
+    let stage = stage("one-of-two").await;
+    let sizes = segments(&json!({ "prefill": 1 }));
+    let role = json!({ "name": "prefill", "replicas": 1 });
+    let two_owners = json!({ "groupRef": { "name": "llm" }, "roles": [role], "coordination": sizes });
+    let no_owner = json!({ "coordination": sizes });
+    let both = json!({ "name": "prefill", "replicas": 1, "workloadRef": { "kind": "StatefulSet", "name": "p" } });
+    let two_sources = json!({ "roles": [both], "coordination": sizes });
+    let no_source = json!({ "roles": [{ "name": "prefill" }], "coordination": sizes });
+    let (groups, workloads) = (
+        "exactly one of `groupRef` and `roles` must be set",
+        "exactly one of `workloadRef` and `replicas` must be set",
+    );
+    let wrong = [(two_owners, groups), (no_owner, groups), (two_sources, workloads), (no_source, workloads)];
+    for (spec, rule) in wrong {
+        let shown = apply(&stage, &coordination("llm", &spec));
+        assert!(!shown.done && shown.err.contains(rule), "{shown:?}");
+    }
+    put(&stage, &coordination("llm", &json!({ "roles": [role], "coordination": sizes })));
+}
+
+#[tokio::test]
+async fn one_that_waits_for_pods_is_listed_by_its_short_name() {
+    let stage = stage("listed").await;
+    let _rolegate = stage.launch().start().await;
+    let spec = json!({
+        "roles": [{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 2 }],
+        "coordination": segments(&json!({ "prefill": 2, "decode": 1 })),
+    });
+    put(&stage, &coordination("llm", &spec));
+    eventually(PATIENT, "a line with counts", async || {
+        let table = kubectl(&stage.plane, "listed", &["get", "rcoord"], "").out;
+        let rows: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], ["NAME", "SEGMENTS", "READY", "HELD", "REASON", "AGE"], "{table}");
+        if rows[1][..4] == ["llm", "0/2", "0/6", "0"] { Ok(()) } else { Err(table) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_second_to_claim_a_group_is_refused() {
+    let stage = stage("claimed").await;
+    let _rolegate = stage.launch().start().await;
+    let group = json!({
+        "apiVersion": "workloads.x-k8s.io/v1alpha1",
+        "kind": "RoleBasedGroup",
+        "metadata": { "name": "llm", "annotations": { "rolegate.dev/group": "first" } },
+        "spec": { "roles": [{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 2 }] },
+    });
+    put(&stage, &group);
+    let claims = |name: &str, sizes: &Value| {
+        coordination(name, &json!({ "groupRef": { "name": "llm" }, "coordination": segments(sizes) }))
+    };
+    put(&stage, &claims("first", &json!({ "decode": 1 })));
+    let again = r#"The RoleCoordination "second" is invalid: spec.groupRef: Forbidden: group "llm" is coordinated by RoleCoordination "first" already; a group has one coordinating object"#;
+    // Whatever roles it names.
+    let shown = apply(&stage, &claims("second", &json!({ "prefill": 2 })));
+    let unmarked = r#"spec.groupRef: RoleBasedGroup "llm" lacks annotation rolegate.dev/group: "second"; pods that are made before both are known are not held"#;
+    assert!(!shown.done, "{shown:?}");
+    assert_eq!(shown.err, format!("Warning: {unmarked}\n{again}\n"));
+    // The group itself is refused when it comes later than one that claims its roles.
+    let mut early = claims("early", &json!({ "decode": 1 }));
+    early["spec"]["groupRef"]["name"] = json!("late");
+    assert!(apply(&stage, &early).done);
+    let mut late = group;
+    late["metadata"] = json!({ "name": "late", "annotations": { "rolegate.dev/group": "early" } });
+    late["spec"]["coordination"] = segments(&json!({ "decode": 1 }));
+    let again = r#"Forbidden: group "late" is coordinated by RoleCoordination "early" already"#;
+    let shown = apply(&stage, &late);
+    assert!(!shown.done && shown.err.contains(again), "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_surge_would_run_ahead_of_the_coordination() {
+    let stage = stage("surge").await;
+    let _rolegate = stage.launch().start().await;
+    let set = |surge: i64| {
+        let labels = tied("llm", "prefill");
+        json!({
+            "apiVersion": "leaderworkerset.x-k8s.io/v1",
+            "kind": "LeaderWorkerSet",
+            "metadata": { "name": "prefill" },
+            "spec": {
+                "replicas": 8,
+                "leaderWorkerTemplate": { "size": 2, "workerTemplate": { "metadata": { "labels": labels } } },
+                "rolloutStrategy": { "rollingUpdateConfiguration": { "maxUnavailable": 1, "maxSurge": surge } },
+            },
+        })
+    };
+    let update = coordination(
+        "llm",
+        &json!({
+            "roles": [refers_to("LeaderWorkerSet", "prefill"), { "name": "decode", "replicas": 4 }],
+            "coordination": [{ "name": "update", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": { "maxSkew": "10%" } } }],
+        }),
+    );
+    // What is not there is not judged.
+    let shown = apply(&stage, &update);
+    assert!(shown.done, "{shown:?}");
+    stage.plane.must(&["delete", "rcoord", "llm", "--namespace", "surge"], "");
+    put(&stage, &set(1));
+    refused(
+        &stage,
+        &update,
+        r#"spec.roles[0].workloadRef: Forbidden: LeaderWorkerSet "prefill" must have `maxSurge` 0: with a surge it starts an update before it is coordinated"#,
+    );
+    put(&stage, &set(0));
+    put(&stage, &update);
+}
+
+#[tokio::test]
+async fn a_set_that_makes_one_pod_after_another_cannot_fill_a_batch_that_goes_as_a_whole() {
+    let stage = stage("incremental").await;
+    let _rolegate = stage.launch().start().await;
+    put(&stage, &stateful_set("prefill", "OrderedReady", &tied("llm", "prefill")));
+    let roles = json!([refers_to("StatefulSet", "prefill")]);
+    let whole = json!([{ "name": "pd", "strategy": { "affinityScheduling": { "topologyKey": "rack", "ratios": { "prefill": 2 } } } }]);
+    let whole = coordination("llm", &json!({ "roles": roles, "coordination": whole }));
+    refused(
+        &stage,
+        &whole,
+        r#"spec.roles[0].workloadRef: Forbidden: role "prefill" makes its pods one after another (podManagementPolicy OrderedReady), but coordination "pd" releases a batch only when all its pods exist"#,
+    );
+    let plain = coordination("llm", &json!({ "roles": roles, "coordination": segments(&json!({ "prefill": 2 })) }));
+    warned(
+        &stage,
+        &plain,
+        &[
+            r#"spec.roles[0].workloadRef: role "prefill" makes its pods one after another (podManagementPolicy OrderedReady): a batch of coordination "pd" fills up one pod at a time"#,
+        ],
+    );
+}
+
+#[tokio::test]
+async fn pods_that_would_not_be_held_are_told_of() {
+    let stage = stage("unlabelled").await;
+    let _rolegate = stage.launch().start().await;
+    put(&stage, &stateful_set("prefill", "Parallel", &json!({})));
+    let spec =
+        json!({ "roles": [refers_to("StatefulSet", "prefill")], "coordination": segments(&json!({ "prefill": 2 })) });
+    warned(
+        &stage,
+        &coordination("llm", &spec),
+        &[
+            r#"spec.roles[0].workloadRef: the pod template of StatefulSet "prefill" lacks labels rolegate.dev/group: "llm" and rolegate.dev/role: "prefill"; its pods are not held"#,
+        ],
+    );
+}
+
+#[tokio::test]
+async fn a_budget_over_held_pods_is_told_of() {
+    let stage = stage("budget").await;
+    let _rolegate = stage.launch().start().await;
+    let budget = json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": { "name": "serving" },
+        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "rolegate.dev/group": "llm" } } },
+    });
+    put(&stage, &budget);
+    let spec = |name: &str| {
+        let spec = json!({ "roles": [{ "name": "prefill", "replicas": 4 }], "coordination": segments(&json!({ "prefill": 2 })) });
+        coordination(name, &spec)
+    };
+    warned(
+        &stage,
+        &spec("llm"),
+        &[
+            r#"spec.coordination[0].strategy.segmentPlacement.segmentSize[prefill]: PodDisruptionBudget "serving" counts held pods of role "prefill" as unavailable and blocks drains"#,
+        ],
+    );
+    put(&stage, &spec("other"));
+}
+
+#[tokio::test]
+async fn batches_with_a_topology_do_not_change_under_their_pods() {
+    let stage = stage("batch-change").await;
+    let _rolegate = stage.launch().start().await;
+    let with = |key: &str, size: i64| {
+        let strategy = json!({ "affinityScheduling": { "topologyKey": key, "ratios": { "prefill": size } } });
+        let roles = json!([{ "name": "prefill", "replicas": 4 }]);
+        coordination("llm", &json!({ "roles": roles, "coordination": [{ "name": "pd", "strategy": strategy }] }))
+    };
+    put(&stage, &with("rack", 2));
+    put(&stage, &with("zone", 2));
+    let group = Group::new("llm").role("prefill", 4, 2);
+    let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
+    let pod = typed(group.pod("prefill", "prefill-0", &stage.namespace));
+    pods.create(&kube::api::PostParams::default(), &pod).await.unwrap();
+    refused(
+        &stage,
+        &with("rack", 2),
+        r#"spec.coordination[0].strategy.affinityScheduling.topologyKey: Forbidden: may not change from "zone" while pods of coordination "pd" exist"#,
+    );
+    refused(
+        &stage,
+        &with("zone", 4),
+        r#"spec.coordination[0].strategy.affinityScheduling.ratios[prefill]: Forbidden: may not change from 2 while pods of coordination "pd" exist"#,
+    );
+    stage.plane.must(&["delete", "pod", "prefill-0", "--namespace", "batch-change", "--grace-period=0", "--force"], "");
+    put(&stage, &with("rack", 4));
+}
+
+#[tokio::test]
+async fn desired_replicas_come_from_a_group_of_the_newer_version() {
+    let stage = stage("newer-group").await;
+    let _rolegate = stage.launch().start().await;
+    let group = json!({
+        "apiVersion": "workloads.x-k8s.io/v1alpha2",
+        "kind": "RoleBasedGroup",
+        "metadata": { "name": "llm", "annotations": { "rolegate.dev/group": "pace" } },
+        "spec": {
+            "roles": [{ "name": "prefill", "replicas": 5 }, { "name": "decode", "replicas": 4 }],
+            "coordination": segments(&json!({ "prefill": 1 })),
+        },
+    });
+    let stored = stage.post("/apis/workloads.x-k8s.io/v1alpha2", "rolebasedgroups", &group).await;
+    assert_eq!((stored.code, &stored.body["spec"]["coordination"]), (201, &Value::Null), "{stored:?}");
+    let pace = coordination(
+        "pace",
+        &json!({ "groupRef": { "name": "llm" }, "coordination": segments(&json!({ "prefill": 2, "decode": 2 })) }),
+    );
+    let sizes = "spec.coordination[0].strategy.segmentPlacement.segmentSize";
+    warned(
+        &stage,
+        &pace,
+        &[
+            &format!(
+                r#"{sizes}: role "decode" ends after 2 of 3 segments; the later ones are made of the other roles"#
+            ),
+            &format!("{sizes}[prefill]: 2: 5 replicas are not a multiple of it: the last segment has 1"),
+        ],
+    );
+    let unknown = segments(&json!({ "prefil": 2 }));
+    let mut typing_mistake = pace.clone();
+    typing_mistake["spec"]["coordination"] = unknown;
+    refused(
+        &stage,
+        &typing_mistake,
+        &format!(
+            r#"{sizes}[prefil]: Not found: "prefil": must name a role of RoleBasedGroup "llm"; did you mean "prefill"?"#
+        ),
+    );
+    let until = async |segments: &str, ready: &str| {
+        eventually(PATIENT, "a status that counts the roles of the group", async || {
+            let path = "/apis/rolegate.dev/v1alpha1/namespaces/newer-group/rolecoordinations/pace";
+            let summary = stage.send("GET", path, &Value::Null).await.body["status"]["summary"].clone();
+            if summary["segments"] == segments && summary["ready"] == ready { Ok(()) } else { Err(summary) }
+        })
+        .await;
+    };
+    until("0/3", "0/9").await;
+    stage.add_node("all", 9).await;
+    let group = Group::new("llm").role("prefill", 5, 2).role("decode", 4, 2);
+    stage.create_sets(&group).await;
+    until("3/3", "9/9").await;
+    invariants::all_born_held(&stage.pods);
+    invariants::released_in_order(&stage.pods, &group);
+    assert!(GROUPS.ends_with("v1alpha1"), "the older version is served beside it");
+}

@@ -1,0 +1,102 @@
+//! Definitions of other projects' kinds, loose: only what tells releases apart is spelled out.
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Map, Value, json};
+
+use crate::common::ControlPlane;
+use crate::common::control_plane::Shared;
+
+/// A version of a kind: its name, whether it is the stored one, and the fields of `spec` that are spelled out.
+type Version<'a> = (&'a str, bool, &'a [&'a str]);
+
+/// A definition whose objects keep every field, known or not.
+pub fn loose(group: &str, kind: &str, plural: &str, versions: &[Version<'_>]) -> Value {
+    let version = |(name, stored, fields): &Version<'_>| {
+        let any = || json!({ "x-kubernetes-preserve-unknown-fields": true });
+        let fields: Map<_, _> = fields.iter().map(|field| ((*field).to_owned(), any())).collect();
+        let spec = json!({ "type": "object", "properties": fields, "x-kubernetes-preserve-unknown-fields": true });
+        json!({
+            "name": name,
+            "served": true,
+            "storage": stored,
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec, "status": any_object() } } },
+            "subresources": { "status": {} },
+        })
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{plural}.{group}"),
+            "annotations": { "api-approved.kubernetes.io": "unapproved, a stand-in for tests" },
+        },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": { "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase() },
+            "versions": versions.iter().map(version).collect::<Vec<_>>(),
+        },
+    })
+}
+
+fn any_object() -> Value {
+    json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+/// PodGroups with these fields.
+fn pod_groups(fields: &[&str]) -> Value {
+    loose("scheduling.run.ai", "PodGroup", "podgroups", &[("v2alpha2", true, fields)])
+}
+
+/// As KAI v0.15 has them.
+pub fn upstream_pod_groups() -> Value {
+    pod_groups(&["minMember", "minSubGroup", "subGroups", "topologyConstraint", "preemptibility"])
+}
+
+/// As the hierarchical PodGroup design has them.
+pub fn proposal_pod_groups() -> Value {
+    pod_groups(&["minMember", "subGroups", "topologyConstraints"])
+}
+
+/// What RBG's releases since v0.7 serve beside the old version: roles, and no coordination.
+fn second_version_of_groups() -> Value {
+    let spec = json!({
+        "type": "object",
+        "properties": { "roles": { "type": "array", "items": any_object() } },
+    });
+    json!([{
+        "op": "add",
+        "path": "/spec/versions/-",
+        "value": {
+            "name": "v1alpha2",
+            "served": true,
+            "storage": false,
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec, "status": any_object() } } },
+            "subresources": { "status": {} },
+        },
+    }])
+}
+
+/// The control plane of this suite, with the definitions of all projects.
+pub static PLANE: Shared = LazyLock::new(|| {
+    let plane = ControlPlane::start_with_groups("kwok", &[]);
+    let definitions = [
+        upstream_pod_groups(),
+        loose("grove.io", "PodCliqueSet", "podcliquesets", &[("v1alpha1", true, &[])]),
+        loose("grove.io", "PodGangSet", "podgangsets", &[("v1alpha1", true, &[])]),
+        loose("workloads.x-k8s.io", "CoordinatedPolicy", "coordinatedpolicies", &[("v1alpha2", true, &[])]),
+        loose("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "leaderworkersets", &[("v1", true, &[])]),
+    ];
+    let patch = second_version_of_groups().to_string();
+    plane.must(&["patch", "crd", "rolebasedgroups.workloads.x-k8s.io", "--type=json", "-p", &patch], "");
+    install(&plane, &definitions);
+    Arc::new(plane)
+});
+
+/// Installs definitions, and waits until they are served.
+pub fn install(plane: &ControlPlane, definitions: &[Value]) {
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": definitions });
+    plane.must(&["apply", "--server-side", "-f", "-"], &list.to_string());
+    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+}

@@ -1,0 +1,114 @@
+//! Where a user sits: `kubectl` in one namespace.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::common::control_plane::ControlPlane;
+use crate::common::stage::{Answer, Stage};
+use crate::rules::definitions;
+
+/// A namespace on the shared control plane, where every kind is defined.
+pub async fn stage(namespace: &str) -> Stage {
+    Stage::on(definitions::PLANE.clone(), namespace).await
+}
+
+/// What `kubectl` showed.
+#[derive(Debug)]
+pub struct Shown {
+    pub done: bool,
+    pub out: String,
+    pub err: String,
+}
+
+impl Shown {
+    /// What was printed as a warning, a line each.
+    pub fn warnings(&self) -> Vec<&str> {
+        self.err.lines().filter_map(|line| line.strip_prefix("Warning: ")).collect()
+    }
+}
+
+/// Runs `kubectl` in a namespace.
+pub fn kubectl(plane: &ControlPlane, namespace: &str, arguments: &[&str], stdin: &str) -> Shown {
+    let output = plane.kubectl(&[&["--namespace", namespace], arguments].concat(), stdin);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Shown { done: output.status.success(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// `kubectl apply`.
+pub fn apply(stage: &Stage, object: &Value) -> Shown {
+    kubectl(&stage.plane, &stage.namespace, &["apply", "-f", "-"], &object.to_string())
+}
+
+/// `kubectl apply`, which must work without a word of warning.
+pub fn put(stage: &Stage, object: &Value) {
+    let shown = apply(stage, object);
+    assert!(shown.done && shown.err.is_empty(), "{shown:?}\n{object:#}");
+}
+
+/// `kubectl apply` is refused for one reason, which is shown as the API server's own reasons are.
+pub fn refused(stage: &Stage, object: &Value, reason: &str) {
+    let shown = apply(stage, object);
+    let kind = object["kind"].as_str().unwrap();
+    let name = object["metadata"]["name"].as_str().unwrap();
+    assert!(!shown.done, "{shown:?}");
+    assert_eq!(shown.err, format!("The {kind} {name:?} is invalid: {reason}\n"));
+}
+
+/// `kubectl apply` works, and shows exactly these warnings.
+pub fn warned(stage: &Stage, object: &Value, warnings: &[&str]) {
+    let shown = apply(stage, object);
+    assert!(shown.done, "{shown:?}");
+    assert_eq!(shown.warnings(), warnings, "{shown:?}");
+}
+
+/// `path: message` of every cause, in the order of the answer.
+pub fn causes(answer: &Answer) -> Vec<String> {
+    let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    causes.map(|cause| format!("{}: {}", text(&cause["field"]), text(&cause["message"]))).collect()
+}
+
+/// The golden cases in a file, whose texts the live answers must bear too.
+pub fn cases(file: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(file);
+    let cases: Vec<Value> = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert!(!cases.is_empty());
+    cases
+}
+
+/// A RoleCoordination with this spec.
+pub fn coordination(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": name },
+        "spec": spec,
+    })
+}
+
+/// A StatefulSet without pods; its template bears these labels besides its own.
+pub fn stateful_set(name: &str, policy: &str, labels: &Value) -> Value {
+    let mut labels = labels.clone();
+    labels["app"] = json!(name);
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": { "name": name },
+        "spec": {
+            "replicas": 0,
+            "serviceName": name,
+            "podManagementPolicy": policy,
+            "selector": { "matchLabels": { "app": name } },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:1" }] },
+            },
+        },
+    })
+}
+
+/// Labels that tie pods to a role of a group.
+pub fn tied(group: &str, role: &str) -> Value {
+    json!({ "rolegate.dev/group": group, "rolegate.dev/role": role })
+}

@@ -1,0 +1,195 @@
+//! KAI's PodGroups in both dialects, and the pods that name them.
+
+use serde_json::{Value, json};
+
+use crate::common::stage::{Answer, CORE, Stage};
+use crate::common::{PATIENT, eventually};
+use crate::rules::desk::{cases, causes, put, refused, stage, tied, warned};
+use crate::rules::turn::Turn;
+
+const POD_GROUPS: &str = "/apis/scheduling.run.ai/v2alpha2";
+const LABEL: &str = "kai.scheduler/subgroup-name";
+
+fn pod_group(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": { "name": name },
+        "spec": spec,
+    })
+}
+
+/// The examples of the hierarchical PodGroup design, each under a name of its own.
+fn examples() -> Vec<Value> {
+    let of_proposal = |case: &Value| case["options"]["kaiDialect"] == "proposal" && case["expect"] == json!({});
+    let all = cases("designs/kai-podgroup.yaml").into_iter().filter(of_proposal).map(|case| case["object"].clone());
+    let named = all.enumerate().map(|(number, mut object)| {
+        object["metadata"] = json!({ "name": format!("example-{}", number + 1) });
+        object
+    });
+    named.collect()
+}
+
+/// What only the design's dialect refuses: more top-level subgroups asked for than there are.
+fn asks_too_much() -> Value {
+    pod_group(
+        "too-much",
+        &json!({ "minMember": 3, "subGroups": [{ "name": "a", "minMember": 1 }, { "name": "b", "minMember": 1 }] }),
+    )
+}
+
+async fn accepts_the_design(stage: &Stage) {
+    let examples = examples();
+    assert_eq!(examples.len(), 4);
+    for example in &examples {
+        let answer = stage.post(POD_GROUPS, "podgroups", example).await;
+        assert!(answer.code == 201 && answer.warnings.is_empty(), "{answer:?}\n{example:#}");
+    }
+    let answer = stage.post(POD_GROUPS, "podgroups", &asks_too_much()).await;
+    let causes = causes(&answer);
+    assert!(
+        answer.code == 422 && causes.len() == 1 && causes[0].starts_with("spec.minMember: Invalid value: 3: "),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_designs_examples_pass_under_its_dialect() {
+    let stage = stage("kai-proposal").await;
+    let _rolegate = stage.launch().flag("kai-dialect", "proposal").start().await;
+    accepts_the_design(&stage).await;
+}
+
+#[tokio::test]
+async fn the_designs_dialect_is_told_by_the_definition() {
+    let turn = Turn::new("kai-auto-proposal").await;
+    accepts_the_design(&turn).await;
+}
+
+#[tokio::test]
+async fn todays_dialect_is_told_by_the_definition() {
+    let stage = stage("kai-auto-upstream").await;
+    let rolegate = stage.launch().start().await;
+    let middle = |labels: &Value| {
+        let sub_groups =
+            json!([{ "name": "decode", "minMember": 1 }, { "name": "workers", "parent": "decode", "minMember": 4 }]);
+        let mut group = pod_group("pd", &json!({ "minMember": 4, "subGroups": sub_groups }));
+        group["metadata"]["labels"] = labels.clone();
+        group
+    };
+    let reason =
+        "spec.subGroups[0].minMember: Forbidden: may not be set on a subgroup with children; set `minSubGroup`";
+    refused(&stage, &middle(&json!({})), reason);
+    // The root counts pods, as many as there are.
+    put(
+        &stage,
+        &pod_group(
+            "pods",
+            &json!({ "minMember": 32, "subGroups": [{ "name": "a", "minMember": 16 }, { "name": "b", "minMember": 16 }] }),
+        ),
+    );
+    put(
+        &stage,
+        &pod_group(
+            "pd",
+            &json!({ "minSubGroup": 1, "subGroups": [{ "name": "decode", "minSubGroup": 1 }, { "name": "workers", "parent": "decode", "minMember": 4 }] }),
+        ),
+    );
+    // One that is there already may get it, with a warning.
+    let mut update = middle(&json!({}));
+    update["spec"]["minMember"] = Value::Null;
+    update["spec"]["minSubGroup"] = json!(1);
+    update["spec"]["subGroups"][0]["minSubGroup"] = Value::Null;
+    warned(&stage, &update, &[reason]);
+    let updates = r#"rolegate_reviews_total{resource="podgroups",operation="UPDATE",verdict="allowed"}"#;
+    assert!(rolegate.metric(updates).await >= 1);
+}
+
+#[tokio::test]
+async fn one_without_subgroups_is_left_alone() {
+    let stage = stage("kai-flat").await;
+    let _rolegate = stage.launch().start().await;
+    let flat = pod_group("flat", &json!({ "minMember": 1000, "queue": "q", "priorityClassName": "train" }));
+    put(&stage, &flat);
+    let pod = pod("in-flat", "flat", &json!({}));
+    let made = stage.post(CORE, "pods", &pod).await;
+    assert!(made.code == 201 && made.warnings.is_empty(), "{made:?}");
+    assert!(made.body["metadata"]["labels"].is_null(), "{made:?}");
+}
+
+fn pod(name: &str, group: &str, labels: &Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": name, "annotations": { "pod-group-name": group }, "labels": labels },
+        "spec": {
+            "automountServiceAccountToken": false,
+            "containers": [{ "name": "main", "image": "registry.invalid/x:1" }],
+        },
+    })
+}
+
+/// Creates the PodGroup whose leaves the pods name.
+fn put_tree(stage: &Stage) {
+    let spec = json!({
+        "minSubGroup": 2,
+        "subGroups": [
+            { "name": "decode", "minSubGroup": 2 },
+            { "name": "decode-workers", "parent": "decode", "minMember": 4 },
+            { "name": "decode-leaders", "parent": "decode", "minMember": 1 },
+            { "name": "prefill", "minMember": 2 },
+        ],
+    });
+    put(stage, &pod_group("pd", &spec));
+}
+
+fn subgroup(answer: &Answer) -> &Value {
+    assert_eq!(answer.code, 201, "{answer:?}");
+    &answer.body["metadata"]["labels"][LABEL]
+}
+
+#[tokio::test]
+async fn a_pod_ends_up_in_exactly_one_leaf() {
+    let stage = stage("kai-pods").await;
+    let _rolegate = stage.launch().start().await;
+    put_tree(&stage);
+    let at = format!("metadata.labels[{LABEL}]");
+    let leaves = r#"must name a leaf of PodGroup "pd": decode-workers, decode-leaders, prefill"#;
+    let wrong = [
+        (json!({}), format!("{at}: Required value: {leaves}")),
+        (json!({ LABEL: "" }), format!("{at}: Required value: {leaves}")),
+        (json!({ LABEL: "decode" }), format!(r#"{at}: Invalid value: "decode": has subgroups of its own; {leaves}"#)),
+        (json!({ LABEL: "prefil" }), format!(r#"{at}: Not found: "prefil": {leaves}; did you mean "prefill"?"#)),
+        (tied("llm", "decode"), format!("{at}: Required value: {leaves}")),
+    ];
+    for (labels, reason) in wrong {
+        let answer = stage.post(CORE, "pods", &pod("wrong", "pd", &labels)).await;
+        assert_eq!((answer.code, causes(&answer)), (422, vec![reason]), "{answer:?}");
+    }
+    let named = stage.post(CORE, "pods", &pod("named", "pd", &json!({ LABEL: "decode-workers" }))).await;
+    assert_eq!(subgroup(&named), "decode-workers");
+    // Where the role names the leaf, nobody has to.
+    let derived = stage.post(CORE, "pods", &pod("derived", "pd", &tied("llm", "prefill"))).await;
+    assert_eq!(subgroup(&derived), "prefill");
+}
+
+#[tokio::test]
+async fn an_unknown_podgroup_may_come_later_and_another_namespace_is_never_asked() {
+    let elsewhere = stage("kai-elsewhere").await;
+    put_tree(&elsewhere);
+    let here = stage("kai-here").await;
+    let both = "kai-elsewhere,kai-here";
+    let _rolegate = here.launch().flag("namespaces", both).start().await;
+    // What is asked here is asked there: the rule is in force.
+    eventually(PATIENT, "a refusal where the PodGroup is", async || {
+        let answer = elsewhere.post(CORE, "pods", &pod("there", "pd", &json!({}))).await;
+        if answer.code == 422 { Ok(()) } else { Err(format!("{answer:?}")) }
+    })
+    .await;
+    for (name, labels) in [("unlabelled", json!({})), ("labelled", json!({ LABEL: "whatever" }))] {
+        let answer = here.post(CORE, "pods", &pod(name, "pd", &labels)).await;
+        assert!(answer.code == 201 && answer.warnings.is_empty(), "{answer:?}");
+    }
+    let derived = here.post(CORE, "pods", &pod("role", "pd", &tied("llm", "prefill"))).await;
+    assert_eq!(subgroup(&derived), &Value::Null);
+}

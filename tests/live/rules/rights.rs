@@ -1,0 +1,79 @@
+//! Rights of whoever applies an object: rolegate does not do for them what they may not do themselves.
+
+use serde_json::{Value, json};
+
+use crate::common::stage::Stage;
+use crate::rules::desk::{Shown, coordination, kubectl, put, stage};
+
+/// Lets a user write RoleCoordinations, and these resources besides.
+fn allow(stage: &Stage, user: &str, more: &[Value]) {
+    let own = json!({ "apiGroups": ["rolegate.dev"], "resources": ["rolecoordinations"], "verbs": ["*"] });
+    let rules: Vec<_> = [own].into_iter().chain(more.iter().cloned()).collect();
+    let rbac = "rbac.authorization.k8s.io";
+    let head = |kind: &str| json!({ "apiVersion": format!("{rbac}/v1"), "kind": kind, "metadata": { "name": user } });
+    let (mut role, mut binding) = (head("Role"), head("RoleBinding"));
+    role["rules"] = json!(rules);
+    binding["roleRef"] = json!({ "apiGroup": rbac, "kind": "Role", "name": user });
+    binding["subjects"] = json!([{ "apiGroup": rbac, "kind": "User", "name": user }]);
+    put(stage, &role);
+    put(stage, &binding);
+}
+
+fn apply_as(stage: &Stage, user: &str, object: &Value) -> Shown {
+    kubectl(&stage.plane, &stage.namespace, &["apply", "--as", user, "-f", "-"], &object.to_string())
+}
+
+fn with_policy(name: &str, policy: &Value, labels: &Value) -> Value {
+    let deploy = json!({
+        "roleDeployStep": { "prefill": 4 },
+        "deployTopologyConstraint": { "topologyLayerName": "host", "podGroupPolicy": policy },
+    });
+    let spec = json!({
+        "roles": [{ "name": "prefill", "replicas": 8 }],
+        "coordination": [{ "name": "pd", "strategy": { "rollingDeploy": deploy } }],
+    });
+    let mut object = coordination(name, &spec);
+    object["metadata"]["labels"] = labels.clone();
+    object
+}
+
+#[tokio::test]
+async fn who_may_not_create_a_pod_group_may_not_ask_for_one() {
+    let stage = stage("rights").await;
+    let _rolegate = stage.launch().start().await;
+    let pod_groups = json!({ "apiGroups": ["scheduling.run.ai"], "resources": ["podgroups"], "verbs": ["create"] });
+    allow(&stage, "without", &[]);
+    allow(&stage, "with", &[pod_groups]);
+    let kai = with_policy("llm", &json!({ "kai": { "queue": "q" } }), &json!({}));
+    let shown = apply_as(&stage, "without", &kai);
+    let path = "spec.coordination[0].strategy.rollingDeploy.deployTopologyConstraint.podGroupPolicy";
+    let reason = format!(
+        r#"{path}: Forbidden: whoever sets it must be allowed to create podgroups.scheduling.run.ai in namespace "rights""#
+    );
+    assert!(!shown.done && shown.err.contains("(Forbidden)") && shown.err.contains(&reason), "{shown:?}");
+    // The right over one scheduler's PodGroups is none over another's.
+    let volcano = with_policy("llm", &json!({ "volcanoScheduling": {} }), &json!({}));
+    let shown = apply_as(&stage, "with", &volcano);
+    assert!(!shown.done && shown.err.contains("podgroups.scheduling.volcano.sh"), "{shown:?}");
+    let shown = apply_as(&stage, "with", &kai);
+    assert!(shown.done, "{shown:?}");
+    // What is stored stays, also when somebody without the right changes something else.
+    let shown =
+        apply_as(&stage, "without", &with_policy("llm", &json!({ "kai": { "queue": "q" } }), &json!({ "a": "b" })));
+    assert!(shown.done && shown.warnings().contains(&reason.as_str()), "{shown:?}");
+    // Without a policy nobody needs the right.
+    let shown = apply_as(&stage, "without", &with_policy("plain", &Value::Null, &json!({})));
+    assert!(shown.done, "{shown:?}");
+}
+
+#[tokio::test]
+async fn the_answer_is_403_and_names_the_field() {
+    let stage = stage("rights-code").await;
+    let _rolegate = stage.launch().start().await;
+    allow(&stage, "without", &[]);
+    let object = with_policy("llm", &json!({ "kai": {} }), &json!({})).to_string();
+    let create = ["create", "--as", "without", "-f", "-", "-v=8"];
+    let shown = kubectl(&stage.plane, &stage.namespace, &create, &object);
+    assert!(!shown.done, "{shown:?}");
+    assert!(shown.err.contains(r#""code":403"#) || shown.err.contains("403 Forbidden"), "{shown:?}");
+}

@@ -1,0 +1,75 @@
+//! Objects of a schema that rolegate does not know yet.
+
+use serde_json::{Value, json};
+
+use crate::common::http::Caller;
+use crate::rules::desk::{apply, put, refused, stage, warned};
+
+/// Members by name, where a list is known.
+fn newer() -> Value {
+    json!({
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": { "name": "newer" },
+        "spec": { "template": { "cliques": { "leader": { "roleName": "LEADER" } } } },
+    })
+}
+
+#[tokio::test]
+async fn a_field_of_another_type_passes_with_a_warning_and_is_counted() {
+    let stage = stage("skew").await;
+    let rolegate = stage.launch().start().await;
+    let before = rolegate.metric("rolegate_schema_skew_total").await;
+    warned(
+        &stage,
+        &newer(),
+        &[
+            "rolegate cannot read this PodCliqueSet and lets it pass: spec.template.cliques: invalid type: map, expected a sequence",
+        ],
+    );
+    let after = rolegate.metric("rolegate_schema_skew_total").await;
+    assert!(after > before, "{before} {after}");
+    // What has a place in no known schema is none of ours.
+    let mut known = newer();
+    known["metadata"]["name"] = json!("known");
+    known["spec"]["template"] =
+        json!({ "cliques": [{ "name": "leader", "spec": { "roleName": "LEADER", "new": [1] } }], "newer": {} });
+    put(&stage, &known);
+}
+
+#[tokio::test]
+async fn strict_refuses_it_and_says_where() {
+    let stage = stage("skew-strict").await;
+    let _rolegate = stage.launch().switch("strict").start().await;
+    refused(&stage, &newer(), "spec.template.cliques: Invalid value: invalid type: map, expected a sequence");
+}
+
+#[tokio::test]
+async fn what_no_rule_is_for_passes_and_is_counted() {
+    let stage = stage("skew-unknown").await;
+    let launch = stage.launch().switch("strict");
+    let rolegate = launch.start().await;
+    let shown = apply(&stage, &json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "any" } }));
+    assert!(shown.done && shown.err.is_empty(), "{shown:?}");
+    // Also when somebody else's configuration sends it here.
+    let resource = |version: &str, plural: &str| json!({ "group": "grove.io", "version": version, "resource": plural });
+    let mut caller = Caller::connect(rolegate.webhook, &launch.ca_bundle().await).await;
+    for (version, plural) in [("v1alpha1", "somethings"), ("v9", "podcliquesets")] {
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": {
+                "uid": plural,
+                "kind": { "group": "grove.io", "version": version, "kind": "Something" },
+                "resource": resource(version, plural),
+                "operation": "CREATE",
+                "userInfo": {},
+                "object": newer(),
+            },
+        });
+        let (code, body) = caller.post("/validate", review.to_string()).await.unwrap();
+        let answer: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!((code, &answer["response"]["allowed"]), (200, &json!(true)), "{answer:#}");
+    }
+    assert_eq!(rolegate.metric("rolegate_unknown_reviews_total").await, 2);
+}

@@ -1,0 +1,283 @@
+//! `rolegate check`, as a user runs it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const VALID: &str = "\
+apiVersion: workloads.x-k8s.io/v1alpha1
+kind: RoleBasedGroup
+metadata: {name: llm, namespace: prod}
+spec:
+  roles:
+    - {name: prefill, replicas: 100}
+    - {name: decode, replicas: 50}
+  coordination:
+    - strategy:
+        segmentPlacement:
+          segmentSize: {prefill: 10, decode: 5}
+";
+
+fn check(arguments: &[&str], folder: &Path, input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rolegate"))
+        .arg("check")
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    // A command that fails over its arguments does not read.
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    child.wait_with_output().expect("it ends")
+}
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    folder
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn a_valid_file_passes() {
+    let folder = folder(&[("a.yaml", VALID)]);
+    let output = check(&["a.yaml"], folder.path(), "");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output), "1 object, 0 refused, 0 errors, 0 warnings\n");
+}
+
+#[test]
+fn the_dialect_of_the_design_still_goes_by_its_old_name() {
+    let group = "{apiVersion: scheduling.run.ai/v2alpha2, kind: PodGroup, metadata: {name: pd}, \
+                 spec: {minMember: 3, subGroups: [{name: a, minMember: 1}, {name: b, minMember: 1}]}}";
+    let folder = folder(&[("a.yaml", group)]);
+    let run = |dialect| check(&["a.yaml", "--kai-dialect", dialect], folder.path(), "");
+    let (new, old) = (run("proposal"), run("seed"));
+    assert_eq!((new.status.code(), run("upstream").status.code()), (Some(1), Some(0)), "{}", text(&new));
+    assert_eq!((text(&old), old.status.code()), (text(&new), Some(1)));
+}
+
+#[test]
+fn a_violation_shows_its_line_and_fails() {
+    let folder = folder(&[("a.yaml", &VALID.replace("decode: 5", "decode: 0"))]);
+    let output = check(&["a.yaml"], folder.path(), "");
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "\
+a.yaml:11:38: error: spec.coordination[0].strategy.segmentPlacement.segmentSize[decode]: Invalid value: 0: must be \
+greater than or equal to 1 [segment-size] RoleBasedGroup prod/llm
+  11 |           segmentSize: {prefill: 10, decode: 0}
+     |                                      ^^^^^^
+1 object, 1 refused, 1 error, 0 warnings
+";
+    assert_eq!(text(&output), expected);
+}
+
+#[test]
+fn warnings_alone_pass() {
+    let folder = folder(&[("a.yaml", &VALID.replace("replicas: 100", "replicas: 95"))]);
+    let output = check(&["a.yaml"], folder.path(), "");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output).contains(": warning: "), "{}", text(&output));
+}
+
+#[test]
+fn json_has_the_fields_that_tools_rely_on() {
+    let broken = VALID.replace("decode: 5", "decode: 0");
+    let folder = folder(&[("a.yaml", &broken), ("b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")]);
+    let output = check(&["-o", "json", "."], folder.path(), "");
+    let expected = serde_json::json!({"objects": [
+        {
+            "file": "./a.yaml",
+            "kind": "RoleBasedGroup",
+            "namespace": "prod",
+            "name": "llm",
+            "allowed": false,
+            "violations": [{
+                "rule": "segment-size",
+                "field": "spec.coordination[0].strategy.segmentPlacement.segmentSize[decode]",
+                "reason": "FieldValueInvalid",
+                "message": "Invalid value: 0: must be greater than or equal to 1",
+            }],
+            "warnings": [],
+        },
+        {"file": "./b.yaml", "kind": "ConfigMap", "namespace": "", "name": "c", "allowed": true, "violations": [], "warnings": []},
+    ]});
+    assert_eq!(json(&output), expected);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn github_and_sarif_name_the_place() {
+    let folder = folder(&[("dir a/a,b.yaml", &VALID.replace("decode: 5", "decode: 0"))]);
+    let output = check(&["-o", "github", "dir a/a,b.yaml"], folder.path(), "");
+    assert!(text(&output).starts_with("::error file=dir a/a%2Cb.yaml,line=11,col=38,title=segment-size::spec."));
+    let output = check(&["-o", "sarif", "dir a/a,b.yaml"], folder.path(), "");
+    let log = json(&output);
+    assert_eq!(log["version"], "2.1.0");
+    let result = &log["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "segment-size");
+    assert_eq!(result["level"], "error");
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "dir%20a/a%2Cb.yaml");
+    assert_eq!(place["region"]["startLine"], 11);
+    let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().expect("rules");
+    assert!(rules.iter().any(|rule| rule["id"] == "segment-size-conflict"));
+}
+
+#[test]
+fn what_cannot_be_read_says_where() {
+    let cases = [
+        ("tab.yaml", "kind: A\n\tb: 1\n", "tab.yaml:1:7: unreadable: "),
+        ("open.yaml", "kind: A\nb: [1,\n", "open.yaml:"),
+        ("twice.yaml", "kind: A\nspec:\n  b: 1\n  b: 2\n", "twice.yaml:4:3: unreadable: duplicate mapping key: b\n"),
+        (
+            "twice.json",
+            "{\"kind\": \"A\",\n \"a\": 1, \"a\": 2}",
+            "twice.json:2:10: unreadable: duplicate mapping key: a\n",
+        ),
+        ("list.yaml", "- a\n- b\n", "list.yaml:1:1: unreadable: must be an object with apiVersion and kind\n"),
+        ("absent.yaml", "", ""),
+    ];
+    for (name, content, expected) in cases {
+        let files = if content.is_empty() { Vec::new() } else { vec![(name, content)] };
+        let folder = folder(&files);
+        let output = check(&[name], folder.path(), "");
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert!(
+            text(&output).starts_with(expected) && text(&output).contains("unreadable"),
+            "{name}: {}",
+            text(&output)
+        );
+    }
+}
+
+#[test]
+fn bombs_are_refused_quickly() {
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let inner = vec![format!("*a{}", level - 1); 10].join(", ");
+        writeln!(bomb, "a{level}: &a{level} [{inner}]").expect("a string takes it");
+    }
+    let deep = format!("kind: A\na: {}1{}\n", "[".repeat(5000), "]".repeat(5000));
+    let deeper = (0..3000).map(|level| " ".repeat(level) + "a:\n").collect::<String>();
+    let json = format!("{}1{}", "{\"a\":".repeat(5000), "}".repeat(5000));
+    let large = format!("kind: A\na: {}\n", "x".repeat(65 << 20));
+    for (name, content) in [("bomb", bomb), ("deep", deep), ("deeper", deeper), ("json", json), ("large", large)] {
+        let folder = folder(&[("x.yaml", &content)]);
+        let started = std::time::Instant::now();
+        let output = check(&["x.yaml"], folder.path(), "");
+        assert_eq!(output.status.code(), Some(2), "{name}: {}", text(&output).chars().take(300).collect::<String>());
+        assert!(started.elapsed().as_secs() < 10, "{name}");
+    }
+}
+
+#[test]
+fn documents_after_a_broken_one_are_judged() {
+    let stream = format!("kind: A\na: 1\na: 2\n---\n{}", VALID.replace("decode: 5", "decode: 0"));
+    let output = check(&["-o", "json", "-"], Path::new("."), &stream);
+    let answer = json(&output);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(answer["unreadable"][0]["line"], 3);
+    assert_eq!(answer["objects"][0]["allowed"], false);
+}
+
+#[test]
+fn streams_lists_and_json_are_taken_apart() {
+    let group = serde_json::json!({
+        "apiVersion": "workloads.x-k8s.io/v1alpha1", "kind": "RoleBasedGroup", "metadata": {"name": "a"},
+        "spec": {"roles": [{"name": "p", "replicas": -1}]},
+    });
+    let mut bare = group.clone();
+    bare.as_object_mut().expect("an object").retain(|key, _| key != "kind" && key != "apiVersion");
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [group, group]});
+    let typed = serde_json::json!({"apiVersion": group["apiVersion"], "kind": "RoleBasedGroupList", "items": [bare]});
+    let json = format!("{group}\n{list:#}{typed}");
+    let yaml = format!("---\n# nothing\n---\n{VALID}---\n{group}\n---\n");
+    let folder = folder(&[("a.json", &json), ("b/c.yml", &yaml), ("b/readme.md", "a: [")]);
+    let answer = self::json(&check(&["-o", "json", "."], folder.path(), ""));
+    let allowed: Vec<_> =
+        answer["objects"].as_array().expect("a list").iter().map(|object| &object["allowed"]).collect();
+    assert_eq!(allowed, [false, false, false, false, true, false]);
+    let output = text(&check(&["a.json"], folder.path(), ""));
+    assert!(output.starts_with("a.json:1:122:") && output.contains("\na.json:37:109:"), "{output}");
+    assert!(output.contains("\na.json:30:13:"), "the second item of the list has a line of its own: {output}");
+}
+
+#[test]
+fn all_files_are_context_and_with_is_not_judged() {
+    let group = VALID.replace("segmentPlacement:", "rollingDeploy:").replace("segmentSize:", "roleDeployStep:");
+    let group = group.replace(
+        "- strategy:\n",
+        "- name: pd\n      strategy:\n        deployTopologyConstraint: {topologyLayerName: rack}\n",
+    );
+    let topology = "\
+apiVersion: rolegate.dev/v1alpha1
+kind: ClusterTopology
+metadata: {name: rbg-cluster-topology}
+spec: {layers: [{name: rack, key: example.com/rack}]}
+";
+    let broken = topology.replace("key: example.com/rack", "key: 'a b'");
+    let folder = folder(&[("g.yaml", &group), ("t.yaml", topology), ("broken.yaml", &broken)]);
+    let absent = text(&check(&["g.yaml"], folder.path(), ""));
+    assert!(absent.contains("no ClusterTopology has this name"), "{absent}");
+    for arguments in [["g.yaml", "t.yaml"].as_slice(), &["g.yaml", "--with", "t.yaml"]] {
+        let output = check(arguments, folder.path(), "");
+        assert!(text(&output).ends_with("0 refused, 0 errors, 0 warnings\n"), "{}", text(&output));
+    }
+    let output = text(&check(&["g.yaml", "--with", "broken.yaml"], folder.path(), ""));
+    assert!(output.contains("1 object, 1 refused, 1 error"), "only the group is judged: {output}");
+}
+
+#[test]
+fn an_old_object_makes_it_an_update() {
+    let (broken, worse) =
+        (VALID.replace("decode: 5", "decode: 0"), VALID.replace("prefill: 10, decode: 5", "prefill: 0, decode: 0"));
+    let folder = folder(&[("old.yaml", &broken), ("same.yaml", &broken), ("worse.yaml", &worse)]);
+    assert_eq!(check(&["same.yaml"], folder.path(), "").status.code(), Some(1));
+    assert_eq!(check(&["same.yaml", "--old", "old.yaml"], folder.path(), "").status.code(), Some(0));
+    assert_eq!(check(&["worse.yaml", "--old", "old.yaml"], folder.path(), "").status.code(), Some(1));
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    let folder = folder(&[("a.yaml", &VALID.replace("decode: 5", "decode: 0"))]);
+    assert!(!text(&check(&["a.yaml"], folder.path(), "")).contains('\x1b'));
+    assert!(!text(&check(&["a.yaml", "--color", "never"], folder.path(), "")).contains('\x1b'));
+    assert!(text(&check(&["a.yaml", "--color", "always"], folder.path(), "")).contains("\x1b[1;31merror\x1b[0m"));
+}
+
+#[test]
+fn a_file_cannot_drive_the_terminal() {
+    let name = VALID.replace("name: decode", "name: \"\\e[31mdecode\"").replace("decode: 5", "\"\\e[31mdecode\": 0");
+    let folder = folder(&[("a.yaml", &name)]);
+    assert!(!text(&check(&["a.yaml"], folder.path(), "")).contains('\x1b'));
+}
+
+#[test]
+fn a_field_of_another_type_is_refused_at_its_line() {
+    let folder = folder(&[("a.yaml", &VALID.replace("replicas: 50", "replicas: many"))]);
+    let output = check(&["a.yaml"], folder.path(), "");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output).starts_with("a.yaml:7:22: error: spec.roles[1].replicas: Invalid value: "),
+        "{}",
+        text(&output)
+    );
+}

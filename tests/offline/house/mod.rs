@@ -1,0 +1,220 @@
+//! The house keeps its shape: imports point one way and only where a table allows it, pure rooms stay pure.
+
+mod graph;
+mod source;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use graph::Graph;
+use source::{Mention, SRC, Sources, files};
+
+static SOURCES: LazyLock<Sources> = LazyLock::new(Sources::read);
+
+/// A module, and those beside it that it may import: each listed before it, and each one used.
+type Row = (&'static str, &'static [&'static str]);
+
+/// The rooms. `plan` judges: a stored group is planned by the same rules that admitted it.
+const ROOMS: &[Row] = &[
+    ("api", &[]),
+    ("model", &["api"]),
+    ("rules", &["api", "model"]),
+    ("mutate", &["api", "model"]),
+    ("plan", &["api", "model", "rules"]),
+    ("cluster", &["api", "model", "mutate", "plan", "rules"]),
+    ("server", &["api", "cluster", "model", "mutate", "rules"]),
+    ("cli", &["api", "cluster", "model", "mutate", "plan", "rules", "server"]),
+];
+
+/// The rooms whose own modules have such a table.
+const WITHIN: &[(&str, &[Row])] = &[
+    (
+        "plan",
+        &[
+            ("view", &[]),
+            ("rollout", &["view"]),
+            ("decide", &["rollout", "view"]),
+            ("status", &["decide", "rollout", "view"]),
+            ("evaluate", &["decide", "rollout", "status", "view"]),
+            ("reconcile", &["decide", "evaluate", "rollout", "status", "view"]),
+            ("simulate", &["decide", "evaluate", "rollout", "status", "view"]),
+        ],
+    ),
+    (
+        "cluster",
+        &[
+            ("index", &[]),
+            ("lease", &[]),
+            ("metrics", &[]),
+            ("watch", &["index"]),
+            ("read", &["index", "watch"]),
+            ("write", &["index", "metrics", "read", "watch"]),
+            ("run", &["index", "metrics", "read", "write"]),
+        ],
+    ),
+    ("server", &[("tls", &[]), ("http", &["tls"]), ("admission", &["http", "tls"])]),
+];
+
+/// Files that name a kind of workload, each with the reason. Whatever else differs between kinds stands in their rows.
+const NAME_A_WORKLOAD_KIND: &[(&str, &str)] = &[
+    ("cluster/index/pods.rs", "labels and owners tell which kind has made a pod"),
+    ("cluster/index/workloads.rs", "StatefulSets alone begin to count anywhere"),
+    ("cluster/read/lookup.rs", "StatefulSets alone are read before their pods are numbered"),
+    ("cluster/write/writer.rs", "what a write answers is read as its type"),
+    ("model/first_host.rs", "RBG names the pods of each kind in its own way"),
+    ("model/workload_kind.rs", "the rows"),
+    ("model/workload_object.rs", "the types"),
+    ("server/admission/mod.rs", "StatefulSets alone are read before their pods are numbered"),
+    ("server/admission/rollout.rs", "LeaderWorkerSets before v0.9 do not say what their controller has seen"),
+];
+
+/// Whoever writes to the API server names one of these.
+const WRITES: &[&str] = &["PatchParams", "PostParams", "DeleteParams"];
+
+/// Those who write, each with the reason.
+const WRITERS: &[(&str, &str)] = &[
+    ("cli/doctor/reads.rs", "asks for rights and dry runs, which are said by creating reviews and pods"),
+    ("cluster/lease.rs", "its deadlines are those of leadership, shorter than a write's"),
+    ("cluster/read/live_world.rs", "asks what an author may do, which is said by creating a review"),
+    ("cluster/write", "the writer"),
+    ("server/admission/webhooks.rs", "our own webhook configurations, which every replica keeps"),
+    ("server/tls/certificates/mod.rs", "our own Secret, which every replica keeps"),
+];
+
+/// Rooms without async code, client and clock.
+const PURE: &[&str] = &["api", "model", "rules", "mutate", "plan"];
+
+/// What a path in a pure room may not contain.
+const IMPURE: &[&[&str]] = &[
+    &["tokio"],
+    &["kube", "Client"],
+    &["SystemTime", "now"],
+    &["Instant", "now"],
+    &["Timestamp", "now"],
+    &["Zoned", "now"],
+];
+
+/// Where a reader must not be sent to documents that are not here.
+const READ: &[&str] = &["src", "tests", "docs", "examples", "benches", "deploy", "policies", "README.md", "Makefile"];
+/// Documents that are not here.
+const ELSEWHERE: &[&str] = &[concat!("SP", "EC"), concat!("sha", "red/"), concat!("se", "eds/")];
+
+fn allowed(rows: &[Row]) -> Graph {
+    let names = |used: &[&str]| used.iter().map(|name| (*name).to_owned()).collect();
+    Graph(rows.iter().map(|(name, used)| ((*name).to_owned(), names(used))).collect())
+}
+
+fn holds(rows: &[Row], found: &Graph, place: &str) {
+    for (row, (name, used)) in rows.iter().enumerate() {
+        for other in *used {
+            let before = rows.iter().take(row).any(|(before, _)| before == other);
+            assert!(before, "{place}: {name} may not use {other}, which is not listed before it");
+        }
+    }
+    assert!(allowed(rows) == *found, "{place}: the table is not what is imported, which is\n{found}");
+}
+
+#[test]
+fn rooms_import_each_other_as_the_table_says() {
+    let mut found = Graph::of(&SOURCES, &[], true);
+    // The binary is not a room.
+    found.0.remove("main");
+    holds(ROOMS, &found, "rooms");
+}
+
+#[test]
+fn modules_of_a_room_import_each_other_as_the_table_says() {
+    for (room, rows) in WITHIN {
+        holds(rows, &Graph::of(&SOURCES, &[(*room).to_owned()], false), room);
+    }
+}
+
+#[test]
+fn no_files_of_a_folder_import_each_other() {
+    let folders: BTreeSet<_> = SOURCES.0.keys().filter_map(|name| Some(name.split_last()?.1)).collect();
+    let circles = folders.into_iter().filter_map(|folder| {
+        let circles = Graph::of(&SOURCES, folder, false).circles();
+        (!circles.0.is_empty()).then(|| format!("{}:\n{circles}", folder.join("::")))
+    });
+    let circles: Vec<_> = circles.collect();
+    assert!(circles.is_empty(), "they import each other, or use those that do: {}", circles.join(""));
+}
+
+#[test]
+fn pure_rooms_know_no_client_no_clock_and_no_runtime() {
+    for room in PURE {
+        for module in SOURCES.below(&[(*room).to_owned()]) {
+            let file = module.file.display();
+            assert!(!module.has_async, "{file}: async code in a pure room");
+            for mention in &module.mentions {
+                let impure = |words: &&&[&str]| mention.names.windows(words.len()).any(|names| names == **words);
+                let found = IMPURE.iter().find(impure);
+                assert_eq!(found, None, "{file}: in a pure room");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kind_of_workload_is_named_only_where_there_is_a_reason() {
+    let kinds = ["StatefulSet", "LeaderWorkerSet", "Deployment"];
+    let named = |mention: &Mention| {
+        let kind = |names: &[String]| names[0] == "WorkloadKind" && kinds.contains(&names[1].as_str());
+        !mention.test && mention.names.windows(2).any(kind)
+    };
+    let naming = SOURCES.0.values().filter(|module| module.mentions.iter().any(named));
+    let naming: BTreeSet<_> = naming.map(|module| module.file.strip_prefix(SRC).unwrap().to_str().unwrap()).collect();
+    let listed: BTreeSet<_> = NAME_A_WORKLOAD_KIND.iter().map(|(file, _)| *file).collect();
+    assert_eq!(naming, listed, "add a column to the rows of model/workload_kind.rs instead");
+}
+
+#[test]
+fn only_the_writer_writes() {
+    let writes = |mention: &Mention| !mention.test && mention.names.iter().any(|name| WRITES.contains(&name.as_str()));
+    let writing = SOURCES.0.values().filter(|module| module.mentions.iter().any(writes));
+    let writing: Vec<_> = writing.map(|module| module.file.strip_prefix(SRC).unwrap()).collect();
+    let unlisted: Vec<_> =
+        writing.iter().filter(|file| !WRITERS.iter().any(|(writer, _)| file.starts_with(writer))).collect();
+    assert!(unlisted.is_empty(), "these write beside the writer: {unlisted:?}");
+    for (writer, _) in WRITERS {
+        assert!(writing.iter().any(|file| file.starts_with(writer)), "{writer} writes nothing");
+    }
+}
+
+#[test]
+fn the_root_of_a_module_with_a_folder_is_its_mod_rs() {
+    for file in files(Path::new(SRC)) {
+        let folder = file.with_extension("");
+        assert!(!folder.is_dir(), "{}: it belongs into {} as mod.rs", file.display(), folder.display());
+    }
+}
+
+#[test]
+fn nobody_is_sent_to_a_document_that_is_not_here() {
+    let word = |c: char| c.is_alphanumeric() || "_-/".contains(c);
+    for file in READ.iter().flat_map(|place| files(Path::new(place))) {
+        // What is no text sends nobody anywhere.
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        for document in ELSEWHERE {
+            let named = text.match_indices(document).find(|(at, _)| {
+                let (before, after) = (&text[..*at], &text[at + document.len()..]);
+                !before.ends_with(word) && (document.ends_with('/') || !after.starts_with(word))
+            });
+            let line = named.map(|(at, _)| text[..at].lines().count());
+            assert_eq!(line, None, "{}: this line sends the reader to {document}", file.display());
+        }
+    }
+}
+
+/// `cargo test --test offline figures -- --nocapture` shows them.
+#[test]
+fn figures_of_the_rooms() {
+    println!("{:<10}{:>8}{:>8}{:>8}", "room", "modules", "levels", "edges");
+    for (room, _) in ROOMS {
+        let graph = Graph::of(&SOURCES, &[(*room).to_owned()], false);
+        let levels = graph.levels().map_or_else(|| "circle".to_owned(), |levels| levels.to_string());
+        println!("{room:<10}{:>8}{:>8}{:>8}", graph.0.len(), levels, graph.edges());
+    }
+}

@@ -1,0 +1,24 @@
+//! All that needs no control plane, but for what tries random cases: `tests/histories` and `tests/properties`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic"
+)]
+
+#[path = "../golden/mod.rs"]
+mod golden;
+
+mod check;
+mod generated;
+mod house;
+mod identity;
+mod large_objects;
+mod mutate_cli;
+mod mutation;
+mod mutations;
+mod plan;
+mod rules;
+mod server;

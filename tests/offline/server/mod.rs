@@ -1,0 +1,7 @@
+//! The server over real sockets, with real TLS clients.
+
+mod certificates;
+mod drain;
+mod limits;
+mod requests;
+mod support;
