@@ -94,7 +94,6 @@ impl World {
         let before = self.server.version;
         let mut moved = false;
         (0..ROLES.len()).for_each(|role| _ = self.server.control(role, 100, false));
-        self.server.collect_garbage();
         for pod in self.server.pods_that(|pod| pod.metadata.is_deleting()) {
             self.server.delete_pod(&pod);
         }
@@ -122,6 +121,10 @@ impl World {
             }
         }
         moved |= self.turn()?;
+        if !moved && self.server.version == before {
+            // It takes its time.
+            self.server.collect_garbage();
+        }
         Ok(moved || self.server.version != before)
     }
 }
