@@ -1,4 +1,4 @@
-//! One JSON object, for tools (SPEC §5.1).
+//! One JSON object, for tools.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
