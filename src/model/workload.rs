@@ -1,4 +1,4 @@
-//! Workloads, as far as groups depend on them.
+//! A workload, whatever its kind: what groups and rules depend on.
 
 use std::collections::BTreeMap;
 use std::fmt;

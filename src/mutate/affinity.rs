@@ -1,4 +1,4 @@
-//! Affinity of a pod to its own batch, and its dislike of the other batches of its role (SPEC §3.3): KEP-75
+//! Affinity of a pod to its own batch, and its dislike of the other batches of its role: KEP-75
 //! deployTopologyConstraint, KEP-30 affinityScheduling, KEP-32 topologyAffinity.
 //!
 //! Every selector names the group: two groups may use one coordination name. No term names a namespace, so that all stay in

@@ -1,4 +1,4 @@
-//! Labels of a pod in a group (SPEC §3.2).
+//! Labels of a pod in a group.
 
 use super::additions::{Additions, Entry};
 use crate::api::Meta;

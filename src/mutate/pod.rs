@@ -1,4 +1,4 @@
-//! A pod at creation: everything that cannot be added later, as a table of steps (SPEC §3.1–3.5).
+//! A pod at creation: everything that cannot be added later, as a table of steps.
 
 use super::additions::Additions;
 use super::{Patch, affinity, discovery, labels, membership, subgroup};

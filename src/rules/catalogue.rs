@@ -1,6 +1,6 @@
 //! The list of all rules, for tests, for SARIF and for the reference page.
 
-use super::judged::Subject;
+use super::judged::JudgedObject;
 use super::podgroup::JudgedPodGroup;
 use super::rule::{Level, Rule};
 use crate::api::{CoordinatedPolicy, Pod};
@@ -32,7 +32,7 @@ pub fn catalogue() -> Vec<RuleInfo> {
     tables.into_iter().flatten().collect()
 }
 
-fn rules_of<T: Subject>() -> Vec<RuleInfo> {
+fn rules_of<T: JudgedObject>() -> Vec<RuleInfo> {
     let info = |id, level, summary| RuleInfo { object: T::TITLE, id, level, summary };
     let rules = |rules: &'static [Rule<T>]| rules.iter().map(move |rule| info(rule.id, rule.level, rule.summary));
     let changes = T::CHANGE_RULES.iter().map(|rule| info(rule.id, Level::Error, rule.summary));

@@ -6,7 +6,7 @@ use super::rule::{Change, ChangeRule, Rule, run, run_changes};
 use super::{Need, Violation, World};
 
 /// A type of object that rules judge.
-pub(super) trait Subject: Sized + 'static {
+pub(super) trait JudgedObject: Sized + 'static {
     /// What its rules are listed under: name of the folder of their golden cases.
     const TITLE: &'static str;
     /// Rules over objects.
@@ -44,7 +44,7 @@ pub(super) trait Subject: Sized + 'static {
 }
 
 /// Reads an object and judges it.
-pub(super) fn judge<T: Subject>(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
+pub(super) fn judge<T: JudgedObject>(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
     if !T::is_judged_at(question.operation) {
         return Ok(Judged::default());
     }
@@ -56,7 +56,7 @@ pub(super) fn judge<T: Subject>(question: Question<'_>, world: &World) -> Result
 }
 
 /// Judges an object, and where it is an update, what it was before.
-pub(super) fn judge_read<T: Subject>(object: &T, old: Option<&T>, world: &World) -> Judged {
+pub(super) fn judge_read<T: JudgedObject>(object: &T, old: Option<&T>, world: &World) -> Judged {
     if object.passes() {
         return Judged::default();
     }
@@ -72,7 +72,7 @@ pub(super) fn judge_read<T: Subject>(object: &T, old: Option<&T>, world: &World)
 }
 
 /// What the rules of an object look up.
-pub(super) fn needs<T: Subject>(question: Question<'_>, world: &World) -> Result<Vec<Need>, DecodeError> {
+pub(super) fn needs<T: JudgedObject>(question: Question<'_>, world: &World) -> Result<Vec<Need>, DecodeError> {
     if !T::is_judged_at(question.operation) {
         return Ok(Vec::new());
     }
@@ -85,6 +85,6 @@ pub(super) fn needs<T: Subject>(question: Question<'_>, world: &World) -> Result
 }
 
 /// The object before. One that cannot be read forgives nothing.
-fn old<T: Subject>(question: Question<'_>, world: &World) -> Option<T> {
+fn old<T: JudgedObject>(question: Question<'_>, world: &World) -> Option<T> {
     question.old.and_then(|old| T::read(question, old, world).ok())
 }

@@ -5,7 +5,7 @@ use super::facts::{
     AddJson, add_budget, add_carrier, add_definition, add_levels, add_pod, add_pod_group, add_policy, add_topology,
     add_workload,
 };
-use super::judged::{self, Subject};
+use super::judged::{self, JudgedObject};
 use super::podgroup::JudgedPodGroup;
 use super::question::{Judged, Question};
 use super::{Need, World};
@@ -36,7 +36,7 @@ pub(super) struct KindRules {
     pub(super) needs: fn(Question<'_>, &World) -> Result<Vec<Need>, DecodeError>,
 }
 
-const fn judged<T: Subject>(object: ObjectKind, add: Option<AddJson>) -> Kind {
+const fn judged<T: JudgedObject>(object: ObjectKind, add: Option<AddJson>) -> Kind {
     Kind { object, rules: Some(KindRules { judge: judged::judge::<T>, needs: judged::needs::<T> }), add }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::decode::{DecodeError, decode};
-use super::judged::Subject;
+use super::judged::JudgedObject;
 use super::names::hint;
 use super::percent::{rolling_update_faults, scaling_skew_fault};
 use super::question::Question;
@@ -22,7 +22,7 @@ const RULES: &[Rule<CoordinatedPolicy>] = &[
     Rule::warning("policy-unbound", "there is a group of the same name", bound),
 ];
 
-impl Subject for CoordinatedPolicy {
+impl JudgedObject for CoordinatedPolicy {
     const TITLE: &'static str = "coordinated-policy";
     const RULES: &'static [Rule<Self>] = RULES;
 

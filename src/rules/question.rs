@@ -1,4 +1,5 @@
-//! What is asked of an object, and what was found.
+//! What a judge is asked, an object and what is done with it, and what it answers: errors, warnings, and what it could
+//! not judge.
 
 use std::collections::HashSet;
 

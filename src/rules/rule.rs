@@ -1,4 +1,4 @@
-//! A rule: a row of a table.
+//! A rule: an id, what it can find, and the function that checks it; and how a table of rules is run.
 
 use super::{Report, Violation, World};
 

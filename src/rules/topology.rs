@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::decode::{DecodeError, decode};
-use super::judged::Subject;
+use super::judged::JudgedObject;
 use super::names::{hint, label_key_fault};
 use super::question::Question;
 use super::rule::{Change, ChangeRule, Rule};
@@ -26,7 +26,7 @@ const CHANGE_RULES: &[ChangeRule<Layers>] =
 const DELETE_RULES: &[Rule<Layers>] =
     &[Rule::error("topology-in-use", "a topology that is referred to is not deleted", not_in_use)];
 
-impl Subject for Layers {
+impl JudgedObject for Layers {
     const TITLE: &'static str = "cluster-topology";
     const RULES: &'static [Rule<Self>] = RULES;
     const CHANGE_RULES: &'static [ChangeRule<Self>] = CHANGE_RULES;

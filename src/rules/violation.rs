@@ -1,4 +1,4 @@
-//! Violations: data, worded as Kubernetes words its own field errors.
+//! What is wrong with an object: a field, a cause and a text, worded as Kubernetes words its own field errors.
 
 use std::fmt;
 

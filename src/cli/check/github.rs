@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use super::{Report, Weight};
+use super::{Checks, Weight};
 use crate::cli::node::Position;
 
-pub(super) fn print(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
-    for unreadable in report.unreadable {
+pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>) -> io::Result<()> {
+    for unreadable in checks.unreadable {
         command(out, "error", &unreadable.file, unreadable.at, "unreadable", &unreadable.message)?;
     }
-    for checked in &report.objects {
+    for checked in &checks.objects {
         for (weight, violation, at) in checked.findings() {
             let level = match weight {
                 Weight::Error => "error",

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Checked, Report};
+use super::{Checked, Checks};
 use crate::cli::documents::Unreadable;
 use crate::rules::Violation;
 
@@ -48,10 +48,10 @@ struct Fault<'a> {
     message: &'a str,
 }
 
-pub(super) fn print(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
+pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>) -> io::Result<()> {
     let answer = CheckOutput {
-        objects: report.objects.iter().map(object).collect(),
-        unreadable: report.unreadable.iter().map(fault).collect(),
+        objects: checks.objects.iter().map(object).collect(),
+        unreadable: checks.unreadable.iter().map(fault).collect(),
     };
     serde_json::to_writer_pretty(&mut *out, &answer)?;
     writeln!(out)

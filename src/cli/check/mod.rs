@@ -87,7 +87,7 @@ impl Checked<'_> {
 }
 
 /// Everything that a format prints.
-struct Report<'a> {
+struct Checks<'a> {
     objects: Vec<Checked<'a>>,
     unreadable: &'a [Unreadable],
 }
@@ -105,19 +105,19 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         let old = before.get(&identity(document)).map(|old| old.json.as_str());
         Checked { document, judged: judge(document, old, &world) }
     });
-    let report = Report { objects: objects.collect(), unreadable: &read.unreadable };
+    let checks = Checks { objects: objects.collect(), unreadable: &read.unreadable };
     let mut out = io::BufWriter::new(io::stdout().lock());
     let printed = match args.output {
-        Output::Text => text::print(&mut out, &report, args.color.is_used()),
-        Output::Json => json::print(&mut out, &report),
-        Output::Github => github::print(&mut out, &report),
-        Output::Sarif => sarif::print(&mut out, &report),
+        Output::Text => text::print(&mut out, &checks, args.color.is_used()),
+        Output::Json => json::print(&mut out, &checks),
+        Output::Github => github::print(&mut out, &checks),
+        Output::Sarif => sarif::print(&mut out, &checks),
     };
     // Whoever closed the pipe has seen enough; the verdict stands.
     let _ = printed.and_then(|()| out.flush());
-    if !report.unreadable.is_empty() {
+    if !checks.unreadable.is_empty() {
         ExitCode::from(2)
-    } else if report.objects.iter().any(|checked| !checked.judged.is_allowed()) {
+    } else if checks.objects.iter().any(|checked| !checked.judged.is_allowed()) {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Report, Weight};
+use super::{Checks, Weight};
 use crate::cli::node::Position;
 use crate::rules::{Level, catalogue};
 
@@ -12,11 +12,11 @@ use crate::rules::{Level, catalogue};
 const FRONT_END: &[(&str, &str)] =
     &[("unreadable", "files are YAML or JSON"), ("schema", "fields have the type of their kind")];
 
-pub(super) fn print(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
-    let unreadable = report.unreadable.iter().map(|unreadable| {
+pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>) -> io::Result<()> {
+    let unreadable = checks.unreadable.iter().map(|unreadable| {
         result("unreadable", "error", &unreadable.message, &unreadable.file, unreadable.at.unwrap_or_default())
     });
-    let found = report.objects.iter().flat_map(|checked| {
+    let found = checks.objects.iter().flat_map(|checked| {
         checked.findings().into_iter().map(|(weight, violation, at)| {
             let level = match weight {
                 Weight::Error => "error",

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Checked, Name, Report, Weight};
+use super::{Checked, Checks, Name, Weight};
 use crate::cli::node::Position;
 use crate::cli::terminal::{counted, shown};
 use crate::rules::Violation;
@@ -40,9 +40,9 @@ impl Style {
     }
 }
 
-pub(super) fn print(out: &mut impl Write, report: &Report<'_>, color: bool) -> io::Result<()> {
+pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>, color: bool) -> io::Result<()> {
     let style = if color { &COLORED } else { &PLAIN };
-    for unreadable in report.unreadable {
+    for unreadable in checks.unreadable {
         write!(out, "{}", unreadable.file)?;
         if let Some(at) = unreadable.at {
             write!(out, ":{}:{}", at.line, at.column)?;
@@ -50,13 +50,13 @@ pub(super) fn print(out: &mut impl Write, report: &Report<'_>, color: bool) -> i
         writeln!(out, ": {}unreadable{}: {}", style.error, style.end, shown(&unreadable.message))?;
     }
     let mut counts = Counts::default();
-    for checked in &report.objects {
+    for checked in &checks.objects {
         counts.add(checked);
         for (weight, violation, at) in checked.findings() {
             finding(out, checked, weight, violation, at, style)?;
         }
     }
-    writeln!(out, "{}", counts.summary(report.unreadable.len()))
+    writeln!(out, "{}", counts.summary(checks.unreadable.len()))
 }
 
 fn finding(

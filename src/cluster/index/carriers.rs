@@ -77,14 +77,14 @@ pub(super) struct Carriers {
     gone: Tombstones<Id>,
     /// Objects that speak of a group.
     by_group: HashMap<GroupKey, HashSet<Id>>,
-    claims: HashMap<GroupKey, Judged>,
+    claims: HashMap<GroupKey, Carried>,
     /// Groups that are read and judged with a workload.
     by_workload: HashMap<WorkloadKey, HashSet<GroupKey>>,
 }
 
 /// Who carries a group, and what is wrong with it.
 #[derive(Debug)]
-struct Judged {
+struct Carried {
     claims: Claims,
     faults: Vec<Violation>,
 }
@@ -93,16 +93,16 @@ impl Carriers {
     /// Who carries a group; `None` when nobody does, or when its RoleBasedGroup names a RoleCoordination that is not
     /// there (yet).
     pub(super) fn claims(&self, key: &GroupKey) -> Option<&Claims> {
-        self.claims.get(key).map(|judged| &judged.claims)
+        self.claims.get(key).map(|carried| &carried.claims)
     }
 
     /// Faults of a group, as far as the index knows what its rules look at.
     pub(super) fn faults(&self, key: &GroupKey) -> &[Violation] {
-        self.claims.get(key).map(|judged| judged.faults.as_slice()).unwrap_or_default()
+        self.claims.get(key).map(|carried| carried.faults.as_slice()).unwrap_or_default()
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&GroupKey, &Claims)> {
-        self.claims.iter().map(|(key, judged)| (key, &judged.claims))
+        self.claims.iter().map(|(key, carried)| (key, &carried.claims))
     }
 
     /// The RoleBasedGroup of this name.
@@ -211,7 +211,7 @@ impl Carriers {
                 self.by_workload.entry(workload).or_default().insert(key.clone());
             }
             let faults = judge_group(&claims.group, None, &context.world_of(&claims.group)).errors;
-            self.claims.insert(key.clone(), Judged { claims, faults });
+            self.claims.insert(key.clone(), Carried { claims, faults });
         }
     }
 

@@ -11,7 +11,7 @@ const MOST: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Tombstones<K> {
     all: HashMap<K, Tombstone>,
-    /// Oldest first; a name that was buried twice stands here twice.
+    /// Oldest first; a name that was deleted twice stands here twice.
     order: VecDeque<K>,
 }
 
@@ -46,8 +46,8 @@ impl<K: Clone + Eq + Hash> Tombstones<K> {
 
     /// True for word of an object that is gone by now.
     pub(super) fn holds(&self, name: &K, uid: &str, version: Option<u64>) -> bool {
-        let Some(grave) = self.all.get(name) else { return false };
-        grave.uid.as_deref() == Some(uid) || is_older(version, grave.version)
+        let Some(tombstone) = self.all.get(name) else { return false };
+        tombstone.uid.as_deref() == Some(uid) || is_older(version, tombstone.version)
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_successor_is_not_in_its_predecessors_grave() {
+    fn a_successor_of_the_same_name_is_not_taken_for_deleted() {
         let mut tombstones = Tombstones::default();
         tombstones.add("pd", Some("a"), Some(7));
         assert!(tombstones.holds(&"pd", "a", Some(9)) && tombstones.holds(&"pd", "older", Some(6)));

@@ -14,7 +14,7 @@ mod values;
 
 use super::carrier::read_group;
 use super::decode::DecodeError;
-use super::judged::Subject;
+use super::judged::JudgedObject;
 use super::question::Question;
 use super::rule::{ChangeRule, Rule};
 use super::{Need, World};
@@ -76,7 +76,7 @@ const CHANGE_RULES: &[ChangeRule<Group>] = &[ChangeRule {
     check: change::batches,
 }];
 
-impl Subject for Group {
+impl JudgedObject for Group {
     const TITLE: &'static str = "group";
     const RULES: &'static [Rule<Self>] = RULES;
     const CHANGE_RULES: &'static [ChangeRule<Self>] = CHANGE_RULES;

@@ -5,7 +5,7 @@ mod hostnames;
 mod roles;
 
 use super::decode::{DecodeError, decode};
-use super::judged::Subject;
+use super::judged::JudgedObject;
 use super::question::Question;
 use super::rule::Rule;
 use super::{Severity, Violation, World};
@@ -23,7 +23,7 @@ const RULES: &[Rule<CliqueSet>] = &[
     Rule::warning("grove-name-sum", "the names fit the limit of Grove's own webhook", hostnames::name_sum),
 ];
 
-impl Subject for CliqueSet {
+impl JudgedObject for CliqueSet {
     const TITLE: &'static str = "grove";
     const RULES: &'static [Rule<Self>] = RULES;
 

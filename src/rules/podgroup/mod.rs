@@ -9,7 +9,7 @@ mod tree;
 use std::collections::BTreeSet;
 
 use super::decode::{DecodeError, decode};
-use super::judged::Subject;
+use super::judged::JudgedObject;
 use super::question::{Operation, Question};
 use super::rule::Rule;
 use super::{KaiDialect, Need, World};
@@ -51,7 +51,7 @@ impl KaiDialect {
     }
 }
 
-impl Subject for JudgedPodGroup {
+impl JudgedObject for JudgedPodGroup {
     const TITLE: &'static str = "podgroup";
     const RULES: &'static [Rule<Self>] = RULES;
 
@@ -75,7 +75,7 @@ impl Subject for JudgedPodGroup {
     }
 }
 
-impl Subject for api::Pod {
+impl JudgedObject for api::Pod {
     const TITLE: &'static str = "podgroup";
     const RULES: &'static [Rule<Self>] = POD_RULES;
 
