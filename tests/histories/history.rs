@@ -48,6 +48,8 @@ pub enum Step {
     Edit(Wish),
     DeleteGroup,
     CreateGroup(Wish),
+    /// The group is deleted and made again as it was.
+    ReplaceGroup,
     /// The garbage collector looks at what the group owned.
     CollectGarbage,
     Ignore(bool),
@@ -134,6 +136,7 @@ impl Step {
             (Theme::Faults | Theme::Pods, 0) => Self::Flow(1),
             (Theme::Faults, _) => Self::Serve { replica, n, fault: Fault::random(random) },
             (Theme::Groups, 0) => Self::DeleteGroup,
+            (Theme::Groups, 1) if n.is_multiple_of(2) => Self::ReplaceGroup,
             (Theme::Groups, 1) => Self::CreateGroup(Wish::random(random)),
             (Theme::Groups, 2) => Self::Wait(Duration::from_secs(random.pick(&[1, 31, 70]))),
             (Theme::Groups, _) if n.is_multiple_of(4) => Self::CollectGarbage,
@@ -160,7 +163,8 @@ impl Step {
             50 => Self::ScaleWorkload { role, replicas: random.below(6) },
             51..=53 => Self::Edit(Wish::random(random)),
             54 => Self::DeleteGroup,
-            55..=56 => Self::CreateGroup(Wish::random(random)),
+            55 => Self::ReplaceGroup,
+            56 => Self::CreateGroup(Wish::random(random)),
             57 => Self::Ignore(random.percent(30)),
             58..=71 => Self::Deliver { replica, watch, most: 1 + n % 12, duplicate: random.percent(10) },
             72..=73 => Self::List { replica, watch },

@@ -68,6 +68,12 @@ impl World {
                     server.create_group(wish, server.workloads);
                 }
             }
+            Step::ReplaceGroup => {
+                if let Some(group) = server.group.clone() {
+                    server.delete_group();
+                    server.create_group(group.wish.clone(), group.replicas);
+                }
+            }
             Step::CollectGarbage => server.collect_garbage(),
             Step::Ignore(ignored) => server.ignore(ignored),
             Step::Deliver { replica, watch, most, duplicate } => {
