@@ -265,9 +265,9 @@ mod tests {
 
     use super::*;
     use crate::api::Pod;
+    use crate::model::Claims;
     use crate::model::{identify, names};
     use crate::plan::test_support::mk_group;
-    use crate::model::Claims;
     use crate::plan::view::PodFacts;
 
     fn snapshot(owner: &str, pods: &[&str]) -> Snapshot {
