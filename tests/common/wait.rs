@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 /// For what takes a second when nothing else runs.
-pub const PATIENT: Duration = Duration::from_secs(60);
+pub const PATIENT: Duration = Duration::from_secs(120);
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(25);

@@ -62,8 +62,14 @@ async fn a_thousand_pods_cost_one_patch_each_and_a_status_write_a_segment() {
 fn costs_no_more_than_it_must(asked: &[Request], time: Duration) {
     let counts = count(asked);
     let of = |what: &str| counts.get(what).copied().unwrap_or_default();
-    let other =
-        |what: &&String| !KNOWN.contains(&what.as_str()) && !what.starts_with("watch ") && !what.ends_with(" leases");
+    // Our own webhook configurations are kept once a minute.
+    let kept = of("patch mutatingwebhookconfigurations");
+    assert!(u64::from(kept) <= time.as_secs() / 60 + 1, "{kept} times within {time:?}");
+    let is_kept = |what: &str| what.starts_with("patch ") && what.ends_with("webhookconfigurations");
+    let other = |what: &&String| {
+        let beside = what.starts_with("watch ") || what.ends_with(" leases") || is_kept(what);
+        !KNOWN.contains(&what.as_str()) && !beside
+    };
     let others: Vec<_> = counts.keys().filter(other).collect();
     assert!(others.is_empty(), "{others:?} of {counts:?}");
     let refused = asked.iter().filter(|request| request.code >= 400 && !request.what.ends_with(" leases"));

@@ -7,6 +7,7 @@ use prometheus_client::registry::Registry;
 
 use crate::api::review::Request;
 use crate::server::admission::table::Row;
+use crate::server::http::body::BodyError;
 
 /// Label of what no row is for.
 const OTHER: &str = "other";
@@ -43,6 +44,8 @@ impl AdmissionMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("reviews", "Reviews answered", metrics.answered.clone());
+        // There from the beginning, so that an alert sees the first one.
+        BodyError::REASONS.iter().for_each(|reason| _ = metrics.refused_bodies(reason));
         registry.register("refused_bodies", "Bodies not read to their end, by reason", metrics.refused_bodies.clone());
         registry.register("unreadable_bodies", "Bodies that were no AdmissionReview", metrics.unreadable.clone());
         registry.register("unknown_reviews", "Reviews of what no rule is for; they pass", metrics.unknown.clone());
@@ -51,8 +54,12 @@ impl AdmissionMetrics {
     }
 
     /// Counts a body that was not read to its end.
-    pub(in crate::server) fn refuse_body(&self, reason: &'static str) {
-        self.refused_bodies.get_or_create(&RefusedBody { reason }).inc();
+    pub(in crate::server) fn refuse_body(&self, error: &BodyError) {
+        self.refused_bodies(error.as_str()).inc();
+    }
+
+    fn refused_bodies(&self, reason: &'static str) -> Counter {
+        self.refused_bodies.get_or_create(&RefusedBody { reason }).clone()
     }
 
     /// Counts an answer to what a row is for, by its names: the caller's are not bounded.

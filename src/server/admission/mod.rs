@@ -89,7 +89,7 @@ impl Admission {
         let body = match self.bodies.read(body).await {
             Ok(body) => body,
             Err(error) => {
-                self.metrics.refuse_body(error.as_str());
+                self.metrics.refuse_body(&error);
                 return plain(error.status(), error.to_string());
             }
         };

@@ -44,6 +44,9 @@ impl BodyError {
         }
     }
 
+    /// Every word of [`BodyError::as_str`].
+    pub const REASONS: &[&str] = &["TooLarge", "TooSlow", "NoMemory", "Broken"];
+
     /// One word, for metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {

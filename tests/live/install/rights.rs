@@ -162,11 +162,13 @@ async fn pods_that_are_ahead(stage: &Stage) {
         assert_eq!(created.code, 201, "{created:?}");
     }
     let levels = json!({ "topology": "no-topology", "requiredTopologyLevel": "rack" });
+    // One without subgroups is not judged, and nothing is looked up for it.
+    let leaf = json!({ "name": "leaf", "minMember": 1 });
     let pod_group = json!({
         "apiVersion": "scheduling.run.ai/v2alpha2",
         "kind": "PodGroup",
         "metadata": { "name": "by-hand" },
-        "spec": { "minMember": 1, "topologyConstraint": levels },
+        "spec": { "minMember": 1, "topologyConstraint": levels, "subGroups": [leaf] },
     });
     let created = stage.post("/apis/scheduling.run.ai/v2alpha2", "podgroups", &pod_group).await;
     assert_eq!(created.code, 201, "{created:?}");

@@ -51,7 +51,7 @@ const WITHIN: &[(&str, &[Row])] = &[
             ("watch", &["index"]),
             ("read", &["index", "watch"]),
             ("write", &["index", "metrics", "read", "watch"]),
-            ("run", &["index", "metrics", "read", "write"]),
+            ("run", &["index", "metrics", "write"]),
         ],
     ),
     ("server", &[("tls", &[]), ("http", &["tls"]), ("admission", &["http", "tls"])]),
