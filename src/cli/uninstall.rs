@@ -13,7 +13,7 @@ use super::connection::{Connection, ConnectionArgs, Failure, LiveArgs, block_on}
 use super::options::Output;
 use super::terminal::{Table, counted, says_yes, shown};
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
-use crate::cluster::write::removal::{Action, Item, Removal, RemovalError};
+use crate::cluster::write::removal::{Item, Removal, RemovalAction, RemovalError};
 use crate::cluster::write::writer::Writer;
 
 /// Arguments of `uninstall`.
@@ -174,15 +174,15 @@ const NAMED: usize = 10;
 
 fn table(items: &[Item]) -> String {
     let mut table = Table::default();
-    let is_pod = |item: &&Item| item.action == Action::Release;
+    let is_pod = |item: &&Item| item.action == RemovalAction::Release;
     let pods = items.iter().filter(is_pod).count();
     let named = items.iter().filter(is_pod).take(NAMED);
     for item in items.iter().filter(|item| !is_pod(item)).chain(named) {
         let action = match item.action {
-            Action::Delete => "delete",
-            Action::Release => "release",
-            Action::Thaw => "thaw",
-            Action::Unprotect => "take our finalizer off",
+            RemovalAction::Delete => "delete",
+            RemovalAction::Release => "release",
+            RemovalAction::Thaw => "thaw",
+            RemovalAction::Unprotect => "take our finalizer off",
         };
         let place = if item.namespace.is_empty() { String::new() } else { format!("{}/", item.namespace) };
         table.row([action.to_owned(), item.kind.to_owned(), format!("{place}{}", item.name)]);

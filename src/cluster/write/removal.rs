@@ -47,7 +47,7 @@ const NOBODY: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Item {
     /// What is done to it.
-    pub action: Action,
+    pub action: RemovalAction,
     /// Kind, `Pod`.
     pub kind: &'static str,
     /// Namespace; empty for an object of the cluster.
@@ -65,7 +65,7 @@ pub struct Item {
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Action {
+pub enum RemovalAction {
     /// It is ours, and deleted.
     Delete,
     /// Its gate is lifted.
@@ -131,12 +131,12 @@ impl Removal {
         let mut items: Vec<_> = items.collect();
         for object in self.objects(POLICY_BINDING).await? {
             if object.data.pointer("/spec/policyName").and_then(Value::as_str) == Some(HOLD_POLICY) {
-                items.push(marked(Action::Delete, POLICY_BINDING, &object, Value::Null));
+                items.push(marked(RemovalAction::Delete, POLICY_BINDING, &object, Value::Null));
             }
         }
         let policies = self.objects(POLICY).await?;
         let ours = policies.iter().filter(|policy| policy.metadata.name.as_deref() == Some(HOLD_POLICY));
-        items.extend(ours.map(|policy| marked(Action::Delete, POLICY, policy, Value::Null)));
+        items.extend(ours.map(|policy| marked(RemovalAction::Delete, POLICY, policy, Value::Null)));
         Ok(items)
     }
 
@@ -159,14 +159,14 @@ impl Removal {
             .into_iter()
             .map(|(namespace, pod)| {
                 let uid = pod.uid.to_string();
-                Item { uid, ..item(Action::Release, "Pod", &namespace, &pod.name) }
+                Item { uid, ..item(RemovalAction::Release, "Pod", &namespace, &pod.name) }
             })
             .collect();
         for kind in WorkloadKind::with_partition() {
             let objects = self.objects(kind.object_kind()).await?;
             let frozen = objects.iter().filter_map(|object| {
                 let patch = thaw(kind, &serde_json::to_value(object).ok()?)?;
-                Some(marked(Action::Thaw, kind.object_kind(), object, patch))
+                Some(marked(RemovalAction::Thaw, kind.object_kind(), object, patch))
             });
             items.extend(frozen);
         }
@@ -175,7 +175,7 @@ impl Removal {
             let protected = objects.iter().filter_map(|object| {
                 let meta = &object.metadata;
                 let patch = remove_finalizer(meta.finalizers.as_ref()?, meta.resource_version.as_deref())?;
-                Some(marked(Action::Unprotect, *kind, object, patch))
+                Some(marked(RemovalAction::Unprotect, *kind, object, patch))
             });
             items.extend(protected);
         }
@@ -209,29 +209,29 @@ impl Removal {
         let delete = DeleteParams::background();
         let (client, name) = (self.writer.client().clone(), item.name.as_str());
         match (item.action, item.kind) {
-            (Action::Delete, "MutatingWebhookConfiguration") => {
+            (RemovalAction::Delete, "MutatingWebhookConfiguration") => {
                 Api::<MutatingWebhookConfiguration>::all(client).delete(name, &delete).await.map(|_| ())
             }
-            (Action::Delete, "ValidatingWebhookConfiguration") => {
+            (RemovalAction::Delete, "ValidatingWebhookConfiguration") => {
                 Api::<ValidatingWebhookConfiguration>::all(client).delete(name, &delete).await.map(|_| ())
             }
-            (Action::Delete, "Deployment") => self.mine::<Deployment>().delete(name, &delete).await.map(|_| ()),
-            (Action::Delete, "MutatingAdmissionPolicy") => {
+            (RemovalAction::Delete, "Deployment") => self.mine::<Deployment>().delete(name, &delete).await.map(|_| ()),
+            (RemovalAction::Delete, "MutatingAdmissionPolicy") => {
                 self.writer.dynamic(POLICY, None).delete(name, &delete).await.map(|_| ())
             }
-            (Action::Delete, "MutatingAdmissionPolicyBinding") => {
+            (RemovalAction::Delete, "MutatingAdmissionPolicyBinding") => {
                 self.writer.dynamic(POLICY_BINDING, None).delete(name, &delete).await.map(|_| ())
             }
-            (Action::Delete, "Lease") => self.mine::<Lease>().delete(name, &delete).await.map(|_| ()),
-            (Action::Delete, _) => self.mine::<Secret>().delete(name, &delete).await.map(|_| ()),
-            (Action::Release, _) => {
+            (RemovalAction::Delete, "Lease") => self.mine::<Lease>().delete(name, &delete).await.map(|_| ()),
+            (RemovalAction::Delete, _) => self.mine::<Secret>().delete(name, &delete).await.map(|_| ()),
+            (RemovalAction::Release, _) => {
                 let pod = PodRef { name: name.into(), uid: item.uid.as_str().into() };
                 match self.writer.release(&item.namespace, &pod, &[]).await {
                     Ok(Released::Done(_) | Released::Gone) => Ok(()),
                     Err(error) => Err(error),
                 }
             }
-            (Action::Thaw | Action::Unprotect, _) => {
+            (RemovalAction::Thaw | RemovalAction::Unprotect, _) => {
                 let Some(kind) = item.target else { return Ok(()) };
                 let scope = (!item.namespace.is_empty()).then_some(item.namespace.as_str());
                 self.writer.dynamic(kind, scope).patch(name, &params(), &Patch::Merge(&item.patch)).await.map(|_| ())
@@ -281,16 +281,16 @@ impl Removal {
     }
 }
 
-fn item(action: Action, kind: &'static str, namespace: &str, name: &str) -> Item {
+fn item(action: RemovalAction, kind: &'static str, namespace: &str, name: &str) -> Item {
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
     Item { action, kind, namespace, name, patch: Value::Null, target: None, uid: String::new() }
 }
 
 fn deleted(kind: &'static str, namespace: &str, name: &str) -> Item {
-    item(Action::Delete, kind, namespace, name)
+    item(RemovalAction::Delete, kind, namespace, name)
 }
 
-fn marked(action: Action, kind: ObjectKind, object: &DynamicObject, patch: Value) -> Item {
+fn marked(action: RemovalAction, kind: ObjectKind, object: &DynamicObject, patch: Value) -> Item {
     let meta = &object.metadata;
     let (namespace, name) = (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
     Item { patch, target: Some(kind), ..item(action, kind.kind, namespace, name) }
