@@ -23,9 +23,11 @@ import (
 )
 
 const (
-	gate   = "rolegate.dev/hold"
-	heldBy = "rolegate.dev/held-by"
-	prefix = "rolebasedgroup.workloads.x-k8s.io/"
+	gate    = "rolegate.dev/hold"
+	heldBy  = "rolegate.dev/held-by"
+	bornAs  = "rolegate.dev/born-as"
+	segment = "rolegate.dev/segment"
+	prefix  = "rolebasedgroup.workloads.x-k8s.io/"
 	// The kind that coordinates the group.
 	carrier     = "rolegate.dev/carrier"
 	carrierKind = "RoleBasedGroup.v1alpha1.workloads.x-k8s.io"
@@ -66,11 +68,13 @@ func (h *holder) Default(_ context.Context, pod *corev1.Pod) error {
 		pod.Labels[prefix+"role"] = role
 		pod.Labels[prefix+"role-subgroup-size"] = strconv.Itoa(size)
 		pod.Labels[prefix+"role-instance-index"] = strconv.Itoa(index)
+		pod.Labels[segment] = strconv.Itoa(index / size)
 	}
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
 	pod.Annotations[heldBy] = name + "/" + group.coordination
+	pod.Annotations[bornAs] = name + "/" + role
 	pod.Annotations[carrier] = carrierKind
 	hasGate := func(present corev1.PodSchedulingGate) bool { return present.Name == gate }
 	if !slices.ContainsFunc(pod.Spec.SchedulingGates, hasGate) {

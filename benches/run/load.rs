@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::future::join_all;
 use tokio::sync::{Mutex, mpsc};
+use tokio::task::JoinHandle;
 
 use crate::common::http::Caller;
 
@@ -94,6 +95,30 @@ impl Load {
         let tasks: Vec<_> = self.callers.into_iter().map(|caller| tokio::spawn(work(caller))).collect();
         let (callers, times): (_, Vec<_>) = join_all(tasks).await.into_iter().map(Result::unwrap).unzip();
         (Self { callers, bodies: self.bodies }, times.concat())
+    }
+}
+
+/// Callers that send large reviews without a pause, as long as this is kept.
+pub struct Crowd(Vec<JoinHandle<()>>);
+
+impl Crowd {
+    /// So many of them.
+    pub async fn start(address: SocketAddr, ca: &[u8], body: &Bytes, callers: usize) -> Self {
+        let mut crowd = Self(Vec::new());
+        for _ in 0..callers {
+            let (mut caller, body) = (Caller::connect(address, ca).await, body.clone());
+            crowd.0.push(tokio::spawn(async move {
+                // Some are told to come again: that is an answer as well.
+                while caller.post("/validate", body.clone()).await.is_ok() {}
+            }));
+        }
+        crowd
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
     }
 }
 

@@ -21,7 +21,7 @@ mod servers;
 
 use std::time::{Duration, Instant};
 
-use load::{Load, connect};
+use load::{Crowd, Load, connect};
 use report::{Report, Sample};
 use servers::Servers;
 
@@ -31,6 +31,8 @@ const ROUNDS: usize = 5;
 const RATE: u32 = 400;
 /// How long the open loop lasts.
 const OPEN: Duration = Duration::from_millis(1500);
+/// Callers with large reviews, beside which small ones are sent at last.
+const CROWD: usize = 4;
 /// No further round is begun after this long.
 const PATIENCE: Duration = Duration::from_secs(50);
 
@@ -63,6 +65,12 @@ async fn main() {
             report.add(number, &Sample { count: server.count, time, cpu, closed, open, resident: server.resident() });
         }
     }
+    let rolegate = &servers.all[1];
+    let (load, alone) = loads.remove(1).open(RATE, OPEN).await;
+    let crowd = Crowd::start(rolegate.address, &servers.ca, &reviews::of_wide_group(), CROWD).await;
+    let (_, beside) = load.open(RATE, OPEN).await;
+    drop(crowd);
     report.print(started.elapsed());
+    report::compare(&alone, &beside, CROWD);
     servers.stop().await;
 }

@@ -74,6 +74,12 @@ impl Report {
     }
 }
 
+/// What small reviews take beside callers with large ones, and alone.
+pub fn compare(alone: &[Duration], beside: &[Duration], crowd: usize) {
+    let (alone, beside) = (percentile(alone, 99), percentile(beside, 99));
+    println!("open loop p99 µs     rolegate   {alone:9.1} alone, {beside:.1} beside {crowd} callers with 1,000 roles");
+}
+
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, Object, ObjectKind, null_default, readable};
 
 /// `rolegate.dev/v1alpha1 ClusterTopology`.
 pub const CLUSTER_TOPOLOGY: ObjectKind = ObjectKind {
@@ -19,6 +19,9 @@ pub const CLUSTER_TOPOLOGY: ObjectKind = ObjectKind {
 /// The same kind under the API group of KEP-75.
 pub const CLUSTER_TOPOLOGY_KEP75: ObjectKind = ObjectKind { group: "workloads.x-k8s.io", ..CLUSTER_TOPOLOGY };
 
+/// Both. A name is looked for in all of them.
+pub const CLUSTER_TOPOLOGIES: &[ObjectKind] = &[CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
+
 /// The layers of a cluster's network, written by its administrator.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -29,7 +32,7 @@ pub struct ClusterTopology {
     #[serde(deserialize_with = "null_default")]
     pub spec: ClusterTopologySpec,
     /// Status.
-    #[serde(deserialize_with = "null_default")]
+    #[serde(deserialize_with = "readable")]
     pub status: ClusterTopologyStatus,
 }
 
@@ -39,11 +42,11 @@ pub struct ClusterTopology {
 pub struct ClusterTopologySpec {
     /// Layers, from narrow to wide unless `topologyScope` says otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(min = 1), extend("x-kubernetes-list-type" = "atomic"))]
     pub layers: Option<Vec<TopologyLayer>>,
     /// The same, in the spelling of KEP-75.
     #[serde(rename = "Layers", skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(min = 1), extend("x-kubernetes-list-type" = "atomic"))]
     pub layers_kep75: Option<Vec<TopologyLayer>>,
     /// How wide each layer is: larger numbers are wider and slower domains.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,10 +70,10 @@ pub struct TopologyLayer {
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterTopologyStatus {
     /// The layers from narrow to wide, `Host < TOR < Pod`.
-    #[serde(deserialize_with = "null_default")]
+    #[serde(deserialize_with = "readable")]
     pub current_topology_level: String,
     /// True when the layers are well-formed; no coordination may refer to a topology where it is false.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub validate: Option<bool>,
 }
 

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::status::counts;
 use super::{IntOrString, null_default};
 
 /// An entry of `spec.coordination`.
@@ -18,6 +19,7 @@ pub struct Coordination {
     pub name: Option<String>,
     /// RollingUpdate or AffinityScheduling; must match the strategy (KEP-30).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["", "RollingUpdate", "AffinityScheduling"]))]
     pub r#type: Option<String>,
     /// Roles constrained by this coordination; defaults to the keys of the size map.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,6 +29,7 @@ pub struct Coordination {
     pub strategy: Option<Strategy>,
     /// What becomes of a batch that fits nowhere: hold (default), preempt or release.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["", "hold", "preempt", "release"]))]
     pub when_no_fit: Option<String>,
 }
 
@@ -92,9 +95,11 @@ pub struct AffinityScheduling {
     pub topology_key: Option<String>,
     /// Replicas of each role in one batch.
     #[serde(deserialize_with = "null_default")]
+    #[schemars(schema_with = "counts")]
     pub ratios: BTreeMap<String, i64>,
     /// Sequential (default) or Parallel.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["", "Sequential", "Parallel"], "default" = "Sequential"))]
     pub batch_mode: Option<String>,
 }
 
@@ -104,9 +109,11 @@ pub struct AffinityScheduling {
 pub struct SegmentPlacement {
     /// Replicas of each role in one segment.
     #[serde(deserialize_with = "null_default")]
+    #[schemars(schema_with = "counts")]
     pub segment_size: BTreeMap<String, i64>,
     /// OrderedReady (default), Ordered or Parallel.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["", "OrderedReady", "Ordered", "Parallel"], "default" = "OrderedReady"))]
     pub progression: Option<String>,
     /// Where the pods of a segment go (KEP-32, future enhancements).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,6 +129,10 @@ pub struct TopologyAffinity {
     pub topology_key: Option<String>,
     /// PreferSegmentAffinity (default), RequireSegmentAffinity or BestEffort.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend(
+        "enum" = ["", "PreferSegmentAffinity", "RequireSegmentAffinity", "BestEffort"],
+        "default" = "PreferSegmentAffinity"
+    ))]
     pub strategy: Option<String>,
     /// Prefer another domain for each segment.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,6 +146,7 @@ pub struct TopologyAffinity {
 pub struct RollingDeploy {
     /// Replicas of each role in one step.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "counts")]
     pub role_deploy_step: Option<BTreeMap<String, i64>>,
     /// Topology of one step.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,12 +163,14 @@ pub struct RollingDeploy {
 pub struct DeployTopologyConstraint {
     /// Name of the ClusterTopology, `rbg-cluster-topology` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = "rbg-cluster-topology"))]
     pub cluster_topology_name: Option<String>,
     /// Layer of that topology that one step must share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_layer_name: Option<String>,
     /// hard (default) or soft.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["", "hard", "soft"], "default" = "hard"))]
     pub constraint_mode: Option<String>,
     /// The gang of one step; the string `nil` is no policy.
     #[serde(skip_serializing_if = "Option::is_none")]

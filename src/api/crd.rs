@@ -1,5 +1,7 @@
 //! CustomResourceDefinitions, generated from the types.
 
+use std::sync::LazyLock;
+
 use kube::core::schema::StructuralSchemaRewriter;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -70,6 +72,13 @@ fn own() -> Vec<Value> {
     vec![coordination, topology(CLUSTER_TOPOLOGY)]
 }
 
+/// The schema of our own kinds; `None` for others.
+pub fn schema_of(kind: ObjectKind) -> Option<&'static Value> {
+    static OWN: LazyLock<Vec<Value>> = LazyLock::new(own);
+    let definition = OWN.iter().find(|own| own.pointer("/metadata/name") == Some(&json!(kind.crd_name())))?;
+    definition.pointer("/spec/versions/0/schema/openAPIV3Schema")
+}
+
 fn topology(kind: ObjectKind) -> Value {
     let mut topology =
         crd::<ClusterTopologySpec, ClusterTopologyStatus>(kind, "clustertopology", &[], TOPOLOGY_COLUMNS);
@@ -103,6 +112,7 @@ fn crd<Spec: JsonSchema, Status: JsonSchema>(
     short_names: &[&str],
     columns: &[Column],
 ) -> Value {
+    let spec = require(schema::<Spec>());
     let columns: Vec<_> =
         columns.iter().map(|(name, kind, path)| json!({"name": name, "type": kind, "jsonPath": path})).collect();
     json!({
@@ -128,11 +138,37 @@ fn crd<Spec: JsonSchema, Status: JsonSchema>(
                 "schema": {"openAPIV3Schema": {
                     "type": "object",
                     "required": ["spec"],
-                    "properties": {"spec": schema::<Spec>(), "status": schema::<Status>()},
+                    "properties": {"spec": spec, "status": schema::<Status>()},
                 }},
             }],
         },
     })
+}
+
+/// Fields of a spec without which the object around them says nothing.
+const REQUIRED: &[(&str, &[&str])] = &[
+    ("/groupRef", &["name"]),
+    ("/roles/*", &["name"]),
+    ("/roles/*/workloadRef", &["kind", "name"]),
+    ("/coordination/*/strategy/segmentPlacement", &["segmentSize"]),
+    ("/coordination/*/strategy/affinityScheduling", &["topologyKey", "ratios"]),
+    ("/coordinationRequirements/*/strategy/segmentPlacement", &["segmentSize"]),
+    ("/coordinationRequirements/*/strategy/affinityScheduling", &["topologyKey", "ratios"]),
+    ("/layers/*", &["name", "key"]),
+    ("/Layers/*", &["name", "key"]),
+];
+
+/// Serde's defaults make every field optional: the API server is told which are not.
+fn require(mut spec: Value) -> Value {
+    for (path, fields) in REQUIRED {
+        let step = |step| if step == "*" { "/items".to_owned() } else { format!("/properties/{step}") };
+        let pointer: String = path.split('/').skip(1).map(step).collect();
+        set(&mut spec, &pointer, "required", json!(fields));
+        for field in *fields {
+            remove(&mut spec, &format!("{pointer}/properties/{field}"), "nullable");
+        }
+    }
+    spec
 }
 
 /// The schema of a type, as an API server accepts it.
@@ -159,6 +195,10 @@ fn tidy(schema: &mut Value) {
             // Widths of Rust's integers; the API server knows int32 and int64 only.
             if object.get("format").is_some_and(|format| format == "uint32") {
                 object.insert("format".to_owned(), json!("int64"));
+            }
+            // `null` is dropped then, before the default is filled in.
+            if object.contains_key("enum") || object.get("default").is_some_and(Value::is_string) {
+                object.remove("nullable");
             }
             if object
                 .get("default")

@@ -54,11 +54,14 @@ pub struct Template {
 
 /// Pods of one specification.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct CliqueTemplate {
     /// Name, unique in the set.
     #[serde(deserialize_with = "null_default")]
     pub name: String,
+    /// Role of the pods, as the design's text and example have it; its API has it in the spec.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role_name: Option<String>,
     /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: CliqueSpec,

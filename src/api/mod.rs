@@ -7,6 +7,7 @@ pub mod cluster_topology;
 pub mod coordinated_policy;
 pub mod coordination;
 pub mod crd;
+pub mod definition;
 pub mod disruption_budget;
 pub mod event;
 pub mod grove;
@@ -31,7 +32,9 @@ pub use pod_group::PodGroup;
 pub use rbg::RoleBasedGroup;
 pub use role_coordination::RoleCoordination;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 /// Reads `null` as the default, as the API server does: a field that is there but empty is a field that is not there.
 pub(crate) fn null_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -40,4 +43,14 @@ where
     T: Default + Deserialize<'de>,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads what has another shape than expected as the default. A status may be written by anybody who has the right, and one
+/// that cannot be read must not keep its object from being read: it is as good as lost, and will be written anew.
+pub(crate) fn readable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + DeserializeOwned,
+{
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
 }

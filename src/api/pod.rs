@@ -128,8 +128,18 @@ impl Pod {
         self.status.conditions.iter().any(|condition| condition.r#type == kind && condition.status == "True")
     }
 
-    /// True for pods that no count may include: being deleted, or run to their end.
+    /// True for pods that no count may include: being deleted, failed, or run to their end although nobody expects that.
     pub fn is_gone(&self) -> bool {
-        self.metadata.is_deleting() || matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+        let ended = match self.status.phase.as_str() {
+            "Failed" => true,
+            "Succeeded" => !self.is_completed(),
+            _ => false,
+        };
+        ended || self.metadata.is_deleting()
+    }
+
+    /// True for the pod of a Job that has done its work: it keeps its place.
+    pub fn is_completed(&self) -> bool {
+        self.status.phase == "Succeeded" && self.metadata.controller().is_some_and(|owner| owner.kind == "Job")
     }
 }

@@ -1,5 +1,5 @@
-//! KAI's PodGroup and Topology, in both dialects: the hierarchical PodGroup design (`topologyConstraints`, a `minMember`
-//! that counts child subgroups) and what KAI serves since v0.15 (`minSubGroup`, singular `topologyConstraint`).
+//! KAI's PodGroup and Topology, in all dialects: the hierarchical PodGroup design (`topologyConstraints`, a `minMember`
+//! that counts child subgroups), what KAI serves since v0.15 (`minSubGroup`, singular `topologyConstraint`), and before.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +15,13 @@ pub const POD_GROUP: ObjectKind = ObjectKind {
     plural: "podgroups",
     namespaced: true,
 };
+
+/// `PodGroup` of the scheduler plugins.
+pub const KUBE_POD_GROUP: ObjectKind = ObjectKind { group: "scheduling.x-k8s.io", version: "v1alpha1", ..POD_GROUP };
+
+/// `PodGroup` of Volcano.
+pub const VOLCANO_POD_GROUP: ObjectKind =
+    ObjectKind { group: "scheduling.volcano.sh", version: "v1beta1", ..POD_GROUP };
 
 /// `kai.scheduler/v1alpha1 Topology`: the levels that constraints name.
 pub const TOPOLOGY: ObjectKind = ObjectKind {
@@ -41,7 +48,7 @@ pub struct PodGroup {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodGroupSpec {
-    /// Least number of members: pods (KAI ≥ v0.15), top-level subgroups (the design).
+    /// Least number of members: pods (KAI), top-level subgroups (the design).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_member: Option<i64>,
     /// Least number of top-level subgroups (KAI ≥ v0.15).
@@ -74,7 +81,7 @@ pub struct SubGroup {
     /// Name of the subgroup above; `""` is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Least number of members: pods in a leaf, else child subgroups (the design).
+    /// Least number of members: pods in a leaf, else child subgroups (the design), or pods as well (KAI < v0.15).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_member: Option<i64>,
     /// Least number of child subgroups (KAI ≥ v0.15).

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::coordination::any;
 use super::status::GroupStatus;
-use super::{Coordination, Meta, Object, ObjectKind, null_default};
+use super::{Coordination, Meta, Object, ObjectKind, null_default, readable};
 
 /// `workloads.x-k8s.io/v1alpha1 RoleBasedGroup`.
 pub const ROLE_BASED_GROUP: ObjectKind = ObjectKind {
@@ -33,7 +33,7 @@ pub struct RoleBasedGroup {
     #[serde(deserialize_with = "null_default")]
     pub spec: RoleBasedGroupSpec,
     /// Status.
-    #[serde(deserialize_with = "null_default")]
+    #[serde(deserialize_with = "readable")]
     pub status: GroupStatus,
 }
 
@@ -67,6 +67,7 @@ pub struct Role {
     pub name: String,
     /// Desired replicas, 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
     pub replicas: Option<i64>,
     /// Roles that must be ready before this one's pods are made.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]

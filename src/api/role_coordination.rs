@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::status::GroupStatus;
-use super::{Coordination, Meta, Object, ObjectKind, null_default};
+use super::{Coordination, Meta, Object, ObjectKind, null_default, readable};
 
 /// `rolegate.dev/v1alpha1 RoleCoordination`, short name `rcoord`.
 pub const ROLE_COORDINATION: ObjectKind = ObjectKind {
@@ -26,7 +26,7 @@ pub struct RoleCoordination {
     #[serde(deserialize_with = "null_default")]
     pub spec: RoleCoordinationSpec,
     /// Status.
-    #[serde(deserialize_with = "null_default")]
+    #[serde(deserialize_with = "readable")]
     pub status: GroupStatus,
 }
 
@@ -67,6 +67,7 @@ pub struct CoordinatedRole {
     pub workload_ref: Option<WorkloadRef>,
     /// Desired replicas, for pods that no single workload makes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
     pub replicas: Option<i64>,
 }
 

@@ -3,33 +3,36 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::null_default;
+use super::readable;
 
-/// Status of a group. Fields of others are kept in `other` and written back untouched.
+/// Status of a group. Fields of others are kept in `other` and written back untouched; of ours, what cannot be read is lost,
+/// field by field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct GroupStatus {
     /// `metadata.generation` that this status speaks of.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Ready, MinimumSegmentsAvailable, Progressing (KEP-32), and those of others.
-    #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// How far each coordination has come (KEP-30).
-    #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub coordination_state: Vec<CoordinationState>,
     /// When the group was ready for the first time, RFC 3339: what comes before is deployment, what comes after is scaling.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub first_ready_time: Option<String>,
     /// Desired replicas of each role when the group was last ready: more than this is growth, not failure.
-    #[serde(deserialize_with = "null_default", skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "counts")]
     pub last_ready_replicas: BTreeMap<String, u32>,
     /// Figures for the print columns.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
     /// Fields that other controllers keep here.
     #[serde(flatten)]
@@ -46,16 +49,16 @@ pub struct Condition {
     /// `True`, `False` or `Unknown`.
     pub status: String,
     /// One word, stable.
-    #[serde(deserialize_with = "null_default")]
+    #[serde(deserialize_with = "readable")]
     pub reason: String,
     /// For people.
-    #[serde(deserialize_with = "null_default")]
+    #[serde(deserialize_with = "readable")]
     pub message: String,
     /// When `status` last changed, RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<String>,
     /// Generation that was judged.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
 
@@ -64,12 +67,13 @@ pub struct Condition {
 #[serde(rename_all = "camelCase", default)]
 pub struct CoordinationState {
     /// Name of the coordination, `coordination-<index>` for one without a name.
+    #[serde(deserialize_with = "readable")]
     pub name: String,
     /// By role.
-    #[serde(deserialize_with = "null_default")]
+    #[serde(deserialize_with = "values")]
     pub progress: BTreeMap<String, RoleProgress>,
     /// When a state or a released count last changed, RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<String>,
 }
 
@@ -78,11 +82,14 @@ pub struct CoordinationState {
 #[serde(rename_all = "camelCase", default)]
 pub struct RoleProgress {
     /// segmentPlacement, rollingDeploy, affinityScheduling or rollingUpdate.
+    #[serde(deserialize_with = "readable")]
     pub strategy: String,
-    /// Progressing, Waiting, Blocked, Paused or Complete.
+    /// Progressing, Waiting, Blocked, Paused, Complete or NotCoordinated.
+    #[serde(deserialize_with = "readable")]
     pub state: String,
     /// Committed: replicas with a lower ordinal may run. Never falls, except with the desired count.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
     pub released: Option<u32>,
 }
 
@@ -95,8 +102,87 @@ pub struct Summary {
     /// Ready pods of all, `45/150`.
     pub ready: String,
     /// Held pods.
+    #[schemars(range(min = 0, max = 2_147_483_647))]
     pub held: u32,
     /// Why the next batch is held, empty when nothing is.
-    #[serde(deserialize_with = "null_default")]
+    #[serde(deserialize_with = "readable")]
     pub reason: String,
+}
+
+/// The entries of a list that can be read.
+fn entries<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let list: Vec<Value> = readable(deserializer)?;
+    Ok(list.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
+}
+
+/// The values of a map that can be read.
+fn values<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let map: BTreeMap<String, Value> = readable(deserializer)?;
+    let read = |(key, value)| Some((key, serde_json::from_value(value).ok()?));
+    Ok(map.into_iter().filter_map(read).collect())
+}
+
+/// A number of replicas that some workload can have.
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let count: Option<u32> = readable(deserializer)?;
+    Ok(count.filter(|count| i32::try_from(*count).is_ok()))
+}
+
+/// Schema of a map of numbers of replicas.
+pub(crate) fn counts(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "additionalProperties": { "type": "integer", "format": "int64", "minimum": 0, "maximum": i32::MAX },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(status: &Value) -> GroupStatus {
+        let rbg: crate::api::RoleBasedGroup = serde_json::from_value(json!({ "status": status })).unwrap();
+        rbg.status
+    }
+
+    #[test]
+    fn garbage_is_lost_by_itself_and_all_else_is_kept() {
+        let state = |progress: Value| json!([{ "name": "s", "progress": progress }]);
+        let released = |progress| {
+            let status = read(&json!({ "firstReadyTime": "t", "coordinationState": state(progress), "theirs": 7 }));
+            assert_eq!((status.first_ready_time.as_deref(), &status.other["theirs"]), (Some("t"), &json!(7)));
+            let role = status.coordination_state[0].progress.get("prefill");
+            role.and_then(|role| role.released)
+        };
+        assert_eq!(released(json!({ "prefill": { "released": 3 } })), Some(3));
+        for garbage in
+            [json!(1_u64 << 62), json!(-1), json!(4_000_000_000_u32), json!("3"), json!(0.5), json!([]), json!({})]
+        {
+            assert_eq!(released(json!({ "prefill": { "released": garbage }, "decode": 7 })), None);
+        }
+        assert_eq!(released(json!({ "prefill": { "released": 3, "state": 7, "strategy": null } })), Some(3));
+        assert_eq!(released(json!({ "prefill": { "released": 3 }, "decode": "x" })), Some(3));
+        assert_eq!(released(json!("x")), None);
+    }
+
+    #[test]
+    fn a_status_of_any_shape_leaves_its_object_readable() {
+        for garbage in [json!("x"), json!(7), json!([1]), json!(null)] {
+            assert_eq!(read(&garbage), GroupStatus::default(), "{garbage}");
+            let fields = ["observedGeneration", "conditions", "coordinationState", "lastReadyReplicas", "summary"];
+            for field in fields.into_iter().filter(|field| *field != "observedGeneration" || garbage != json!(7)) {
+                assert_eq!(read(&json!({ (field): garbage })), GroupStatus::default(), "{field}: {garbage}");
+            }
+        }
+        let mixed = json!([{ "type": "Ready", "status": "True", "message": 7 }, "x", { "type": 7 }]);
+        let conditions = read(&json!({ "conditions": mixed })).conditions;
+        assert_eq!(conditions.len(), 1);
+        assert_eq!((conditions[0].r#type.as_str(), conditions[0].message.as_str()), ("Ready", ""));
+    }
 }

@@ -120,6 +120,8 @@ impl Connection {
                 Failure::Refused(format!("the API server at {} does not accept these credentials", self.server))
             }
             kube::Error::Api(status) => Failure::Refused(one_line(&status.message)),
+            // A name that no object can have: nothing was sent.
+            kube::Error::BuildRequest(_) => Failure::Other(root_cause(error)),
             other => Failure::Unreachable { server: self.server.clone(), reason: root_cause(other) },
         }
     }

@@ -1,6 +1,7 @@
 //! Reads objects from files, directories and standard input: YAML and JSON, with several documents, lists expanded.
 
 use std::cell::OnceCell;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::rc::Rc;
 use serde_saphyr::{DuplicateKeyPolicy, Options};
 
 use super::node::{Kind, Node, Position};
+use super::terminal::shown;
 use crate::api::ObjectKind;
 use crate::model::CARRIERS;
 
@@ -68,6 +70,16 @@ pub struct Unreadable {
     pub message: String,
 }
 
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(at) = self.at {
+            write!(f, ":{}:{}", at.line, at.column)?;
+        }
+        write!(f, ": unreadable: {}", shown(&self.message))
+    }
+}
+
 /// What was read.
 #[derive(Debug, Default)]
 pub struct Documents {
@@ -96,6 +108,17 @@ impl Documents {
             } else {
                 read.add_file(path);
             }
+        }
+        read
+    }
+
+    /// The same of what a command is about: where it is nothing at all, a folder or a template's output is not what it was
+    /// taken for.
+    pub fn read_some(paths: &[PathBuf]) -> Self {
+        let mut read = Self::read(paths);
+        if read.documents.is_empty() && read.unreadable.is_empty() {
+            let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+            read.refuse(&names.join(", "), None, "no object in it".to_owned());
         }
         read
     }

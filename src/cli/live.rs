@@ -7,11 +7,13 @@ use crate::api::pod::POD;
 use crate::api::{ObjectKind, Pod};
 use crate::cluster::index::Index;
 use crate::cluster::read::listing::{ClusterListing, list_cluster};
-use crate::cluster::read::missing_pods;
+use crate::cluster::read::{missing_pods, pod_groups};
 use crate::cluster::watch::watched::api;
 use crate::model::{Group, GroupKey, WorkloadKey};
+use crate::plan::decide::pod_groups::awaited;
+use crate::plan::rollout::Edit;
 use crate::plan::status::conditions::says_stalled;
-use crate::plan::{Batch, DecisionContext, Diagnosis, Evaluation, Observation, Snapshot, evaluate};
+use crate::plan::{Batch, DecisionContext, Diagnosis, Evaluation, MissingPodGroup, Observation, Snapshot, evaluate};
 
 /// A group with what would be decided about it now.
 #[derive(Debug)]
@@ -47,7 +49,7 @@ pub async fn list(connection: &Connection, namespace: Option<&str>) -> Result<Cl
 impl Picture {
     /// The group of this key, whether its object is there or only pods that name it.
     pub fn of(index: &Index, key: &GroupKey) -> Self {
-        let mut picture = Self::decided(key, index.snapshot(key), &[]);
+        let mut picture = Self::decided(key, index.snapshot(key), &[], &[]);
         if let Some(group) = picture.group() {
             picture.makers =
                 missing_pods::makers(index, group, picture.seen.decision.missing_pods.iter().map(|of| &*of.role));
@@ -55,29 +57,51 @@ impl Picture {
         picture
     }
 
-    fn decided(key: &GroupKey, snapshot: Snapshot, diagnoses: &[Diagnosis]) -> Self {
+    fn decided(
+        key: &GroupKey,
+        snapshot: Snapshot,
+        diagnoses: &[Diagnosis],
+        missing_pod_groups: &[MissingPodGroup],
+    ) -> Self {
         let Some(claims) = &snapshot.claims else {
             let seen = Evaluation::of_missing(key, &snapshot);
             return Self { key: key.clone(), batches: Vec::new(), seen, snapshot, makers: Vec::new() };
         };
         let group = &claims.group;
         // When the loop first saw an edit, nobody else knows.
-        let observation = Observation::of(group, &snapshot, |_| false, |_| true);
+        let observation = Observation::of(group, &snapshot, |_| None, |_| Edit::long_ago());
         let stalled = says_stalled(&group.status);
-        let context = DecisionContext { faults: &snapshot.faults, stalled, diagnoses, ..DecisionContext::default() };
+        let context = DecisionContext {
+            faults: &snapshot.faults,
+            missing_layers: &snapshot.missing_layers,
+            stalled,
+            missing_pod_groups,
+            diagnoses,
+            ..DecisionContext::default()
+        };
         let seen = evaluate(group, observation, context);
         let batches = seen.batches(group);
         Self { key: key.clone(), batches, seen, snapshot, makers: Vec::new() }
     }
 
-    /// Finds out why pods do not appear that may run. What cannot be read is left out.
+    /// Finds out why pods do not appear that may run, and which PodGroups others wait for. What cannot be read is left out.
     pub async fn diagnose(self, connection: &Connection) -> Self {
-        let missing = &self.seen.decision.missing_pods;
-        let Some(group) = self.group().filter(|_| !missing.is_empty()) else { return self };
-        match missing_pods::find(&connection.client, group, missing, &self.makers).await {
-            Ok(diagnoses) if !diagnoses.is_empty() => Self::decided(&self.key, self.snapshot, &diagnoses),
-            _ => self,
+        let Some(group) = self.group() else { return self };
+        let decision = &self.seen.decision;
+        let diagnoses = async {
+            match decision.missing_pods.as_slice() {
+                [] => Vec::new(),
+                missing => {
+                    missing_pods::find(&connection.client, group, missing, &self.makers).await.unwrap_or_default()
+                }
+            }
+        };
+        let awaited = awaited(group, &decision.release);
+        let (diagnoses, missing) = tokio::join!(diagnoses, pod_groups::missing(&connection.client, group, &awaited));
+        if diagnoses.is_empty() && missing.is_empty() {
+            return self;
         }
+        Self::decided(&self.key, self.snapshot, &diagnoses, &missing)
     }
 
     /// The group, as its controlling object carries it.
@@ -85,9 +109,9 @@ impl Picture {
         Some(&self.snapshot.claims.as_ref()?.group)
     }
 
-    /// Pods that carry our gate.
+    /// Pods that stay held, as the status of the group counts them: of those with our gate all but the ones that go now.
     pub fn held_pods(&self) -> usize {
-        self.snapshot.pods.iter().filter(|pod| pod.held).count()
+        self.seen.decision.held.iter().map(|held| held.pods.len()).sum()
     }
 
     /// `RoleBasedGroup pd`: what to look at with kubectl.

@@ -1,8 +1,9 @@
 //! Options that several commands take.
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
-use crate::rules::KaiDialect;
+use crate::mutate::PodSettings;
+use crate::rules::{KaiDialect, label_key_fault};
 
 /// How a command prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,6 +57,8 @@ pub enum KaiDialectArg {
     Proposal,
     /// KAI v0.15 and later.
     Upstream,
+    /// KAI v0.10 to v0.14, where `minMember` counts pods on every level.
+    Pods,
 }
 
 impl From<KaiDialectArg> for KaiDialect {
@@ -64,6 +67,58 @@ impl From<KaiDialectArg> for KaiDialect {
             KaiDialectArg::Auto => Self::Auto,
             KaiDialectArg::Proposal => Self::Proposal,
             KaiDialectArg::Upstream => Self::Upstream,
+            KaiDialectArg::Pods => Self::Pods,
         }
     }
+}
+
+/// How pods are mutated.
+#[derive(Args, Clone, Debug)]
+pub struct PodArgs {
+    /// Pods that name a group by `rolegate.dev/group`, and a role that it does not have.
+    #[arg(long, value_enum, default_value = "hold")]
+    unknown_role: UnknownRole,
+    /// Environment variables by which pods of Grove sets, and of groups that ask for it, find each other by role.
+    #[arg(long, value_enum, default_value = "on")]
+    discovery: Switch,
+    /// End of every DNS name in the cluster.
+    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local")]
+    cluster_domain: String,
+    /// Another label that says the segment of a pod, beside `rolegate.dev/segment`: of pods with a number at creation.
+    #[arg(long, value_name = "KEY", value_parser = parse_label_key)]
+    segment_label: Option<String>,
+}
+
+impl PodArgs {
+    /// In our words.
+    pub fn settings(&self) -> PodSettings {
+        PodSettings {
+            discovery: self.discovery == Switch::On,
+            frees_unknown_roles: self.unknown_role == UnknownRole::Pass,
+            cluster_domain: self.cluster_domain.clone(),
+            segment_label: self.segment_label.clone(),
+        }
+    }
+}
+
+/// Pods that name a group by our own label, and a role that it does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum UnknownRole {
+    /// They are held until the group has the role.
+    Hold,
+    /// They pass, with a warning.
+    Pass,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    /// As objects say.
+    On,
+    /// Whatever objects say.
+    Off,
+}
+
+fn parse_label_key(text: &str) -> Result<String, String> {
+    label_key_fault(text).map_or_else(|| Ok(text.to_owned()), |fault| Err(fault.to_owned()))
 }

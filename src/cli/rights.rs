@@ -110,9 +110,9 @@ pub const OF_CERTIFICATES: &[Right] = &[
     Right {
         groups: &["admissionregistration.k8s.io"],
         resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        verbs: &["patch"],
+        verbs: &["list", "watch", "patch"],
         scope: Scope::Webhooks,
-        why: "Their caBundle.",
+        why: "Their caBundle, whoever overwrites it.",
     },
 ];
 

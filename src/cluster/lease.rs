@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::{ApiResource, DynamicObject, ObjectMeta, PostParams};
 use kube::{Api, Client};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -46,11 +48,45 @@ impl LeaseOptions {
     }
 }
 
+/// For longer no holder is believed that went silent, unless we ourselves ask for more: it was not one of us who wrote that.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// What counts in a Lease. Anybody may have written it who may write Leases: a time that no clock shows is not even read, and
+/// would it keep us from reading the rest, nobody would lead for ever.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Record {
+    /// Who leads; empty when it was given back.
+    pub holder_identity: Option<String>,
+    lease_duration_seconds: Option<i64>,
+    acquire_time: Option<Value>,
+    renew_time: Option<Value>,
+    lease_transitions: Option<i64>,
+}
+
+impl Record {
+    /// Reads it.
+    pub fn of(lease: &DynamicObject) -> Self {
+        lease.data.get("spec").and_then(|spec| Self::deserialize(spec).ok()).unwrap_or_default()
+    }
+
+    /// How long the holder is believed without a renewal by who asks for `own`.
+    pub fn believed(&self, own: Duration) -> Duration {
+        let written = self.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        written.map(Duration::from_secs).filter(|written| *written <= own.max(LONGEST)).unwrap_or(own)
+    }
+}
+
+/// Leases of a namespace.
+pub fn leases(client: &Client, namespace: &str) -> Api<DynamicObject> {
+    Api::namespaced_with(client.clone(), namespace, &ApiResource::erase::<Lease>(&()))
+}
+
 /// One replica's part in the election. The crates for this (kube-lease-manager 0.13, kube-leader-election 0.44) compare the
 /// holder's clock with their own, and let a renewal take as long as it likes.
 #[derive(Debug)]
 pub struct Election {
-    api: Api<Lease>,
+    api: Api<DynamicObject>,
     options: LeaseOptions,
     leader: watch::Sender<bool>,
     /// Until when this replica leads if nothing is renewed.
@@ -73,7 +109,7 @@ impl Election {
     /// Prepares to take part; the receiver says whether this replica leads.
     pub fn new(client: &Client, options: LeaseOptions) -> (Self, watch::Receiver<bool>) {
         let (leader, receiver) = watch::channel(false);
-        let api = Api::namespaced(client.clone(), &options.namespace);
+        let api = leases(client, &options.namespace);
         (Self { api, options, leader, until: watch::Sender::new(None), seen: None }, receiver)
     }
 
@@ -121,25 +157,23 @@ impl Election {
     }
 
     async fn take_or_renew(&mut self) -> Result<bool, kube::Error> {
-        let Some(mut lease) = self.api.get_opt(&self.options.name).await? else {
+        let Some(lease) = self.api.get_opt(&self.options.name).await? else {
             return lost_race(self.api.create(&PostParams::default(), &self.lease(None)).await);
         };
-        let spec = lease.spec.take().unwrap_or_default();
-        let holder = spec.holder_identity.clone().unwrap_or_default();
-        if holder != self.options.identity && !holder.is_empty() && !self.is_stale(&lease, &spec) {
+        let record = Record::of(&lease);
+        let holder = record.holder_identity.as_deref().unwrap_or_default();
+        if holder != self.options.identity && !holder.is_empty() && !self.is_stale(&lease.metadata, &record) {
             return Ok(false);
         }
-        let next = self.lease(Some((&lease, &spec)));
+        let next = self.lease(Some((&lease.metadata, &record)));
         lost_race(self.api.replace(&self.options.name, &PostParams::default(), &next).await)
     }
 
     /// True when the record has not changed for the whole duration by our own clock.
-    fn is_stale(&mut self, lease: &Lease, spec: &LeaseSpec) -> bool {
-        let version = lease.metadata.resource_version.clone().unwrap_or_default();
-        let duration = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        let duration = duration.map_or(self.options.duration, Duration::from_secs);
+    fn is_stale(&mut self, meta: &ObjectMeta, record: &Record) -> bool {
+        let version = meta.resource_version.clone().unwrap_or_default();
         match &self.seen {
-            Some((seen, since)) if *seen == version => since.elapsed() > duration,
+            Some((seen, since)) if *seen == version => since.elapsed() > record.believed(self.options.duration),
             _ => {
                 self.seen = Some((version, Instant::now()));
                 false
@@ -147,32 +181,31 @@ impl Election {
         }
     }
 
-    fn lease(&self, before: Option<(&Lease, &LeaseSpec)>) -> Lease {
-        let now = MicroTime(jiff::Timestamp::now());
-        let renews = before.filter(|(_, spec)| spec.holder_identity.as_ref() == Some(&self.options.identity));
-        let transitions = before.and_then(|(_, spec)| spec.lease_transitions).unwrap_or_default();
-        Lease {
-            metadata: before.map_or_else(
-                || ObjectMeta { name: Some(self.options.name.clone()), ..ObjectMeta::default() },
-                |(lease, _)| lease.metadata.clone(),
-            ),
-            spec: Some(LeaseSpec {
-                holder_identity: Some(self.options.identity.clone()),
-                lease_duration_seconds: self.options.seconds(),
-                acquire_time: renews.and_then(|(_, spec)| spec.acquire_time.clone()).or_else(|| Some(now.clone())),
-                renew_time: Some(now),
-                lease_transitions: Some(if renews.is_some() { transitions } else { transitions + 1 }),
-                ..LeaseSpec::default()
-            }),
+    fn lease(&self, before: Option<(&ObjectMeta, &Record)>) -> DynamicObject {
+        let now = json!(MicroTime(jiff::Timestamp::now()));
+        let renews = before.filter(|(_, record)| record.holder_identity.as_ref() == Some(&self.options.identity));
+        let transitions = before.and_then(|(_, record)| record.lease_transitions).unwrap_or_default();
+        let record = Record {
+            holder_identity: Some(self.options.identity.clone()),
+            lease_duration_seconds: self.options.seconds().map(i64::from),
+            acquire_time: renews.and_then(|(_, record)| record.acquire_time.clone()).or_else(|| Some(now.clone())),
+            renew_time: Some(now),
+            lease_transitions: Some(if renews.is_some() { transitions } else { next_transition(transitions) }),
+        };
+        let mut lease =
+            DynamicObject::new(&self.options.name, &ApiResource::erase::<Lease>(&())).data(json!({ "spec": record }));
+        if let Some((meta, _)) = before {
+            lease.metadata = meta.clone();
         }
+        lease
     }
 
     async fn give_back(&self) {
         let give_back = async {
             let Some(mut lease) = self.api.get_opt(&self.options.name).await? else { return Ok(()) };
-            let spec = lease.spec.get_or_insert_default();
-            if spec.holder_identity.as_ref() == Some(&self.options.identity) {
-                spec.holder_identity = Some(String::new());
+            let record = Record::of(&lease);
+            if record.holder_identity.as_ref() == Some(&self.options.identity) {
+                lease.data = json!({ "spec": Record { holder_identity: Some(String::new()), ..record } });
                 lost_race(self.api.replace(&self.options.name, &PostParams::default(), &lease).await)?;
             }
             Ok::<(), kube::Error>(())
@@ -181,6 +214,11 @@ impl Election {
             tracing::warn!("lease was not given back, it runs out by itself");
         }
     }
+}
+
+/// The API server takes no larger number than that of 32 bits, and would refuse the Lease.
+fn next_transition(transitions: i64) -> i64 {
+    (transitions + 1).clamp(0, i64::from(i32::MAX))
 }
 
 /// Says whether this replica leads: `until` its time is up, whatever the attempts to renew are doing.
@@ -209,7 +247,7 @@ async fn believe(mut until: watch::Receiver<Option<Instant>>, leader: watch::Sen
 }
 
 /// Another replica was faster: not an error.
-fn lost_race(result: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
+fn lost_race(result: Result<DynamicObject, kube::Error>) -> Result<bool, kube::Error> {
     match result {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
@@ -230,7 +268,7 @@ mod tests {
     /// An API server with one Lease, which accepts requests and does not answer them while it is silent.
     #[derive(Clone, Default)]
     struct Server {
-        lease: Arc<std::sync::Mutex<Option<Lease>>>,
+        lease: Arc<std::sync::Mutex<Option<DynamicObject>>>,
         silent: Arc<AtomicBool>,
     }
 
@@ -243,7 +281,7 @@ mod tests {
 
         async fn serve(self, request: Request<Body>) -> Result<Response<Body>, std::convert::Infallible> {
             let (parts, body) = request.into_parts();
-            let written = serde_json::from_slice::<Lease>(&body.collect_bytes().await.unwrap()).ok();
+            let written = serde_json::from_slice::<DynamicObject>(&body.collect_bytes().await.unwrap()).ok();
             if self.silent.load(Ordering::SeqCst) {
                 std::future::pending::<()>().await;
             }
@@ -312,5 +350,38 @@ mod tests {
             server.silent.store(false, Ordering::SeqCst);
         }
         assert!(!one.has_changed().unwrap(), "it stopped in between");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_record_that_nobody_could_have_written_does_not_stop_leadership_for_ever() {
+        let absurd = json!({
+            "holderIdentity": "nobody",
+            "leaseDurationSeconds": i32::MAX,
+            "acquireTime": "9999-12-31T23:59:59.000000Z",
+            "renewTime": "9999-12-31T23:59:59.000000Z",
+            "leaseTransitions": i32::MAX,
+        });
+        let server = Server::default();
+        let mut lease =
+            DynamicObject::new("rolegate", &ApiResource::erase::<Lease>(&())).data(json!({ "spec": absurd }));
+        lease.metadata.resource_version = Some("1".to_owned());
+        *server.lease.lock().unwrap() = Some(lease);
+        let begun = Instant::now();
+        let mut one = replica(&server, "one");
+        tokio::time::timeout(DURATION * 10, one.wait_for(|leads| *leads)).await.unwrap().unwrap();
+        assert!(begun.elapsed() > DURATION && begun.elapsed() < DURATION * 2, "after {:?}", begun.elapsed());
+        let written = Record::of(server.lease.lock().unwrap().as_ref().unwrap());
+        assert_eq!((written.believed(DURATION), written.lease_transitions), (DURATION, Some(i64::from(i32::MAX))));
+    }
+
+    #[test]
+    fn a_holder_is_believed_as_long_as_it_asks_within_reason() {
+        let believed = |seconds: Option<i64>| {
+            Record { lease_duration_seconds: seconds, ..Record::default() }.believed(DURATION).as_secs()
+        };
+        assert_eq!(
+            [Some(3), Some(600), None, Some(601), Some(i64::MAX), Some(-1)].map(believed),
+            [3, 600, 15, 15, 15, 15]
+        );
     }
 }

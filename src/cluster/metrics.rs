@@ -61,6 +61,8 @@ pub struct LoopMetrics {
     pub held: Family<Reason, Gauge>,
     /// Batches of all groups now, by state.
     pub batches: Family<State, Gauge>,
+    /// Groups that say ProgressDeadlineExceeded now.
+    pub stalled: Gauge,
     /// Seconds from the event that lets a batch go to the end of its last release.
     pub batch_release_seconds: Histogram,
     /// Seconds that one decision for one group takes.
@@ -84,6 +86,7 @@ impl LoopMetrics {
             events: Family::default(),
             held: Family::default(),
             batches: Family::default(),
+            stalled: Gauge::default(),
             batch_release_seconds: Histogram::new(RELEASE_BUCKETS),
             plan_seconds: Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
             leader: Gauge::default(),
@@ -96,6 +99,7 @@ impl LoopMetrics {
         registry.register("events", "Events on groups, by outcome", metrics.events.clone());
         registry.register("held_pods", "Pods that are held now, by reason", metrics.held.clone());
         registry.register("batches", "Batches of all groups now, by state", metrics.batches.clone());
+        registry.register("stalled_groups", "Groups in which nothing has moved for too long", metrics.stalled.clone());
         registry.register(
             "batch_release_seconds",
             "From the event that lets a batch go to the end of the last release of its pods",

@@ -3,6 +3,7 @@
 pub mod index;
 pub mod lease;
 pub mod metrics;
+pub mod objects;
 pub mod read;
 pub mod run;
 pub mod watch;

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::index::{Index, SharedIndex};
+use crate::cluster::index::SharedIndex;
 use crate::cluster::metrics::{LoopMetrics, Reason, State};
 use crate::cluster::write::executor::Executor;
 use crate::model::{GroupKey, HoldReason};
@@ -89,7 +89,10 @@ impl GateLoop {
 
     fn take_changes(&mut self) {
         let now = self.now();
-        let dirty = self.index.write_quietly(Index::take_dirty);
+        let (dirty, redefined) = self.index.write_quietly(|index| (index.take_dirty(), index.take_redefined()));
+        if redefined {
+            self.reconciler.redefined(now);
+        }
         if !self.reconciler.is_synced() && self.index.read().is_synced() {
             let keys = self.index.read().keys();
             self.reconciler.sync(keys, now);
@@ -135,6 +138,7 @@ impl GateLoop {
         for (reason, pods) in all {
             self.metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
         }
+        self.metrics.stalled.set(i64::try_from(self.reconciler.stalled()).unwrap_or(i64::MAX));
         let mut all: HashMap<BatchState, i64> = BatchState::ALL.iter().map(|state| (*state, 0)).collect();
         for (state, batches) in self.reconciler.batches() {
             *all.entry(state).or_default() += i64::from(batches);

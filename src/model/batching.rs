@@ -89,7 +89,7 @@ pub enum Choice {
 }
 
 /// How one coordination makes batches of its roles.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batching {
     /// The strategy.
     pub kind: BatchKind,

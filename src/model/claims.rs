@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Group, GroupKey};
+use super::{Coordination, Group, GroupKey};
 use crate::api::ObjectKind;
 use crate::api::role_coordination::ROLE_COORDINATION;
 
@@ -49,9 +49,9 @@ pub fn role_based_group<'a>(objects: impl IntoIterator<Item = &'a Arc<Group>>) -
 }
 
 impl Group {
-    /// True when its object claims to coordinate the group. A RoleBasedGroup without coordinations does not.
+    /// True when its object claims to coordinate the group. A RoleBasedGroup without coordinations of ours does not.
     pub fn is_claim(&self) -> bool {
-        is_role_coordination(self) || !self.coordinations.is_empty()
+        is_role_coordination(self) || self.coordinations.iter().any(Coordination::is_ours)
     }
 
     /// True when another object than this one's claims the same group, or a part of it, and was first.
@@ -137,6 +137,12 @@ mod tests {
         assert_eq!(order(&[coordination("0", None), a.clone()])[0], "RoleCoordination a");
         assert_eq!(order(&[group(EARLY, &none), a]), ["RoleCoordination a"]);
         assert_eq!(order(&[group(EARLY, &none)]), ["RoleBasedGroup pd"]);
+        // What RBG itself acts on is no claim, a rolling update beside it neither; with segments it is ours as well.
+        let theirs = json!([{ "name": "c", "strategy": { "scaling": {}, "rollingUpdate": { "maxSkew": "10%" } } }]);
+        let both = json!([{ "name": "c", "strategy": { "scaling": {}, "segmentPlacement": { "segmentSize": {} } } }]);
+        let b = coordination("b", Some(LATE));
+        assert_eq!(order(&[group(EARLY, &theirs), b.clone()]), ["RoleCoordination b"]);
+        assert_eq!(order(&[group(EARLY, &both), b]), ["RoleBasedGroup pd", "RoleCoordination b"]);
     }
 
     #[test]

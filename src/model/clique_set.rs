@@ -34,6 +34,8 @@ pub struct Clique {
     pub at: FieldPath,
     /// Role as written; `""` reads as none, and no role ever defaults to the clique's name.
     pub role: Option<String>,
+    /// Path of the role: in the spec, or beside it where only that one is set.
+    pub role_at: FieldPath,
     /// Pods, at least 1.
     pub replicas: u32,
     /// Most pods, where they are scaled by themselves.
@@ -103,18 +105,25 @@ impl CliqueSet {
                 listed.entry(member).or_insert(index);
             }
         }
-        let cliques = template.cliques.iter().enumerate().map(|(index, clique)| Clique {
-            name: clique.name.clone(),
-            at: cliques_at.index(index),
-            role: clique.spec.role_name.clone().filter(|role| !role.is_empty()),
-            replicas: at_least_one(clique.spec.replicas),
-            max_replicas: clique
-                .spec
-                .auto_scaling_config
-                .as_ref()
-                .and_then(|config| config.max_replicas)
-                .map(at_least_one_of),
-            group: listed.get(clique.name.as_str()).copied(),
+        let cliques = template.cliques.iter().enumerate().map(|(index, clique)| {
+            let at = cliques_at.index(index);
+            let set = |role: &Option<String>| role.clone().filter(|role| !role.is_empty());
+            let beside = set(&clique.role_name).filter(|_| set(&clique.spec.role_name).is_none());
+            let role_at = if beside.is_some() { at.clone() } else { at.child("spec") }.child("roleName");
+            Clique {
+                name: clique.name.clone(),
+                at,
+                role: beside.or_else(|| set(&clique.spec.role_name)),
+                role_at,
+                replicas: at_least_one(clique.spec.replicas),
+                max_replicas: clique
+                    .spec
+                    .auto_scaling_config
+                    .as_ref()
+                    .and_then(|config| config.max_replicas)
+                    .map(at_least_one_of),
+                group: listed.get(clique.name.as_str()).copied(),
+            }
         });
         Self {
             key: GroupKey::new(set.metadata.namespace(), set.metadata.display_name()),

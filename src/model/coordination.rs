@@ -1,12 +1,12 @@
 //! A coordination, free of spelling, with the path of each field for messages.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Batching, FieldPath};
 use crate::api;
 
 /// A coordination between roles.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coordination {
     /// Position in the list.
     pub index: usize,
@@ -22,12 +22,14 @@ pub struct Coordination {
     pub batchings: Vec<Batching>,
     /// The rolling update, with its path; KEP-30's flat form included.
     pub rolling_update: Option<(api::coordination::RollingUpdate, FieldPath)>,
-    /// RBG's own creation in lockstep, which is not ours to act on.
+    /// RBG's own creation in lockstep, which is not ours to act on. A rolling update beside it is RBG's as well.
     pub scaling: Option<FieldPath>,
     /// `whenNoFit` as written.
     pub when_no_fit: Option<String>,
     /// Fields that may not stand where they do, with what must hold.
     pub misplaced: Vec<(FieldPath, &'static str)>,
+    /// Positions in `roles` by name; of two entries with one name, the first.
+    positions: BTreeMap<String, usize>,
 }
 
 impl Coordination {
@@ -39,15 +41,23 @@ impl Coordination {
         let flat =
             strategy.map(|s| s.flat.clone()).filter(|flat| !flat.is_empty()).map(|flat| (flat, strategy_at.clone()));
         let misplaced = strategy.map(|strategy| misplaced(strategy, &strategy_at, nested.is_some() && flat.is_some()));
+        let mut positions = BTreeMap::new();
+        for (index, role) in entry.roles.iter().flatten().enumerate() {
+            positions.entry(role.clone()).or_insert(index);
+        }
+        let batchings = strategy.map(|s| Batching::parse_all(s, &strategy_at)).unwrap_or_default();
+        let scaling = strategy.and_then(|s| s.scaling.as_ref()).map(|_| strategy_at.child("scaling"));
+        let is_theirs = scaling.is_some() && batchings.is_empty();
         Self {
             index,
             name: entry.name.clone(),
             // An empty list is a list that is not there, as for every Go client.
             roles: entry.roles.clone().filter(|roles| !roles.is_empty()),
+            positions,
             kind: entry.r#type.clone(),
-            batchings: strategy.map(|s| Batching::parse_all(s, &strategy_at)).unwrap_or_default(),
-            rolling_update: nested.or(flat),
-            scaling: strategy.and_then(|s| s.scaling.as_ref()).map(|_| strategy_at.child("scaling")),
+            batchings,
+            rolling_update: nested.or(flat).filter(|_| !is_theirs),
+            scaling,
             when_no_fit: entry.when_no_fit.clone(),
             misplaced: misplaced.unwrap_or_default(),
             at,
@@ -57,6 +67,11 @@ impl Coordination {
     /// How it makes batches, if it does.
     pub fn batching(&self) -> Option<&Batching> {
         self.batchings.first()
+    }
+
+    /// True unless RBG itself acts on it: an entry without any strategy is a mistake that we tell of.
+    pub fn is_ours(&self) -> bool {
+        self.scaling.is_none() || self.batching().is_some()
     }
 
     /// Its name, or `coordination-<index>`: what status and messages call it.
@@ -73,13 +88,20 @@ impl Coordination {
 
     /// Where it names a role: in `roles`, else in its size map.
     pub fn path_of(&self, role: &str) -> FieldPath {
-        let listed = self.roles.iter().flatten().position(|name| name == role);
-        let sized = self.batchings.iter().find(|batching| batching.sizes.contains_key(role));
-        match (listed, sized) {
-            (Some(index), _) => self.at.child("roles").index(index),
+        match (self.positions.get(role), self.sizing(role)) {
+            (Some(index), _) => self.at.child("roles").index(*index),
             (None, Some(batching)) => batching.sizes_at.key(role),
             (None, None) => self.at.clone(),
         }
+    }
+
+    /// True when it speaks of the role.
+    pub fn names(&self, role: &str) -> bool {
+        self.positions.contains_key(role) || self.sizing(role).is_some()
+    }
+
+    fn sizing(&self, role: &str) -> Option<&Batching> {
+        self.batchings.iter().find(|batching| batching.sizes.contains_key(role))
     }
 }
 

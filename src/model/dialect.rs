@@ -1,5 +1,7 @@
-//! Two dialects of KAI's PodGroup: the hierarchical PodGroup design and what KAI ≥ v0.15 serves. They share a version and
-//! differ in what `minMember` counts.
+//! Dialects of KAI's PodGroup: the hierarchical PodGroup design, and what KAI serves before and since v0.15. They share a
+//! version and differ in what `minMember` counts.
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -12,6 +14,8 @@ pub enum Dialect {
     Proposal,
     /// KAI ≥ v0.15: `minMember` counts pods, `minSubGroup` child subgroups; each level has a `topologyConstraint`.
     Upstream,
+    /// KAI v0.10 to v0.14: `minMember` counts pods on every level.
+    Pods,
 }
 
 impl Dialect {
@@ -20,14 +24,16 @@ impl Dialect {
         let versions = crd.pointer("/spec/versions")?.as_array()?;
         let served = versions.iter().find(|version| version.get("name").and_then(Value::as_str) == Some("v2alpha2"))?;
         let fields = served.pointer("/schema/openAPIV3Schema/properties/spec/properties")?;
-        match (fields.get("topologyConstraints").is_some(), fields.get("minSubGroup").is_some()) {
+        let has = |field: &str| fields.get(field).is_some();
+        match (has("topologyConstraints"), has("minSubGroup")) {
             (true, false) => Some(Self::Proposal),
             (false, true) => Some(Self::Upstream),
+            (false, false) if has("minMember") => Some(Self::Pods),
             _ => None,
         }
     }
 
-    /// The dialect that a PodGroup is written in, by the fields that only one of the two has.
+    /// The dialect that a PodGroup is written in, by the fields that only one has: [`Self::Pods`] has none of its own.
     pub fn of_object(spec: &PodGroupSpec) -> Option<Self> {
         let upstream = spec.min_sub_group.is_some()
             || spec.topology_constraint.is_some()
@@ -36,9 +42,9 @@ impl Dialect {
         if upstream {
             return Some(Self::Upstream);
         }
-        let is_parent = |name: &str| spec.sub_groups.iter().any(|child| child.parent.as_deref() == Some(name));
+        let parents: BTreeSet<_> = spec.sub_groups.iter().filter_map(|child| child.parent.as_deref()).collect();
         let counts_children = |group: &crate::api::pod_group::SubGroup| {
-            group.min_member.is_some() && !group.name.is_empty() && is_parent(&group.name)
+            group.min_member.is_some() && !group.name.is_empty() && parents.contains(group.name.as_str())
         };
         let proposal = spec.topology_constraints.is_some() || spec.sub_groups.iter().any(counts_children);
         proposal.then_some(Self::Proposal)
@@ -84,6 +90,8 @@ mod tests {
         let proposal = Dialect::of_crd(&crd(json!({"minMember": {}, "topologyConstraints": {}})));
         let upstream = Dialect::of_crd(&crd(json!({"minSubGroup": {}, "topologyConstraint": {}})));
         assert_eq!((proposal, upstream), (Some(Dialect::Proposal), Some(Dialect::Upstream)));
+        let pods = Dialect::of_crd(&crd(json!({"minMember": {}, "subGroups": {}, "topologyConstraint": {}})));
+        assert_eq!(pods, Some(Dialect::Pods));
         assert_eq!(Dialect::of_crd(&crd(json!({"topologyConstraint": {}}))), None);
         assert_eq!(Dialect::of_crd(&json!({})), None);
     }

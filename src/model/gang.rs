@@ -31,7 +31,7 @@ pub struct GangTree {
     pub sets: Vec<GangSet>,
     /// Constraints by name of subgroup, as written: names may lead nowhere.
     pub by_name: Vec<(String, Constraint)>,
-    /// True when its pods are to be placed by us.
+    /// True when it asks for its pods to be placed.
     pub place: bool,
     /// True while the PodGroup is being deleted.
     pub deleting: bool,
@@ -227,7 +227,9 @@ impl GangTree {
     /// Without a dialect `minMember` is read as the design has it: that asks for more.
     fn needs(&self, min_member: Option<i64>, min_sub_group: Option<i64>, children: usize) -> Minimum {
         match (min_sub_group, min_member) {
-            (None, pods @ Some(_)) if self.dialect == Some(Dialect::Upstream) => Minimum::Pods(count(pods, 0)),
+            (None, pods @ Some(_)) if matches!(self.dialect, Some(Dialect::Upstream | Dialect::Pods)) => {
+                Minimum::Pods(count(pods, 0))
+            }
             (gangs, members) => Minimum::Gangs(count(gangs.or(members), children)),
         }
     }
@@ -337,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minimum_counts_children_in_the_design_and_pods_upstream() {
+    fn a_minimum_counts_children_in_the_design_and_pods_in_kai() {
         let proposal = tree(replicas(), Some(Dialect::Proposal));
         let minimum = |name| proposal.minimum_of(proposal.gang(name).unwrap());
         assert_eq!(proposal.minimum(), Minimum::Gangs(1));
@@ -345,6 +347,8 @@ mod tests {
         assert_eq!(minimum("workers-1"), Minimum::Pods(3));
         assert_eq!((minimum("replica-2"), minimum("leaders-2")), (Minimum::Gangs(1), Minimum::Pods(1)));
         assert_eq!(tree(replicas(), Some(Dialect::Upstream)).minimum(), Minimum::Pods(1));
+        let pods = tree(replicas(), Some(Dialect::Pods));
+        assert_eq!(pods.minimum_of(pods.gang("replica-1").unwrap()), Minimum::Pods(2));
         assert_eq!(tree(replicas(), None).minimum(), Minimum::Gangs(1));
         assert_eq!(tree(json!({"subGroups": [{"name": "a"}, {"name": "b"}]}), None).minimum(), Minimum::Gangs(2));
     }

@@ -1,5 +1,7 @@
 //! A group of roles, whichever object carries it.
 
+use std::collections::BTreeMap;
+
 use super::role::RoleWorkload;
 use super::topology::PodGroupPolicy;
 use super::workload::desired;
@@ -80,7 +82,7 @@ pub struct Reference {
 }
 
 /// A group: what coordinates a set of roles.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// Its name.
     pub key: GroupKey,
@@ -106,6 +108,8 @@ pub struct Group {
     pub status: GroupStatus,
     /// True while the carrier is being deleted.
     pub deleting: bool,
+    /// Positions by name; of two roles with one name, the first.
+    positions: BTreeMap<String, usize>,
 }
 
 impl Group {
@@ -132,8 +136,10 @@ impl Group {
                 at,
             }
         });
+        let roles: Vec<_> = roles.collect();
         Self {
-            roles: roles.collect(),
+            positions: positions(&roles),
+            roles,
             carrier: Carrier::of(kind, &rbg.metadata),
             coordinations,
             spelled_twice: second.map(|(at, _)| at),
@@ -168,7 +174,7 @@ impl Group {
         });
         let own_roles = spec.roles.iter().flatten().enumerate();
         let roles_at = spec_at.child("roles");
-        let roles = match &referred {
+        let roles: Vec<_> = match &referred {
             Some((reference, rbg)) => {
                 rbg.iter().flat_map(|rbg| &rbg.roles).map(|role| role.seen_from(&reference.at)).collect()
             }
@@ -182,6 +188,7 @@ impl Group {
             || referred.as_ref().and_then(|(_, rbg)| *rbg).is_some_and(|rbg| rbg.discovery);
         Self {
             carrier: Carrier::of(kind, meta),
+            positions: positions(&roles),
             roles,
             coordinations: parse_entries(&spec.coordination, &spec_at.child("coordination")),
             spelled_twice: None,
@@ -196,9 +203,15 @@ impl Group {
         }
     }
 
+    /// The same but for its status, which the loop writes: no group is refused by that.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let carrier = Carrier { resource_version: other.carrier.resource_version.clone(), ..self.carrier.clone() };
+        Self { carrier, status: other.status.clone(), ..self.clone() } == *other
+    }
+
     /// The role of this name.
     pub fn role(&self, name: &str) -> Option<&Role> {
-        self.roles.iter().find(|role| role.name == name)
+        self.roles.get(*self.positions.get(name)?)
     }
 
     /// The coordination at this place in the list.
@@ -209,6 +222,12 @@ impl Group {
     /// Coordinations that make batches.
     pub fn batched(&self) -> impl Iterator<Item = (&Coordination, &Batching)> {
         self.coordinations.iter().filter_map(|coordination| Some((coordination, coordination.batching()?)))
+    }
+
+    /// True when a coordination rolls the role in lockstep with others.
+    pub fn rolls(&self, role: &str) -> bool {
+        let mut rolling = self.coordinations.iter().filter(|coordination| coordination.rolling_update.is_some());
+        rolling.any(|coordination| coordination.names(role))
     }
 
     /// Coordinations that make batches of this role, in order.
@@ -226,6 +245,14 @@ impl Group {
     pub fn batch_size(&self, role: &str) -> Option<u32> {
         self.batching_of(role)?.size(role)
     }
+}
+
+fn positions(roles: &[Role]) -> BTreeMap<String, usize> {
+    let mut positions = BTreeMap::new();
+    for (index, role) in roles.iter().enumerate() {
+        positions.entry(role.name.clone()).or_insert(index);
+    }
+    positions
 }
 
 impl Carrier {
@@ -285,6 +312,7 @@ impl Role {
             dependencies: Vec::new(),
             workload: RoleWorkload {
                 reference: reference.map(|reference| (reference.clone(), reference_at.clone())),
+                instances: None,
                 desired_is_unknown,
                 update_strategy: known.filter(|workload| workload.on_delete).map(|_| reference_at.clone()),
                 ordered: known.and_then(|workload| workload.one_by_one).map(|_| reference_at),

@@ -7,10 +7,16 @@ use std::fmt;
 pub enum HoldReason {
     /// The group that the pods name does not exist.
     GroupMissing,
+    /// The group that the pods name does not have their role.
+    UnknownRole,
     /// The stored group breaks a rule.
     InvalidCoordination,
+    /// The layer that they share with their batch is not there: nobody can say which nodes it means.
+    TopologyMissing,
     /// The pods were made for another batch than the one that they are in now.
     StampMismatch,
+    /// The PodGroup of their batch could not be made: they would be scheduled without it.
+    PodGroupMissing,
     /// A quota leaves no room for pods that others wait for, and the held ones use it up.
     QuotaDeadlock,
     /// The workload made more replicas than the group declares.
@@ -33,8 +39,11 @@ impl HoldReason {
     /// Every reason, in order of precedence.
     pub const ALL: &[Self] = &[
         Self::GroupMissing,
+        Self::UnknownRole,
         Self::InvalidCoordination,
+        Self::TopologyMissing,
         Self::StampMismatch,
+        Self::PodGroupMissing,
         Self::QuotaDeadlock,
         Self::BeyondDesired,
         Self::RolloutBehindHeldBatch,
@@ -49,8 +58,11 @@ impl HoldReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::GroupMissing => "GroupMissing",
+            Self::UnknownRole => "UnknownRole",
             Self::InvalidCoordination => "InvalidCoordination",
+            Self::TopologyMissing => "TopologyMissing",
             Self::StampMismatch => "StampMismatch",
+            Self::PodGroupMissing => "PodGroupMissing",
             Self::QuotaDeadlock => "QuotaDeadlock",
             Self::BeyondDesired => "BeyondDesired",
             Self::RolloutBehindHeldBatch => "RolloutBehindHeldBatch",

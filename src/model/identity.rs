@@ -24,6 +24,8 @@ pub struct PodIdentity {
     pub made_at_once: bool,
     /// Where the maker gives no ordinal: an ordinal is the one that the loop assigned when it released the pod.
     pub unnumbered: Option<Unnumbered>,
+    /// True where our own label names the group: whoever wrote it means the pod to be coordinated.
+    pub named_by_us: bool,
 }
 
 /// A replica that its maker does not number.
@@ -47,27 +49,66 @@ impl OrdinalStarts for () {
 }
 
 /// The group, role and ordinal of a pod; `None` for a pod that names no group. The namespace is the request's, since a
-/// pod may leave its own out.
+/// pod may leave its own out. A held pod is what it was born as, whatever its labels say since.
 pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Option<PodIdentity> {
     let meta = &pod.metadata;
-    let (group, role) = names::LABEL_SCHEMES
-        .iter()
-        .find_map(|(group, role)| Some((non_empty(meta.label(group))?, non_empty(meta.label(role)))))?;
-    let numbers = MAKERS.iter().find_map(|maker| maker(meta, namespace, starts)).unwrap_or_default();
-    let instance = || meta.label(names::RBG_INSTANCE).or(meta.label(names::INSTANCE_NAME)).map(str::to_owned);
+    let held = pod.has_gate(names::GATE);
+    let labelled = || {
+        names::LABEL_SCHEMES
+            .iter()
+            .find_map(|(group, role)| Some((non_empty(meta.label(group))?, non_empty(meta.label(role)))))
+    };
+    let (group, role) = born_as(meta).filter(|_| held).or_else(labelled)?;
+    let maker = Maker::of(meta);
+    let numbers = maker.numbers(meta, namespace, starts);
+    // The loop writes the number that it assigns in the same PATCH that lifts the gate: before, nobody has one to give.
+    let assigned = || meta.label(names::KEP75_INSTANCE_INDEX).filter(|_| meta.uid.is_some() && !held).and_then(number);
+    let instance = match maker {
+        Maker::RoleInstance(name) | Maker::Instance(name) => Some(name.to_owned()),
+        _ => None,
+    };
     Some(PodIdentity {
         group: GroupKey::new(namespace, group),
         role: role.map(str::to_owned),
-        ordinal: numbers.ordinal.or_else(|| number(meta.label(names::KEP75_INSTANCE_INDEX)?)),
+        ordinal: numbers.ordinal.or_else(assigned),
         member: numbers.member,
-        replica_size: replica_size(meta),
-        made_at_once: made_at_once(meta),
-        unnumbered: numbers.ordinal.is_none().then(|| Unnumbered { instance: instance() }),
+        replica_size: maker.replica_size(meta),
+        made_at_once: maker.makes_at_once(meta),
+        unnumbered: numbers.ordinal.is_none().then_some(Unnumbered { instance }),
+        named_by_us: non_empty(meta.label(names::GROUP)).is_some(),
     })
+}
+
+/// The group and the role that admission saw when it held the pod.
+fn born_as(meta: &Meta) -> Option<(&str, Option<&str>)> {
+    let (group, role) = meta.annotation(names::BORN_AS)?.split_once('/')?;
+    Some((non_empty(Some(group))?, non_empty(Some(role))))
 }
 
 fn non_empty(value: Option<&str>) -> Option<&str> {
     value.filter(|value| !value.is_empty())
+}
+
+/// What made a pod, as its controller's kind and name say: neither can be changed on a pod that is there, as labels can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maker<'a> {
+    /// A LeaderWorkerSet, by way of StatefulSets: one of leaders, which has its name, and one for each group's workers.
+    LeaderWorkerSet {
+        /// Its name.
+        name: &'a str,
+        /// Index of the group; `None` for a leader, whose own index it is.
+        group: Option<u32>,
+    },
+    /// RBG ≥ v0.7: the RoleInstance of this name.
+    RoleInstance(&'a str),
+    /// RBG ≤ v0.6: the Instance of this name.
+    Instance(&'a str),
+    /// A StatefulSet.
+    StatefulSet(&'a str),
+    /// A Job, which gives numbers if it is Indexed.
+    Job(&'a str),
+    /// One that gives no numbers: a ReplicaSet, a PodClique, nobody.
+    Other,
 }
 
 /// What a maker of pods says about the place of one.
@@ -85,56 +126,98 @@ impl Default for Numbers {
     }
 }
 
-/// One maker's way to number its pods; `None` when the pod is not of this maker.
-type Maker = fn(&Meta, &str, &dyn OrdinalStarts) -> Option<Numbers>;
+impl<'a> Maker<'a> {
+    /// Reads a pod's controller.
+    pub fn of(meta: &'a Meta) -> Self {
+        let Some(owner) = meta.controller() else { return Self::Other };
+        let name = owner.name.as_str();
+        match owner.kind.as_str() {
+            "StatefulSet" => Self::leader_worker_set(meta, name).unwrap_or(Self::StatefulSet(name)),
+            "RoleInstance" => Self::RoleInstance(name),
+            "Instance" => Self::Instance(name),
+            "Job" => Self::Job(name),
+            _ => Self::Other,
+        }
+    }
 
-/// Makers of pods, the more special first: an LWS worker also has a pod-index, which is its index within the group.
-const MAKERS: &[Maker] = &[lws_group, rbg_instance, instance, stateful_set];
+    /// The label says which LeaderWorkerSet; the StatefulSet must be one that it makes.
+    fn leader_worker_set(meta: &'a Meta, stateful_set: &str) -> Option<Self> {
+        let name = meta.label(names::LWS_NAME)?;
+        let group = match stateful_set.strip_prefix(name)? {
+            "" => None,
+            rest => Some(number(rest.strip_prefix('-')?)?),
+        };
+        Some(Self::LeaderWorkerSet { name, group })
+    }
 
-/// LeaderWorkerSet: the group's index. Only workers are born with the label; before LWS's own webhook has run, a leader
-/// has its place in the StatefulSet of leaders, and a worker lacks its index, which is its place in the StatefulSet of its
-/// group. The latter counts from 1, so that its numbers are those of the workers: no start is taken off here.
-fn lws_group(meta: &Meta, _: &str, _: &dyn OrdinalStarts) -> Option<Numbers> {
-    meta.label(names::LWS_NAME)?;
-    let place = || index_in_set(meta, meta.controller()?);
-    let member = meta.label(names::LWS_WORKER_INDEX).map_or_else(place, number);
-    let ordinal = match meta.label(names::LWS_GROUP_INDEX) {
-        Some(index) => number(index),
-        None if member == Some(0) => place(),
-        None => None,
-    };
-    Some(Numbers { ordinal, member })
+    fn numbers(self, meta: &Meta, namespace: &str, starts: &impl OrdinalStarts) -> Numbers {
+        let in_set = || meta.controller().and_then(|owner| index_in_set(meta, owner));
+        match self {
+            Self::LeaderWorkerSet { group: None, .. } => Numbers { ordinal: in_set(), member: Some(0) },
+            // Counted from 1, so that its numbers are those of the workers: no start is taken off here.
+            Self::LeaderWorkerSet { group, .. } => Numbers { ordinal: group, member: in_set() },
+            // The label role-instance-index is not read: pods made in one go all carry the last one's, and after a rollout
+            // it is missing.
+            Self::RoleInstance(name) => {
+                let alone = meta.label(names::RBG_INSTANCE_SIZE).is_none_or(|size| size == "1");
+                let member = meta.label(names::RBG_MEMBER).map_or_else(|| alone.then_some(0), number);
+                Numbers { ordinal: instance_number(name), member }
+            }
+            Self::Instance(name) => {
+                let member =
+                    meta.name.as_deref().and_then(|pod| pod.strip_prefix(name)?.strip_prefix('-').and_then(number));
+                Numbers { ordinal: instance_number(name), member }
+            }
+            Self::StatefulSet(name) => {
+                let from_start = |index| u32::try_from(i64::from(index) - starts.start(namespace, name)).ok();
+                Numbers { ordinal: in_set().and_then(from_start), ..Numbers::default() }
+            }
+            Self::Job(name) => Numbers { ordinal: completion_index(meta, name), ..Numbers::default() },
+            Self::Other => Numbers::default(),
+        }
+    }
+
+    /// Pods of one replica.
+    fn replica_size(self, meta: &Meta) -> u32 {
+        let size = match self {
+            Self::LeaderWorkerSet { .. } => meta.annotation(names::LWS_SIZE),
+            Self::RoleInstance(_) => meta.label(names::RBG_INSTANCE_SIZE),
+            _ => None,
+        };
+        size.and_then(number).filter(|size| *size > 0).unwrap_or(1)
+    }
+
+    /// LeaderWorkerSet makes the workers of an exclusive topology after their leader has a node; RBG makes leader and
+    /// workers together. Of an instance of custom components the pods do not say how many there are.
+    fn makes_at_once(self, meta: &Meta) -> bool {
+        match self {
+            Self::LeaderWorkerSet { .. } => {
+                meta.annotation(names::LWS_SIZE).is_some() && meta.annotation(LWS_EXCLUSIVE_TOPOLOGY).is_none()
+            }
+            Self::RoleInstance(_) => {
+                meta.label(names::RBG_INSTANCE_SIZE).is_some() && meta.label(names::RBG_MEMBER).is_some()
+            }
+            _ => false,
+        }
+    }
 }
 
-/// RBG ≥ v0.7: the number that ends the RoleInstance's name. The label role-instance-index is not read: pods made in one
-/// go all carry the last one's, and after a rollout it is missing.
-fn rbg_instance(meta: &Meta, _: &str, _: &dyn OrdinalStarts) -> Option<Numbers> {
-    let ordinal = instance_number(meta.label(names::RBG_INSTANCE)?);
-    let alone = meta.label(names::RBG_INSTANCE_SIZE).is_none_or(|size| size == "1");
-    let member = meta.label(names::RBG_MEMBER).map_or_else(|| alone.then_some(0), number);
-    Some(Numbers { ordinal, member })
-}
-
-/// RBG ≤ v0.6: the number that ends the Instance's name; the pod's own name ends in the member's.
-fn instance(meta: &Meta, _: &str, _: &dyn OrdinalStarts) -> Option<Numbers> {
-    let name = meta.label(names::INSTANCE_NAME)?;
-    let member = meta.name.as_deref().and_then(|pod| pod.strip_prefix(name)?.strip_prefix('-').and_then(number));
-    Some(Numbers { ordinal: instance_number(name), member })
-}
-
-/// StatefulSet: the pod's index, counted from `spec.ordinals.start`.
-fn stateful_set(meta: &Meta, namespace: &str, starts: &dyn OrdinalStarts) -> Option<Numbers> {
-    let owner = meta.controller().filter(|owner| owner.kind == "StatefulSet")?;
-    let from_start = |index: u32| u32::try_from(i64::from(index) - starts.start(namespace, &owner.name)).ok();
-    Some(Numbers { ordinal: index_in_set(meta, owner).and_then(from_start), ..Numbers::default() })
-}
-
-/// The index of a StatefulSet's pod, as labelled since Kubernetes 1.28, or as it follows the set's name in the pod's.
+/// The index of a StatefulSet's pod, as it follows the set's name in the pod's, or as labelled since Kubernetes 1.28 where
+/// there is no name.
 fn index_in_set(meta: &Meta, set: &OwnerReference) -> Option<u32> {
     let in_name = |name: &str| number(name.strip_prefix(set.name.as_str())?.strip_prefix('-')?);
-    let labelled = meta.label(names::POD_INDEX).and_then(number);
-    let named = || meta.name.as_deref().or(meta.label(names::STATEFUL_SET_POD)).and_then(in_name);
-    labelled.or_else(named)
+    match meta.name.as_deref().or(meta.label(names::STATEFUL_SET_POD)) {
+        Some(name) => in_name(name),
+        None => meta.label(names::POD_INDEX).and_then(number),
+    }
+}
+
+/// The completion index of an Indexed Job's pod, which stands between the Job's name and a random end.
+fn completion_index(meta: &Meta, job: &str) -> Option<u32> {
+    let in_name = |name: &str| number(name.strip_prefix(job)?.strip_prefix('-')?.split_once('-')?.0);
+    // A Job that is not Indexed makes names with a random end only, which may look like a number.
+    meta.annotation(names::COMPLETION_INDEX)?;
+    meta.name.as_deref().or(meta.generate_name.as_deref()).and_then(in_name)
 }
 
 /// Letters of a stateless RoleInstance's random id: the API machinery's `rand.String`.
@@ -153,16 +236,4 @@ fn instance_number(name: &str) -> Option<u32> {
 /// Digits only: the standard library also takes a sign.
 pub(super) fn number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
-}
-
-fn replica_size(meta: &Meta) -> u32 {
-    let size = meta.annotation(names::LWS_SIZE).or_else(|| meta.label(names::RBG_INSTANCE_SIZE));
-    size.and_then(number).filter(|size| *size > 0).unwrap_or(1)
-}
-
-/// LeaderWorkerSet makes the workers of an exclusive topology after their leader has a node; RBG makes leader and workers
-/// together. Of an instance of custom components the pods do not say how many there are.
-fn made_at_once(meta: &Meta) -> bool {
-    let by_lws = meta.annotation(names::LWS_SIZE).is_some() && meta.annotation(LWS_EXCLUSIVE_TOPOLOGY).is_none();
-    by_lws || (meta.label(names::RBG_INSTANCE_SIZE).is_some() && meta.label(names::RBG_MEMBER).is_some())
 }

@@ -7,6 +7,9 @@ pub const GATE: &str = "rolegate.dev/hold";
 pub const GROUP: &str = "rolegate.dev/group";
 /// Label that ties a pod or workload to a role of its group.
 pub const ROLE: &str = "rolegate.dev/role";
+/// Label of batched pods: the batch that they are in, from 0, whatever strategy makes it. Those of other roles with the same
+/// value serve together.
+pub const SEGMENT: &str = "rolegate.dev/segment";
 /// Namespace label that takes a namespace out, whatever its value.
 pub const IGNORE: &str = "rolegate.dev/ignore";
 /// Label of pods in a rollingUpdate coordination: the revision they were made at, whoever made them (KEP-30, Router).
@@ -15,12 +18,26 @@ pub const REVISION: &str = "rolegate.dev/revision";
 pub const ROLLOUT: &str = "rolegate.dev/rollout";
 /// Annotation of a workload with an open rollout: the partition that its user asked for.
 pub const USER_PARTITION: &str = "rolegate.dev/user-partition";
-/// Annotation of a PodGroup: its pods are placed by us.
+/// Annotation of a workload whose claim was taken away in the middle of a rollout, `<group>/<role>`: it stays frozen for a
+/// while, since the claim may come back.
+pub const UNCLAIMED: &str = "rolegate.dev/unclaimed";
+/// `USER_PARTITION` of a workload that a RoleBasedGroup controls: its operator takes an annotation that it has not written
+/// for an edit, and begins the rollout anew, unless the key has this prefix.
+pub const USER_PARTITION_IN_RBG: &str = "rolebasedgroup.workloads.x-k8s.io/rolegate-user-partition";
+/// `UNCLAIMED` of such a workload.
+pub const UNCLAIMED_IN_RBG: &str = "rolebasedgroup.workloads.x-k8s.io/rolegate-unclaimed";
+/// Keys of the partition that a workload's user asked for.
+pub const USER_PARTITIONS: &[&str] = &[USER_PARTITION, USER_PARTITION_IN_RBG];
+/// Keys of a claim that was taken away.
+pub const UNCLAIMEDS: &[&str] = &[UNCLAIMED, UNCLAIMED_IN_RBG];
+/// Annotation of a PodGroup that asks for its pods to be placed. Nothing does so far, and its pods are told.
 pub const PLACE: &str = "rolegate.dev/place";
 /// Annotation that switches discovery, `enabled` or `disabled`: on for Grove sets, off for groups.
 pub const DISCOVERY: &str = "rolegate.dev/discovery";
 /// Annotation on held pods, `<group>/<coordination>`: where to look for the reason.
 pub const HELD_BY: &str = "rolegate.dev/held-by";
+/// Annotation on held pods, `<group>/<role>`: what they were born as, whatever their labels say since.
+pub const BORN_AS: &str = "rolegate.dev/born-as";
 /// Annotation on held pods, `RoleBasedGroup.v1alpha1.workloads.x-k8s.io`: kind of the object that carries their group. While
 /// that kind is not served, nobody can say that the group is gone.
 pub const CARRIER: &str = "rolegate.dev/carrier";
@@ -70,6 +87,9 @@ pub const LWS_SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
 
 /// StatefulSet: index of the pod, counted from `spec.ordinals.start`.
 pub const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
+
+/// Indexed Job: the completion index of a pod (annotation).
+pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 /// StatefulSet: name of the pod, also where the pod itself has no name yet. RBG's RoleInstanceSets write it too, and wrong.
 pub const STATEFUL_SET_POD: &str = "statefulset.kubernetes.io/pod-name";

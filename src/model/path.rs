@@ -43,6 +43,12 @@ impl FieldPath {
         self.with(Step::Key(key.into()))
     }
 
+    /// The object or list that this is in.
+    #[must_use]
+    pub fn parent(&self) -> Self {
+        Self(self.0.split_last().map(|(_, steps)| steps.to_vec()).unwrap_or_default())
+    }
+
     fn with(&self, step: Step) -> Self {
         let mut steps = self.0.clone();
         steps.push(step);

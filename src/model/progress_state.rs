@@ -13,6 +13,8 @@ pub enum ProgressState {
     Paused,
     /// All roles are at their desired count.
     Complete,
+    /// Its updates never come to rolegate: no workload of the role is claimed that could be rolled in lockstep.
+    NotCoordinated,
 }
 
 impl ProgressState {
@@ -24,6 +26,7 @@ impl ProgressState {
             Self::Blocked => "Blocked",
             Self::Paused => "Paused",
             Self::Complete => "Complete",
+            Self::NotCoordinated => "NotCoordinated",
         }
     }
 }

@@ -16,6 +16,8 @@ pub struct RoleWorkload {
     pub reference: Option<(WorkloadRef, FieldPath)>,
     /// The workload's name, where it is known.
     pub key: Option<WorkloadKey>,
+    /// The pods are made by way of RBG's own instances, which no kind of workload here stands for.
+    pub instances: Option<Instances>,
     /// True when the desired replicas stand in a workload or group that is not known: `desired` reads as 0.
     pub desired_is_unknown: bool,
     /// Path of an update strategy of the role's own.
@@ -28,8 +30,21 @@ pub struct RoleWorkload {
     pub labels: BTreeMap<String, String>,
 }
 
+/// How RBG's instances of a role are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instances {
+    /// With a number each.
+    Numbered,
+    /// With a random end each.
+    Random,
+}
+
 /// Annotation of a v1alpha2 role: `<apiVersion>/<kind>` of its workload.
 const ROLE_WORKLOAD_TYPE: &str = "rbg.workloads.x-k8s.io/role-workload-type";
+/// Annotation of a v1alpha2 role: its instances are numbered, or have random names.
+const INSTANCE_PATTERN: &str = "rbg.workloads.x-k8s.io/role-instance-pattern";
+/// RBG's own kinds of workload: that of v0.7 and later, which is the default of v1alpha2, and that of v0.6.
+const INSTANCE_SETS: &[&str] = &["RoleInstanceSet", "InstanceSet"];
 
 /// Longest name that RBG gives to a workload.
 const WORKLOAD_NAME_MAX: usize = 63;
@@ -40,9 +55,12 @@ impl RoleWorkload {
         let strategies = [("updateStrategy", &role.update_strategy), ("rolloutStrategy", &role.rollout_strategy)];
         let is_set = |value: &Option<Value>| value.as_ref().is_some_and(|value| !is_empty(value));
         let name: String = format!("{}-{}", key.name, role.name).chars().take(WORKLOAD_NAME_MAX).collect();
-        let kind = workload_kind(version, role);
+        let word = workload_kind(version, role);
+        let kind = WorkloadKind::parse(word);
+        let instances = INSTANCE_SETS.contains(&word).then(|| instances(role));
         Self {
-            first_host: first_host::of_rbg_role(&key.name, &name, kind, role),
+            first_host: first_host::of_rbg_role(&key.name, &name, kind, instances == Some(Instances::Random), role),
+            instances,
             key: kind.map(|kind| WorkloadKey { namespace: key.namespace.to_string(), kind, name }),
             update_strategy: strategies.iter().find(|(_, value)| is_set(value)).map(|(field, _)| at.child(*field)),
             ordered: (role.pod_management_policy.as_deref() == Some("OrderedReady"))
@@ -51,15 +69,39 @@ impl RoleWorkload {
             ..Self::default()
         }
     }
+
+    /// What makes the role's pods, where their names say no ordinal.
+    pub fn without_ordinals(&self) -> Option<&'static str> {
+        let kind = self.key.as_ref().map(|key| key.kind).filter(|kind| !kind.row().numbered);
+        let instances = self.instances.filter(|instances| *instances == Instances::Random);
+        kind.map(WorkloadKind::as_str).or(instances.map(|_| "stateless RoleInstanceSet"))
+    }
+
+    /// What makes the role's pods, where it has no partition that can be moved. RBG writes that of its own instances itself.
+    pub fn without_partition(&self) -> Option<&'static str> {
+        let kind = self.key.as_ref().map(|key| key.kind).filter(|kind| kind.row().rollout.is_none());
+        kind.map(WorkloadKind::as_str).or(self.instances.map(|_| "RoleInstanceSet"))
+    }
 }
 
-fn workload_kind(version: &str, role: &api::rbg::Role) -> Option<WorkloadKind> {
+fn workload_kind<'a>(version: &str, role: &'a api::rbg::Role) -> &'a str {
     if version == "v1alpha1" {
         let kind = role.workload.as_ref().and_then(|workload| workload.get("kind")).and_then(Value::as_str);
-        return WorkloadKind::parse(kind.unwrap_or("StatefulSet"));
+        return kind.unwrap_or("StatefulSet");
     }
-    let kind = role.annotations.as_ref()?.get(ROLE_WORKLOAD_TYPE)?.as_str()?;
-    WorkloadKind::parse(kind.rsplit('/').next()?)
+    let kind = annotation(role, ROLE_WORKLOAD_TYPE).and_then(|kind| kind.rsplit('/').next());
+    kind.unwrap_or("RoleInstanceSet")
+}
+
+fn instances(role: &api::rbg::Role) -> Instances {
+    match annotation(role, INSTANCE_PATTERN) {
+        Some("Stateless") => Instances::Random,
+        _ => Instances::Numbered,
+    }
+}
+
+fn annotation<'a>(role: &'a api::rbg::Role, key: &str) -> Option<&'a str> {
+    role.annotations.as_ref()?.get(key)?.as_str()
 }
 
 fn template_labels(role: &api::rbg::Role) -> BTreeMap<String, String> {

@@ -2,30 +2,10 @@
 
 use std::sync::Arc;
 
+use super::rollout_claim::first_annotation;
 use super::workload::desired;
-use super::{GroupKey, WorkloadKey, WorkloadKind, names};
+use super::{RolloutClaim, WorkloadKey, WorkloadKind, former_claim, names, rollout_claim};
 use crate::api::Meta;
-
-/// A workload's claim to be rolled in lockstep.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RolloutClaim {
-    /// Its group.
-    pub group: GroupKey,
-    /// Its role.
-    pub role: String,
-}
-
-/// The claim of a workload: by our own labels on it, or, with the opt-in annotation, by those of the controller that owns
-/// it. No other workload depends on us.
-pub fn rollout_claim(meta: &Meta, namespace: &str) -> Option<RolloutClaim> {
-    let opted_in = meta.annotation(names::ROLLOUT) == Some("enabled");
-    let read = |(group, role): &(&str, &str)| {
-        let claim =
-            RolloutClaim { group: GroupKey::new(namespace, meta.label(group)?), role: meta.label(role)?.to_owned() };
-        (!claim.group.name.is_empty() && !claim.role.is_empty()).then_some(claim)
-    };
-    names::LABEL_SCHEMES.iter().filter(|scheme| opted_in || scheme.0 == names::GROUP).find_map(read)
-}
 
 /// The partition that the user of a workload asked for, as our annotation on it keeps it while a rollout is open. What
 /// cannot be read is none: the rollout must end.
@@ -62,12 +42,16 @@ pub struct RolledWorkload {
     pub update_revision: Option<String>,
     /// Revision that it comes from; `None` where it does not say.
     pub current_revision: Option<String>,
+    /// Its claim was taken away while its rollout was open.
+    pub unclaimed: bool,
 }
 
 impl RolledWorkload {
     /// Reads what all kinds have; `None` for one that is not claimed, or is being deleted.
     pub(super) fn read(kind: WorkloadKind, meta: &Meta, replicas: Option<i64>, partition: Option<i64>) -> Option<Self> {
-        let claim = rollout_claim(meta, meta.namespace()).filter(|_| !meta.is_deleting())?;
+        let claim = rollout_claim(meta, meta.namespace());
+        let unclaimed = claim.is_none();
+        let claim = claim.or_else(|| former_claim(meta, meta.namespace())).filter(|_| !meta.is_deleting())?;
         Some(Self {
             key: WorkloadKey { namespace: meta.namespace().to_owned(), kind, name: meta.display_name().to_owned() },
             uid: meta.uid.as_deref().unwrap_or_default().into(),
@@ -76,10 +60,11 @@ impl RolledWorkload {
             desired: desired(replicas),
             observed: false,
             partition: number(partition.unwrap_or(0)),
-            user_partition: meta.annotation(names::USER_PARTITION).map(asked_partition),
+            user_partition: first_annotation(meta, names::USER_PARTITIONS).map(asked_partition),
             rollout_id: meta.annotation(names::ROLLOUT).filter(|id| *id != "enabled").map(str::to_owned),
             update_revision: None,
             current_revision: None,
+            unclaimed,
         })
     }
 

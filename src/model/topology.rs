@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::FieldPath;
+use crate::api::ObjectKind;
 use crate::api::coordination::{AffinityScheduling, DeployTopologyConstraint, TopologyAffinity};
+use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP};
 
 /// Name of the ClusterTopology that is meant when none is given (KEP-75).
 pub const DEFAULT_CLUSTER_TOPOLOGY: &str = "rbg-cluster-topology";
@@ -183,12 +185,12 @@ impl PodGroupPolicy {
         })
     }
 
-    /// The API group and resource of the PodGroup that is made; `None` when it is not known.
-    pub const fn resource(&self) -> Option<(&'static str, &'static str)> {
+    /// The kind of the PodGroup that is made; `None` when it is not known.
+    pub const fn kind(&self) -> Option<ObjectKind> {
         match self {
-            Self::KubeScheduling { .. } => Some(("scheduling.x-k8s.io", "podgroups")),
-            Self::VolcanoScheduling { .. } => Some(("scheduling.volcano.sh", "podgroups")),
-            Self::Kai { .. } => Some(("scheduling.run.ai", "podgroups")),
+            Self::KubeScheduling { .. } => Some(KUBE_POD_GROUP),
+            Self::VolcanoScheduling { .. } => Some(VOLCANO_POD_GROUP),
+            Self::Kai { .. } => Some(POD_GROUP),
             Self::Unknown => None,
         }
     }

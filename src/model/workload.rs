@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::WorkloadKind;
 use super::workload_kind::Surge;
+use super::{RolloutClaim, WorkloadKind};
 use crate::api::IntOrString;
 
 /// Names a workload.
@@ -54,6 +54,8 @@ pub struct Workload {
     pub max_surge: Option<IntOrString>,
     /// Why it makes its pods one after another, if it does.
     pub one_by_one: Option<OneByOne>,
+    /// Its claim to be rolled in lockstep.
+    pub claim: Option<RolloutClaim>,
     /// DNS name of its first pod within the namespace, `decode-0.decode`; `None` without a governing Service.
     pub first_host: Option<String>,
 }

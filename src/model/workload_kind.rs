@@ -21,6 +21,8 @@ pub struct WorkloadRow {
     pub object: ObjectKind,
     /// Where its rollout is held; `None` for a kind without a partition.
     pub rollout: Option<RolloutFields>,
+    /// Whether the names of its pods say their ordinals.
+    pub numbered: bool,
     /// Whether an update may make replicas beyond the desired ones.
     pub surge: Surge,
     /// Where it is told that its pods cannot be made.
@@ -67,6 +69,7 @@ const STATEFUL_SET_ROW: WorkloadRow = WorkloadRow {
         partition: &["spec", "updateStrategy", "rollingUpdate", "partition"],
         strategy: "/spec/updateStrategy/type",
     }),
+    numbered: true,
     surge: Surge::Never,
     failures: FailuresIn::Events,
     made_by: None,
@@ -83,6 +86,7 @@ const LEADER_WORKER_SET_ROW: WorkloadRow = WorkloadRow {
         partition: &["spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition"],
         strategy: "/spec/rolloutStrategy/type",
     }),
+    numbered: true,
     surge: Surge::AsWritten,
     failures: FailuresIn::Events,
     made_by: Some(WorkloadKind::StatefulSet),
@@ -91,6 +95,7 @@ const LEADER_WORKER_SET_ROW: WorkloadRow = WorkloadRow {
 const DEPLOYMENT_ROW: WorkloadRow = WorkloadRow {
     object: DEPLOYMENT,
     rollout: None,
+    numbered: false,
     surge: Surge::Always,
     failures: FailuresIn::Status,
     made_by: None,

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use serde::de::DeserializeOwned;
 
 use super::workload::{OneByOne, desired};
-use super::{RolledWorkload, Workload, WorkloadKind, names};
+use super::{RolledWorkload, Workload, WorkloadKind, names, rollout_claim};
 use crate::api::Object;
 use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
 
@@ -171,6 +171,7 @@ fn plain<'a, T: WorkloadObject>(
         on_delete: false,
         max_surge: None,
         one_by_one: None,
+        claim: rollout_claim(meta, meta.namespace()),
         first_host: None,
     }
 }

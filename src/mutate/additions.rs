@@ -25,6 +25,8 @@ pub(super) struct Additions {
     pub held_by: Option<String>,
     /// Kind of the object that carries the group of a pod which is to be held.
     pub carrier: Option<ObjectKind>,
+    /// Group and role of a pod that is to be held.
+    pub born_as: Option<String>,
     /// Affinity to other pods.
     pub terms: Vec<Term>,
     /// Variables that stand first in every container.
@@ -36,10 +38,11 @@ pub(super) struct Additions {
 impl Additions {
     /// The smallest patch that adds what the pod lacks, and all warnings.
     pub fn into_patch(self, pod: &Pod) -> (Patch, Vec<String>) {
-        let Self { labels, mut annotations, held_by, carrier, terms, variables, mut warnings } = self;
+        let Self { labels, mut annotations, held_by, carrier, born_as, terms, variables, mut warnings } = self;
         let mut patch = Patch::default();
         let held = held_by.is_some();
         annotations.extend(held_by.map(|by| (names::HELD_BY.into(), by)));
+        annotations.extend(born_as.map(|born_as| (names::BORN_AS.into(), born_as)));
         annotations.extend(carrier.map(|kind| (names::CARRIER.into(), kind.full_name())));
         patch.set_entries("/metadata/labels", &pod.metadata.labels, borrowed(&labels));
         patch.set_entries("/metadata/annotations", &pod.metadata.annotations, borrowed(&annotations));

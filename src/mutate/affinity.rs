@@ -30,7 +30,8 @@ pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions)
         (Domain::Layer { topology, layer }, TopologyLookup::Missing) => {
             let what =
                 format!("layer {layer:?} of ClusterTopology {topology:?}, which coordination {coordination:?} names");
-            return additions.warnings.push(format!("{what}, is not there: the pod gets no affinity to its batch"));
+            let then = "the pod is held, and has to be made again when it is: an affinity cannot be added later";
+            return additions.warnings.push(format!("{what}, is not there: {then}"));
         }
     };
     let Some(ordinal) = ordinal else {

@@ -38,6 +38,12 @@ impl Subject {
         self.identity.as_ref().map(|identity| &identity.group)
     }
 
+    /// True when this view of its group would let it be born without a gate.
+    pub fn is_free_in(&self, group: &Group) -> bool {
+        let role = self.identity.as_ref().and_then(|identity| identity.role.as_deref());
+        role.is_some_and(|role| group.batchings_of(role).next().is_none())
+    }
+
     /// The Grove set that it names.
     pub fn clique_set(&self) -> Option<GroupKey> {
         self.place.as_ref().map(|place| GroupKey::new(&self.namespace, &place.set))
@@ -80,8 +86,32 @@ pub enum TopologyLookup<'a> {
     Missing,
 }
 
+/// How pods are mutated, the same for all of them.
+#[derive(Clone, Debug)]
+pub struct PodSettings {
+    /// False switches discovery off, whatever sets and groups say.
+    pub discovery: bool,
+    /// Pods pass whose role their group does not have, though our own label names it.
+    pub frees_unknown_roles: bool,
+    /// End of every DNS name.
+    pub cluster_domain: String,
+    /// A label that says the segment of a pod, beside our own.
+    pub segment_label: Option<String>,
+}
+
+impl Default for PodSettings {
+    fn default() -> Self {
+        Self {
+            discovery: true,
+            frees_unknown_roles: false,
+            cluster_domain: "cluster.local".to_owned(),
+            segment_label: None,
+        }
+    }
+}
+
 /// What is known of the objects that a pod names. An object that could not be read must not be passed off as absent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Lookups<'a> {
     /// The group.
     pub group: GroupLookup<'a>,
@@ -91,23 +121,6 @@ pub struct Lookups<'a> {
     pub clique_set: Option<&'a CliqueSet>,
     /// The KAI PodGroup; `None` when it is not known.
     pub pod_group: Option<&'a GangTree>,
-    /// False switches discovery off, whatever sets and groups say.
-    pub discovery: bool,
-    /// End of every DNS name.
-    pub cluster_domain: &'a str,
-}
-
-impl Default for Lookups<'_> {
-    fn default() -> Self {
-        Self {
-            group: GroupLookup::Absent,
-            topology: TopologyLookup::Missing,
-            clique_set: None,
-            pod_group: None,
-            discovery: true,
-            cluster_domain: "cluster.local",
-        }
-    }
 }
 
 /// A pod in its surroundings: what each step looks at.
@@ -119,6 +132,8 @@ pub(super) struct MutationContext<'a> {
     pub subject: &'a Subject,
     /// What is known of the objects that it names.
     pub lookups: &'a Lookups<'a>,
+    /// How pods are mutated.
+    pub settings: &'a PodSettings,
     /// Its role in its group, where both are known.
     pub coordinated: Option<Coordinated<'a>>,
 }
@@ -136,7 +151,7 @@ pub(super) struct Coordinated<'a> {
 
 impl<'a> MutationContext<'a> {
     /// Looks at a pod in its surroundings.
-    pub fn new(pod: &'a Pod, subject: &'a Subject, lookups: &'a Lookups<'a>) -> Self {
+    pub fn new(pod: &'a Pod, subject: &'a Subject, lookups: &'a Lookups<'a>, settings: &'a PodSettings) -> Self {
         let identity = subject.identity.as_ref();
         let coordinated = identity.and_then(|identity| match (lookups.group, identity.role.as_deref()) {
             (GroupLookup::Found(group), Some(role)) => Some(Coordinated { group, role, ordinal: identity.ordinal }),
@@ -145,7 +160,7 @@ impl<'a> MutationContext<'a> {
         // Roles that cannot be read (the group refers to another that is not there) may be this one.
         let known =
             |in_role: &Coordinated<'_>| in_role.group.roles.is_empty() || in_role.group.role(in_role.role).is_some();
-        Self { pod, subject, lookups, coordinated: coordinated.filter(known) }
+        Self { pod, subject, lookups, settings, coordinated: coordinated.filter(known) }
     }
 
     /// True for a pod that is bound at creation: it can be neither held nor placed.

@@ -65,8 +65,8 @@ pub fn discover(
 
 /// The step of a pod's mutation.
 pub(super) fn of_clique(context: &MutationContext<'_>, additions: &mut Additions) {
-    let Some(place) = context.subject.place.as_ref().filter(|_| context.lookups.discovery) else { return };
-    let (namespace, domain) = (context.subject.namespace(), context.lookups.cluster_domain);
+    let Some(place) = context.subject.place.as_ref().filter(|_| context.settings.discovery) else { return };
+    let (namespace, domain) = (context.subject.namespace(), &*context.settings.cluster_domain);
     match context.lookups.clique_set {
         Some(set) => additions.variables.extend(variables_in(set, context.pod, namespace, place, domain)),
         None => additions.warnings.push(absent(place)),
@@ -77,10 +77,10 @@ pub(super) fn of_clique(context: &MutationContext<'_>, additions: &mut Additions
 /// is not known, cannot be found.
 pub(super) fn of_group(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, ordinal }) = context.coordinated else { return };
-    if !context.lookups.discovery || !group.discovery || context.subject.place.is_some() {
+    if !context.settings.discovery || !group.discovery || context.subject.place.is_some() {
         return;
     }
-    let (namespace, domain) = (context.subject.namespace(), context.lookups.cluster_domain);
+    let (namespace, domain) = (context.subject.namespace(), &*context.settings.cluster_domain);
     let mut seen = BTreeSet::new();
     let with_host = group.roles.iter().filter_map(|role| Some((role, role.workload.first_host.as_ref()?)));
     let peers: Vec<_> = with_host

@@ -3,18 +3,19 @@
 use super::additions::{Additions, Entry};
 use crate::api::Meta;
 use crate::model::{BatchKind, Group, names};
-use crate::mutate::context::{Coordinated, MutationContext};
+use crate::mutate::context::{Coordinated, MutationContext, TopologyLookup};
 
 /// The labels of a batched replica's pods (KEP-75, Pod Label Example; KEP-30, Coordination Labels); none where a stored
-/// size below 1 makes no batches, or no ordinal is known. The loop gives them to pods that came before their group, and to
-/// those that it had to number itself.
-pub fn batch_labels(group: &Group, role: &str, ordinal: Option<u32>) -> Vec<Entry> {
+/// size below 1 makes no batches, or no ordinal is known.
+fn batch_labels(group: &Group, role: &str, ordinal: Option<u32>) -> Vec<Entry> {
     let (Some(ordinal), Some(size)) = (ordinal, group.batch_size(role)) else { return Vec::new() };
+    let [size, segment] = of_size(size, ordinal);
     let mut labels: Vec<Entry> = vec![
         (names::KEP75_GROUP.into(), names::label_value(&group.key.name)),
         (names::KEP75_ROLE.into(), names::label_value(role)),
-        (names::KEP75_SUBGROUP_SIZE.into(), size.to_string()),
+        size,
         (names::KEP75_INSTANCE_INDEX.into(), ordinal.to_string()),
+        segment,
     ];
     if let Some(batch) = group.batch_with_topology(role, ordinal) {
         let coordination = names::label_value(&batch.coordination.display_name());
@@ -28,18 +29,51 @@ pub fn batch_labels(group: &Group, role: &str, ordinal: Option<u32>) -> Vec<Entr
     labels
 }
 
+/// The labels of a batched replica's pods that change with the size of the batch.
+fn of_size(size: u32, ordinal: u32) -> [Entry; 2] {
+    let segment = ordinal.checked_div(size).unwrap_or_default();
+    [(names::KEP75_SUBGROUP_SIZE.into(), size.to_string()), (names::SEGMENT.into(), segment.to_string())]
+}
+
+/// The labels of a batched role's workload (KEP-75, Workload Label Example).
+pub(super) fn workload_labels(group: &Group, role: &str) -> Vec<(&'static str, String)> {
+    let Some(size) = group.batch_size(role) else { return Vec::new() };
+    let mut labels = vec![
+        (names::KEP75_GROUP, names::label_value(&group.key.name)),
+        (names::KEP75_ROLE, names::label_value(role)),
+        (names::KEP75_SUBGROUP_SIZE, size.to_string()),
+    ];
+    let topology = group.batch_with_topology(role, 0).map(|batch| batch.coordination.display_name());
+    labels.extend(topology.map(|name| (names::KEP75_COORDINATION, names::label_value(&name))));
+    labels
+}
+
+/// The labels that the loop gives to a held pod of a batched replica when it goes: all of them to one that came before its
+/// group, or that had to be numbered, and to one that was made when its batch had another size those that change with it.
+pub fn late_labels(group: &Group, role: &str, ordinal: u32, size_only: bool) -> Vec<Entry> {
+    match group.batch_size(role) {
+        Some(size) if size_only => of_size(size, ordinal).to_vec(),
+        _ => batch_labels(group, role, Some(ordinal)),
+    }
+}
+
 /// The labels of the pod's batch. The two that name group and role are RBG's own as well: where another value stands, a
 /// selector may count on it, and the pod of a controller that no longer selects it would be made again for ever.
 pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, ordinal, .. }) = context.coordinated else { return };
-    for (key, value) in batch_labels(group, role, ordinal) {
+    // It says which batch the pod's affinity names, and there is none without the layer.
+    let lacks_layer = context.subject.layer(group).is_some() && context.lookups.topology == TopologyLookup::Missing;
+    let is_stamped = |(key, _): &Entry| key != names::KEP75_BATCH || !lacks_layer;
+    for (key, value) in batch_labels(group, role, ordinal).into_iter().filter(is_stamped) {
         let present = names_of_others(&context.pod.metadata, &key).filter(|present| *present != value);
-        match present {
-            Some(present) => additions
-                .warnings
-                .push(format!("label {key} is {present:?} where rolegate would write {value:?}: it is left as it is")),
-            None => additions.labels.push((key, value)),
+        if let Some(present) = present {
+            let kept = format!("label {key} is {present:?} where rolegate would write {value:?}: it is left as it is");
+            additions.warnings.push(kept);
+            continue;
         }
+        let also = context.settings.segment_label.as_ref().filter(|_| key == names::SEGMENT);
+        additions.labels.extend(also.map(|also| (also.clone().into(), value.clone())));
+        additions.labels.push((key, value));
     }
 }
 
@@ -57,8 +91,7 @@ pub(super) fn shared_label(meta: &Meta, key: &str, text: &str) -> String {
 /// Router).
 pub(super) fn revision(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, .. }) = context.coordinated else { return };
-    let mut rollouts = group.coordinations.iter().filter(|coordination| coordination.rolling_update.is_some());
-    if rollouts.any(|coordination| coordination.role_names().contains(role)) {
+    if group.rolls(role) {
         let revision = names::REVISION_LABELS.iter().find_map(|key| context.pod.metadata.label(key));
         additions.labels.extend(revision.map(|revision| (names::REVISION.into(), revision.to_owned())));
     }

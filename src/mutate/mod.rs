@@ -17,9 +17,9 @@ mod terms;
 pub mod topology;
 
 pub use additions::Entry;
-pub use context::{GroupLookup, Lookups, Subject, TopologyLookup};
+pub use context::{GroupLookup, Lookups, PodSettings, Subject, TopologyLookup};
 pub use discovery::{Discovery, discover};
-pub use labels::batch_labels;
+pub use labels::late_labels;
 pub use membership::{Membership, membership};
 pub use patch::Patch;
 pub use pod::{PodMutation, mutate_pod};

@@ -3,7 +3,8 @@
 use super::additions::Additions;
 use super::{Patch, affinity, discovery, labels, membership, subgroup};
 use crate::api::Pod;
-use crate::mutate::context::{GroupLookup, Lookups, MutationContext, Subject};
+use crate::model::names;
+use crate::mutate::context::{GroupLookup, Lookups, MutationContext, PodSettings, Subject};
 
 /// What becomes of a pod.
 #[derive(Debug, Default)]
@@ -22,6 +23,7 @@ type Step = fn(&MutationContext<'_>, &mut Additions);
 /// What is done to a pod. The order is that of the warnings.
 const STEPS: &[Step] = &[
     hold,
+    place,
     labels::of_batch,
     labels::revision,
     affinity::of_batch,
@@ -33,8 +35,8 @@ const STEPS: &[Step] = &[
 
 /// What a pod becomes at creation. Pure: the same pod in the same surroundings gives the same patch, on a dry run as well,
 /// and a pod that has been through it gives none.
-pub fn mutate_pod(pod: &Pod, subject: &Subject, lookups: &Lookups<'_>) -> PodMutation {
-    let context = MutationContext::new(pod, subject, lookups);
+pub fn mutate_pod(pod: &Pod, subject: &Subject, lookups: &Lookups<'_>, settings: &PodSettings) -> PodMutation {
+    let context = MutationContext::new(pod, subject, lookups, settings);
     let mut additions = Additions::default();
     for step in STEPS {
         step(&context, &mut additions);
@@ -44,37 +46,47 @@ pub fn mutate_pod(pod: &Pod, subject: &Subject, lookups: &Lookups<'_>) -> PodMut
     PodMutation { patch, warnings, held }
 }
 
-/// The gate of every pod of a batched role, and of every pod of a PodGroup that is placed by us. When in doubt a pod is
-/// gated: a gate can be lifted later, not added. No ordinal and no count exempts a pod; only a node that is already set
-/// does, since the API server refuses the pair.
+/// The gate of every pod of a batched role. When in doubt a pod is gated: a gate can be lifted later, not added. No ordinal
+/// and no count exempts a pod; only a node that is already set does, since the API server refuses the pair.
 fn hold(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(by) = held_by(context, additions) else { return };
     if context.is_bound() {
         additions.warnings.push("spec.nodeName is set: the pod is bound at creation and is not held".to_owned());
-    } else {
-        additions.held_by = Some(by);
-        additions.carrier = context.coordinated.map(|coordinated| coordinated.group.carrier.kind);
+        return;
     }
+    additions.held_by = Some(by);
+    additions.carrier = context.coordinated.map(|coordinated| coordinated.group.carrier.kind);
+    let identity = context.subject.identity.as_ref();
+    additions.born_as =
+        identity.and_then(|identity| Some(format!("{}/{}", identity.group.name, identity.role.as_deref()?)));
 }
 
-/// What holds the pod: `<group>/<coordination>`, the group alone while it is not there, or its PodGroup.
+/// What holds the pod: `<group>/<coordination>`, or the group alone while it, or the pod's role in it, is not there.
 fn held_by(context: &MutationContext<'_>, additions: &mut Additions) -> Option<String> {
     let identity = context.subject.identity.as_ref();
-    let placed = || context.lookups.pod_group.filter(|tree| tree.place).map(|tree| tree.key.name.to_string());
-    let Some((identity, role)) = identity.and_then(|identity| Some((identity, identity.role.as_deref()?))) else {
-        return placed();
-    };
+    let (identity, role) = identity.and_then(|identity| Some((identity, identity.role.as_deref()?)))?;
     let name = &identity.group.name;
     match (context.lookups.group, context.coordinated) {
         (GroupLookup::Absent, _) => Some(name.to_string()),
         (GroupLookup::Found(_), None) => {
-            additions.warnings.push(format!("role {role:?} is not in group {name:?}: the pod is not coordinated"));
-            placed()
+            let holds = identity.named_by_us && !context.settings.frees_unknown_roles;
+            let what = if holds { "held until the group has it" } else { "not coordinated" };
+            additions.warnings.push(format!("role {role:?} is not in group {name:?}: the pod is {what}"));
+            holds.then(|| name.to_string())
         }
         (GroupLookup::Found(_), Some(coordinated)) => {
             let mut batchings = coordinated.group.batchings_of(role);
-            let first = batchings.next().map(|(coordination, _)| format!("{name}/{}", coordination.display_name()));
-            first.or_else(placed)
+            batchings.next().map(|(coordination, _)| format!("{name}/{}", coordination.display_name()))
         }
+    }
+}
+
+/// Nobody would lift the gate of a pod whose PodGroup asks to be placed: only batches of groups are released.
+fn place(context: &MutationContext<'_>, additions: &mut Additions) {
+    if let Some(tree) = context.lookups.pod_group.filter(|tree| tree.place) {
+        let (key, name) = (names::PLACE, &tree.key.name);
+        additions
+            .warnings
+            .push(format!("annotation {key} of PodGroup {name:?} has no effect: its pods are not placed"));
     }
 }

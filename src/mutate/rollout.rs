@@ -2,19 +2,23 @@
 //! in lockstep with the other roles.
 
 use json_patch::jsonptr::Token;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Patch;
+use super::labels::workload_labels;
+use crate::api::Meta;
 use crate::model::rolled::asked_partition;
 use crate::model::workload_kind::RolloutFields;
-use crate::model::{Group, RolloutClaim, WorkloadKind, names, rolling};
+use crate::model::{Group, RolloutClaim, WorkloadKind, is_of_rbg, names, rolling, rollout_claim};
 
 /// The partition of a frozen workload, as its spec says it.
 const FROZEN: i64 = rolling::FROZEN as i64;
 
-/// What becomes of an update of a claimed workload by anyone but the loop. A change that replaces pods freezes it, once the
-/// group was ready for the first time; while a rollout is open the live partition stays, and the one that was asked for is
-/// kept in an annotation, to be a floor and to be restored at the end.
+/// What becomes of an update of a workload that is claimed, or was until now, by anyone but the loop. A change that replaces
+/// pods freezes it, once the group was ready for the first time; while a rollout is open the live partition stays, and the one
+/// that was asked for is kept in an annotation, to be a floor and to be restored at the end. Also without the claim: it may be
+/// given back at once, and the loop ends the hold when it is not.
 pub fn hold_rollout(
     kind: WorkloadKind,
     old: &Value,
@@ -24,49 +28,82 @@ pub fn hold_rollout(
     ready_once: bool,
 ) -> Patch {
     let mut patch = Patch::default();
-    let mut rollouts = group.coordinations.iter().filter(|coordination| coordination.rolling_update.is_some());
-    let in_lockstep = rollouts.any(|coordination| coordination.role_names().contains(claim.role.as_str()));
-    let Some(fields) = kind.row().rollout.filter(|_| in_lockstep) else { return patch };
+    let Some(fields) = kind.row().rollout.filter(|_| group.rolls(&claim.role)) else { return patch };
     if new.pointer(fields.strategy).and_then(Value::as_str) == Some("OnDelete") {
         return patch;
     }
     let (live, asked) = (partition_of(fields, old), partition_of(fields, new));
-    let kept = annotation(old, names::USER_PARTITION);
+    let kept = annotation(old, names::USER_PARTITIONS);
     let open = kept.is_some();
+    let meta = meta_of(new);
+    let (claimed, of_rbg) = (rollout_claim(&meta, meta.namespace()).is_some(), is_of_rbg(&meta));
     let revised = fields.revised.iter().any(|field| plain(old.pointer(field)) != plain(new.pointer(field)));
-    let freezes = revised && ready_once;
+    let freezes = revised && ready_once && claimed;
     if !open && !freezes {
         return patch;
     }
     let wanted = if revised { FROZEN } else { live };
-    let written = annotation(new, names::USER_PARTITION);
+    let written = annotation(new, names::USER_PARTITIONS);
     // A client that sends back the partition it has read asks for nothing, and so does an update that has been here before,
-    // on its way through other webhooks. Nobody but us asks for a frozen one.
-    let asks_nothing = asked == FROZEN || (open && asked == live);
+    // on its way through other webhooks. Nobody but us asks for a frozen one. What the operator of RoleBasedGroups asks for
+    // are the steps of its own rollout.
+    let asks_nothing = asked == FROZEN || (open && asked == live) || of_rbg;
     let told = written.or(kept).filter(|_| asks_nothing).map(str::to_owned);
-    let floor = told.unwrap_or_else(|| if asks_nothing { live } else { asked }.to_string());
-    if written != Some(floor.as_str()) {
-        let at = "/metadata/annotations";
-        if new.pointer(at).is_some_and(Value::is_object) {
-            patch.add(format!("{at}/{}", Token::new(names::USER_PARTITION).encoded()), floor);
-        } else {
-            patch.add(at, json!({ (names::USER_PARTITION): floor }));
-        }
+    let untold = match asks_nothing {
+        true if of_rbg => 0,
+        true => live,
+        false => asked,
+    };
+    let floor = told.unwrap_or_else(|| untold.to_string());
+    let (user_partition, unclaimed) = if of_rbg {
+        (names::USER_PARTITION_IN_RBG, names::UNCLAIMED_IN_RBG)
+    } else {
+        (names::USER_PARTITION, names::UNCLAIMED)
+    };
+    let mut annotations = vec![(user_partition, floor)];
+    if !claimed {
+        annotations.push((unclaimed, format!("{}/{}", claim.group.name, claim.role)));
     }
+    patch.set_entries("/metadata/annotations", &meta.annotations, annotations);
     if asked != wanted {
         set_partition(fields, &mut patch, new, wanted);
     }
     patch
 }
 
-/// A workload that is claimed no longer keeps nothing of an open rollout: it goes on by itself, from where its user wanted it.
+/// What becomes of a claimed workload that is created: it is labelled. While pods of its role are there, somebody deleted it
+/// without them, and they would be replaced as fast as it can: it is an update of nothing, what it asks for is kept, and it is
+/// frozen.
+pub fn hold_created(
+    kind: WorkloadKind,
+    new: &Value,
+    claim: &RolloutClaim,
+    group: &Group,
+    has_pods: bool,
+    ready_once: bool,
+) -> Patch {
+    let mut patch = Patch::default();
+    let present = meta_of(new).labels;
+    let labels = workload_labels(group, &claim.role).into_iter();
+    // Another value may be one that a selector counts on.
+    patch.set_entries("/metadata/labels", &present, labels.filter(|(key, _)| !present.contains_key(*key)).collect());
+    if has_pods {
+        patch.extend(hold_rollout(kind, &json!({}), new, claim, group, ready_once));
+    }
+    patch
+}
+
+/// A workload that is claimed no longer, and that nothing coordinates, keeps nothing of an open rollout: it goes on by itself,
+/// from where its user wanted it.
 pub fn let_go(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
     let mut patch = Patch::default();
     let Some(fields) = kind.row().rollout else { return patch };
-    let Some(kept) = annotation(old, names::USER_PARTITION) else { return patch };
+    let Some(kept) = annotation(old, names::USER_PARTITIONS) else { return patch };
     let (live, asked) = (partition_of(fields, old), partition_of(fields, new));
-    if annotation(new, names::USER_PARTITION).is_some() {
-        patch.remove(format!("/metadata/annotations/{}", Token::new(names::USER_PARTITION).encoded()));
+    for key in names::USER_PARTITIONS.iter().chain(names::UNCLAIMEDS) {
+        if annotation(new, &[key]).is_some() {
+            patch.remove(format!("/metadata/annotations/{}", Token::new(*key).encoded()));
+        }
     }
     if asked == live || asked == FROZEN {
         set_partition(fields, &mut patch, new, i64::from(asked_partition(kept)));
@@ -80,7 +117,9 @@ pub fn partition_patch(kind: WorkloadKind, partition: u32, ends: bool, mut metad
     let fields = kind.row().rollout?;
     let mut patch = fields.partition.iter().rev().fold(json!(partition), |inner, step| json!({ (*step): inner }));
     if ends {
-        metadata.as_object_mut()?.insert("annotations".to_owned(), json!({ (names::USER_PARTITION): null }));
+        let ours = names::USER_PARTITIONS.iter().chain(names::UNCLAIMEDS).map(|key| ((*key).to_owned(), Value::Null));
+        let ours: Value = ours.collect();
+        metadata.as_object_mut()?.insert("annotations".to_owned(), ours);
     }
     patch.as_object_mut()?.insert("metadata".to_owned(), metadata);
     Some(patch)
@@ -89,7 +128,7 @@ pub fn partition_patch(kind: WorkloadKind, partition: u32, ends: bool, mut metad
 /// The merge patch that ends the hold of a workload: the partition that its user asked for, and no annotation. `None` when
 /// it is not held.
 pub fn thaw(kind: WorkloadKind, workload: &Value) -> Option<Value> {
-    let asked = asked_partition(annotation(workload, names::USER_PARTITION)?);
+    let asked = asked_partition(annotation(workload, names::USER_PARTITIONS)?);
     // Refused when somebody changed it meanwhile: then it may ask for something else.
     let version = workload.pointer("/metadata/resourceVersion");
     partition_patch(kind, asked, true, json!({ "resourceVersion": version }))
@@ -115,8 +154,14 @@ fn set_partition(fields: RolloutFields, patch: &mut Patch, workload: &Value, par
     patch.add(at, missing);
 }
 
-fn annotation<'a>(workload: &'a Value, key: &str) -> Option<&'a str> {
-    workload.get("metadata")?.get("annotations")?.get(key)?.as_str()
+fn meta_of(workload: &Value) -> Meta {
+    workload.get("metadata").map(Meta::deserialize).and_then(Result::ok).unwrap_or_default()
+}
+
+/// The value of the first of these annotations that a workload has.
+fn annotation<'a>(workload: &'a Value, keys: &[&str]) -> Option<&'a str> {
+    let annotations = workload.get("metadata")?.get("annotations")?;
+    keys.iter().find_map(|key| annotations.get(*key)?.as_str())
 }
 
 /// A template as the API server compares it: absent, `null` and empty fields are one.
@@ -141,7 +186,9 @@ mod tests {
     #[test]
     fn a_thawed_workload_goes_to_the_partition_that_its_user_asked_for() {
         let frozen = json!({ "metadata": { "resourceVersion": "7", "annotations": { (names::USER_PARTITION): "3" } } });
-        let metadata = json!({ "resourceVersion": "7", "annotations": { (names::USER_PARTITION): null } });
+        let keys = [names::USER_PARTITIONS, names::UNCLAIMEDS].concat();
+        let ours: Value = keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect();
+        let metadata = json!({ "resourceVersion": "7", "annotations": ours });
         let set = json!({ "updateStrategy": { "rollingUpdate": { "partition": 3 } } });
         let leader_worker_set = json!({ "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": 3 } } });
         for (kind, spec) in [(WorkloadKind::StatefulSet, set), (WorkloadKind::LeaderWorkerSet, leader_worker_set)] {

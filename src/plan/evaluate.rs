@@ -7,7 +7,7 @@ use crate::plan::decide::batches::{Batch, batches};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::{DecisionContext, decide};
-use crate::plan::rollout::Rollouts;
+use crate::plan::rollout::{Edit, Rollouts};
 use crate::plan::status::{needs_commit, status};
 use crate::plan::view::{GroupView, PodRef, Snapshot};
 
@@ -21,16 +21,16 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Counts the pods of a group. The pods whose release is `under_way` keep the ordinals that they were given; `settled`
-    /// says whether a workload was edited long enough ago.
+    /// Counts the pods of a group. The pods whose release is under way keep the ordinals that they were `given`; `edit`
+    /// says what is remembered of the last edit of a workload.
     pub fn of(
         group: &Group,
         snapshot: &Snapshot,
-        under_way: impl Fn(&PodRef) -> bool,
-        settled: impl Fn(&RolledWorkload) -> bool,
+        given: impl Fn(&PodRef) -> Option<u32>,
+        edit: impl Fn(&RolledWorkload) -> Edit,
     ) -> Self {
-        let view = GroupView::build_while(group, &snapshot.pods, under_way);
-        let rollouts = Rollouts::observe(group, &view, &snapshot.pods, &snapshot.workloads, settled);
+        let view = GroupView::build_while(group, &snapshot.pods, given);
+        let rollouts = Rollouts::observe(group, &view, &snapshot.pods, &snapshot.workloads, edit);
         Self { view, rollouts }
     }
 }

@@ -4,6 +4,7 @@ use super::decode::DecodeError;
 use super::judged::judge_read;
 use super::kinds::row_of;
 use super::question::{Judged, Operation, Question};
+use super::unknown_fields::unknown_fields;
 use super::{Need, World};
 use crate::model::Group;
 
@@ -26,7 +27,8 @@ pub fn judge_json(
     world: &World,
 ) -> Option<Result<Judged, DecodeError>> {
     let row = row_of(api_version, kind)?;
-    Some((row.rules?.judge)(Question { kind: row.object, operation, object, old }, world))
+    let judged = (row.rules?.judge)(Question { kind: row.object, operation, object, old }, world);
+    Some(judged.map(|judged| judged.and(unknown_fields(row.object, object))))
 }
 
 /// What has to be read to judge an object, without what the world knows already. Reading it may show further needs (the

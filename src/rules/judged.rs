@@ -9,6 +9,8 @@ use super::{Need, Violation, World};
 pub(super) trait JudgedObject: Sized + 'static {
     /// What its rules are listed under: name of the folder of their golden cases.
     const TITLE: &'static str;
+    /// Rules over the size of objects. Where one finds something no other rule is run, and nothing is looked up.
+    const SIZE_RULES: &'static [Rule<Self>] = &[];
     /// Rules over objects.
     const RULES: &'static [Rule<Self>];
     /// Rules over updates.
@@ -59,6 +61,10 @@ pub(super) fn judge<T: JudgedObject>(question: Question<'_>, world: &World) -> R
 pub(super) fn judge_read<T: JudgedObject>(object: &T, old: Option<&T>, world: &World) -> Judged {
     if object.passes() {
         return Judged::default();
+    }
+    let too_large = run(T::SIZE_RULES, object, world);
+    if !too_large.is_empty() {
+        return Judged::of(too_large).forgive(&old.map_or_else(Vec::new, |old| run(T::SIZE_RULES, old, world)));
     }
     let judged = Judged::of(object.weigh(run(T::RULES, object, world)));
     match old {

@@ -47,7 +47,7 @@ const fn looked_at(object: ObjectKind, add: AddJson) -> Kind {
 const KINDS: &[Kind] = &[
     judged::<Group>(rbg::ROLE_BASED_GROUP, Some(add_carrier)),
     judged::<Group>(rbg::ROLE_BASED_GROUP_INSTAI, Some(add_carrier)),
-    looked_at(rbg::ROLE_BASED_GROUP_V1ALPHA2, add_carrier),
+    judged::<Group>(rbg::ROLE_BASED_GROUP_V1ALPHA2, Some(add_carrier)),
     judged::<Group>(role_coordination::ROLE_COORDINATION, Some(add_carrier)),
     judged::<Layers>(cluster_topology::CLUSTER_TOPOLOGY, Some(add_topology)),
     judged::<Layers>(cluster_topology::CLUSTER_TOPOLOGY_KEP75, Some(add_topology)),

@@ -20,6 +20,7 @@ mod policy;
 pub mod question;
 pub mod rule;
 mod topology;
+mod unknown_fields;
 pub mod violation;
 pub mod world;
 
@@ -29,8 +30,10 @@ pub use decode::DecodeError;
 pub use group::needs_of_group;
 pub use judge::{judge_group, judge_json, needs};
 pub use kinds::judged_kinds;
+pub use names::label_key_fault;
 pub use need::{Known, Need};
 pub use options::{KaiDialect, Options};
+pub use podgroup::judge_names;
 pub use question::{Judged, Operation};
 pub use rule::{Change, ChangeRule, Level, Rule};
 pub use topology::is_valid as topology_is_valid;

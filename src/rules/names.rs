@@ -1,30 +1,16 @@
-//! Names and keys, judged as Kubernetes judges its own.
+//! Keys, judged as Kubernetes judges its own, and names in messages.
 
 use super::Report;
-
-/// What a DNS-1123 label must be, in Kubernetes' words; `None` when the name is one.
-pub(super) fn dns_label_fault(name: &str) -> Option<&'static str> {
-    if name.len() > 63 {
-        return Some("must be no more than 63 characters");
-    }
-    let inner = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
-    let ends = |letter: Option<&u8>| letter.is_some_and(|letter| *letter != b'-');
-    let bytes = name.as_bytes();
-    let fits = bytes.iter().copied().all(inner) && ends(bytes.first()) && ends(bytes.last());
-    (!fits).then_some(
-        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end \
-         with an alphanumeric character",
-    )
-}
+use crate::model::object_name::subdomain_fault;
 
 /// What a label key must be; `None` when the text is one.
-pub(super) fn label_key_fault(key: &str) -> Option<&'static str> {
+pub fn label_key_fault(key: &str) -> Option<&'static str> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
     };
     if let Some(prefix) = prefix
-        && (prefix.len() > 253 || prefix.split('.').any(|part| dns_label_fault(part).is_some()))
+        && subdomain_fault(prefix).is_some()
     {
         return Some("the prefix of a label key must be a lowercase RFC 1123 subdomain");
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::api::ObjectKind;
 use crate::model::{GroupKey, WorkloadKey};
 
 /// Something that a rule looks up outside the object it judges. Whoever judges reads these first: from caches, with a
@@ -39,6 +40,8 @@ pub enum Need {
     PodGroup(GroupKey),
     /// KAI's Topology of this name.
     KaiTopology(String),
+    /// Whether the API server serves objects of this kind.
+    Served(ObjectKind),
     /// Whether the author may create PodGroups of this API group (SubjectAccessReview).
     MayCreatePodGroups {
         /// The namespace.
@@ -61,6 +64,7 @@ impl fmt::Display for Need {
             Self::CoordinatedPolicy(key) => write!(f, "CoordinatedPolicy {key}"),
             Self::PodGroup(key) => write!(f, "PodGroup {key}"),
             Self::KaiTopology(name) => write!(f, "Topology {name}"),
+            Self::Served(kind) => write!(f, "what the API server says of {}", kind.crd_name()),
             Self::MayCreatePodGroups { api_group, .. } => {
                 write!(f, "the author's right to create podgroups.{api_group}")
             }

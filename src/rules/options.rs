@@ -24,4 +24,6 @@ pub enum KaiDialect {
     Proposal,
     /// KAI v0.15 and later.
     Upstream,
+    /// KAI v0.10 to v0.14, where `minMember` counts pods on every level.
+    Pods,
 }

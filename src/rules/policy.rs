@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::decode::{DecodeError, decode};
 use super::judged::JudgedObject;
-use super::names::hint;
 use super::percent::{rolling_update_faults, scaling_skew_fault};
 use super::question::Question;
 use super::rule::Rule;
@@ -57,10 +56,11 @@ fn roles_exist(policy: &CoordinatedPolicy, world: &World, report: &mut Report) {
             return report.not_judged(&key.name, FieldPath::new("spec"), &Need::RoleBasedGroup(key.clone()));
         }
     };
+    let must = format!("must name a role of RoleBasedGroup {:?}", key.name);
     for (at, rule) in rules(policy) {
         for (index, role) in rule.roles.iter().enumerate().filter(|(_, role)| group.role(role).is_none()) {
             let names = group.roles.iter().map(|role| role.name.as_str());
-            let detail = format!("must name a role of RoleBasedGroup {:?}{}", key.name, hint(role, names));
+            let detail = report.with_hint(&must, role, names);
             report.error(role, at.child("roles").index(index), Cause::NotFound, quoted(role), detail);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::decode::{DecodeError, decode};
 use super::judged::JudgedObject;
-use super::names::{hint, label_key_fault};
+use super::names::label_key_fault;
 use super::question::Question;
 use super::rule::{Change, ChangeRule, Rule};
 use super::violation::quoted;
@@ -87,11 +87,12 @@ fn scope(layers: &Layers, _: &World, report: &mut Report) {
     let Some(scope) = layers.spec.topology_scope.as_ref().filter(|scope| !scope.is_empty()) else { return };
     let at = FieldPath::new("spec").child("topologyScope");
     let names: BTreeSet<_> = layers.spec.layers().iter().map(|layer| layer.name.as_str()).collect();
+    let must = format!("must name an entry of `{}`", layers.at);
     let mut taken = BTreeMap::new();
     for (name, width) in scope {
         let path = at.key(name.as_str());
         if !names.contains(name.as_str()) {
-            let detail = format!("must name an entry of `{}`{}", layers.at, hint(name, names.iter().copied()));
+            let detail = report.with_hint(&must, name, names.iter().copied());
             report.error(name, path, Cause::NotFound, quoted(name), detail);
         } else if let Some(other) = taken.insert(width, name) {
             let detail = format!("must differ from that of layer {other:?}");

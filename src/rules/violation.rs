@@ -22,6 +22,8 @@ pub enum Cause {
     Forbidden,
     /// A text is longer than its use allows.
     TooLong,
+    /// A list has more entries than it may.
+    TooMany,
     /// Nothing is wrong with the value: a warning or note about what follows from it.
     Notice,
 }
@@ -37,6 +39,7 @@ impl Cause {
             Self::NotFound => "FieldValueNotFound",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
             Self::Notice => "Notice",
         }
     }
@@ -50,6 +53,7 @@ impl Cause {
             Self::NotFound => "Not found",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
             Self::Notice => "",
         }
     }

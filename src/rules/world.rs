@@ -158,8 +158,7 @@ impl World {
 
     /// Whether a role has pods.
     pub fn has_pods(&self, group: &GroupKey, role: &str) -> Known<()> {
-        let there = self.roles_with_pods.contains(&(group.clone(), role.to_owned()));
-        self.or_absent(there.then_some(()), || Need::Pods { group: group.clone(), role: role.to_owned() })
+        self.known(&Need::Pods { group: group.clone(), role: role.to_owned() })
     }
 
     /// Whether the author may create PodGroups of an API group.
@@ -178,7 +177,7 @@ impl World {
             Need::KaiTopology(name) => self.levels.contains_key(name),
             Need::Pods { group, role } => self.roles_with_pods.contains(&(group.clone(), role.clone())),
             Need::Groups { .. } | Need::TopologyReferrers(_) | Need::DisruptionBudgets { .. } => self.manifests,
-            Need::MayCreatePodGroups { .. } => false,
+            Need::Served(_) | Need::MayCreatePodGroups { .. } => false,
         };
         if there { Known::Present(()) } else { self.answered(need) }
     }

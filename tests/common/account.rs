@@ -1,5 +1,5 @@
-//! The service account that a rolegate of the tests runs under: with the rights that are shipped, so that a right that is
-//! missing stops a test, and one more where a test asks for more than is shipped.
+//! The service account that a rolegate of the tests runs under: with the rights and within the policies that are shipped, so
+//! that one that is missing, or in the way, stops a test, and one more where a test asks for more than is shipped.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,7 +20,7 @@ pub async fn account(plane: &ControlPlane, client: &Client, name: &str, more: &[
     if file.exists() {
         return file;
     }
-    let shipped = manifests(&[&["--part", "rbac", "--namespace", SYSTEM, "--name", name], more].concat());
+    let shipped = manifests(&[&["--part", "rbac,containment", "--namespace", SYSTEM, "--name", name], more].concat());
     let more = to_keep_configurations(name).map(|object| object.to_string());
     plane.must(&["create", "-f", "-"], &[&[shipped], &more[..]].concat().join("\n---\n"));
     token(plane, name);

@@ -85,7 +85,8 @@ pub async fn tls_to(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
-async fn handshake<S>(stream: S) -> Result<http1::SendRequest<Full<Bytes>>, Error>
+/// Speaks HTTP/1.1 on a connection.
+pub async fn handshake<S>(stream: S) -> Result<http1::SendRequest<Full<Bytes>>, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
@@ -24,6 +25,7 @@ use super::group::Group;
 use super::http;
 use super::pods::GATE;
 use super::proxy::Proxy;
+use super::request_proxy::RequestProxy;
 use super::stage::typed;
 use super::wait::{PATIENT, eventually};
 
@@ -42,8 +44,8 @@ pub struct Launch {
     client: Client,
     namespace: String,
     flags: Vec<(String, String)>,
-    /// What it talks to the API server through, if anything.
-    proxy: Option<SocketAddr>,
+    /// What it talks to the API server through, if anything, and whom it must trust then, if not the API server's CA.
+    proxy: Option<(SocketAddr, Option<String>)>,
     program: PathBuf,
     /// How often it was started: each time it has a log of its own, which the next run of the test replaces.
     started: Arc<AtomicUsize>,
@@ -106,17 +108,28 @@ impl Launch {
 
     /// It talks to the API server through a proxy.
     pub fn through(mut self, proxy: &Proxy) -> Self {
-        self.proxy = Some(proxy.address);
+        self.proxy = Some((proxy.address, None));
+        self
+    }
+
+    /// It talks to the API server through a proxy that reads its requests.
+    pub fn through_requests(mut self, proxy: &RequestProxy) -> Self {
+        self.proxy = Some((proxy.address, Some(proxy.ca.clone())));
         self
     }
 
     /// The kubeconfig of its account: it has the rights that are shipped, and no others.
-    async fn kubeconfig(&self) -> PathBuf {
+    pub async fn kubeconfig(&self) -> PathBuf {
         let deletes =
             self.flags.iter().any(|(flag, _)| flag == "recreate-mis-stamped").then_some("--recreate-mis-stamped");
         let file = account(&self.plane, &self.client, self.value("name"), deletes.as_slice()).await;
-        let Some(proxy) = self.proxy else { return file };
-        let direct = std::fs::read_to_string(file).unwrap();
+        let Some((proxy, ca)) = &self.proxy else { return file };
+        let mut direct = std::fs::read_to_string(file).unwrap();
+        if let Some(ca) = ca {
+            let field = "certificate-authority-data: ";
+            let known = direct.lines().find_map(|line| line.trim_start().strip_prefix(field)).unwrap();
+            direct = direct.replace(known, &base64::engine::general_purpose::STANDARD.encode(ca));
+        }
         let path = self.plane.dir.join(format!("conf/{}-{}.kubeconfig", self.value("name"), proxy.port()));
         std::fs::write(&path, direct.replace(&self.plane.server, &format!("https://{proxy}"))).unwrap();
         path

@@ -53,6 +53,11 @@ impl Status {
         self.condition("Progressing")
     }
 
+    /// Why pods are held, one word; empty when none is.
+    pub fn reason(&self) -> &str {
+        self.0["summary"]["reason"].as_str().unwrap_or_default()
+    }
+
     /// The committed released count of a role, 0 before the first.
     pub fn released(&self, role: &str) -> u64 {
         self.0["coordinationState"][0]["progress"][role]["released"].as_u64().unwrap_or(0)

@@ -50,6 +50,11 @@ pub enum Step {
     CreateGroup(Wish),
     /// The group is deleted and made again as it was.
     ReplaceGroup,
+    /// The group is edited, or deleted and made again, and all its pods are made again; a replica hears of the pods only.
+    MakeAnew {
+        replica: usize,
+        wish: Option<Wish>,
+    },
     /// The garbage collector looks at what the group owned.
     CollectGarbage,
     Ignore(bool),
@@ -109,13 +114,15 @@ enum Theme {
     Pods,
     /// Replicas that both lead and lag.
     Leaders,
+    /// The watch of the group lags behind that of the pods.
+    Late,
 }
 
 impl History {
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut setup = Setup::random(&mut random);
-        let themes = [Theme::Everything, Theme::Faults, Theme::Groups, Theme::Pods, Theme::Leaders];
+        let themes = [Theme::Everything, Theme::Faults, Theme::Groups, Theme::Pods, Theme::Leaders, Theme::Late];
         let theme = random.pick(&themes);
         setup.two |= theme == Theme::Leaders;
         let length = 10 + random.below(50);
@@ -144,6 +151,8 @@ impl Step {
             (Theme::Pods, _) => {
                 Self::Pod(random.pick(&[Fate::Ready, Fate::Unready, Fate::Failed, Fate::Evicted, Fate::Removed]), n)
             }
+            (Theme::Late, 0) => Self::MakeAnew { replica, wish: n.is_multiple_of(2).then(|| Wish::random(random)) },
+            (Theme::Late, _) => Self::Flow(1),
             (Theme::Leaders, 0) => Self::Lead { replica, leads: true },
             (Theme::Leaders, 1) => Self::Serve { replica, n, fault: Fault::None },
             (Theme::Leaders, 2) => Self::Answer { replica, n },

@@ -29,6 +29,7 @@ pub fn release(server: &mut Server, pod: &PodRef, patch: &Value) -> Result<Answe
         };
         hold!(others(&before) == others(after), "S4: {} lost another gate than ours", pod.name);
         no_more_run_than_may(server, role_of(&pod.name))?;
+        none_has_the_number_of(server, after)?;
     }
     Ok(done)
 }
@@ -45,6 +46,32 @@ fn no_more_run_than_may(server: &Server, role: usize) -> Result<(), Broken> {
     let running = u32::try_from(server.pods.iter().filter(runs).count()).unwrap();
     let most = server.history.values().filter_map(|stored| stored.committed(role)).max().unwrap_or(0);
     hold!(running <= most, "S1: {running} of {} run, and at most {most} were ever committed", ROLES[role]);
+    Ok(())
+}
+
+/// Pods of a Deployment that run have a number each. Two that lead at once may give one to two of them.
+fn none_has_the_number_of(server: &Server, pod: &Pod) -> Result<(), Broken> {
+    let number = |pod: &Pod| pod.metadata.label(names::KEP75_INSTANCE_INDEX).map(str::to_owned);
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let role = role_of(name);
+    if server.setup.makers[role] != Maker::Alike || server.setup.two || number(pod).is_none() || pod.is_gone() {
+        return Ok(());
+    }
+    let is_twin = |(other, twin): &(&String, &Arc<Pod>)| {
+        *other != name
+            && role_of(other) == role
+            && !twin.is_gone()
+            && !twin.has_gate(names::GATE)
+            && number(twin) == number(pod)
+    };
+    let twin = server.pods.iter().find(is_twin).map(|(twin, _)| twin);
+    hold!(
+        twin.is_none(),
+        "{name} is released as {:?} of {}, which {} is",
+        number(pod),
+        ROLES[role],
+        twin.map_or("", |twin| twin)
+    );
     Ok(())
 }
 
@@ -92,7 +119,7 @@ pub fn pass(
                 let is_present = group.is_some_and(|group| group.carrier.uid == *owner);
                 hold!(is_present, "PodGroup {} is made for {owner}, which carries nothing", gang.name);
             }
-            Request::Reread | Request::Verify | Request::Look(_) => {}
+            Request::Reread | Request::Confirm | Request::ConfirmPods | Request::Verify | Request::Look(_) => {}
         }
     }
     if group.is_none() {
@@ -106,12 +133,14 @@ pub fn pass(
 
 /// The places of the pods that a replica sees.
 fn places(replica: &Replica, snapshot: &Snapshot, requests: &[Request], server: &Server) -> Places {
-    let is_asked = |pod: &PodFacts| {
-        let now =
-            requests.iter().any(|request| matches!(request, Request::Release { pod: asked, .. } if *asked == pod.pod));
-        now || replica.is_under_way(&pod.pod.uid) || replica.refused.contains(&pod.pod.uid)
+    let asked = |pod: &PodFacts| {
+        let now = requests.iter().find_map(|request| match request {
+            Request::Release { pod: asked, labels } if *asked == pod.pod => Some(labels),
+            _ => None,
+        });
+        now.or_else(|| replica.asked.get(&pod.pod.uid)).map(Vec::as_slice)
     };
-    let standing = |pod: &PodFacts| Standing::seen(pod, is_asked(pod));
+    let standing = |pod: &PodFacts| Standing::seen(pod, asked(pod));
     let group = snapshot.claims.as_ref().map(|claims| &claims.group);
     let desired = |role: usize| {
         let role = group.and_then(|group| group.role(ROLES[role]));
@@ -136,6 +165,13 @@ fn may_be_released(
     }
     let place = places[&*pod.name];
     if let Some(stored) = stored {
+        let newer = server.changed_before(&pod.uid).filter(|changed| *changed > stored.version());
+        hold!(
+            newer.is_none(),
+            "S1: {} is released by version {} of the group, and when it was made there was {newer:?}",
+            pod.name,
+            stored.version()
+        );
         let committed = stored.committed(place.role);
         let free = stored.wish.of_role(place.role).is_empty();
         hold!(
@@ -242,6 +278,9 @@ fn tells_of_all(
         pod.held && (waits || replica.refused.contains(&pod.pod.uid))
     };
     let staying: Vec<_> = snapshot.pods.iter().filter(stays).map(|pod| &*pod.pod.name).collect();
+    if !stored.is_told() {
+        return Ok(());
+    }
     let summary = status.summary.clone().unwrap_or_default();
     let told = summary.held as usize >= staying.len() && summary.reason.is_empty() == (summary.held == 0);
     hold!(told, "S8: {staying:?} stay, and the status says {summary:?}");
@@ -308,7 +347,10 @@ fn come_back_at_once(
         let asked =
             requests.iter().any(|request| matches!(request, Request::Release { pod: asked, .. } if *asked == pod.pod));
         hold!(
-            asked || replica.is_under_way(&pod.pod.uid) || replica.refused.contains(&pod.pod.uid),
+            asked
+                || replica.is_under_way(&pod.pod.uid)
+                || replica.refused.contains(&pod.pod.uid)
+                || replica.confirms(requests),
             "S3: {} may go and is not released at once",
             pod.pod.name
         );

@@ -17,6 +17,7 @@ impl Setup {
         let Place { role, ordinal, member } = place;
         match self.makers[role] {
             Maker::Set { start } => format!("{}-{}", ROLES[role], start + ordinal),
+            Maker::Leaders { .. } if member == 0 => format!("{}-{ordinal}", ROLES[role]),
             Maker::Leaders { .. } => format!("{}-{ordinal}-{member}", ROLES[role]),
             // Here the ordinal is only a number that no other pod has; names are in no order.
             Maker::Alike => format!("{}-{}", ROLES[role], u64::from(ordinal) * 7_919 % 10_007),
@@ -108,8 +109,11 @@ impl Server {
                 }
                 Maker::Leaders { size, .. } => {
                     label(names::LWS_NAME, ROLES[role]);
-                    label(names::LWS_GROUP_INDEX, &ordinal.to_string());
-                    label(names::LWS_WORKER_INDEX, &member.to_string());
+                    let of_workers = format!("{}-{ordinal}", ROLES[role]);
+                    let name = if member == 0 { ROLES[role].to_owned() } else { of_workers };
+                    let owner =
+                        OwnerReference { kind: "StatefulSet".to_owned(), name, controller: true, ..Default::default() };
+                    meta.owner_references.push(owner);
                     meta.annotations.insert(names::LWS_SIZE.to_owned(), size.to_string());
                 }
                 Maker::Alike => {}

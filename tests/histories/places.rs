@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rolegate::api::Pod;
 use rolegate::model::names;
+use rolegate::mutate::Entry;
 use rolegate::plan::PodFacts;
 
 use crate::server::{Server, is_held};
@@ -25,7 +26,7 @@ pub type Places = BTreeMap<String, Place>;
 pub struct Standing {
     name: String,
     created: Option<String>,
-    /// Ordinal that was written on it when it was released.
+    /// Ordinal that was written on it when it was released, or that it is asked to be released with.
     written: Option<u32>,
     held: bool,
     /// Its release is asked for or was tried: it may run already.
@@ -34,22 +35,26 @@ pub struct Standing {
 
 impl Standing {
     /// As a replica sees it.
-    pub fn seen(pod: &PodFacts, asked: bool) -> Self {
+    pub fn seen(pod: &PodFacts, asked: Option<&[Entry]>) -> Self {
+        let index = |labels: &[Entry]| {
+            labels.iter().find(|(key, _)| key == names::KEP75_INSTANCE_INDEX).map(|(_, index)| index.parse().unwrap())
+        };
         Self {
             name: pod.pod.name.to_string(),
             created: pod.created.as_deref().map(str::to_owned),
-            written: pod.identity.ordinal,
+            written: pod.identity.ordinal.or_else(|| asked.and_then(index)),
             held: pod.held,
-            asked,
+            asked: asked.is_some(),
         }
     }
 
     /// As it is.
     fn of(pod: &Pod) -> Self {
+        let written = pod.metadata.label(names::KEP75_INSTANCE_INDEX).filter(|_| !is_held(pod));
         Self {
             name: pod.metadata.name.clone().unwrap(),
             created: pod.metadata.creation_timestamp.clone(),
-            written: pod.metadata.label(names::KEP75_INSTANCE_INDEX).map(|ordinal| ordinal.parse().unwrap()),
+            written: written.map(|ordinal| ordinal.parse().unwrap()),
             held: is_held(pod),
             asked: false,
         }
@@ -78,7 +83,7 @@ impl Setup {
         let first = numbers.next().unwrap();
         match self.makers[role] {
             Maker::Set { start } => Some(Place { role, ordinal: first - start, member: 0 }),
-            Maker::Leaders { .. } => Some(Place { role, ordinal: first, member: numbers.next().unwrap() }),
+            Maker::Leaders { .. } => Some(Place { role, ordinal: first, member: numbers.next().unwrap_or(0) }),
             Maker::Alike => None,
         }
     }
@@ -93,7 +98,7 @@ impl Setup {
         let mut free = Vec::new();
         for pod in pods {
             let role = role_of(&pod.name);
-            let stays = |ordinal: &u32| pod.held || *ordinal < desired(role);
+            let stays = |ordinal: &u32| (pod.held && !pod.asked) || *ordinal < desired(role);
             let place = self.named(&pod.name).or_else(|| {
                 let ordinal = pod.written.filter(stays).filter(|ordinal| take(role, *ordinal))?;
                 Some(Place { role, ordinal, member: 0 })

@@ -1,15 +1,15 @@
 //! One rolegate: the real reconciler and the real index, and the loop around them as `cluster::run` has it, with watches and
 //! answers that take their time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rolegate::api::Pod;
 use rolegate::api::status::GroupStatus;
-use rolegate::cluster::index::Index;
+use rolegate::cluster::index::{CarrierObject, Index};
 use rolegate::model::{Group, GroupKey};
-use rolegate::mutate::{Entry, batch_labels};
+use rolegate::mutate::{Entry, late_labels};
 use rolegate::plan::{
     Action, BatchPodGroup, Ended, IncompleteBatch, LoopOptions, MissingGroup, PodRef, Reconciler, Snapshot,
 };
@@ -43,6 +43,10 @@ pub enum Request {
     },
     /// The group is read after a conflict.
     Reread,
+    /// The group is read before pods go that came after the last look at it.
+    Confirm,
+    /// The pods are listed before those that run count for a group that has never committed anything.
+    ConfirmPods,
     Verify,
     /// A look at what explains the pods that are missing, or too many; it finds nothing.
     Look(Ended),
@@ -55,13 +59,25 @@ pub enum Answer {
     Written(Answered<Arc<Stored>>),
     /// Whether the PodGroup is there.
     Ensured(String, BatchPodGroup, Answered<bool>),
-    Reread(Result<Option<Arc<Stored>>, ()>),
+    Reread(LiveRead),
+    Confirmed(LiveRead),
+    /// Unique ids of the pods that are there, and the version of the list; an error when it cannot be had.
+    ConfirmedPods(Result<(HashSet<String>, u64), ()>),
     Looked(Ended),
     /// `absent` is the truth at that time.
     Verified {
-        read: Result<Option<Arc<Stored>>, ()>,
+        read: LiveRead,
         absent: bool,
     },
+}
+
+/// A live read of the group.
+#[derive(Debug)]
+pub struct LiveRead {
+    /// What was known of it when it was asked for.
+    pub known: Option<CarrierObject>,
+    /// What is there; an error when it cannot be read.
+    pub found: Result<Option<Arc<Stored>>, ()>,
 }
 
 /// How the API server and the way to it fail.
@@ -86,6 +102,7 @@ pub struct MissingPods {
 }
 
 /// One rolegate.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 pub struct Replica {
     pub reconciler: Reconciler,
     pub index: Index,
@@ -95,12 +112,18 @@ pub struct Replica {
     pub cursors: [Option<usize>; WATCHES],
     pub requests: Vec<Request>,
     pub answers: Vec<Answer>,
+    /// Pods that stay held as far as it knows and whose release was asked for, and the labels that they were to get.
+    pub asked: BTreeMap<Arc<str>, Vec<Entry>>,
     /// Pods whose release was refused and not yet made good.
     pub refused: BTreeSet<Arc<str>>,
     /// PodGroups that could not be made, by owner and name.
     pub without_pod_group: BTreeSet<(String, String)>,
     /// Its last write of the status failed.
     pub write_failed: bool,
+    /// Its last look at the group before a release failed.
+    pub confirm_failed: bool,
+    /// Its last look at which pods are there failed.
+    pub confirm_pods_failed: bool,
     /// What it must know, by what was delivered to it.
     pub seen: Seen,
     pub absence: MissingPods,
@@ -121,6 +144,7 @@ impl Replica {
             progress_deadline: Duration::from_secs(600),
             incomplete: IncompleteBatch::Wait,
             settle: Duration::from_secs(10),
+            frees_unknown_roles: false,
             recreate_mis_stamped: false,
         };
         let mut replica = Self {
@@ -131,9 +155,12 @@ impl Replica {
             cursors: [None; WATCHES],
             requests: Vec::new(),
             answers: Vec::new(),
+            asked: BTreeMap::new(),
             refused: BTreeSet::new(),
             without_pod_group: BTreeSet::new(),
             write_failed: false,
+            confirm_failed: false,
+            confirm_pods_failed: false,
             seen: Seen::default(),
             absence: MissingPods::default(),
             said: BTreeSet::new(),
@@ -146,7 +173,8 @@ impl Replica {
 
     /// A write failed, and is to be tried again.
     pub fn retries(&self) -> bool {
-        self.write_failed || !self.refused.is_empty() || !self.without_pod_group.is_empty()
+        let looks_again = self.confirm_failed || self.confirm_pods_failed;
+        self.write_failed || looks_again || !self.refused.is_empty() || !self.without_pod_group.is_empty()
     }
 
     pub fn clock(&self, now: Duration) -> Duration {
@@ -197,6 +225,10 @@ impl Replica {
                 sabotage.of_requests(&mut requests, &snapshot);
             }
             check(self, &snapshot, &requests)?;
+            self.asked.extend(requests.iter().filter_map(|request| match request {
+                Request::Release { pod, labels } => Some((pod.uid.clone(), labels.clone())),
+                _ => None,
+            }));
             acted |= !requests.is_empty();
             self.requests.extend(requests);
             passes += 1;
@@ -208,7 +240,9 @@ impl Replica {
     fn note(&mut self, snapshot: &Snapshot, now: Duration) {
         let owner = snapshot.claims.as_ref().map(|claims| &claims.group.carrier.uid);
         self.without_pod_group.retain(|(uid, _)| Some(uid) == owner);
-        self.refused.retain(|uid| snapshot.pods.iter().any(|pod| pod.pod.uid == *uid && pod.held));
+        let is_held = |uid: &Arc<str>| snapshot.pods.iter().any(|pod| pod.pod.uid == *uid && pod.held);
+        self.asked.retain(|uid, _| is_held(uid));
+        self.refused.retain(is_held);
         if snapshot.claims.is_some() {
             self.absence = MissingPods { carried: true, ..MissingPods::default() };
         } else {
@@ -219,12 +253,14 @@ impl Replica {
     fn request(&mut self, action: Action) -> Option<Request> {
         match action {
             Action::Release { pod, labels } => {
-                let labels = labels.map(|of| batch_labels(&of.group, &of.role, Some(of.ordinal)));
+                let labels = labels.map(|of| late_labels(&of.group, &of.role, of.ordinal, of.size_only));
                 Some(Request::Release { pod, labels: labels.unwrap_or_default() })
             }
             Action::WriteStatus { group, status } => Some(Request::Write { group, status }),
             Action::EnsurePodGroup { group, gang } => Some(Request::Ensure { owner: group.carrier.uid.clone(), gang }),
             Action::VerifyGone { .. } => Some(Request::Verify),
+            Action::ConfirmGroup => Some(Request::Confirm),
+            Action::ConfirmPods => Some(Request::ConfirmPods),
             Action::DiagnoseMissingPods { .. } => Some(Request::Look(Ended::Diagnosed { diagnoses: Vec::new() })),
             Action::FindSurge { .. } => Some(Request::Look(Ended::Surge { proven: Vec::new() })),
             Action::Publish { events, .. } => {
@@ -245,6 +281,17 @@ impl Replica {
         now.iter().chain(&self.requests).any(asks)
             || self.answers.iter().any(answered)
             || self.without_pod_group.contains(&(owner.to_owned(), name.to_owned()))
+    }
+
+    /// True while the group is looked at before a release, or will be again.
+    pub fn confirms(&self, now: &[Request]) -> bool {
+        let asks = |one: &Request| matches!(one, Request::Confirm | Request::ConfirmPods);
+        now.iter().chain(&self.requests).any(asks)
+            || self.answers.iter().any(|one| {
+                matches!(one, Answer::Confirmed(_) | Answer::ConfirmedPods(_) | Answer::Looked(Ended::Confirmed { .. }))
+            })
+            || self.confirm_failed
+            || self.confirm_pods_failed
     }
 
     /// Requests that are on their way or whose answer is.

@@ -30,6 +30,8 @@ pub enum Sabotage {
     ForgetsFailures,
     /// Loses each release on the way.
     LosesReleases,
+    /// Takes the group for what the watch last told, whatever is there.
+    ConfirmsUnread,
     /// Takes a PodGroup of an earlier group for one of the group.
     TakesOldPodGroups,
 }
@@ -46,6 +48,7 @@ impl Sabotage {
         Self::DoesNotLook,
         Self::ForgetsFailures,
         Self::LosesReleases,
+        Self::ConfirmsUnread,
         Self::TakesOldPodGroups,
     ];
 

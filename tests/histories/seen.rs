@@ -1,10 +1,11 @@
 //! What a replica must know: of each object the newest version that was delivered to it, by whichever way. Kept apart
 //! from the index, and in the simplest way, so that the index can be held against it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use rolegate::api::Pod;
+use rolegate::cluster::index::CarrierObject;
 use rolegate::model::names;
 use rolegate::plan::{PodFacts, Snapshot};
 
@@ -20,6 +21,8 @@ pub struct Seen {
     group: (u64, Option<Arc<Stored>>),
     /// Unique ids of groups that the watch has told of; of others it may know nothing yet.
     watched: BTreeSet<String>,
+    /// Unique ids of groups that a live read has not found any more.
+    gone: BTreeSet<String>,
 }
 
 impl Seen {
@@ -44,7 +47,8 @@ impl Seen {
     }
 
     fn group(&mut self, version: u64, group: Option<&Arc<Stored>>) {
-        if version >= self.group.0 {
+        let gone = group.is_some_and(|group| self.gone.contains(group.uid()));
+        if version >= self.group.0 && !gone {
             self.group = (version, group.cloned());
         }
     }
@@ -72,9 +76,27 @@ impl Seen {
         }
     }
 
+    /// A live list has found these pods; others that ran are gone.
+    pub fn running_pods(&mut self, uids: &HashSet<String>, at: u64) {
+        for (version, known) in self.pods.values_mut().filter(|(version, _)| *version <= at) {
+            let is_gone =
+                |pod: &Arc<Pod>| !pod.has_gate(names::GATE) && !uids.contains(pod.metadata.uid.as_deref().unwrap());
+            if known.take_if(|pod| is_gone(pod)).is_some() {
+                *version = at;
+            }
+        }
+    }
+
     /// The group as an answer brought it.
     pub fn read_group(&mut self, stored: &Arc<Stored>) {
         self.group(stored.version(), Some(stored));
+    }
+
+    /// A live read has not found the group that was known when it began.
+    pub fn read_no_group(&mut self, known: &CarrierObject) {
+        let uid = known.uid();
+        self.gone.insert(uid.to_owned());
+        self.group.1.take_if(|stored| stored.uid() == uid);
     }
 
     /// The index shows the newest that was delivered.

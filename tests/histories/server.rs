@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::core::{ObjectMeta, Status};
 use rolegate::api::status::GroupStatus;
 use rolegate::api::{Meta, Pod};
-use rolegate::cluster::write::pod_groups::stays;
+use rolegate::cluster::read::pod_groups::stays;
 use rolegate::model::names;
 use serde_json::{Value, json};
 
@@ -48,6 +48,8 @@ pub struct Server {
     pub uncounted: bool,
     /// By watch: version and event.
     pub log: [Vec<(u64, Event)>; WATCHES],
+    /// The version that each pod was made at, by unique id.
+    born: HashMap<String, u64>,
     /// Every version of the group that was ever stored.
     pub history: HashMap<u64, Arc<Stored>>,
 }
@@ -67,6 +69,7 @@ impl Server {
             was_ignored: false,
             uncounted: false,
             log: [const { Vec::new() }; WATCHES],
+            born: HashMap::new(),
             history: HashMap::new(),
         }
     }
@@ -135,6 +138,13 @@ impl Server {
         self.tell(1, Event::GroupGone(Arc::new(gone)));
     }
 
+    pub fn replace_group(&mut self) {
+        if let Some(group) = self.group.clone() {
+            self.delete_group();
+            self.create_group(group.wish.clone(), group.replicas);
+        }
+    }
+
     /// `PATCH …/status` with a JSON Merge Patch.
     pub fn patch_status(&mut self, name: &str, patch: &Value) -> Answered<Arc<Stored>> {
         assert_eq!(name, GROUP);
@@ -190,7 +200,14 @@ impl Server {
         let seconds = self.version / 50;
         pod.metadata.creation_timestamp = Some(format!("2026-01-01T{:02}:{:02}:00Z", seconds / 60, seconds % 60));
         make(&mut pod);
+        self.born.insert(pod.metadata.uid.clone().unwrap(), self.version);
         self.store_pod(pod);
+    }
+
+    /// The last change of the group before a pod was made.
+    pub fn changed_before(&self, pod: &str) -> Option<u64> {
+        let born = self.born[pod];
+        self.log[1].iter().map(|(version, _)| *version).filter(|version| *version <= born).max()
     }
 
     fn store_pod(&mut self, mut pod: Pod) -> Arc<Pod> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rolegate::cluster::write::pod_groups::stays;
+use rolegate::cluster::read::pod_groups::stays;
 use rolegate::model::HoldReason;
 
 use crate::broken::{Broken, hold};
@@ -129,11 +129,21 @@ fn judge(world: &World) -> Result<(), Broken> {
             "L2: the batch is committed, and its PodGroup {name} is {present:?}"
         );
     }
+    if !group.is_told() {
+        let said = group.status.summary.is_some() || !group.status.coordination_state.is_empty();
+        hold!(
+            held.is_empty() && !said,
+            "nothing is coordinated, {held:?} are held, and the status says {:?}",
+            group.status
+        );
+        return Ok(());
+    }
     let summary = group.status.summary.clone().unwrap_or_default();
     hold!(summary.held as usize == held.len(), "S8: {held:?} are held, and the status says {summary:?}");
     let known = HoldReason::ALL.iter().any(|reason| reason.as_str() == summary.reason);
     hold!(known != held.is_empty(), "S8: {held:?} are held, and the status says why: {summary:?}");
-    hold!(summary.reason != "PatchFailed", "S8: no release fails any more, and the status says {summary:?}");
+    let failed = ["PatchFailed", "PodGroupMissing"].contains(&&*summary.reason);
+    hold!(!failed, "S8: nothing fails any more, and the status says {summary:?}");
     let told = world.replicas.iter().any(|replica| replica.leads && replica.said.contains(&summary.reason));
     hold!(held.is_empty() || told, "S8: no Event has said {:?}", summary.reason);
     for leader in world.replicas.iter().filter(|replica| replica.leads) {

@@ -189,6 +189,11 @@ impl Stored {
         self.meta.resource_version.as_deref().unwrap().parse().unwrap()
     }
 
+    /// True when it says how it stands: a RoleBasedGroup that coordinates nothing is not written to.
+    pub fn is_told(&self) -> bool {
+        self.refers || self.wish != Wish::Nothing
+    }
+
     /// The highest released count that a coordination keeps of the role.
     pub fn committed(&self, role: usize) -> Option<u32> {
         released(&self.status, ROLES[role])

@@ -11,7 +11,7 @@ use crate::nature::{self, FOREIGN};
 use crate::replica::{Fault, Replica};
 use crate::sabotage::Sabotage;
 use crate::server::{Server, WATCHES};
-use crate::spec::{ROLES, Setup};
+use crate::spec::{ROLES, Setup, Wish};
 
 /// The cluster with its rolegates.
 pub struct World {
@@ -68,12 +68,8 @@ impl World {
                     server.create_group(wish, server.workloads);
                 }
             }
-            Step::ReplaceGroup => {
-                if let Some(group) = server.group.clone() {
-                    server.delete_group();
-                    server.create_group(group.wish.clone(), group.replicas);
-                }
-            }
+            Step::ReplaceGroup => server.replace_group(),
+            Step::MakeAnew { replica, wish } => self.make_anew(replica.min(last), wish)?,
             Step::CollectGarbage => server.collect_garbage(),
             Step::Ignore(ignored) => server.ignore(ignored),
             Step::Deliver { replica, watch, most, duplicate } => {
@@ -92,6 +88,26 @@ impl World {
             }
         }
         self.turn()?;
+        Ok(())
+    }
+
+    /// The group and its pods are made again, and what a replica does that hears of the pods only.
+    fn make_anew(&mut self, replica: usize, wish: Option<Wish>) -> Result<(), Broken> {
+        match wish {
+            Some(wish) => self.server.edit_group(|group| group.wish = wish),
+            None => self.server.replace_group(),
+        }
+        for pod in self.server.pods_that(|_| true) {
+            self.server.delete_pod(&pod);
+        }
+        (0..ROLES.len()).for_each(|role| _ = self.server.control(role, 100, false));
+        while self.replicas[replica].deliver(0, &self.server, false) {}
+        for _ in 0..3 {
+            self.now += Duration::from_millis(11);
+            self.turn()?;
+            while self.replicas[replica].serve(0, Fault::None, &mut self.server)? {}
+            while self.replicas[replica].answer(0, self.now) {}
+        }
         Ok(())
     }
 

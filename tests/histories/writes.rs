@@ -1,17 +1,18 @@
 //! Requests of one rolegate to the API server and what it makes of the answers, as `cluster::run` does.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use rolegate::api::rbg::ROLE_BASED_GROUP;
+use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::cluster::write::writer::{Released, Written, release_patch, released, status_patch, written};
 use rolegate::plan::Ended;
 
 use crate::broken::Broken;
 use crate::invariants;
-use crate::replica::{Answer, Fault, Replica, Request, key};
+use crate::replica::{Answer, Fault, LiveRead, Replica, Request, key};
 use crate::sabotage::Sabotage;
 use crate::server::{Answered, Server, refusal};
-use crate::spec::Stored;
+use crate::spec::{GROUP, NAMESPACE};
 
 impl Replica {
     /// The API server gets one of the requests; false when there is none.
@@ -43,17 +44,21 @@ impl Replica {
                 let made = answered(fault, || Ok(Ok(server.ensure_pod_group(&owner, &gang.name))))?;
                 Answer::Ensured(owner, gang, made)
             }
-            Request::Reread => Answer::Reread(if fault == Fault::None { Ok(server.group.clone()) } else { Err(()) }),
-            Request::Look(ended) => Answer::Looked(ended),
-            Request::Verify => {
-                let lies = self.sabotage == Some(Sabotage::DoesNotLook);
-                let read = match fault {
-                    _ if lies => Ok(None),
-                    Fault::None => Ok(server.group.clone()),
-                    _ => Err(()),
-                };
-                Answer::Verified { read, absent: server.group.is_none() }
+            Request::Reread => Answer::Reread(self.read(fault, server)),
+            Request::Confirm if self.sabotage == Some(Sabotage::ConfirmsUnread) => {
+                Answer::Looked(Ended::Confirmed { failed: false })
             }
+            Request::Confirm => Answer::Confirmed(self.read(fault, server)),
+            Request::ConfirmPods => {
+                let there = server.pods.values().filter(|pod| !pod.metadata.is_deleting());
+                let uids = there.filter_map(|pod| pod.metadata.uid.clone()).collect();
+                Answer::ConfirmedPods(if fault == Fault::None { Ok((uids, server.version)) } else { Err(()) })
+            }
+            Request::Look(ended) => Answer::Looked(ended),
+            Request::Verify if self.sabotage == Some(Sabotage::DoesNotLook) => {
+                Answer::Verified { read: LiveRead { known: None, found: Ok(None) }, absent: server.group.is_none() }
+            }
+            Request::Verify => Answer::Verified { read: self.read(fault, server), absent: server.group.is_none() },
         };
         self.answers.push(answer);
         Ok(true)
@@ -107,18 +112,27 @@ impl Replica {
                 } else {
                     self.without_pod_group.remove(&id)
                 };
-                Ended::PodGroupEnsured { owner, gang, failed }
+                Ended::PodGroupEnsured { owner, gang, failure: failed.then(|| "refused".to_owned()) }
             }
-            Answer::Reread(read) => {
-                self.take_read(read.as_ref().ok().and_then(Option::as_ref));
-                Ended::Written { failed: read.is_err() }
+            Answer::Reread(read) => Ended::Written { failed: !self.take_read(&read) },
+            Answer::Confirmed(read) => {
+                let failed = !self.take_read(&read);
+                self.confirm_failed = failed;
+                Ended::Confirmed { failed }
+            }
+            Answer::ConfirmedPods(read) => {
+                self.confirm_pods_failed = read.is_err();
+                if let Ok((uids, at)) = &read {
+                    self.seen.running_pods(uids, *at);
+                    self.index.running_pods_read(&key(), uids, Some(*at));
+                }
+                Ended::PodsConfirmed { failed: read.is_err() }
             }
             Answer::Looked(ended) => ended,
             Answer::Verified { read, absent } => {
-                self.take_read(read.as_ref().ok().and_then(Option::as_ref));
-                let gone = read.is_ok() && self.index.group(&key()).is_none();
+                let gone = self.take_read(&read) && self.index.group(&key()).is_none();
                 // What was read and is gone all the same was deleted since, by the watch's own word.
-                self.absence.verified = gone && (absent || matches!(read, Ok(Some(_))));
+                self.absence.verified = gone && (absent || matches!(read.found, Ok(Some(_))));
                 Ended::Verified { gone }
             }
         };
@@ -129,11 +143,26 @@ impl Replica {
         true
     }
 
-    fn take_read(&mut self, stored: Option<&Arc<Stored>>) {
-        if let Some(stored) = stored {
-            self.seen.read_group(stored);
-            self.index.apply_carrier(None, stored.read());
+    fn read(&self, fault: Fault, server: &Server) -> LiveRead {
+        let kind = if server.setup.refers { ROLE_COORDINATION } else { ROLE_BASED_GROUP };
+        let known = self.index.carrier(kind, NAMESPACE, GROUP);
+        LiveRead { known, found: if fault == Fault::None { Ok(server.group.clone()) } else { Err(()) } }
+    }
+
+    /// Takes in what was read; false when it could not be.
+    fn take_read(&mut self, read: &LiveRead) -> bool {
+        match (&read.found, &read.known) {
+            (Ok(Some(stored)), _) => {
+                self.seen.read_group(stored);
+                self.index.apply_carrier(None, stored.read());
+            }
+            (Ok(None), Some(known)) => {
+                self.seen.read_no_group(known);
+                self.index.carrier_gone(known);
+            }
+            _ => {}
         }
+        read.found.is_ok()
     }
 }
 

@@ -246,6 +246,9 @@ async fn what_is_not_there_is_said_in_one_line() {
     let pod = "rolegate: pod \"llm-0\" is not in namespace \"cli-absent\"";
     assert_eq!(failure(&stage, &["explain", "pod", "llm-0"]).await, pod);
     assert_eq!(failure(&stage, &["release", "pod", "llm-0", "--yes"]).await, pod);
+    // Nothing is asked for that would be another request.
+    let path = failure(&stage, &["explain", "pod", "llm-0/log"]).await;
+    assert!(path.contains(r#"name "llm-0/log": a lowercase RFC 1123 subdomain must consist of"#), "{path}");
 }
 
 /// The gate without the labels that say whose it is.

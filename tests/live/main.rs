@@ -26,3 +26,4 @@ mod pods;
 mod policies;
 mod rollouts;
 mod rules;
+mod tenants;

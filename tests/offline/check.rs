@@ -282,3 +282,52 @@ fn a_field_of_another_type_is_refused_at_its_line() {
         text(&output)
     );
 }
+
+#[test]
+fn no_object_at_all_ends_with_2() {
+    let folder = folder(&[("empty.yaml", "# {{ if .Values.off }}\n---\n")]);
+    fs::create_dir(folder.path().join("nothing")).expect("a folder");
+    for arguments in [["empty.yaml"].as_slice(), &["-"], &["nothing", "empty.yaml"]] {
+        let output = check(arguments, folder.path(), "");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output));
+        let words = format!("{}: unreadable: no object in it\n", arguments.join(", "));
+        assert!(text(&output).starts_with(&words), "{arguments:?}: {}", text(&output));
+    }
+}
+
+#[test]
+fn warnings_fail_when_they_are_asked_to() {
+    let folder = folder(&[("good.yaml", VALID), ("odd.yaml", &VALID.replace("replicas: 50", "replicas: 49"))]);
+    let code = |arguments: &[&str]| check(arguments, folder.path(), "").status.code();
+    assert_eq!(code(&["odd.yaml"]), Some(0));
+    assert_eq!(code(&["odd.yaml", "--fail-on-warning"]), Some(1));
+    assert_eq!(code(&["good.yaml", "--fail-on-warning"]), Some(0));
+}
+
+#[test]
+fn each_file_of_context_has_its_own_option() {
+    let folder = folder(&[("good.yaml", VALID), ("bad.yaml", &VALID.replace("decode: 5", "decode: 0"))]);
+    let output = check(&["--with", "good.yaml", "bad.yaml"], folder.path(), "");
+    assert_eq!(output.status.code(), Some(1), "the second is judged: {}", text(&output));
+}
+
+#[test]
+fn a_misspelt_field_of_our_own_kinds_is_warned_about() {
+    let object = "\
+apiVersion: rolegate.dev/v1alpha1
+kind: RoleCoordination
+metadata: {name: llm, namespace: prod}
+spec:
+  roles: [{name: prefill, replicas: 10}]
+  coordination:
+    - name: pd
+      strategy:
+        segmentPlacement: {segmentSize: {prefill: 5}, progresion: Ordered}
+";
+    let folder = folder(&[("a.yaml", object), ("good.yaml", &object.replace("progresion", "progression"))]);
+    let output = text(&check(&["a.yaml"], folder.path(), ""));
+    let words = "a.yaml:9:55: warning: spec.coordination[0].strategy.segmentPlacement.progresion: no such field: it has no \
+                 effect; did you mean \"progression\"?";
+    assert!(output.starts_with(words), "{output}");
+    assert!(text(&check(&["good.yaml"], folder.path(), "")).ends_with("0 refused, 0 errors, 0 warnings\n"));
+}

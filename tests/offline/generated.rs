@@ -15,6 +15,37 @@ fn the_definitions_in_deploy_are_those_of_the_types() {
     }
 }
 
+#[test]
+fn the_definitions_take_every_word_that_the_rules_take() {
+    use rolegate::model::batching::{BATCH_MODES, SEGMENT_PROGRESSIONS};
+    use rolegate::model::topology::{AFFINITY_STRATEGIES, CONSTRAINT_MODES, DEFAULT_CLUSTER_TOPOLOGY};
+    fn words<T>(all: &[(&str, T)]) -> Vec<String> {
+        std::iter::once("").chain(all.iter().map(|(word, _)| *word)).map(str::to_owned).collect()
+    }
+    let strategy = "/properties/strategy/properties";
+    let deploy = format!("{strategy}/rollingDeploy/properties/deployTopologyConstraint/properties");
+    let segments = format!("{strategy}/segmentPlacement/properties");
+    let fields = [
+        (format!("{segments}/progression"), words(SEGMENT_PROGRESSIONS)),
+        (format!("{segments}/topologyAffinity/properties/strategy"), words(AFFINITY_STRATEGIES)),
+        (format!("{strategy}/affinityScheduling/properties/batchMode"), words(BATCH_MODES)),
+        (format!("{deploy}/constraintMode"), words(CONSTRAINT_MODES)),
+    ];
+    let own = rolegate::api::crd::files(false).into_iter().chain(rolegate::api::crd::files(true));
+    for (name, yaml) in own.filter(|(name, _)| !name.starts_with("clustertopologies")) {
+        let definition: serde_json::Value = serde_saphyr::from_str(&yaml).unwrap();
+        let entry = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/coordination/items";
+        let entry = definition.pointer(entry).unwrap();
+        for (field, words) in &fields {
+            let field = entry.pointer(field).unwrap_or_else(|| panic!("{name}: {field}"));
+            // The first word is the default, and the empty one is none.
+            assert_eq!((&field["enum"], &field["default"]), (&serde_json::json!(words), &serde_json::json!(words[1])));
+        }
+        let topology = entry.pointer(&format!("{deploy}/clusterTopologyName/default"));
+        assert_eq!(topology, Some(&serde_json::json!(DEFAULT_CLUSTER_TOPOLOGY)), "{name}");
+    }
+}
+
 /// The reference page of the rules, as their tables say it.
 fn rules_page() -> String {
     use rolegate::rules::{Level, catalogue};

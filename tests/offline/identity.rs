@@ -24,11 +24,21 @@ struct Case {
     #[serde(default)]
     annotations: BTreeMap<String, String>,
     pod: Option<String>,
+    generate_name: Option<String>,
     owner: Option<String>,
     #[serde(default)]
     start: i64,
+    /// It is in the cluster already, with our gate or without.
+    stored: Option<Gate>,
     is: Option<Identity>,
     clique: Option<Place>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Gate {
+    Held,
+    Free,
 }
 
 #[derive(Debug, PartialEq, Deserialize)]
@@ -93,13 +103,21 @@ impl Case {
                 let text = fs::read_to_string(Path::new(REVIEWS).join(path)).expect("the recorded review is there");
                 serde_json::from_str::<Value>(&text).expect("it is JSON")["request"]["object"].clone()
             }
-            None => json!({ "metadata": { "name": self.pod, "annotations": self.annotations } }),
+            None => {
+                json!({ "metadata": { "name": self.pod, "generateName": self.generate_name, "annotations": self.annotations } })
+            }
         };
         for (key, value) in &self.labels {
             object["metadata"]["labels"][key] = json!(value);
         }
         if let Some((kind, name)) = self.owner.as_deref().and_then(|owner| owner.split_once('/')) {
             object["metadata"]["ownerReferences"] = json!([{ "kind": kind, "name": name, "controller": true }]);
+        }
+        if self.stored.is_some() {
+            object["metadata"]["uid"] = json!("uid");
+        }
+        if self.stored == Some(Gate::Held) {
+            object["spec"]["schedulingGates"] = json!([{ "name": "rolegate.dev/hold" }]);
         }
         serde_json::from_value(object).expect("a pod")
     }

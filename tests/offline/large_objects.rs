@@ -10,7 +10,11 @@ const LIMIT: Duration = Duration::from_secs(20);
 const ENTRIES: usize = 10_000;
 
 fn judge(kind: (&str, &str), spec: &Value) -> Judged {
-    let world = World::of_manifests(Options { kai_dialect: KaiDialect::Proposal, strict_roles: true });
+    judge_as(KaiDialect::Proposal, kind, spec)
+}
+
+fn judge_as(kai_dialect: KaiDialect, kind: (&str, &str), spec: &Value) -> Judged {
+    let world = World::of_manifests(Options { kai_dialect, strict_roles: true });
     let object = json!({"metadata": {"name": "large", "namespace": "prod"}, "spec": spec}).to_string();
     let start = Instant::now();
     let judged = judge_json(kind.0, kind.1, Operation::Update, &object, Some(&object), &world).unwrap().unwrap();
@@ -54,6 +58,51 @@ fn a_podgroup_in_which_nothing_leads_anywhere() {
     let sets: Vec<_> = (0..ENTRIES).map(|i| json!({"subGroups": [format!("y{i:060}")]})).collect();
     let judged = pod_group(&json!({"subGroups": sub_groups, "topologyConstraints": {"subGroupSets": sets}}));
     assert!(judged.warnings.len() >= 2 * ENTRIES);
+}
+
+#[test]
+fn a_flat_podgroup_whose_dialect_is_told_by_its_fields() {
+    let flat: Vec<_> = (0..8 * ENTRIES).map(|i| json!({"name": format!("s{i}"), "minMember": 1})).collect();
+    let kind = ("scheduling.run.ai/v2alpha2", "PodGroup");
+    assert!(judge_as(KaiDialect::Auto, kind, &json!({"subGroups": flat})).warnings.is_empty());
+}
+
+/// As many roles as a group may have, in so many coordinations.
+fn group(role: impl Fn(usize) -> Value, coordination: &Value) -> Judged {
+    let roles: Vec<_> = (0..1024).map(role).collect();
+    judge(("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup"), &json!({"roles": roles, "coordination": coordination}))
+}
+
+#[test]
+fn a_group_whose_coordinations_name_roles_that_are_not_there() {
+    let sizes: serde_json::Map<_, _> = (0..2000).map(|i| (format!("role-{i:05}x"), json!(1))).collect();
+    let coordination = json!([{"strategy": {"segmentPlacement": {"segmentSize": sizes}}}]);
+    let judged = group(|i| json!({"name": format!("role-{i:05}")}), &coordination);
+    let hints = judged.warnings.iter().filter(|warning| warning.detail.contains("did you mean")).count();
+    assert_eq!((judged.warnings.len(), hints), (2000, 10));
+}
+
+#[test]
+fn a_group_whose_roles_each_depend_on_the_one_before() {
+    let sizes: serde_json::Map<_, _> = [0, 1023].map(|i| (format!("r{i}"), json!(1))).into_iter().collect();
+    let segments = json!({"strategy": {"segmentPlacement": {"segmentSize": sizes}}});
+    let coordination = json!(vec![segments; 256]);
+    let chain = |i: usize| match i {
+        0 => json!({"name": "r0"}),
+        _ => json!({"name": format!("r{i}"), "dependencies": [format!("r{}", i - 1)]}),
+    };
+    let judged = group(chain, &coordination);
+    let found: Vec<_> = judged.warnings.iter().filter(|warning| warning.rule == "dependency-deadlock").collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn a_group_whose_roles_are_all_updated_in_many_coordinations() {
+    let names: Vec<_> = (0..1024).map(|i| format!("r{i}")).collect();
+    let update = json!({"name": "u", "roles": names, "strategy": {"rollingUpdate": {"maxSkew": "10%"}}});
+    let judged = group(|i| json!({"name": format!("r{i}"), "updateStrategy": {"type": "x"}}), &json!(vec![update; 10]));
+    let own = judged.warnings.iter().filter(|warning| warning.rule == "role-update-strategy").count();
+    assert_eq!(own, 1024);
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn yaml_is_the_default_away_from_a_terminal() {
     assert_eq!(output.status.code(), Some(0));
     let found: Value = serde_saphyr::from_str(&text(&output.stdout)).expect("output is YAML");
     let mut expected: Value = serde_saphyr::from_str(POD).expect("it is YAML");
-    expected["metadata"]["annotations"] = json!({ "rolegate.dev/held-by": "pd" });
+    expected["metadata"]["annotations"] = json!({ "rolegate.dev/born-as": "pd/prefill", "rolegate.dev/held-by": "pd" });
     expected["spec"]["schedulingGates"] = json!([{ "name": "rolegate.dev/hold" }]);
     assert_eq!(found, expected);
     let two = with_input(&["mutate", "-", "-o", "yaml"], &format!("{POD}---{POD}"));
@@ -252,13 +252,44 @@ fn a_diff_shows_what_is_added_in_colour_if_asked() {
     assert_eq!(nothing, "1 of 1 objects do not change\n");
 }
 
+const GROUP: &str = "
+apiVersion: workloads.x-k8s.io/v1alpha1
+kind: RoleBasedGroup
+metadata: {name: pd, namespace: ns}
+spec:
+  roles: [{name: prefill, replicas: 4}]
+  coordination: [{strategy: {segmentPlacement: {segmentSize: {prefill: 2}}}}]
+";
+
+#[test]
+fn the_segment_of_a_pod_stands_under_another_label_as_well_and_a_role_that_is_unknown_may_pass() {
+    let pod = POD.replace("name: p-0", "name: p-3").replace(
+        "labels: {",
+        "ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: p, uid: u, controller: true}]\n  labels: {",
+    );
+    let mutated = |pod: &str, args: &[&str]| {
+        let output = with_input(&[&["mutate", "-", "-o", "json"], args].concat(), &format!("{GROUP}---{pod}"));
+        let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        list["items"].as_array().expect("a list").iter().find(|item| item["kind"] == "Pod").expect("a pod").clone()
+    };
+    let labels = mutated(&pod, &["--segment-label", "example.com/segment"])["metadata"]["labels"].clone();
+    assert_eq!((&labels["rolegate.dev/segment"], &labels["example.com/segment"]), (&json!("1"), &json!("1")));
+    assert_eq!(mutated(&pod, &[])["metadata"]["labels"]["example.com/segment"], Value::Null);
+    let output = with_input(&["mutate", "-", "--segment-label", "no label"], &pod);
+    assert!(output.status.code() == Some(2) && text(&output.stderr).contains("--segment-label"), "{output:?}");
+    let stranger = pod.replace("role: prefill", "role: other");
+    let gates = |args: &[&str]| mutated(&stranger, args)["spec"]["schedulingGates"].clone();
+    assert_eq!(gates(&[]), json!([{ "name": "rolegate.dev/hold" }]));
+    assert_eq!(gates(&["--unknown-role=pass"]), Value::Null);
+}
+
 #[test]
 fn what_cannot_be_read_ends_with_2_and_the_rest_is_shown() {
     assert_eq!(rolegate(&["mutate", "/nowhere.yaml"]).status.code(), Some(2));
     assert_eq!(rolegate(&["mutate"]).status.code(), Some(2));
     let broken = with_input(&["mutate", "-", "-o", "json"], &format!("{POD}---\na: [\n"));
     assert_eq!(broken.status.code(), Some(2));
-    assert!(text(&broken.stderr).starts_with("error: -: "), "{}", text(&broken.stderr));
+    assert!(text(&broken.stderr).starts_with("-:"), "{}", text(&broken.stderr));
     let shapeless = with_input(
         &["mutate", "-", "-o", "patch"],
         &format!("{POD}---\n{}", POD.replace("[{name: main", "[7, {name: main")),
@@ -280,8 +311,41 @@ spec: {roles: [{name: decode}]}
 ";
     let output = with_input(&["mutate", "-", "-o", "patch"], &format!("{pods}---{group}"));
     let stderr = text(&output.stderr);
-    let expected =
-        "warning: Pod ns/p-0 and 1 more: role \"prefill\" is not in group \"pd\": the pod is not coordinated\n";
+    let expected = "warning: Pod ns/p-0 and 1 more: role \"prefill\" is not in group \"pd\": the pod is held until the group has it\n";
     assert_eq!(stderr, expected);
     assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn more_pods_than_any_cluster_has_are_not_made() {
+    let set = |replicas: &str| {
+        format!("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: s}}\nspec: {{replicas: {replicas}}}\n")
+    };
+    let output = with_input(&["mutate", "-", "-o", "json"], &format!("{POD}---\n{}", set("4000000000")));
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "-: StatefulSet \"s\": spec.replicas: it makes 4000000000 pods, and there is room for 99999\n";
+    assert_eq!(text(&output.stderr), expected);
+    let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(1), "the rest is shown");
+    let group = "
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: l}
+spec: {replicas: 2000, leaderWorkerTemplate: {size: 4000000000}}
+";
+    let output = with_input(&["mutate", "-"], group);
+    assert!(text(&output.stderr).contains("spec.leaderWorkerTemplate.size: it makes 8000000000000 pods"), "{output:?}");
+    let cliques = "
+apiVersion: grove.io/v1alpha1
+kind: PodCliqueSet
+metadata: {name: g}
+spec:
+  replicas: 3
+  template:
+    cliques: [{name: a, spec: {replicas: 2}}, {name: b, spec: {replicas: 2000000}}]
+    podCliqueScalingGroups: [{name: s, replicas: 1000, cliqueNames: [b]}]
+";
+    let output = with_input(&["mutate", "-"], cliques);
+    let expected = "spec.template.cliques[1].spec.replicas: it makes 6000000006 pods";
+    assert!(text(&output.stderr).contains(expected), "{output:?}");
 }

@@ -7,7 +7,7 @@ use rolegate::api::grove::POD_CLIQUE_SET;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::{Pod, PodCliqueSet, PodGroup, RoleBasedGroup};
 use rolegate::model::{CliqueSet, GangTree, Group};
-use rolegate::mutate::{GroupLookup, Lookups, Patch, PodMutation, Subject, TopologyLookup, mutate_pod};
+use rolegate::mutate::{GroupLookup, Lookups, Patch, PodMutation, PodSettings, Subject, TopologyLookup, mutate_pod};
 use serde_json::{Map, Value, json};
 
 /// What the pods of a test find.
@@ -31,9 +31,8 @@ impl Neighbours {
             topology: self.layer.map_or(TopologyLookup::Missing, TopologyLookup::Found),
             clique_set: Some(&set),
             pod_group: Some(&gang),
-            ..Lookups::default()
         };
-        mutate_pod(&pod, &Subject::of(&pod, "ns", &()), &around)
+        mutate_pod(&pod, &Subject::of(&pod, "ns", &()), &around, &PodSettings::default())
     }
 }
 

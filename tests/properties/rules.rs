@@ -12,7 +12,7 @@ proptest! {
     #[test]
     fn nothing_panics_and_the_same_object_again_is_never_refused(
         object in object(), with in prop::collection::vec(object(), 0..3),
-        kai_dialect in prop::sample::select(vec![KaiDialect::Auto, KaiDialect::Proposal, KaiDialect::Upstream]),
+        kai_dialect in prop::sample::select(vec![KaiDialect::Auto, KaiDialect::Proposal, KaiDialect::Upstream, KaiDialect::Pods]),
         strict_roles in any::<bool>(),
     ) {
         let mut world = World::of_manifests(Options { kai_dialect, strict_roles });

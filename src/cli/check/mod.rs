@@ -29,7 +29,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     old: Vec<PathBuf>,
     /// Objects that are there but not judged.
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
@@ -43,6 +43,9 @@ pub struct CheckArgs {
     /// Role names of a Grove set must be unique in the whole set, as upstream has it.
     #[arg(long)]
     strict_roles: bool,
+    /// Exit with 1 for warnings, too.
+    #[arg(long)]
+    fail_on_warning: bool,
 }
 
 /// How findings are printed.
@@ -92,9 +95,10 @@ struct Checks<'a> {
     unreadable: &'a [Unreadable],
 }
 
-/// Judges the files; the exit code is 0 when all may pass, 1 when an object is refused, 2 when something is unreadable.
+/// Judges the files; the exit code is 0 when all may pass, 1 when an object is refused, 2 when something is unreadable or
+/// there is no object.
 pub fn run(args: &CheckArgs) -> ExitCode {
-    let mut read = Documents::read(&args.files);
+    let mut read = Documents::read_some(&args.files);
     let (with, old) = (Documents::read(&args.with), Documents::read(&args.old));
     read.unreadable.extend(with.unreadable);
     read.unreadable.extend(old.unreadable);
@@ -115,9 +119,10 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     };
     // Whoever closed the pipe has seen enough; the verdict stands.
     let _ = printed.and_then(|()| out.flush());
+    let fails = |judged: &Judged| !judged.is_allowed() || (args.fail_on_warning && !judged.warnings.is_empty());
     if !checks.unreadable.is_empty() {
         ExitCode::from(2)
-    } else if checks.objects.iter().any(|checked| !checked.judged.is_allowed()) {
+    } else if checks.objects.iter().any(|checked| fails(&checked.judged)) {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS

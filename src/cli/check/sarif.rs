@@ -9,8 +9,11 @@ use crate::cli::node::Position;
 use crate::rules::{Level, catalogue};
 
 /// Rules that no table has: what cannot be read, and what does not have the shape of its kind.
-const FRONT_END: &[(&str, &str)] =
-    &[("unreadable", "files are YAML or JSON"), ("schema", "fields have the type of their kind")];
+const FRONT_END: &[(&str, &str)] = &[
+    ("unreadable", "files are YAML or JSON"),
+    ("schema", "fields have the type of their kind"),
+    ("unknown-field", "our own kinds have the fields"),
+];
 
 pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>) -> io::Result<()> {
     let unreadable = checks.unreadable.iter().map(|unreadable| {

@@ -8,6 +8,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
 
+use crate::api::ObjectKind;
 use crate::server::tls::certificates::Stored;
 
 /// What was read, or why it could not be.
@@ -68,6 +69,26 @@ pub struct Orphans {
     pub pods: usize,
 }
 
+/// Pods whose role their group does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strangers {
+    /// `namespace/name` of the group.
+    pub group: String,
+    /// The role.
+    pub role: String,
+    /// How many.
+    pub pods: u32,
+}
+
+/// A group that asks for PodGroups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gang {
+    /// `namespace/name` of the group.
+    pub group: String,
+    /// Their kind.
+    pub kind: ObjectKind,
+}
+
 /// Services by namespace and name, and how many endpoints of each are ready; `None`: it is not there.
 pub type Services = BTreeMap<(String, String), Option<(Service, usize)>>;
 
@@ -109,4 +130,8 @@ pub struct Facts {
     pub probe: Read<Probe>,
     /// Held pods whose group is missing.
     pub orphans: Read<Vec<Orphans>>,
+    /// Pods whose role is missing in their group.
+    pub strangers: Read<Vec<Strangers>>,
+    /// Groups that ask for PodGroups.
+    pub gangs: Read<Vec<Gang>>,
 }

@@ -20,7 +20,7 @@ use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
 use super::checks;
-use super::facts::{AskedRight, Facts, Orphans, Probe, Read, Rights, Served, Services, Target};
+use super::facts::{AskedRight, Facts, Gang, Orphans, Probe, Read, Rights, Served, Services, Strangers, Target};
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
@@ -55,7 +55,7 @@ impl Reader<'_> {
         let (mutating, validating) =
             tokio::join!(self.list(Api::all(client.clone())), self.list(Api::all(client.clone())));
         let leases = Api::namespaced(client.clone(), own);
-        let (definitions, rights, namespaces, services, certificates, lease, probe, orphans) = tokio::join!(
+        let (definitions, rights, namespaces, services, certificates, lease, probe, of_groups) = tokio::join!(
             self.definitions(),
             self.rights(),
             self.namespaces(),
@@ -63,8 +63,12 @@ impl Reader<'_> {
             self.certificates(),
             leases.get_opt(name),
             self.probe(),
-            self.orphans(),
+            self.groups(),
         );
+        let (orphans, strangers, gangs) = match of_groups {
+            Ok((orphans, strangers, gangs)) => (Ok(orphans), Ok(strangers), Ok(gangs)),
+            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why)),
+        };
         Ok(Facts {
             version: (number(&version.major), number(&version.minor)),
             now: Timestamp::now(),
@@ -79,6 +83,8 @@ impl Reader<'_> {
             certificates,
             probe,
             orphans,
+            strangers,
+            gangs,
         })
     }
 
@@ -262,15 +268,28 @@ impl Reader<'_> {
         }
     }
 
-    async fn orphans(&self) -> Read<Vec<Orphans>> {
-        let seen = list_cluster(&self.connection.client, None).await.map_err(|error| self.why(&error))?;
+    async fn groups(&self) -> Read<(Vec<Orphans>, Vec<Strangers>, Vec<Gang>)> {
+        let seen = Box::pin(list_cluster(&self.connection.client, None)).await.map_err(|error| self.why(&error))?;
         // A kind that may not be read could hold the group.
         if let [first, ..] = seen.forbidden.as_slice() {
             return Err(format!("{} may not be read", first.crd_name()));
         }
-        let missing = pictures(&seen.index).into_iter().filter(|picture| picture.group().is_none());
-        let orphans = missing.map(|picture| Orphans { group: picture.key.to_string(), pods: picture.held_pods() });
-        Ok(orphans.filter(|orphans| orphans.pods > 0).collect())
+        let (mut orphans, mut strangers, mut gangs) = (Vec::new(), Vec::new(), Vec::new());
+        for picture in pictures(&seen.index) {
+            let group = picture.key.to_string();
+            let batched = picture.group().into_iter().flat_map(|group| group.batched());
+            let kinds = batched.filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
+            gangs.extend(kinds.map(|kind| Gang { group: group.clone(), kind }));
+            match (picture.group(), picture.held_pods()) {
+                (None, 0) => {}
+                (None, pods) => orphans.push(Orphans { group, pods }),
+                (Some(_), _) => strangers.extend(picture.seen.view.strangers.into_iter().map(|(role, pods)| {
+                    let group = group.clone();
+                    Strangers { group, role, pods }
+                })),
+            }
+        }
+        Ok((orphans, strangers, gangs))
     }
 }
 

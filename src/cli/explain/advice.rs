@@ -24,6 +24,13 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::UnknownRole,
+        Advice {
+            next: "it goes by its turn as soon as the group has the role; `serve --unknown-role=pass` lets such pods go",
+            you_can: &["add the role to the group", "correct the role's name in the pod's labels"],
+        },
+    ),
+    (
         HoldReason::InvalidCoordination,
         Advice {
             next: "no new batch goes before the group is valid; pods of batches that ran are replaced meanwhile",
@@ -31,10 +38,31 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::TopologyMissing,
+        Advice {
+            next: "it is planned as soon as the layer is there; a pod that was born before that has no affinity, and has to be made again",
+            you_can: &[
+                "apply the ClusterTopology, then delete the pods that are held: their workload makes them again",
+                "correct the names of topology and layer in the group",
+            ],
+        },
+    ),
+    (
         HoldReason::StampMismatch,
         Advice {
             next: "it stays as it is: a pod's affinity cannot be changed; `serve --recreate-mis-stamped` has such pods made again",
             you_can: &["delete the pod: its workload makes it again, for the batch that it is in now"],
+        },
+    ),
+    (
+        HoldReason::PodGroupMissing,
+        Advice {
+            next: "the PodGroup is tried again, after half a minute at the latest, and the batch goes when it is there",
+            you_can: &[
+                "install what defines its kind, or take `podGroupPolicy` out of the group",
+                "delete or rename the PodGroup of that name, if it is another object's",
+                "look at the log of rolegate for what the API server answered",
+            ],
         },
     ),
     (

@@ -131,10 +131,10 @@ impl Story {
         self.state = State::Held;
         if picture.snapshot.ignored {
             self.due("its namespace has opted out (label rolegate.dev/ignore)");
-        } else if picture.seen.decision.release.iter().any(|release| is_it(&release.pod.pod)) {
-            self.due("its batch may go");
         } else if let Some(held) = picture.seen.decision.held.iter().find(|held| held.holds(uid)) {
             self.held(held, picture);
+        } else if picture.seen.decision.release.iter().any(|release| is_it(&release.pod.pod)) {
+            self.due("its batch may go");
         } else {
             self.due("nothing holds it back");
         }

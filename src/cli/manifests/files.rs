@@ -12,6 +12,7 @@ use crate::api::crd;
 /// Parts that are files of `deploy/base` and templates of the chart, with the names of their files.
 const PARTS: &[(Part, &str)] = &[
     (Part::Rbac, "rbac.yaml"),
+    (Part::Containment, "containment.yaml"),
     (Part::Network, "network.yaml"),
     (Part::Workload, "workload.yaml"),
     (Part::Webhooks, "webhooks.yaml"),

@@ -2,6 +2,7 @@
 //! templates of the Helm chart too.
 
 mod certificates;
+mod containment;
 mod files;
 mod network;
 mod rights;
@@ -35,6 +36,8 @@ pub enum Part {
     Crds,
     /// ServiceAccount, roles and bindings.
     Rbac,
+    /// Policies over what our own account may change of pods and workloads.
+    Containment,
     /// cert-manager's issuers and certificates, when it is chosen.
     Certificates,
     /// Services, NetworkPolicy and, when chosen, ServiceMonitor.
@@ -52,6 +55,7 @@ impl Part {
             Self::Namespace => vec![namespace(settings)],
             Self::Crds => Vec::new(),
             Self::Rbac => rights::objects(settings),
+            Self::Containment => containment::objects(settings),
             Self::Certificates => certificates::objects(settings),
             Self::Network => network::objects(settings),
             Self::Workload => workload::objects(settings),

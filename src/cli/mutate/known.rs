@@ -17,15 +17,6 @@ use crate::rules::{self, DecodeError, World, read_group};
 /// Namespace of objects that name none, as the API server would have it.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// How pods are mutated.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::cli) struct Options<'a> {
-    /// Discovery is on.
-    pub discovery: bool,
-    /// End of every DNS name.
-    pub cluster_domain: &'a str,
-}
-
 /// What is known.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Known {
@@ -59,7 +50,10 @@ impl Known {
                 .add_json(&document.api_version, &document.kind, json)
                 .and_then(|()| known.add(document, json));
             if let Err(error) = taken {
-                unreadable.push(format!("{}: {} {:?}: {error}", document.source.name, document.kind, document.name));
+                unreadable.push(format!(
+                    "{}: unreadable: {} {:?}: {error}",
+                    document.source.name, document.kind, document.name
+                ));
             }
         }
         // Groups are read once all else is known: their roles may stand in other objects. What cannot be read was said above.
@@ -89,7 +83,7 @@ impl Known {
     }
 
     /// Mutates with what the pod names.
-    pub fn lookups<R>(&self, subject: &Subject, options: Options<'_>, mutate: impl FnOnce(&Lookups<'_>) -> R) -> R {
+    pub fn lookups<R>(&self, subject: &Subject, mutate: impl FnOnce(&Lookups<'_>) -> R) -> R {
         let group = subject.group().and_then(|key| self.group(key));
         let layer = group
             .and_then(|group| subject.layer(group))
@@ -99,8 +93,6 @@ impl Known {
             topology: layer.as_deref().map_or(TopologyLookup::Missing, TopologyLookup::Found),
             clique_set: subject.clique_set().and_then(|key| self.clique_sets.get(&key)),
             pod_group: subject.pod_group.as_ref().and_then(|key| self.world.pod_group(key).present()),
-            discovery: options.discovery,
-            cluster_domain: options.cluster_domain,
         })
     }
 }

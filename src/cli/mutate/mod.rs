@@ -15,7 +15,7 @@ use known::Known;
 use mutated::Mutated;
 
 use crate::cli::documents::Documents;
-use crate::cli::options::Color;
+use crate::cli::options::{Color, PodArgs};
 
 /// Arguments of `mutate`.
 #[derive(Args, Debug)]
@@ -24,7 +24,7 @@ pub struct MutateArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Objects that are there: groups, topologies, Grove sets, PodGroups.
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
     /// Workloads before, so that an update of them is shown and not their pods.
     #[arg(long, value_name = "FILE")]
@@ -35,12 +35,8 @@ pub struct MutateArgs {
     /// When to use colours; NO_COLOR turns them off too.
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     color: Color,
-    /// Discovery variables for Grove sets and groups.
-    #[arg(long, value_enum, default_value_t = Switch::On)]
-    discovery: Switch,
-    /// End of every DNS name in the cluster.
-    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local")]
-    cluster_domain: String,
+    #[command(flatten)]
+    pods: PodArgs,
 }
 
 /// How the outcome is printed.
@@ -56,30 +52,22 @@ enum Output {
     Diff,
 }
 
-/// On or off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Switch {
-    /// As objects say.
-    On,
-    /// Whatever objects say.
-    Off,
-}
-
 /// Some object would be refused.
 const REFUSED: u8 = 1;
 /// Some file or object cannot be read.
 const UNREADABLE: u8 = 2;
 
-/// Prints what becomes of the objects: 0, 1 when one would be refused, 2 when something cannot be read.
+/// Prints what becomes of the objects: 0, 1 when one would be refused, 2 when something cannot be read or there is nothing.
 pub fn run(args: &MutateArgs) -> ExitCode {
-    let (files, with, old) = (Documents::read(&args.files), Documents::read(&args.with), Documents::read(&args.old));
+    let (files, with, old) =
+        (Documents::read_some(&args.files), Documents::read(&args.with), Documents::read(&args.old));
     let mut unreadable: Vec<String> = Vec::new();
     for documents in [&files, &with, &old] {
-        unreadable.extend(documents.unreadable.iter().map(|lost| format!("{}: {}", lost.file, lost.message)));
+        unreadable.extend(documents.unreadable.iter().map(ToString::to_string));
     }
     let known = Known::of(files.documents.iter().chain(&with.documents), &mut unreadable);
-    let options = known::Options { discovery: args.discovery == Switch::On, cluster_domain: &args.cluster_domain };
-    let objects = mutated::all(&files.documents, &old.documents, &known, options, &mut unreadable);
+    let settings = args.pods.settings();
+    let objects = mutated::all(&files.documents, &old.documents, &known, &settings, &mut unreadable);
     let terminal = io::stdout().is_terminal();
     let output = args.output.unwrap_or(if terminal { Output::Diff } else { Output::Yaml });
     let text = match output {
@@ -115,6 +103,6 @@ fn complain(objects: &[Mutated], unreadable: &[String]) {
         let _ = writeln!(stderr, "{level}: {first}{more}: {text}");
     }
     for text in unreadable {
-        let _ = writeln!(stderr, "error: {text}");
+        let _ = writeln!(stderr, "{text}");
     }
 }

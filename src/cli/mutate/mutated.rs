@@ -2,15 +2,16 @@
 
 use serde_json::Value;
 
-use super::known::{Known, Options, in_namespace};
+use super::known::{Known, in_namespace};
+use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::pod::POD;
 use crate::api::status::GroupStatus;
-use crate::api::{Meta, Pod};
+use crate::api::{ClusterTopology, Meta, ObjectKind, Pod};
 use crate::cli::documents::Document;
 use crate::model::{WorkloadKind, rollout_claim};
-use crate::mutate::expand::expand;
+use crate::mutate::expand::{TooManyPods, expand};
 use crate::mutate::rollout::hold_rollout;
-use crate::mutate::{Patch, Subject, mutate_pod};
+use crate::mutate::{Patch, PodSettings, Subject, mutate_pod, protect_topology};
 use crate::rules::decode::decode;
 use crate::rules::{Operation, judge_json};
 
@@ -44,6 +45,14 @@ impl Mutated {
             format!("{} {}/{}", self.kind, self.namespace, self.name)
         }
     }
+
+    /// Takes a patch in that applies to the object before.
+    fn take(&mut self, patch: Patch) {
+        let mut after = self.before.clone();
+        if apply(&patch, &mut after).is_ok() {
+            (self.patch, self.after) = (patch, after);
+        }
+    }
 }
 
 /// All objects, workloads as their pods. Objects that the webhook leaves alone are among them, unchanged.
@@ -51,18 +60,18 @@ pub(super) fn all(
     files: &[Document],
     old: &[Document],
     known: &Known,
-    options: Options<'_>,
+    settings: &PodSettings,
     unreadable: &mut Vec<String>,
 ) -> Vec<Mutated> {
     let mut all = Vec::new();
     for document in files {
         let object: Value = serde_json::from_str(&document.json).unwrap_or_default();
         if document.kind == POD.kind && document.api_version == POD.api_version() {
-            match pod(object, known, options) {
+            match pod(object, known, settings) {
                 Ok(mutated) => all.push(mutated),
                 // The reason is reported already: every object is taken in as a neighbour of the others.
                 Err(_) if !unreadable.is_empty() => {}
-                Err(error) => unreadable.push(format!("{}: {error}", document.source.name)),
+                Err(error) => unreadable.push(format!("{}: unreadable: {error}", document.source.name)),
             }
             continue;
         }
@@ -70,13 +79,21 @@ pub(super) fn all(
             all.push(updated(document, object, &before.json, known));
             continue;
         }
-        match pods_of(document, &object) {
-            None => all.push(unchanged(document, object)),
-            Some(pods) => all.extend(pods.into_iter().filter_map(|object| pod(object, known, options).ok())),
+        let room = MOST_PODS.saturating_sub(u64::try_from(all.len()).unwrap_or(u64::MAX));
+        match pods_of(document, &object, room) {
+            Ok(None) => all.push(created(document, object)),
+            Ok(Some(pods)) => all.extend(pods.into_iter().filter_map(|object| pod(object, known, settings).ok())),
+            Err(error) => {
+                let (file, kind, name) = (&document.source.name, &document.kind, &document.name);
+                unreadable.push(format!("{file}: {kind} {name:?}: {error}"));
+            }
         }
     }
     all
 }
+
+/// Most pods of all files: the largest clusters have no more, and all are held in memory.
+const MOST_PODS: u64 = 100_000;
 
 fn names_the_same(old: &Document, new: &Document) -> bool {
     let name = |document: &Document| (document.namespace.clone(), document.name.clone());
@@ -98,23 +115,32 @@ fn updated(document: &Document, object: Value, old: &str, known: &Known) -> Muta
         let ready_once = group.status.first_ready_time.is_some() || group.status == GroupStatus::default();
         Some(hold_rollout(kind, &in_namespace(old), &mutated.before, &claim, group, ready_once))
     });
-    let mut after = mutated.before.clone();
-    if let Some(patch) = held.filter(|patch| apply(patch, &mut after).is_ok()) {
-        (mutated.patch, mutated.after) = (patch, after);
+    held.into_iter().for_each(|patch| mutated.take(patch));
+    mutated
+}
+
+/// What is neither a pod nor makes any.
+fn created(document: &Document, object: Value) -> Mutated {
+    let mut mutated = unchanged(document, object);
+    let is_it = |kind: &ObjectKind| document.kind == kind.kind && document.api_version == kind.api_version();
+    if CLUSTER_TOPOLOGIES.iter().any(is_it)
+        && let Ok(topology) = decode::<ClusterTopology>(&document.json)
+    {
+        mutated.take(protect_topology(&topology));
     }
     mutated
 }
 
 /// The pods of a workload. Their controllers see it in a namespace, and write that into names and variables.
-fn pods_of(document: &Document, object: &Value) -> Option<Vec<Value>> {
+fn pods_of(document: &Document, object: &Value, room: u64) -> Result<Option<Vec<Value>>, TooManyPods> {
     let whole = in_namespace(&document.json);
-    let mut pods = expand(&document.api_version, &document.kind, &whole)?;
+    let Some(mut pods) = expand(&document.api_version, &document.kind, &whole, room)? else { return Ok(None) };
     if object.pointer("/metadata/namespace").is_none() {
         let metadata =
             |pod: &mut Value| _ = pod.get_mut("metadata").and_then(Value::as_object_mut).map(|m| m.remove("namespace"));
         pods.iter_mut().for_each(metadata);
     }
-    Some(pods)
+    Ok(Some(pods))
 }
 
 fn unchanged(document: &Document, object: Value) -> Mutated {
@@ -130,12 +156,12 @@ fn unchanged(document: &Document, object: Value) -> Mutated {
     }
 }
 
-fn pod(before: Value, known: &Known, options: Options<'_>) -> Result<Mutated, String> {
+fn pod(before: Value, known: &Known, settings: &PodSettings) -> Result<Mutated, String> {
     let json = before.to_string();
     let pod: Pod = decode(&json).map_err(|error| error.to_string())?;
     let stored: Pod = serde_json::from_value(in_namespace(&json)).unwrap_or_default();
     let subject = Subject::of(&pod, stored.metadata.namespace(), known);
-    let mutation = known.lookups(&subject, options, |lookups| mutate_pod(&pod, &subject, lookups));
+    let mutation = known.lookups(&subject, |lookups| mutate_pod(&pod, &subject, lookups, settings));
     let mut after = before.clone();
     apply(&mutation.patch, &mut after)?;
     let judged = judge_json(

@@ -30,7 +30,7 @@ pub struct PlanArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Objects that are there but not planned, as the workloads that a RoleCoordination refers to.
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
     /// Plan one decision from these counts, instead of the whole run: {roles: {NAME: {created, released, scheduled, ready}}}.
     #[arg(long, value_name = "FILE")]
@@ -132,9 +132,8 @@ pub fn run(args: &PlanArgs) -> ExitCode {
     };
     // Whoever closed the pipe has seen enough; the verdict stands.
     _ = printed.and_then(|()| out.flush());
-    for Unreadable { file, at, message } in &read.unreadable {
-        let at = at.map(|at| format!(":{}:{}", at.line, at.column)).unwrap_or_default();
-        eprintln!("{file}{at}: unreadable: {message}");
+    for unreadable in &read.unreadable {
+        eprintln!("{unreadable}");
     }
     if !read.unreadable.is_empty()
         || planned.iter().any(|planned| matches!(&planned.plan, Ok(Plan { run: Err(_), .. })))

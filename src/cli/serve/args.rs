@@ -9,8 +9,9 @@ use clap::{Args, ValueEnum};
 use crate::cli::bytes;
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
-use crate::cli::options::KaiDialectArg;
+use crate::cli::options::{KaiDialectArg, PodArgs};
 use crate::cluster::run::{IncompleteBatch, MissingGroup};
+use crate::model::object_name::label_fault;
 
 /// Options of `serve`.
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub(super) connection: ConnectionArgs,
     /// Our own namespace: Secret, Lease and Service live there.
-    #[arg(long, default_value = "rolegate-system", env = "POD_NAMESPACE")]
+    #[arg(long, default_value = "rolegate-system", env = "POD_NAMESPACE", value_parser = parse_namespace)]
     pub(super) namespace: String,
     /// Name of the webhook configurations and the Lease, prefix of the Secret's.
     #[arg(long, default_value = "rolegate")]
@@ -54,7 +55,7 @@ pub struct ServeArgs {
     #[arg(long, default_value = "1m", value_parser = duration::parse)]
     pub(super) ca_settle: Duration,
     /// Serve these namespaces only.
-    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
+    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE", value_parser = parse_namespace)]
     pub(super) namespaces: Vec<String>,
     /// Pods that name a group which never appears: `release-after=DURATION` or `hold`.
     #[arg(long, default_value = "release-after=60s", value_parser = parse_missing)]
@@ -89,12 +90,8 @@ pub struct ServeArgs {
     /// Role names of a Grove set must be unique in the whole set.
     #[arg(long)]
     pub(super) strict_roles: bool,
-    /// Environment variables by which pods of Grove sets find each other by role.
-    #[arg(long, value_enum, default_value = "on")]
-    pub(super) discovery: Switch,
-    /// End of every DNS name in the cluster.
-    #[arg(long, default_value = "cluster.local")]
-    pub(super) cluster_domain: String,
+    #[command(flatten)]
+    pub(super) pods: PodArgs,
     /// Memory for the bodies of all requests that are being read or answered; more are answered 503. A quarter is for small
     /// ones (16 KiB, a pod). Not less than 10Mi, or the largest would never fit.
     #[arg(long, default_value = "64Mi", value_name = "SIZE", value_parser = parse_body_memory)]
@@ -121,14 +118,6 @@ pub(super) enum WebhooksArg {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Switch {
-    /// On.
-    On,
-    /// Off.
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum LogFormat {
     /// For people.
     Text,
@@ -141,6 +130,10 @@ pub(super) enum ReachArg {
     Service(String),
     Loopback,
     Url(String),
+}
+
+fn parse_namespace(text: &str) -> Result<String, String> {
+    label_fault(text).map_or_else(|| Ok(text.to_owned()), |fault| Err(fault.to_owned()))
 }
 
 fn parse_reach(text: &str) -> Result<ReachArg, String> {

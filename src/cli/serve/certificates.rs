@@ -84,9 +84,6 @@ pub(super) async fn start(
         own_namespace: args.namespace.clone(),
         namespaces: args.namespaces.clone(),
     };
-    parts.add(
-        "webhook configurations",
-        Webhooks::new(client.clone(), registration, keep).run(publication, stop.clone()),
-    );
+    parts.add("webhook configurations", Webhooks::new(client, registration, keep).run(publication, stop.clone()));
     Ok(())
 }

@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use args::ServeArgs;
-use args::Switch;
 
 use crate::cli::connection::Failure;
 use crate::cluster::index::SharedIndex;
@@ -33,6 +32,7 @@ use crate::cluster::write::topologies::TopologyKeeper;
 use crate::cluster::write::writer::Writer;
 use crate::rules::Options;
 use crate::server::admission::Admission;
+use crate::server::admission::beside::Beside;
 use crate::server::admission::metrics::AdmissionMetrics;
 use crate::server::http::accept::{Drain, Listener};
 use crate::server::http::admin;
@@ -118,9 +118,9 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         std::future::pending::<()>().await;
     });
 
-    let lookup = Lookup::new(client.clone(), index);
+    let lookup = Lookup::new(client.clone(), index.clone());
     let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
-    let live_world = LiveWorld::new(client.clone(), options);
+    let live_world = LiveWorld::new(client.clone(), lookup.index().clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
     let writer = Writer::new(client.clone(), args.write_timeout);
     let events = Events::new(writer.clone(), &identity, loop_metrics.clone());
@@ -132,14 +132,21 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     };
     let (election, leader) = Election::new(&client, lease);
     parts.add("election", election.run(draining.clone()));
-    let topologies = TopologyKeeper::new(writer.clone(), live_world.clone(), leader.clone());
+    // It has a budget of its own, apart from that of reviews.
+    let topologies = TopologyKeeper::new(
+        writer.clone(),
+        LiveWorld::new(client.clone(), lookup.index().clone(), options),
+        leader.clone(),
+    );
     parts.add("topologies", topologies.run(draining.clone()));
+    let pods = args.pods.settings();
     let options = LoopOptions {
         missing_group: args.missing_group,
         vanished_grace: args.vanished_grace,
         settle: args.settle,
         progress_deadline: args.progress_deadline,
         incomplete: args.incomplete,
+        frees_unknown_roles: pods.frees_unknown_roles,
         recreate_mis_stamped: args.recreate_mis_stamped,
     };
     let executor = Executor::new(writer, lookup.clone(), events, loop_metrics.clone());
@@ -151,9 +158,9 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         lookup,
         live_world,
         strict: args.strict,
-        discovery: args.discovery == Switch::On,
-        cluster_domain: args.cluster_domain,
+        pods,
         bodies: Bodies::new(&limits),
+        beside: Beside::default(),
         metrics: admission_metrics,
     };
     let drain = Drain { grace: args.drain_grace, ..Drain::default() };

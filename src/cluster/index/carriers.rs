@@ -1,11 +1,12 @@
 //! Objects that carry coordinations, and the groups that are read from them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::context::Context;
 use super::{SourceId, version};
 use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::status::GroupStatus;
 use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
 use crate::cluster::index::tombstones::{Tombstones, is_older};
 use crate::model::claims::{Claims, role_based_group};
@@ -55,6 +56,24 @@ impl CarrierObject {
         }
     }
 
+    /// True for the same version of the same object.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.id() == other.id() && self.version() == other.version()
+    }
+
+    /// Its status.
+    pub fn status(&self) -> &GroupStatus {
+        match self {
+            Self::Rbg(group) => &group.status,
+            Self::Coordination(coordination) => &coordination.status,
+        }
+    }
+
+    /// Unique id.
+    pub fn uid(&self) -> &str {
+        self.version().0
+    }
+
     /// Unique id and resource version.
     fn version(&self) -> (&str, Option<u64>) {
         match self {
@@ -86,7 +105,29 @@ pub(super) struct Carriers {
 #[derive(Debug)]
 struct Carried {
     claims: Claims,
-    faults: Vec<Violation>,
+    /// The RoleBasedGroup of its name, which it was judged with.
+    rbg: Option<Arc<Group>>,
+    faults: Arc<[Violation]>,
+}
+
+impl Carried {
+    /// True when rules that look at nothing else find the same faults.
+    fn is_judged_like(&self, group: &Group, rbg: Option<&Group>) -> bool {
+        let same_rbg = match (self.rbg.as_deref(), rbg) {
+            (Some(known), Some(rbg)) => known.is_like(rbg),
+            (known, rbg) => known.is_none() && rbg.is_none(),
+        };
+        same_rbg && self.claims.group.is_like(group)
+    }
+}
+
+/// Why a group is read anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Because {
+    /// An object that speaks of it has come, changed or gone: often its status alone.
+    Carrier,
+    /// A workload or a ClusterTopology that its rules look at has.
+    Context,
 }
 
 impl Carriers {
@@ -97,8 +138,8 @@ impl Carriers {
     }
 
     /// Faults of a group, as far as the index knows what its rules look at.
-    pub(super) fn faults(&self, key: &GroupKey) -> &[Violation] {
-        self.claims.get(key).map(|carried| carried.faults.as_slice()).unwrap_or_default()
+    pub(super) fn faults(&self, key: &GroupKey) -> Arc<[Violation]> {
+        self.claims.get(key).map(|carried| carried.faults.clone()).unwrap_or_default()
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&GroupKey, &Claims)> {
@@ -112,6 +153,17 @@ impl Carriers {
             CarrierObject::Coordination(_) => None,
         };
         role_based_group(self.by_group.get(key)?.iter().filter_map(rbg))
+    }
+
+    /// An object, as it was last seen.
+    pub(super) fn object(&self, kind: ObjectKind, namespace: &str, name: &str) -> Option<CarrierObject> {
+        self.objects.get(&(kind, namespace.into(), name.into())).map(|(object, _)| object.clone())
+    }
+
+    /// Names of the RoleCoordinations that speak of a group.
+    pub(super) fn coordinations_of(&self, key: &GroupKey) -> BTreeSet<Arc<str>> {
+        let ids = self.by_group.get(key).into_iter().flatten();
+        ids.filter(|(kind, ..)| *kind == ROLE_COORDINATION).map(|(.., name)| name.clone()).collect()
     }
 
     /// Takes an object in; an older version than the known one is dropped, and one that is gone. Returns the group that it
@@ -197,9 +249,11 @@ impl Carriers {
         self.all().filter(|(_, claims)| refers(claims)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Reads and judges a group anew from what is known.
-    pub(super) fn rebuild(&mut self, key: &GroupKey, context: &Context<'_>) {
-        if let Some(old) = self.claims.remove(key) {
+    /// Reads a group anew from what is known, and judges it if its rules look at what has changed: its own status, which is
+    /// written again and again, is nothing of that.
+    pub(super) fn rebuild(&mut self, key: &GroupKey, context: &Context<'_>, because: Because) {
+        let old = self.claims.remove(key);
+        if let Some(old) = &old {
             for workload in workloads(&old.claims.group) {
                 if let Some(groups) = self.by_workload.get_mut(&workload) {
                     groups.remove(key);
@@ -210,8 +264,12 @@ impl Carriers {
             for workload in workloads(&claims.group) {
                 self.by_workload.entry(workload).or_default().insert(key.clone());
             }
-            let faults = judge_group(&claims.group, None, &context.world_of(&claims.group)).errors;
-            self.claims.insert(key.clone(), Carried { claims, faults });
+            let rbg = context.rbg.clone();
+            let judged =
+                old.filter(|old| because == Because::Carrier && old.is_judged_like(&claims.group, rbg.as_deref()));
+            let judge = || judge_group(&claims.group, None, &context.world_of(&claims.group)).errors.into();
+            let faults = judged.map_or_else(judge, |old| old.faults);
+            self.claims.insert(key.clone(), Carried { claims, rbg, faults });
         }
     }
 

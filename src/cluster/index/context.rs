@@ -37,6 +37,7 @@ impl Context<'_> {
                 | Need::CoordinatedPolicy(_)
                 | Need::PodGroup(_)
                 | Need::KaiTopology(_)
+                | Need::Served(_)
                 | Need::MayCreatePodGroups { .. } => {}
             }
         }

@@ -4,6 +4,7 @@ use super::*;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::workload::LeaderWorkerSet;
+use crate::plan::rollout::Edit;
 use crate::plan::{DecisionContext, Observation, evaluate};
 
 fn key() -> GroupKey {
@@ -11,8 +12,15 @@ fn key() -> GroupKey {
 }
 
 fn with_group(coordination: &Value) -> Index {
+    let mut index = Index::default();
+    index.apply_carrier(None, carrier(coordination, 1, &json!({})));
+    index
+}
+
+fn carrier(coordination: &Value, version: u32, status: &Value) -> CarrierObject {
     let object = json!({
-        "metadata": { "name": "pd", "namespace": "ns", "uid": "u" },
+        "metadata": { "name": "pd", "namespace": "ns", "uid": "u", "resourceVersion": version.to_string() },
+        "status": status,
         "spec": {
             "roles": [
                 { "name": "prefill", "replicas": 2 },
@@ -21,16 +29,14 @@ fn with_group(coordination: &Value) -> Index {
             "coordination": [coordination],
         },
     });
-    let mut index = Index::default();
-    index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap()));
-    index
+    CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap())
 }
 
 /// The rules that the group breaks, and the reason of its condition.
 fn faults(index: &Index) -> (Vec<&'static str>, String) {
     let snapshot = index.snapshot(&key());
     let group = snapshot.claims.as_ref().unwrap().group.clone();
-    let observation = Observation::of(&group, &snapshot, |_| false, |_| true);
+    let observation = Observation::of(&group, &snapshot, |_| None, |_| Edit::long_ago());
     let context = DecisionContext { faults: &snapshot.faults, ..DecisionContext::default() };
     let status = evaluate(&group, observation, context).status;
     let progressing = status.conditions.into_iter().find(|condition| condition.r#type == "Progressing").unwrap();
@@ -88,4 +94,20 @@ fn a_workload_that_surges_stops_the_group_until_it_does_not() {
     index.take_dirty();
     index.apply_workload(Some(1), set(0, 1));
     assert!(index.take_dirty().is_empty(), "the loop moves the partition itself");
+}
+
+#[test]
+fn a_status_alone_does_not_have_the_group_judged_again() {
+    let segments =
+        |size: u32| json!({ "name": "s", "strategy": { "segmentPlacement": { "segmentSize": { "nobody": size } } } });
+    let mut index = with_group(&segments(1));
+    let judged = index.snapshot(&key()).faults;
+    assert_eq!(judged.iter().map(|fault| fault.rule).collect::<Vec<_>>(), ["coordination-role-unknown"]);
+    let status = json!({ "observedGeneration": 1, "summary": { "held": 3 } });
+    index.apply_carrier(None, carrier(&segments(1), 2, &status));
+    let snapshot = index.snapshot(&key());
+    assert_eq!(snapshot.claims.unwrap().group.carrier.resource_version, "2", "the status is taken in all the same");
+    assert!(Arc::ptr_eq(&judged, &snapshot.faults));
+    index.apply_carrier(None, carrier(&segments(0), 3, &status));
+    assert!(!Arc::ptr_eq(&judged, &index.snapshot(&key()).faults), "an edit is judged");
 }

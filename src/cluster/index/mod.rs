@@ -4,22 +4,26 @@
 mod carriers;
 mod change;
 mod context;
+mod definitions;
 mod named;
 mod pods;
 mod shared;
 mod tombstones;
 mod workloads;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use carriers::Because;
 pub use carriers::CarrierObject;
 pub use change::Change;
 pub use shared::SharedIndex;
 use tokio::time::Instant;
 pub use workloads::SeenWorkload;
 
+use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
+use crate::api::definition::Definition;
 use crate::api::{Meta, Object, ObjectKind, Pod};
 use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, WorkloadKey, WorkloadKind, names};
 use crate::plan::Snapshot;
@@ -41,6 +45,7 @@ pub struct Index {
     clique_sets: named::Named<CliqueSet>,
     pod_groups: named::Named<GangTree>,
     ignored: HashSet<Arc<str>>,
+    definitions: definitions::Definitions,
     /// Kinds that the API server serves, or does not.
     served: HashMap<ObjectKind, bool>,
     /// When a kind was served again that had not been.
@@ -85,6 +90,21 @@ impl Index {
         self.served.get(&kind).copied()
     }
 
+    /// Whether objects of a kind are read in its version, of several the stored one; `None` while that is not known.
+    pub fn reads(&self, kind: ObjectKind) -> Option<bool> {
+        self.definitions.reads(kind)
+    }
+
+    /// Takes in what a watch of CustomResourceDefinitions reports; `NotServed` when they may not be read.
+    pub fn definition_change(&mut self, change: Change<Definition>) {
+        self.definitions.take(change);
+    }
+
+    /// True when a definition of what carries groups was changed since the last call.
+    pub fn take_redefined(&mut self) -> bool {
+        self.definitions.take_changed()
+    }
+
     /// How long ago kinds came back that had not been served.
     fn returned(&self) -> Vec<(ObjectKind, Duration)> {
         self.returned.iter().map(|(kind, at)| (*kind, at.elapsed())).collect()
@@ -113,12 +133,23 @@ impl Index {
         let claims = self.carriers.claims(key).cloned();
         Snapshot {
             returned: if claims.is_none() { self.returned() } else { Vec::new() },
-            claims,
-            faults: self.carriers.faults(key).to_vec(),
+            faults: self.carriers.faults(key),
+            missing_layers: claims.iter().flat_map(|claims| self.missing_layers(&claims.group)).collect(),
             pods: self.pods.of(key, &self.workloads),
             workloads: self.workloads.rolled(key),
             ignored: self.ignored.contains(&key.namespace),
+            claims,
         }
+    }
+
+    /// Coordinations whose layer is not there. Before anybody knows of ClusterTopologies none is missing.
+    fn missing_layers(&self, group: &Group) -> impl Iterator<Item = usize> {
+        let known = CLUSTER_TOPOLOGIES.iter().all(|kind| self.is_served(*kind).is_some());
+        group.batched().filter(move |_| known).filter_map(|(coordination, batching)| {
+            let (topology, layer) = batching.layer()?;
+            let found = self.topology(topology).and_then(|layers| layers.layer(layer));
+            found.is_none().then_some(coordination.index)
+        })
     }
 
     /// Groups that changed since the last call.
@@ -140,17 +171,33 @@ impl Index {
     /// Takes in a carrier that was read or written outside a watch; an older version than the known one is dropped.
     pub fn apply_carrier(&mut self, source: Option<SourceId>, object: CarrierObject) {
         if let Some(key) = self.carriers.apply(source, object) {
-            self.rebuild([key]);
+            self.rebuild([key], Because::Carrier);
         }
     }
 
+    /// An object that may carry a group, as it was last seen.
+    pub fn carrier(&self, kind: ObjectKind, namespace: &str, name: &str) -> Option<CarrierObject> {
+        self.carriers.object(kind, namespace, name)
+    }
+
+    /// Names of the RoleCoordinations that speak of a group.
+    pub fn coordinations_of(&self, key: &GroupKey) -> BTreeSet<Arc<str>> {
+        self.carriers.coordinations_of(key)
+    }
+
+    /// Takes in that a carrier is not there, as a live read has found; not its successor of the same name.
+    pub fn carrier_gone(&mut self, known: &CarrierObject) {
+        let gone = self.carriers.deleted(known);
+        self.rebuild(gone, Because::Carrier);
+    }
+
     /// Reads groups anew; they are planned next.
-    fn rebuild(&mut self, keys: impl IntoIterator<Item = GroupKey>) {
+    fn rebuild(&mut self, keys: impl IntoIterator<Item = GroupKey>, because: Because) {
         for key in keys {
             // A RoleCoordination is read with its RoleBasedGroup, which is one of the carriers that are changed meanwhile.
             let rbg = self.carriers.role_based_group(&key).cloned();
             let context = context::Context { rbg, workloads: &self.workloads, topologies: &self.topologies };
-            self.carriers.rebuild(&key, &context);
+            self.carriers.rebuild(&key, &context, because);
             self.dirty.insert(key);
         }
     }
@@ -162,19 +209,18 @@ impl Index {
                 self.note_served(kind, true);
                 let objects: Vec<_> = objects.into_iter().flatten().collect();
                 let gone = self.carriers.keep_only(source, kind, &objects);
-                self.rebuild(gone);
+                self.rebuild(gone, Because::Carrier);
                 objects.into_iter().for_each(|object| self.apply_carrier(Some(source), object));
                 self.awaited.remove(&source);
             }
             Change::Applied(object) => object.into_iter().for_each(|object| self.apply_carrier(Some(source), object)),
             Change::Deleted(object) => {
-                let gone = object.and_then(|object| self.carriers.deleted(&object));
-                self.rebuild(gone);
+                object.iter().for_each(|object| self.carrier_gone(object));
             }
             Change::NotServed => {
                 self.note_served(kind, false);
                 let gone = self.carriers.forget_all(source);
-                self.rebuild(gone);
+                self.rebuild(gone, Because::Carrier);
                 self.awaited.remove(&source);
             }
         }
@@ -194,6 +240,13 @@ impl Index {
         }
     }
 
+    /// Takes in which pods of a group are there, by unique id, as a live list at this version has found.
+    pub fn running_pods_read(&mut self, key: &GroupKey, uids: &HashSet<String>, at: Option<u64>) {
+        if self.pods.keep_running(key, uids, at) {
+            self.dirty.insert(key.clone());
+        }
+    }
+
     /// Takes in a pod as a write has left it, ahead of the watch.
     pub fn pod_written(&mut self, pod: &Pod) {
         self.dirty.extend(self.pods.written(pod));
@@ -207,7 +260,7 @@ impl Index {
                 let gone = self.workloads.keep_only(source, kind, &seen);
                 for (key, group) in gone {
                     self.dirty.extend(group);
-                    self.rebuild(self.carriers.dependents(&key));
+                    self.rebuild(self.carriers.dependents(&key), Because::Context);
                 }
                 seen.into_iter().for_each(|seen| self.apply_workload(Some(source), seen));
                 self.awaited.remove(&source);
@@ -215,7 +268,7 @@ impl Index {
             Change::Applied(seen) => self.apply_workload(Some(source), seen),
             Change::Deleted(seen) => {
                 self.dirty.extend(self.workloads.forget(&seen.workload.key));
-                self.rebuild(self.carriers.dependents(&seen.workload.key));
+                self.rebuild(self.carriers.dependents(&seen.workload.key), Because::Context);
             }
             Change::NotServed => {
                 self.served.insert(kind.object_kind(), false);
@@ -233,7 +286,7 @@ impl Index {
             self.dirty.extend(self.pods.made_by(&key));
         }
         if changed.groups {
-            self.rebuild(self.carriers.dependents(&key));
+            self.rebuild(self.carriers.dependents(&key), Because::Context);
         }
     }
 
@@ -276,7 +329,7 @@ impl Index {
                     Change::Listed(_) | Change::NotServed => None,
                 };
                 self.topologies.take(source, narrow(change, LookedUp::topology));
-                self.rebuild(self.carriers.referring_to(touched.as_deref()));
+                self.rebuild(self.carriers.referring_to(touched.as_deref()), Because::Context);
             }
             "PodGroup" => self.pod_groups.take(source, narrow(change, LookedUp::pod_group)),
             _ => self.clique_sets.take(source, narrow(change, LookedUp::clique_set)),
@@ -349,10 +402,13 @@ fn name_of(meta: &Meta) -> Name {
 }
 
 /// A resource version as a number; those that are none compare as equal.
-fn version(text: Option<&str>) -> Option<u64> {
+pub fn version(text: Option<&str>) -> Option<u64> {
     text?.parse().ok()
 }
 
 #[cfg(test)]
 #[path = "faults_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod adoption_tests;

@@ -7,7 +7,7 @@ use super::workloads::Workloads;
 use super::{Name, SourceId, name_of, version};
 use crate::api::{Meta, Pod};
 use crate::cluster::index::tombstones::{Tombstones, is_older};
-use crate::model::{GroupKey, OrdinalStarts, WorkloadKey, WorkloadKind, identify, names};
+use crate::model::{GroupKey, Maker, OrdinalStarts, WorkloadKey, WorkloadKind, identify};
 use crate::plan::PodFacts;
 
 /// Pods that name a group.
@@ -22,19 +22,13 @@ pub(super) struct Pods {
 struct Entry {
     facts: PodFacts,
     /// What makes it, where that says more of it than the pod itself.
-    maker: Option<Maker>,
+    maker: Option<MadeBy>,
     source: SourceId,
     version: Option<u64>,
 }
 
-/// The workload that makes a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Maker {
-    /// The StatefulSet that numbers it: the ordinal in the facts is not yet counted from its start.
-    StatefulSet(Arc<str>),
-    /// The LeaderWorkerSet that makes it with the others of its group, or after its leader.
-    LeaderWorkerSet(Arc<str>),
-}
+/// Kind and name of the workload that makes a pod.
+type MadeBy = (WorkloadKind, Arc<str>);
 
 impl Pods {
     /// The pods of a group, with what their workloads say of them.
@@ -56,13 +50,8 @@ impl Pods {
 
     /// Groups with pods of which this workload says something.
     pub(super) fn made_by(&self, workload: &WorkloadKey) -> Vec<GroupKey> {
-        let name: Arc<str> = workload.name.as_str().into();
-        let maker = match workload.kind {
-            WorkloadKind::StatefulSet => Maker::StatefulSet(name),
-            WorkloadKind::LeaderWorkerSet => Maker::LeaderWorkerSet(name),
-            WorkloadKind::Deployment => return Vec::new(),
-        };
-        let made = |entry: &Entry| entry.maker.as_ref() == Some(&maker);
+        let is_maker = |(kind, name): &MadeBy| *kind == workload.kind && **name == *workload.name;
+        let made = |entry: &Entry| entry.maker.as_ref().is_some_and(is_maker);
         let here = |key: &GroupKey| *key.namespace == *workload.namespace;
         let groups = self.by_group.iter().filter(|(key, pods)| here(key) && pods.values().any(made));
         groups.map(|(key, _)| key.clone()).collect()
@@ -77,6 +66,23 @@ impl Pods {
             .filter(|name| !seen.contains(*name) && self.entry(name).is_some_and(|entry| entry.source == source));
         let gone: Vec<Name> = gone.cloned().collect();
         gone.iter().filter_map(|name| self.forget(name)).collect()
+    }
+
+    /// Forgets the pods of a group that look as if they ran, and were not there when they were listed at this version. What
+    /// is newer stays. True when there were any.
+    pub(super) fn keep_running(&mut self, key: &GroupKey, listed: &HashSet<String>, at: Option<u64>) -> bool {
+        let pods = self.by_group.get(key).into_iter().flatten();
+        let is_gone = |entry: &Entry| {
+            let unlisted = !entry.facts.held && !listed.contains(&*entry.facts.pod.uid);
+            unlisted && at.is_some() && !is_older(at, entry.version)
+        };
+        let gone = pods.filter(|(_, entry)| is_gone(entry)).map(|(name, _)| (key.namespace.clone(), name.clone()));
+        let gone: Vec<Name> = gone.collect();
+        for name in &gone {
+            self.gone.add(name.clone(), None, at);
+            self.forget(name);
+        }
+        !gone.is_empty()
     }
 
     /// Takes a pod in; returns the groups that this concerns. What is older than what is known of its name is dropped.
@@ -151,28 +157,29 @@ fn uid_and_version(pod: &Pod) -> (&str, Option<u64>) {
 
 fn completed(key: &GroupKey, entry: &Entry, workloads: &Workloads) -> PodFacts {
     let mut facts = entry.facts.clone();
-    let workload = |kind, name: &str| WorkloadKey { namespace: key.namespace.to_string(), kind, name: name.to_owned() };
     match &entry.maker {
-        Some(Maker::StatefulSet(name)) => {
+        // The ordinal in the facts is not yet counted from the set's start.
+        Some((WorkloadKind::StatefulSet, name)) => {
             let start = workloads.start(&key.namespace, name);
             let index = facts.identity.ordinal.map(i64::from);
             facts.identity.ordinal = index.and_then(|index| u32::try_from(index - start).ok());
         }
-        Some(Maker::LeaderWorkerSet(name)) => {
-            let set = workloads.get(&workload(WorkloadKind::LeaderWorkerSet, name));
+        // It may make the pods of a group after their leader.
+        Some((kind @ WorkloadKind::LeaderWorkerSet, name)) => {
+            let (namespace, name) = (key.namespace.to_string(), name.to_string());
+            let set = workloads.get(&WorkloadKey { namespace, kind: *kind, name });
             facts.identity.made_at_once &= set.is_none_or(|set| set.one_by_one.is_none());
         }
-        None => {}
+        _ => {}
     }
     facts
 }
 
 /// The StatefulSet from whose start a pod's index counts, or its LeaderWorkerSet, which numbers its groups from 0.
-fn maker(meta: &Meta) -> Option<Maker> {
-    if let Some(name) = meta.label(names::LWS_NAME) {
-        return Some(Maker::LeaderWorkerSet(name.into()));
+fn maker(meta: &Meta) -> Option<MadeBy> {
+    match Maker::of(meta) {
+        Maker::LeaderWorkerSet { name, .. } => Some((WorkloadKind::LeaderWorkerSet, name.into())),
+        Maker::StatefulSet(name) => Some((WorkloadKind::StatefulSet, name.into())),
+        _ => None,
     }
-    let owner = meta.controller().filter(|owner| owner.kind == "StatefulSet")?;
-    let other = [names::RBG_INSTANCE, names::INSTANCE_NAME];
-    other.iter().all(|key| meta.label(key).is_none()).then(|| Maker::StatefulSet(owner.name.as_str().into()))
 }

@@ -6,7 +6,10 @@ use kube::Client;
 use kube::api::ListParams;
 use serde::de::DeserializeOwned;
 
+use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
+use crate::api::definition::Definition;
 use crate::api::pod::POD;
+use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::{Object, ObjectKind};
 use crate::cluster::index::{Change, Index, SourceId};
 use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups};
@@ -34,10 +37,13 @@ impl ClusterListing {
 ///
 /// When the API server fails, or pods may not be read.
 pub async fn list_cluster(client: &Client, namespace: Option<&str>) -> Result<ClusterListing, kube::Error> {
-    let mut lister = Lister { client: client.clone(), next: 0, reads: Vec::new() };
+    let mut index = Index::default();
+    index.definition_change(definition_of_groups(client).await?);
+    let unread = CARRIERS.iter().copied().filter(|kind| index.reads(*kind) == Some(false)).collect();
+    let mut lister = Lister { client: client.clone(), next: 0, unread, reads: Vec::new() };
     add_groups(&mut lister, namespace);
     add_cluster_scoped(&mut lister);
-    let mut list_cluster = ClusterListing { index: Index::default(), forbidden: Vec::new() };
+    let mut list_cluster = ClusterListing { index, forbidden: Vec::new() };
     for read in join_all(lister.reads).await {
         match read? {
             Read::Take(take) => take(&mut list_cluster.index),
@@ -49,10 +55,21 @@ pub async fn list_cluster(client: &Client, namespace: Option<&str>) -> Result<Cl
     Ok(list_cluster)
 }
 
+/// The one definition with several versions that are read.
+async fn definition_of_groups(client: &Client) -> Result<Change<Definition>, kube::Error> {
+    match api::<Definition>(client, CUSTOM_RESOURCE_DEFINITION, None).get_opt(&ROLE_BASED_GROUP.crd_name()).await {
+        Ok(definition) => Ok(Change::Listed(definition.into_iter().map(|found| found.object).collect())),
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(Change::NotServed),
+        Err(error) => Err(error),
+    }
+}
+
 /// Collects the lists, so that all are read at the same time.
 struct Lister {
     client: Client,
     next: SourceId,
+    /// Versions of kinds that are read in another one.
+    unread: Vec<ObjectKind>,
     reads: Vec<BoxFuture<'static, Result<Read, kube::Error>>>,
 }
 
@@ -75,6 +92,10 @@ impl Reader for Lister {
         self.next += 1;
         let api = api::<T>(&self.client, kind, scope);
         let params = ListParams { label_selector: selector, ..ListParams::default() };
+        if self.unread.contains(&kind) {
+            let read = Read::Take(Box::new(move |index: &mut Index| take(index, source, Change::NotServed)));
+            return self.reads.push(async { Ok(read) }.boxed());
+        }
         let read = async move {
             let change = match api.list(&params).await {
                 Ok(list) => Change::Listed(list.items.into_iter().map(|item| item.object).collect()),

@@ -1,26 +1,27 @@
 //! What a rule looks up outside the object it judges, read live: a rule denies only what a live read shows to be wrong.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::join_all;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::api::{ListParams, PostParams};
-use kube::core::Request;
 use kube::{Api, Client};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::api::ObjectKind;
-use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
-use crate::api::coordinated_policy::COORDINATED_POLICY;
 use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
-use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
 use crate::api::pod::POD;
-use crate::api::pod_group::{POD_GROUP, TOPOLOGY};
+use crate::api::pod_group::POD_GROUP;
 use crate::api::review::UserInfo;
-use crate::cluster::watch::sources::{CARRIERS, ROLE_BASED_GROUPS};
+use crate::cluster::index::SharedIndex;
+use crate::cluster::objects;
+use crate::cluster::read::answers::{Answer, Found, Named, Unread, items, next_page};
+use crate::cluster::read::reads::{Place, Read, Way, name_in, reads};
+use crate::model::object_name::subdomain_fault;
 use crate::model::{GroupKey, names};
 use crate::rules::question::Question;
 use crate::rules::{DecodeError, Need, Options, World, needs};
@@ -42,30 +43,48 @@ pub enum LiveWorldError {
     /// No answer in time.
     #[error("reading {0}: no answer in time")]
     Timeout(String),
+    /// It is not read.
+    #[error("reading {0}: there are too many")]
+    TooMany(String),
 }
 
-/// Reads what rules look up.
+/// Requests of reviews at a time: however many come, the loop has its own.
+const AT_A_TIME: usize = 16;
+/// Pods in one page of a list, and pages of which no more are read.
+const PAGE: u32 = 500;
+const PAGES: usize = 20;
+
+/// Reads what rules look up. Clones share one budget of requests.
 #[derive(Clone)]
 pub struct LiveWorld {
     client: Client,
+    /// Knows in which version a kind is read.
+    index: SharedIndex,
     options: Options,
     /// The installed definition of PodGroups, and when it was read.
     definition: Arc<Mutex<Option<Definition>>>,
+    budget: Arc<Semaphore>,
 }
 
 /// When the definition was read, and what it was; `None` where there is none.
 type Definition = (Instant, Option<Arc<str>>);
 
+/// What a version of an API group serves.
 #[derive(Deserialize)]
-struct Listed<'a> {
-    #[serde(borrow, default)]
-    items: Vec<&'a RawValue>,
+struct ResourceList {
+    #[serde(default)]
+    resources: Vec<Resource>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    name: String,
 }
 
 impl LiveWorld {
-    /// Reads with this client.
-    pub fn new(client: Client, options: Options) -> Self {
-        Self { client, options, definition: Arc::default() }
+    /// Reads with this client, each kind in the version that this index reads.
+    pub fn new(client: Client, index: SharedIndex, options: Options) -> Self {
+        Self { client, index, options, definition: Arc::default(), budget: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
 
     /// The world as far as the rules of an object look at it, and what its author may do. All reads end by `deadline`.
@@ -87,7 +106,7 @@ impl LiveWorld {
             self.read_definition(&mut world, deadline).await;
         }
         // A need that was tried and stays unknown is not tried again.
-        let mut tried = BTreeSet::new();
+        let (mut tried, mut unread) = (BTreeSet::new(), Unread::default());
         loop {
             let open = match needs(&kind.api_version(), kind.kind, operation, object, old, &world) {
                 Ok(needs) => needs,
@@ -95,120 +114,167 @@ impl LiveWorld {
             };
             let fresh: Vec<_> = open.into_iter().filter(|need| tried.insert(need.clone())).collect();
             if fresh.is_empty() {
+                unread.tell(kind);
                 return Ok(Ok(world));
             }
-            let reads = fresh.iter().map(|need| async {
-                let timeout = || Err(LiveWorldError::Timeout(need.to_string()));
-                tokio::time::timeout_at(deadline, self.meet(need, author)).await.unwrap_or_else(|_| timeout())
+            let reads = reads(fresh);
+            let answers = reads.iter().map(|read| async {
+                let timeout = || Err(LiveWorldError::Timeout(read.to_string()));
+                tokio::time::timeout_at(deadline, self.meet(read, author)).await.unwrap_or_else(|_| timeout())
             });
-            let answers = futures::future::join_all(reads).await;
-            for (need, answer) in fresh.into_iter().zip(answers) {
+            for (read, answer) in reads.iter().zip(join_all(answers).await) {
                 match answer {
-                    Ok(Found { objects, there }) => {
-                        objects.iter().for_each(|(kind, object)| take(*kind, object, &mut world));
-                        if let Some(there) = there {
-                            world.answer(need, there);
-                        }
-                    }
-                    Err(error) if must_be_known(&need) => return Err(error),
-                    Err(error) => tracing::warn!(%error, "cannot be read: rules that look at it do not judge"),
+                    Ok(found) => found.into_world(&mut world, &mut unread),
+                    Err(error) if read.needs.iter().any(must_be_known) => return Err(error),
+                    Err(error) => unread.note(&error),
                 }
             }
         }
     }
 
     /// Reads what is needed.
-    async fn meet(&self, need: &Need, author: &UserInfo<'_>) -> Result<Found, LiveWorldError> {
-        match need {
-            Need::RoleBasedGroup(key) => self.get_first(ROLE_BASED_GROUPS, Some(&key.namespace), &key.name).await,
-            Need::Groups { namespace } => self.list_all(CARRIERS, Some(namespace), None).await,
-            Need::TopologyReferrers(_) => self.list_all(CARRIERS, None, None).await,
-            Need::Workload(key) => self.get_first(&[key.kind.object_kind()], Some(&key.namespace), &key.name).await,
-            Need::ClusterTopology(name) => {
-                self.get_first(&[CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75], None, name).await
-            }
-            Need::DisruptionBudgets { namespace } => {
-                self.list_all(&[POD_DISRUPTION_BUDGET], Some(namespace), None).await
-            }
-            Need::CoordinatedPolicy(key) => {
-                self.get_first(&[COORDINATED_POLICY], Some(&key.namespace), &key.name).await
-            }
-            Need::PodGroup(key) => self.get_first(&[POD_GROUP], Some(&key.namespace), &key.name).await,
-            Need::KaiTopology(name) => self.get_first(&[TOPOLOGY], None, name).await,
-            Need::Pods { group, role } => self.has_pods(group, role).await,
-            Need::MayCreatePodGroups { namespace, api_group } => {
-                let there = Some(self.may_create(namespace, api_group, author).await?);
-                Ok(Found { there, ..Found::default() })
-            }
+    async fn meet(&self, read: &Read, author: &UserInfo<'_>) -> Result<Found, LiveWorldError> {
+        match &read.way {
+            Way::One(place) => self.one(place, &read.needs).await,
+            Way::Many(place) => self.many(place, &read.needs).await,
+            Way::All(place) => self.all(place, &read.needs).await,
+            Way::Pods(group) => self.pods(group, &read.needs).await,
+            Way::Served(kind) => self.served(*kind, &read.needs).await,
+            Way::Rights => self.rights(&read.needs, author).await,
+            Way::Not => Err(LiveWorldError::TooMany(read.to_string())),
         }
     }
 
-    /// The first object of this name among the kinds; a kind that is not served has no objects.
-    async fn get_first(
-        &self,
-        kinds: &[ObjectKind],
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Found, LiveWorldError> {
-        let reads = kinds.iter().map(|kind| {
-            let request = Request::new(path(*kind, namespace)).get(name, &kube::api::GetParams::default());
-            self.text(request, *kind)
-        });
-        let mut found = Found { there: Some(false), ..Found::default() };
-        for (kind, answer) in kinds.iter().zip(futures::future::join_all(reads).await) {
-            match answer? {
-                Answer::Text(object) if found.objects.is_empty() => {
-                    found = Found { objects: vec![(*kind, object)], there: Some(true) };
+    /// The first object of a name among the kinds; a kind that is not served has no objects.
+    async fn one(&self, place: &Place, needs: &[Need]) -> Result<Found, LiveWorldError> {
+        let mut found = Found::default();
+        for (need, name) in needs.iter().filter_map(|need| Some((need, name_in(need)?))) {
+            // What cannot be there is not asked for.
+            let possible = place.kinds.iter().filter(|_| subdomain_fault(name).is_none());
+            let get = |kind: &ObjectKind| self.text(objects::get(*kind, place.namespace.as_deref(), name), *kind);
+            let mut first = None;
+            for (kind, answer) in place.kinds.iter().zip(join_all(possible.map(get)).await) {
+                match answer? {
+                    Answer::Text(object) => first = first.or(Some((*kind, object))),
+                    Answer::Absent => {}
+                    Answer::Forbidden(why) => found.forbidden = Some(why),
                 }
-                Answer::Forbidden if found.objects.is_empty() => found.there = None,
-                Answer::Text(_) | Answer::Absent | Answer::Forbidden => {}
             }
+            found.answer(need, first.is_some());
+            found.objects.extend(first);
         }
         Ok(found)
     }
 
-    /// Every object of the kinds, or with a selector the first.
-    async fn list_all(
-        &self,
-        kinds: &[ObjectKind],
-        namespace: Option<&str>,
-        selector: Option<&str>,
-    ) -> Result<Found, LiveWorldError> {
-        let params =
-            selector.map_or_else(ListParams::default, |selector| ListParams::default().labels(selector).limit(1));
-        let reads = kinds.iter().map(|kind| self.text(Request::new(path(*kind, namespace)).list(&params), *kind));
+    /// The same for many names, from a list of each kind.
+    async fn many(&self, place: &Place, needs: &[Need]) -> Result<Found, LiveWorldError> {
         let mut found = Found::default();
-        for (kind, answer) in kinds.iter().zip(futures::future::join_all(reads).await) {
+        let mut wanted: BTreeMap<_, _> = needs.iter().filter_map(|need| Some((name_in(need)?, need))).collect();
+        for (kind, answer) in place.kinds.iter().zip(self.lists(place).await) {
             match answer? {
                 Answer::Text(list) => {
-                    let items = serde_json::from_str::<Listed<'_>>(&list).map(|list| list.items).unwrap_or_default();
-                    found.objects.extend(items.into_iter().map(|item| (*kind, item.get().to_owned())));
+                    for item in items(&list) {
+                        let named = serde_json::from_str::<Named>(item.get()).ok();
+                        let name = named.as_ref().map_or("", |named| named.metadata.display_name());
+                        if let Some(need) = wanted.remove(name) {
+                            found.objects.push((*kind, item.get().to_owned()));
+                            found.answer(need, true);
+                        }
+                    }
                 }
                 Answer::Absent => {}
-                Answer::Forbidden => return Ok(Found::default()),
+                Answer::Forbidden(why) => found.forbidden = Some(why),
             }
         }
-        // A list answers "which", whatever it holds; a selection answers "whether".
-        found.there = Some(selector.is_none() || !found.objects.is_empty());
+        wanted.into_values().for_each(|need| found.answer(need, false));
         Ok(found)
     }
 
-    /// Whether a role has pods, under any label scheme.
-    async fn has_pods(&self, group: &GroupKey, role: &str) -> Result<Found, LiveWorldError> {
-        let selectors: Vec<_> = names::LABEL_SCHEMES
-            .iter()
-            .map(|(group_label, role_label)| format!("{group_label}={},{role_label}={role}", group.name))
-            .collect();
-        let reads = selectors.iter().map(|selector| self.list_all(&[POD], Some(&group.namespace), Some(selector)));
-        let mut found = Found { there: Some(false), ..Found::default() };
-        for answer in futures::future::join_all(reads).await {
-            let answer = answer?;
-            found.objects.extend(answer.objects);
-            found.there = found.there.and(answer.there);
+    /// Every object of the kinds. A list answers "which", whatever it holds.
+    async fn all(&self, place: &Place, needs: &[Need]) -> Result<Found, LiveWorldError> {
+        let mut found = Found::default();
+        for (kind, answer) in place.kinds.iter().zip(self.lists(place).await) {
+            match answer? {
+                Answer::Text(list) => {
+                    found.objects.extend(items(&list).into_iter().map(|item| (*kind, item.get().to_owned())));
+                }
+                Answer::Absent => {}
+                Answer::Forbidden(why) => found.forbidden = Some(why),
+            }
         }
-        if !found.objects.is_empty() {
-            found.there = Some(true);
+        if found.forbidden.is_some() {
+            found.objects.clear();
         }
+        needs.iter().for_each(|need| found.answer(need, true));
+        Ok(found)
+    }
+
+    async fn lists(&self, place: &Place) -> Vec<Result<Answer, LiveWorldError>> {
+        let list = |kind: &ObjectKind| {
+            self.text(objects::list(*kind, place.namespace.as_deref(), &ListParams::default()), *kind)
+        };
+        join_all(place.kinds.iter().map(list)).await
+    }
+
+    /// Which roles of a group have pods, under any label scheme.
+    async fn pods(&self, group: &GroupKey, needs: &[Need]) -> Result<Found, LiveWorldError> {
+        let mut found = Found::default();
+        let mut wanted = BTreeMap::new();
+        for need in needs {
+            if let Need::Pods { role, .. } = need {
+                wanted.insert(role.as_str(), need);
+            }
+        }
+        // No pod can carry what is no label's value, and in a selector it may mean something else.
+        let possible = |name: &str| names::label_value(name) == name;
+        let mut pages = 0;
+        for (group_label, role_label) in names::LABEL_SCHEMES.iter().filter(|_| possible(&group.name)) {
+            let mut params = ListParams::default().labels(&format!("{group_label}={}", group.name)).limit(PAGE);
+            while wanted.keys().any(|role| possible(role)) {
+                pages += 1;
+                if pages > PAGES {
+                    return Err(LiveWorldError::TooMany(format!("the pods of group {group}")));
+                }
+                let request = objects::list_metadata(POD, Some(&group.namespace), &params);
+                let list = match self.text(request, POD).await? {
+                    Answer::Text(list) => list,
+                    Answer::Absent => break,
+                    Answer::Forbidden(why) => {
+                        found.forbidden = Some(why);
+                        return Ok(found);
+                    }
+                };
+                for item in items(&list) {
+                    let named = serde_json::from_str::<Named>(item.get()).ok();
+                    let role = named.as_ref().and_then(|named| named.metadata.label(role_label));
+                    if let Some(need) = role.and_then(|role| wanted.remove(role)) {
+                        found.answer(need, true);
+                    }
+                }
+                match next_page(&list) {
+                    Some(next) => params.continue_token = Some(next),
+                    None => break,
+                }
+            }
+        }
+        wanted.into_values().for_each(|need| found.answer(need, false));
+        Ok(found)
+    }
+
+    /// Whether a kind is served, as discovery says it: a definition may be there and serve other versions.
+    async fn served(&self, kind: ObjectKind, needs: &[Need]) -> Result<Found, LiveWorldError> {
+        let mut found = Found::default();
+        let there = match self.text(objects::versions(kind), kind).await? {
+            Answer::Text(list) => serde_json::from_str::<ResourceList>(&list)
+                .ok()
+                .map(|list| list.resources.iter().any(|resource| resource.name == kind.plural)),
+            Answer::Absent => Some(false),
+            Answer::Forbidden(why) => {
+                found.forbidden = Some(why);
+                None
+            }
+        };
+        there.into_iter().for_each(|there| needs.iter().for_each(|need| found.answer(need, there)));
         Ok(found)
     }
 
@@ -218,14 +284,13 @@ impl LiveWorld {
         let definition = match known {
             Some((at, definition)) if at.elapsed() < DIALECT_FOR => definition,
             _ => {
-                let request = Request::new(path(CUSTOM_RESOURCE_DEFINITION, None));
-                let request = request.get(&POD_GROUP.crd_name(), &kube::api::GetParams::default());
+                let request = objects::get(CUSTOM_RESOURCE_DEFINITION, None, &POD_GROUP.crd_name());
                 // The other half of the time is for what cannot be done without.
                 let time = deadline.saturating_duration_since(Instant::now()) / 2;
                 let read = tokio::time::timeout(time, self.text(request, CUSTOM_RESOURCE_DEFINITION));
                 let read = match read.await {
                     Ok(Ok(Answer::Text(definition))) => Some(Arc::from(definition)),
-                    Ok(Ok(Answer::Absent | Answer::Forbidden)) => None,
+                    Ok(Ok(Answer::Absent | Answer::Forbidden(_))) => None,
                     // Judged by its own fields for once; the next one asks again.
                     Ok(Err(_)) | Err(_) => return,
                 };
@@ -235,8 +300,20 @@ impl LiveWorld {
             }
         };
         if let Some(definition) = definition {
-            take(CUSTOM_RESOURCE_DEFINITION, &definition, world);
+            _ = world.add_json(&CUSTOM_RESOURCE_DEFINITION.api_version(), CUSTOM_RESOURCE_DEFINITION.kind, &definition);
         }
+    }
+
+    /// What the author may create.
+    async fn rights(&self, needs: &[Need], author: &UserInfo<'_>) -> Result<Found, LiveWorldError> {
+        let mut found = Found::default();
+        for need in needs {
+            if let Need::MayCreatePodGroups { namespace, api_group } = need {
+                let there = self.may_create(namespace, api_group, author).await?;
+                found.answer(need, there);
+            }
+        }
+        Ok(found)
     }
 
     async fn may_create(
@@ -245,6 +322,10 @@ impl LiveWorld {
         api_group: &str,
         author: &UserInfo<'_>,
     ) -> Result<bool, LiveWorldError> {
+        // Nobody has no rights, and the API server refuses to be asked about nobody.
+        if author.username.is_empty() && author.groups.is_empty() {
+            return Ok(false);
+        }
         let extra = author
             .extra
             .iter()
@@ -267,6 +348,8 @@ impl LiveWorld {
             ..SubjectAccessReview::default()
         };
         let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        // The semaphore is never closed.
+        let _turn = self.budget.acquire().await;
         let answer = reviews.create(&PostParams::default(), &review).await;
         let fault = |source| LiveWorldError::Read { what: "the author's rights".to_owned(), source: Box::new(source) };
         Ok(answer.map_err(fault)?.status.is_some_and(|status| status.allowed))
@@ -274,57 +357,25 @@ impl LiveWorld {
 
     async fn text(
         &self,
-        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+        request: Result<http::Request<Vec<u8>>, kube::Error>,
         kind: ObjectKind,
     ) -> Result<Answer, LiveWorldError> {
-        let what = || kind.kind.to_owned();
-        let request = request.map_err(|error| LiveWorldError::Read {
-            what: what(),
-            source: Box::new(kube::Error::BuildRequest(error)),
-        })?;
-        match self.client.request_text(request).await {
+        // A version that is read as another one has no objects of its own.
+        if self.index.read().reads(kind) == Some(false) {
+            return Ok(Answer::Absent);
+        }
+        let _turn = self.budget.acquire().await;
+        let read = async { self.client.request_text(request?).await };
+        match read.await {
             Ok(text) => Ok(Answer::Text(text)),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Answer::Absent),
-            Err(kube::Error::Api(status)) if status.code == 403 => {
-                tracing::warn!(kind = kind.kind, message = %status.message, "may not be read: rules that look at it do not judge");
-                Ok(Answer::Forbidden)
-            }
-            Err(source) => Err(LiveWorldError::Read { what: what(), source: Box::new(source) }),
+            Err(kube::Error::Api(status)) if status.code == 403 => Ok(Answer::Forbidden(status.message.clone())),
+            Err(source) => Err(LiveWorldError::Read { what: kind.kind.to_owned(), source: Box::new(source) }),
         }
     }
-}
-
-/// What was read for a need.
-#[derive(Default)]
-struct Found {
-    objects: Vec<(ObjectKind, String)>,
-    /// Whether it is there, or so; `None` when we may not know.
-    there: Option<bool>,
 }
 
 /// Rights and references that protect others: they are not guessed.
 const fn must_be_known(need: &Need) -> bool {
     matches!(need, Need::MayCreatePodGroups { .. } | Need::TopologyReferrers(_))
-}
-
-enum Answer {
-    Text(String),
-    Absent,
-    Forbidden,
-}
-
-/// Takes an object in; one without the expected shape is as good as unknown.
-fn take(kind: ObjectKind, object: &str, world: &mut World) {
-    if let Err(error) = world.add_json(&kind.api_version(), kind.kind, object) {
-        tracing::warn!(kind = kind.kind, %error, "object does not have the expected shape");
-    }
-}
-
-/// The collection's path.
-fn path(kind: ObjectKind, namespace: Option<&str>) -> String {
-    let root = if kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", kind.group) };
-    match namespace {
-        Some(namespace) if kind.namespaced => format!("{root}/{}/namespaces/{namespace}/{}", kind.version, kind.plural),
-        _ => format!("{root}/{}/{}", kind.version, kind.plural),
-    }
 }

@@ -1,28 +1,35 @@
 //! The group that a pod names: from the index, else by one live read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use kube::Client;
+use kube::api::ListParams;
 use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
+use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
-use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
+use crate::api::{Object, ObjectKind};
 use crate::cluster::index::{CarrierObject, Index, LookedUp, SeenWorkload, SharedIndex};
 use crate::cluster::watch::sources::{
     CARRIERS, CLIQUE_SETS, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group, read_rbg,
     read_topology,
 };
 use crate::cluster::watch::watched::{Guarded, api};
+use crate::model::object_name::subdomain_fault;
 use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind};
 
 /// How long an absent group is not read again: the hundreds of pods of one new workload ask together.
 const ABSENT_FOR: Duration = Duration::from_millis(500);
+
+/// Reads of reviews at a time.
+const AT_A_TIME: usize = 16;
 
 /// A group could not be read; the request must not be answered from ignorance.
 #[derive(Debug, thiserror::Error)]
@@ -50,21 +57,31 @@ pub enum LookupError {
     Timeout(GroupKey),
 }
 
+/// What a live read has found.
+enum Got<T> {
+    Found(T),
+    Absent,
+    /// A kind that is not served has no objects.
+    NotServed,
+}
+
 /// Looks groups up.
 #[derive(Clone)]
 pub struct Lookup {
     client: Client,
     index: SharedIndex,
-    absent: Arc<Mutex<HashMap<GroupKey, Arc<Slot>>>>,
+    reads: Arc<Mutex<HashMap<GroupKey, Arc<Slot>>>>,
+    /// For reviews: the loop does not wait for them.
+    budget: Arc<Semaphore>,
 }
 
-/// When the group was last found absent. The lock is held during the read, so that the others wait for its result.
+/// When the last live read of the group began. The lock is held during the read, so that the others wait for its result.
 type Slot = tokio::sync::Mutex<Option<Instant>>;
 
 impl Lookup {
     /// Looks up in this index, else with this client.
     pub fn new(client: Client, index: SharedIndex) -> Self {
-        Self { client, index, absent: Arc::default() }
+        Self { client, index, reads: Arc::default(), budget: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
 
     /// The index behind it.
@@ -81,34 +98,58 @@ impl Lookup {
         if let Some(group) = self.index.read().group(key) {
             return Ok(Some(group));
         }
+        self.read_once(key, deadline, |index, last| {
+            index.group(key).is_some() || last.is_some_and(|last| last.elapsed() < ABSENT_FOR)
+        })
+        .await
+    }
+
+    /// The group as it is now: by a live read that began at `since` or later. What a watch knows may be older than the pod
+    /// that asks, and must not free it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub async fn group_since(
+        &self,
+        key: &GroupKey,
+        since: Instant,
+        deadline: Instant,
+    ) -> Result<Option<Arc<Group>>, LookupError> {
+        self.read_once(key, deadline, |_, last| last.is_some_and(|last| last >= since)).await
+    }
+
+    /// Reads the group live unless the index, or the last live read, is `enough`. Those who ask together wait for one read.
+    async fn read_once(
+        &self,
+        key: &GroupKey,
+        deadline: Instant,
+        enough: impl Fn(&Index, Option<Instant>) -> bool,
+    ) -> Result<Option<Arc<Group>>, LookupError> {
         let slot = self.slot(key);
         let read = async {
-            let mut absent_since = slot.lock().await;
-            if let Some(group) = self.index.read().group(key) {
-                return Ok(Some(group));
+            let mut last = slot.lock().await;
+            if !enough(&self.index.read(), *last) {
+                // The semaphore is never closed.
+                let _turn = self.budget.acquire().await;
+                let began = Instant::now();
+                self.read_live(key).await?;
+                *last = Some(began);
             }
-            if absent_since.is_some_and(|since| since.elapsed() < ABSENT_FOR) {
-                return Ok(None);
-            }
-            self.read_live(key).await?;
-            let group = self.index.read().group(key);
-            if group.is_none() {
-                *absent_since = Some(Instant::now());
-            }
-            Ok(group)
+            Ok(self.index.read().group(key))
         };
         tokio::time::timeout_at(deadline, read).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
     }
 
     fn slot(&self, key: &GroupKey) -> Arc<Slot> {
-        let mut absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
-        // Slots of groups that came into being, or that nobody asked for lately, are not kept.
-        absent.retain(|other, slot| {
+        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        // Slots that nobody asked for lately are not kept.
+        reads.retain(|other, slot| {
             other == key
                 || Arc::strong_count(slot) > 1
-                || slot.try_lock().is_ok_and(|since| since.is_some_and(|since| since.elapsed() < ABSENT_FOR))
+                || slot.try_lock().is_ok_and(|last| last.is_some_and(|last| last.elapsed() < ABSENT_FOR))
         });
-        absent.entry(key.clone()).or_default().clone()
+        reads.entry(key.clone()).or_default().clone()
     }
 
     /// A ClusterTopology, or `None` when a live read says that there is none.
@@ -118,8 +159,7 @@ impl Lookup {
     /// When it cannot be read.
     pub async fn topology(&self, name: &str, deadline: Instant) -> Result<Option<Arc<Layers>>, LookupError> {
         let key = GroupKey::new("", name);
-        let kinds = [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
-        self.named(&key, &kinds, deadline, |index| index.topology(name), read_topology).await
+        self.named(&key, CLUSTER_TOPOLOGIES, deadline, |index| index.topology(name), read_topology).await
     }
 
     /// A Grove set, or `None` when a live read says that there is none.
@@ -156,8 +196,9 @@ impl Lookup {
             return Ok(Some(found));
         }
         let live = async {
+            let _turn = self.budget.acquire().await;
             for kind in kinds.iter().copied() {
-                let Some(found) = self.get::<Guarded<A>>(kind, key, &key.name).await? else { continue };
+                let Got::Found(found) = self.get::<Guarded<A>>(kind, key, &key.name).await? else { continue };
                 let object = read(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
                 self.index.write_quietly(|index| index.read_outside((&key.namespace, &key.name), object));
                 break;
@@ -167,8 +208,9 @@ impl Lookup {
         tokio::time::timeout_at(deadline, live).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
     }
 
-    /// Reads what may carry a group: RoleBasedGroups of its name, the RoleCoordination that one of them names, and the
-    /// RoleCoordination of its name. What is there goes into the index.
+    /// Reads what may carry a group: RoleBasedGroups of its name, the RoleCoordination that one of them names, the
+    /// RoleCoordination of its name, and those that are known to speak of it. What is there goes into the index, what is gone
+    /// out of it.
     ///
     /// # Errors
     ///
@@ -180,54 +222,105 @@ impl Lookup {
 
     /// Reads the kinds that are worth asking for: one that is not served has no objects.
     async fn read_carriers(&self, key: &GroupKey, ask_for: impl Fn(ObjectKind) -> bool) -> Result<(), LookupError> {
-        let mut coordinations = vec![key.name.to_string()];
-        for kind in ROLE_BASED_GROUPS.iter().copied().filter(|kind| ask_for(*kind)) {
-            let Some(found) = self.get::<Guarded<RoleBasedGroup>>(kind, key, &key.name).await? else { continue };
-            let carrier = read_rbg(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
-            if let CarrierObject::Rbg(group) = &carrier {
-                coordinations.extend(group.coordinated_by.clone());
-            }
-            self.index.write(|index| index.apply_carrier(None, carrier));
-        }
-        for name in coordinations.into_iter().filter(|_| ask_for(ROLE_COORDINATION)) {
-            let found = self.get::<Guarded<RoleCoordination>>(ROLE_COORDINATION, key, &name).await?;
-            if let Some(found) = found {
-                let shape = || LookupError::Shape { kind: ROLE_COORDINATION.kind, key: key.clone() };
-                let carrier = read_coordination(&found).ok_or_else(shape)?;
-                self.index.write(|index| index.apply_carrier(None, carrier));
-            }
-        }
+        let rbgs = ROLE_BASED_GROUPS.iter().copied().filter(|kind| self.reads(*kind) && ask_for(*kind));
+        let rbgs = rbgs.map(|kind| self.carrier(kind, key, &key.name, move |found| read_rbg(kind, found)));
+        let coordination =
+            |name: Arc<str>| async move { self.carrier(ROLE_COORDINATION, key, &name, read_coordination).await };
+        let asked = ask_for(ROLE_COORDINATION);
+        let mut known = self.index.read().coordinations_of(key);
+        known.insert(key.name.clone());
+        let coordinations = known.iter().filter(|_| asked).cloned().map(coordination);
+        let (rbgs, _) = tokio::try_join!(try_join_all(rbgs), try_join_all(coordinations))?;
+        // An annotation that was written just now.
+        let named = rbgs.into_iter().flatten().filter_map(|carrier| match carrier {
+            CarrierObject::Rbg(group) => group.coordinated_by.as_deref().map(Arc::<str>::from),
+            CarrierObject::Coordination(_) => None,
+        });
+        let named: BTreeSet<_> = named.filter(|name| asked && !known.contains(name)).collect();
+        try_join_all(named.into_iter().map(coordination)).await?;
         Ok(())
     }
 
-    /// One live read; a kind that is not served has no objects.
-    async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Result<Option<T>, LookupError>
+    /// False for a version of a kind that is read in another one.
+    fn reads(&self, kind: ObjectKind) -> bool {
+        self.index.read().reads(kind) != Some(false)
+    }
+
+    /// Reads an object that may carry a group into the index; one that is not there goes out of it, unless it was made again
+    /// meanwhile.
+    async fn carrier<T>(
+        &self,
+        kind: ObjectKind,
+        key: &GroupKey,
+        name: &str,
+        read: impl Fn(&Guarded<T>) -> Option<CarrierObject>,
+    ) -> Result<Option<CarrierObject>, LookupError>
     where
         T: Object + Clone + std::fmt::Debug + DeserializeOwned,
     {
-        let read = api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await;
-        match read {
-            Ok(found) => Ok(Some(found.object)),
-            // Also for a kind that is not served, where the answer is a text and no Status.
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        let known = self.index.read().carrier(kind, &key.namespace, name);
+        let found = match self.get::<Guarded<T>>(kind, key, name).await? {
+            Got::Found(found) => found,
+            Got::Absent => {
+                known.iter().for_each(|known| self.index.write(|index| index.carrier_gone(known)));
+                return Ok(None);
+            }
+            // The same objects may come back with their kind.
+            Got::NotServed => return Ok(None),
+        };
+        let carrier = read(&found).ok_or_else(|| LookupError::Shape { kind: kind.kind, key: key.clone() })?;
+        if known.is_none_or(|known| !known.is_same(&carrier)) {
+            self.index.write(|index| index.apply_carrier(None, carrier.clone()));
+        }
+        Ok(Some(carrier))
+    }
+
+    /// One live read.
+    async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Result<Got<T>, LookupError>
+    where
+        T: Object + Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        // What cannot be there is not asked for.
+        if subdomain_fault(name).is_some() {
+            return Ok(Got::Absent);
+        }
+        match api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await {
+            Ok(found) => Ok(Got::Found(found.object)),
+            Err(kube::Error::Api(status)) if status.code == 404 && status.reason == "NotFound" => Ok(Got::Absent),
+            // The answer is a text and no Status.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Got::NotServed),
             Err(source) => Err(LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) }),
         }
     }
 
-    /// Makes sure that a StatefulSet's `spec.ordinals.start` is known before its pods are numbered. A set that cannot be
-    /// read numbers from 0: its pods are held all the same. True when it was not known before.
-    pub async fn stateful_set(&self, namespace: &str, name: &str, deadline: Instant) -> bool {
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
-        let key = WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name };
-        if self.index.read().knows_workload(&key) {
+    /// Makes sure that StatefulSets of a namespace are known before pods are numbered by their `spec.ordinals.start`, or find
+    /// each other by their Services. A set that cannot be read numbers from 0: its pods are held all the same. True when
+    /// some were not known before.
+    pub async fn stateful_sets(&self, namespace: &str, names: &[&str], deadline: Instant) -> bool {
+        let is_unknown = |name: &str| {
+            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            let key = WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name };
+            subdomain_fault(&key.name).is_none() && !self.index.read().knows_workload(&key)
+        };
+        let unknown: Vec<_> = names.iter().copied().filter(|name| is_unknown(name)).collect();
+        if unknown.is_empty() {
             return false;
         }
-        let api = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(&key.namespace));
-        match tokio::time::timeout_at(deadline, api.get_opt(&key.name)).await {
-            Ok(Ok(Some(set))) => self.index.write(|index| index.apply_workload(None, SeenWorkload::of(&set.object))),
-            Ok(Ok(None)) => {}
-            Ok(Err(error)) => tracing::warn!(%key, %error, "StatefulSet cannot be read"),
-            Err(_) => tracing::warn!(%key, "StatefulSet cannot be read in time"),
+        let sets = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(namespace));
+        let read = async {
+            let _turn = self.budget.acquire().await;
+            if let [name] = *unknown {
+                return Ok(sets.get_opt(name).await?.into_iter().collect());
+            }
+            Ok::<_, kube::Error>(sets.list(&ListParams::default()).await?.items)
+        };
+        match tokio::time::timeout_at(deadline, read).await {
+            Ok(Ok(found)) => self.index.write(|index| {
+                let found = found.iter().map(|set| SeenWorkload::of(&set.object));
+                found.for_each(|seen| index.apply_workload(None, seen));
+            }),
+            Ok(Err(error)) => tracing::warn!(namespace, sets = unknown.len(), %error, "StatefulSets cannot be read"),
+            Err(_) => tracing::warn!(namespace, sets = unknown.len(), "StatefulSets cannot be read in time"),
         }
         true
     }
@@ -242,9 +335,10 @@ impl Lookup {
     pub async fn is_gone(&self, key: &GroupKey, carrier: Option<ObjectKind>) -> Result<bool, LookupError> {
         let error =
             |source| LookupError::Read { kind: "CustomResourceDefinition", key: key.clone(), source: Box::new(source) };
-        let candidates: Vec<_> = carrier.map_or_else(|| CARRIERS.to_vec(), |kind| vec![kind]);
+        // What carried it may be read in another version since.
+        let candidates = carrier.filter(|kind| self.reads(*kind)).map_or_else(|| CARRIERS.to_vec(), |kind| vec![kind]);
         let mut established = false;
-        for kind in candidates {
+        for kind in candidates.into_iter().filter(|kind| self.reads(*kind)) {
             let is_established = self.is_established(kind).await.map_err(error)?;
             if is_established && self.index.read().is_served(kind) == Some(false) {
                 // It came back just now: the watch has not listed yet, and whoever brings the groups may need a moment.

@@ -1,7 +1,11 @@
 //! Reads by request, where a watch will not do: live reads before a denial, and lists for a single look.
 
+mod answers;
 pub mod listing;
 pub mod live_world;
 pub mod lookup;
 pub mod missing_pods;
+pub mod pod_groups;
+mod reads;
+pub mod running_pods;
 pub mod surge;

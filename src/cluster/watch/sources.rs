@@ -1,15 +1,19 @@
 //! Everything that is watched, and where it goes in the index.
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 
 use kube::Client;
+use kube::api::ListParams;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
+use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
+use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
+use crate::api::definition::Definition;
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
@@ -25,7 +29,8 @@ pub use crate::model::CARRIERS;
 use crate::model::workload_object::WithType;
 use crate::model::{CliqueSet, GangTree, Layers, WorkloadKind, WorkloadObject, names};
 
-/// Kinds of RoleBasedGroup: those that can carry coordinations, and the one that has only roles.
+/// Kinds of RoleBasedGroup: those that can carry coordinations, and the one that has only roles. Of two versions of one kind
+/// only the stored one is read.
 pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
 
 /// Kinds of Grove sets: the kind was renamed.
@@ -33,14 +38,6 @@ pub const CLIQUE_SETS: &[ObjectKind] = &[POD_CLIQUE_SET, POD_GANG_SET];
 
 const NAMESPACE: ObjectKind =
     ObjectKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
-const CRD: ObjectKind = ObjectKind {
-    group: "apiextensions.k8s.io",
-    version: "v1",
-    kind: "CustomResourceDefinition",
-    plural: "customresourcedefinitions",
-    namespaced: false,
-};
-
 /// An object of which only the metadata is read.
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Named {
@@ -67,7 +64,6 @@ impl Sources {
     pub fn start(client: &Client, index: &SharedIndex, namespaces: &[String]) -> Self {
         let mut sources = Self::of_groups(client, index, namespaces);
         sources.add_looked_up();
-        sources.add_crds();
         sources
     }
 
@@ -89,6 +85,7 @@ impl Sources {
             add_groups(&mut sources, scope);
         }
         add_cluster_scoped(&mut sources);
+        sources.add_crds();
         sources
     }
 
@@ -108,20 +105,31 @@ impl Sources {
         });
     }
 
-    /// A new CustomResourceDefinition wakes the watches that wait for their kind.
+    /// CustomResourceDefinitions say which version of a kind is read; a new one wakes the watches that wait for their kind.
     fn add_crds(&mut self) {
-        let others = [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75, POD_CLIQUE_SET, POD_GANG_SET, POD_GROUP];
-        let awaited: HashSet<_> = CARRIERS.iter().chain(&others).map(ObjectKind::crd_name).collect();
-        let (api, recheck) = (api::<Named>(&self.client, CRD, None), self.recheck.clone());
+        let others = [POD_CLIQUE_SET, POD_GANG_SET, POD_GROUP];
+        let awaited = CARRIERS.iter().chain(CLUSTER_TOPOLOGIES).chain(&others);
+        let awaited: HashSet<_> = awaited.map(ObjectKind::crd_name).collect();
+        let (index, recheck) = (self.index.clone(), self.recheck.clone());
+        let api = api::<Definition>(&self.client, CUSTOM_RESOURCE_DEFINITION, None);
         self.tasks.spawn(async move {
             let never = Notify::new();
-            let wake = |change| {
-                let Change::Applied(crd): Change<Named> = change else { return };
-                if awaited.contains(crd.metadata.display_name()) {
+            let take = |change: Change<Definition>| {
+                let concerns_us = match &change {
+                    Change::Applied(crd) | Change::Deleted(crd) => awaited.contains(crd.metadata.display_name()),
+                    Change::Listed(_) | Change::NotServed => true,
+                };
+                if concerns_us {
+                    index.write(|index| index.definition_change(change));
                     recheck.notify_waiters();
                 }
             };
-            watch(api, None, &never, wake).await;
+            // Whoever may not read them tries every version.
+            let first = api.list_metadata(&ListParams::default().limit(1)).await;
+            if matches!(first, Err(kube::Error::Api(status)) if status.code == 403) {
+                take(Change::NotServed);
+            }
+            watch(api, None, &never, take).await;
         });
     }
 }
@@ -154,8 +162,37 @@ impl Reader for Sources {
         self.index.write(|index| index.expect(source));
         let (api, index, recheck) = (api::<T>(&self.client, kind, scope), self.index.clone(), self.recheck.clone());
         self.tasks.spawn(async move {
-            watch(api, selector.as_deref(), &recheck, |change| index.write(|index| take(index, source, change))).await;
+            let take = |change| index.write(|index| take(index, source, change));
+            loop {
+                let mut news = pin!(recheck.notified());
+                news.as_mut().enable();
+                let reads = index.read().reads(kind);
+                match reads {
+                    Some(true) => tokio::select! {
+                        // Ends only where nothing can be watched.
+                        () = watch(api.clone(), selector.as_deref(), &recheck, &take) => news.await,
+                        () = until_unread(&index, &recheck, kind) => {}
+                    },
+                    Some(false) => {
+                        take(Change::NotServed);
+                        news.await;
+                    }
+                    None => news.await,
+                }
+            }
         });
+    }
+}
+
+/// Waits until objects of a kind are read in another version.
+async fn until_unread(index: &SharedIndex, recheck: &Notify, kind: ObjectKind) {
+    loop {
+        let mut news = pin!(recheck.notified());
+        news.as_mut().enable();
+        if index.read().reads(kind) == Some(false) {
+            return;
+        }
+        news.await;
     }
 }
 
@@ -180,7 +217,7 @@ pub(in crate::cluster) fn add_groups(reader: &mut impl Reader, scope: Option<&st
 /// What groups are planned from beside what is in their namespace: namespaces that have opted out, and ClusterTopologies.
 pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
     reader.add::<Named>(NAMESPACE, None, Some(names::IGNORE.to_owned()), Index::ignored_change);
-    for kind in [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75] {
+    for kind in CLUSTER_TOPOLOGIES.iter().copied() {
         reader.add::<Guarded<ClusterTopology>>(kind, None, None, move |index, source, change| {
             index.looked_up_change(source, kind, change.map(|object| (name_of(&object), read_topology(kind, &object))));
         });
@@ -227,10 +264,7 @@ pub fn read_clique_set(kind: ObjectKind, object: &Guarded<PodCliqueSet>) -> Opti
 
 /// A KAI PodGroup as a watch reports it. Which leaf a pod belongs to does not depend on how its counts are meant.
 pub fn read_pod_group(object: &Guarded<PodGroup>) -> Option<LookedUp> {
-    let mut tree = GangTree::from_pod_group(readable(POD_GROUP, object)?, None);
-    // Nobody would lift the gate of a placed pod: the loop places batches of groups only.
-    tree.place = false;
-    Some(LookedUp::PodGroup(tree))
+    Some(LookedUp::PodGroup(GangTree::from_pod_group(readable(POD_GROUP, object)?, None)))
 }
 
 /// A RoleBasedGroup as a watch reports it; one that cannot be read is left as it was known.

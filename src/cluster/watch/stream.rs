@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use futures::{StreamExt, pin_mut};
-use kube::Api;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
 use crate::api::Object;
 use crate::cluster::index::Change;
+use crate::cluster::objects::Objects;
 use crate::cluster::watch::watched::Watched;
 
 /// Pause after the first failure in a row; doubles up to `LONGEST_PAUSE`.
@@ -18,15 +18,22 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Watches an API until the task is dropped. `recheck` wakes a watch that waits for its kind to be served.
-pub async fn watch<T>(api: Api<Watched<T>>, selector: Option<&str>, recheck: &Notify, mut report: impl FnMut(Change<T>))
-where
+pub async fn watch<T>(
+    objects: Objects<Watched<T>>,
+    selector: Option<&str>,
+    recheck: &Notify,
+    mut report: impl FnMut(Change<T>),
+) where
     T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
     let mut config = watcher::Config::default();
     if let Some(selector) = selector {
         config = config.labels(selector);
     }
-    let stream = watcher(api, config);
+    let stream = match objects.all() {
+        Ok(api) => watcher(api, config),
+        Err(error) => return tracing::error!(%error, "cannot be watched"),
+    };
     pin_mut!(stream);
     let (mut listed, mut pause) = (Vec::new(), FIRST_PAUSE);
     while let Some(event) = stream.next().await {

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicResourceScope;
-use kube::{Api, Client, Resource};
+use kube::{Client, Resource};
 use serde::{Deserialize, Deserializer};
 
 use crate::api::{Meta, Object, ObjectKind};
+use crate::cluster::objects::Objects;
 
 /// An object of the API server that is read as `T`.
 #[derive(Clone, Debug)]
@@ -56,11 +57,8 @@ impl<T> Resource for Watched<T> {
 }
 
 /// The API of a kind, in one namespace or in all.
-pub fn api<T>(client: &Client, kind: ObjectKind, namespace: Option<&str>) -> Api<Watched<T>> {
-    match namespace {
-        Some(namespace) if kind.namespaced => Api::namespaced_with(client.clone(), namespace, &kind),
-        _ => Api::all_with(client.clone(), &kind),
-    }
+pub fn api<T>(client: &Client, kind: ObjectKind, namespace: Option<&str>) -> Objects<Watched<T>> {
+    Objects::new(client, &kind, namespace.filter(|_| kind.namespaced))
 }
 
 /// An object of another project's kind: one that does not have the expected shape must not stop the watch of all.

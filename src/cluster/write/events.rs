@@ -1,16 +1,16 @@
 //! Events on the object that carries a group. Admission never makes any: it has no side effects. Each has a name that says
-//! what it is about, so the same news again, also of the next leader, counts up the Event that is there.
+//! what it is about, so the same again, also of the next leader, counts up the Event that is there.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PostParams};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::cluster::metrics::{LoopMetrics, Outcome};
-use crate::cluster::write::writer::{MANAGER, Writer};
+use crate::cluster::write::writer::{MANAGER, Writer, params};
 use crate::model::Group;
 use crate::plan::reconcile::events::{EventNote, RELEASED};
 
@@ -45,10 +45,10 @@ impl Events {
         Self { queue, identity: identity.to_owned(), metrics }
     }
 
-    /// Publishes news of a group: an Event that is lost is a pity and no more.
-    pub fn publish(&self, group: &Group, news: &[EventNote]) {
-        for news in news {
-            if self.queue.try_send((group.key.namespace.to_string(), self.event(group, news.clone()))).is_err() {
+    /// Publishes Events of a group: one that is lost is a pity and no more.
+    pub fn publish(&self, group: &Group, events: &[EventNote]) {
+        for note in events {
+            if self.queue.try_send((group.key.namespace.to_string(), self.event(group, note.clone()))).is_err() {
                 count(&self.metrics, "dropped");
             }
         }
@@ -97,11 +97,11 @@ impl Writer {
         let count = known.series.map_or(1, |series| series.count) + 1;
         let last_observed_time = event.event_time.unwrap_or_else(|| MicroTime(jiff::Timestamp::now()));
         let patch = Patch::Merge(json!({ "series": EventSeries { count, last_observed_time } }));
-        events.patch(&name, &PatchParams::apply(MANAGER), &patch).await.map(drop)
+        events.patch(&name, &params(), &patch).await.map(drop)
     }
 }
 
-/// `<object>.<hash>`: the same for the same news.
+/// `<object>.<hash>`: the same for what is about the same.
 fn name(object: &str, about: &[&str]) -> String {
     let mut digest = ring::digest::Context::new(&ring::digest::SHA256);
     for part in about {

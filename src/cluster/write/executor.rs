@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::cluster::index::SharedIndex;
+use crate::api::status::GroupStatus;
+use crate::cluster::index::{CarrierObject, SharedIndex};
 use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::read::lookup::{Lookup, LookupError};
-use crate::cluster::read::{missing_pods, surge};
+use crate::cluster::read::pod_groups::TAKEN;
+use crate::cluster::read::{missing_pods, running_pods, surge};
 use crate::cluster::write::deadline::Unfinished;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::writer::{PartitionSet, Released, Writer, Written};
 use crate::model::{Group, GroupKey};
-use crate::mutate::batch_labels;
+use crate::mutate::late_labels;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::{Action, Ended};
+use crate::plan::status::dropped;
+use crate::plan::{Action, Ended, StatusCarrier};
 
 /// Writes of pods in flight at a time.
 const PODS: usize = 64;
@@ -41,6 +44,16 @@ enum ActionError {
     Unfinished(#[from] Unfinished),
 }
 
+impl ActionError {
+    /// For people who do not see the log.
+    fn text(&self) -> String {
+        match self {
+            Self::Api(kube::Error::Api(status)) => status.message.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
 /// What became of an action: a word for the metrics, and one for the reconciler.
 type Done = (&'static str, Option<Ended>);
 
@@ -64,7 +77,7 @@ impl Executor {
             Err(error) => {
                 let (what, name) = described(&action);
                 tracing::warn!(group = %key, name, %error, "failed, will be tried again: {what}");
-                ("failed", action.ended(true))
+                ("failed", action.ended(Some(&error.text())))
             }
         };
         self.count(&action, outcome);
@@ -77,47 +90,44 @@ impl Executor {
     }
 
     async fn act(&self, key: &GroupKey, action: &Action) -> Result<Done, ActionError> {
-        let (outcome, failed) = match action {
+        let (outcome, failure) = match action {
             Action::Release { pod, labels } => {
-                let labels = labels.as_ref().map(|of| batch_labels(&of.group, &of.role, Some(of.ordinal)));
+                let labels = labels.as_ref().map(|of| late_labels(&of.group, &of.role, of.ordinal, of.size_only));
                 match self.writer.release(&key.namespace, pod, &labels.unwrap_or_default()).await? {
                     Released::Done(pod) => {
                         self.index().write(|index| index.pod_written(&pod));
-                        ("released", false)
+                        ("released", None)
                     }
-                    Released::Gone => ("gone", false),
+                    Released::Gone => ("gone", None),
                 }
             }
             Action::WriteStatus { group, status } => match self.writer.write_status(group, status).await? {
-                Written::Done(object) => {
-                    object.into_iter().for_each(|object| self.index().write(|index| index.apply_carrier(None, object)));
-                    ("written", false)
-                }
+                Written::Done(object) => return Ok(self.status_written(action, group, status, object)),
                 // Somebody was faster: plan again from what is there now.
-                Written::Conflict => ("conflict", self.reread(group).await.is_err()),
+                Written::Conflict => ("conflict", self.reread(group).await.is_err().then_some("it cannot be read")),
                 // The watch will say so; until then nothing is gained by asking again at once.
-                Written::Gone => ("gone", true),
+                Written::Gone => ("gone", Some("it is gone")),
             },
             Action::WriteConflicted { other, status } => {
-                if let Written::Done(Some(object)) = self.writer.write_status(other, status).await? {
-                    self.index().write(|index| index.apply_carrier(None, object));
+                if let Written::Done(object) = self.writer.write_status(other, status).await? {
+                    return Ok(self.status_written(action, other, status, object));
                 }
-                ("written", false)
+                ("written", None)
             }
             Action::EnsurePodGroup { group, gang } => {
                 let made = self.writer.ensure_pod_group(group, gang).await?;
                 if !made {
-                    tracing::info!(group = %key, name = gang.name, "an earlier PodGroup of this name has yet to go");
+                    tracing::info!(group = %key, name = gang.name, "PodGroup of a batch is not made: {TAKEN}");
                 }
-                ("written", !made)
+                ("written", (!made).then_some(TAKEN))
             }
             Action::SetPartition { workload, partition, ends } => {
                 match self.writer.set_partition(workload, *partition, *ends).await? {
                     PartitionSet::Done(seen) => {
                         self.index().write(|index| index.apply_workload(None, *seen));
-                        ("written", false)
+                        ("written", None)
                     }
-                    PartitionSet::Changed => ("conflict", true),
+                    PartitionSet::Changed => ("conflict", Some("somebody was faster")),
                 }
             }
             Action::Recreate { pod } => {
@@ -125,8 +135,7 @@ impl Executor {
                 if deleted {
                     tracing::info!(group = %key, name = %pod.name, "deleted: it was made for another batch");
                 }
-                // Otherwise nobody would make it again, or it runs.
-                ("deleted", !deleted)
+                ("deleted", (!deleted).then_some("nobody would make it again, or it runs"))
             }
             Action::DiagnoseMissingPods { group, missing } => {
                 let roles = missing.iter().map(|missing| &*missing.role);
@@ -140,6 +149,15 @@ impl Executor {
                 let proven = surge::find(self.writer.client(), surplus, &makers).await?;
                 return Ok(("found", Some(Ended::Surge { proven })));
             }
+            Action::ConfirmGroup => {
+                self.lookup.read_live(key).await?;
+                ("found", None)
+            }
+            Action::ConfirmPods => {
+                let found = running_pods::list(self.writer.client(), key).await?;
+                self.index().write(|index| index.running_pods_read(key, &found.uids, found.at));
+                ("found", None)
+            }
             Action::VerifyGone { carrier } => {
                 let gone = self.lookup.is_gone(key, *carrier).await?;
                 return Ok(("found", Some(Ended::Verified { gone })));
@@ -149,7 +167,27 @@ impl Executor {
                 return Ok(("queued", None));
             }
         };
-        Ok((outcome, action.ended(failed)))
+        Ok((outcome, action.ended(failure)))
+    }
+
+    /// Takes in what a status is after it was written, and whether it is what was written.
+    fn status_written(
+        &self,
+        action: &Action,
+        group: &Group,
+        status: &GroupStatus,
+        object: Option<CarrierObject>,
+    ) -> Done {
+        let Some(object) = object else { return ("written", action.ended(None)) };
+        let fields = dropped(status, object.status());
+        self.index().write(|index| index.apply_carrier(None, object));
+        if fields.is_empty() {
+            return ("written", action.ended(None));
+        }
+        let carrier = &group.carrier;
+        let (kind, name, fields_text) = (carrier.kind.full_name(), &carrier.name, fields.join(", "));
+        tracing::warn!(group = %group.key, kind, name, "status does not keep {fields_text}: not written again");
+        ("dropped", Some(Ended::StatusDropped { object: StatusCarrier::of(group), fields }))
     }
 
     async fn reread(&self, group: &Group) -> Result<(), LookupError> {
@@ -184,6 +222,8 @@ fn described(action: &Action) -> (&'static str, &str) {
         Action::Recreate { pod } => ("deletion of a held pod", &pod.name),
         Action::DiagnoseMissingPods { .. } => ("look at why pods do not appear", ""),
         Action::FindSurge { .. } => ("look at whether a rollout made what is too many", ""),
+        Action::ConfirmGroup => ("look at the group", ""),
+        Action::ConfirmPods => ("look at which pods are there", ""),
         Action::VerifyGone { .. } => ("look at whether the group is gone", ""),
         Action::Publish { .. } => ("Events", ""),
     }

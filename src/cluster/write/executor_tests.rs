@@ -89,7 +89,7 @@ async fn every_action_ends_as_failed_when_the_api_server_does_not_answer() {
         let begun = Instant::now();
         let ended = executor.carry_out(&key, action.clone()).await;
         assert_eq!(begun.elapsed(), TIMEOUT, "{action:?}");
-        assert_eq!(format!("{ended:?}"), format!("{:?}", action.ended(true)), "{action:?}");
+        assert_eq!(format!("{ended:?}"), format!("{:?}", action.ended(Some("no answer within 10s"))), "{action:?}");
     }
     assert_eq!(kinds.len(), 9, "one of each kind, but for Events: {kinds:?}");
     let failed = Outcome { outcome: "failed" };

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch};
 use kube::core::NamespaceResourceScope;
@@ -14,9 +13,10 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
+use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::pod::POD;
 use crate::api::{ObjectKind, Pod};
+use crate::cluster::lease::{Record, leases};
 use crate::cluster::watch::watched::api;
 use crate::cluster::write::writer::{Released, Writer, params};
 use crate::model::WorkloadKind;
@@ -25,8 +25,6 @@ use crate::mutate::rollout::thaw;
 use crate::mutate::topology::remove_finalizer;
 use crate::plan::PodRef;
 
-/// Kinds that carry our finalizer.
-const TOPOLOGIES: &[ObjectKind] = &[CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
 /// A policy of ours that holds pods without the webhook, and what puts it in force.
 const HOLD_POLICY: &str = "hold.rolegate.dev";
 const POLICY: ObjectKind = ObjectKind {
@@ -42,6 +40,8 @@ const POLICY_BINDING: ObjectKind =
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a Lease without a holder must stay so: a follower takes it in less.
 const NOBODY: Duration = Duration::from_secs(2);
+/// How long a holder is believed that does not say how long: as long as one of us by default.
+const SOMEBODY: Duration = Duration::from_secs(15);
 
 /// One thing that is taken out, as people name it: `pod ml/prefill-3`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -170,7 +170,7 @@ impl Removal {
             });
             items.extend(frozen);
         }
-        for kind in TOPOLOGIES {
+        for kind in CLUSTER_TOPOLOGIES {
             let objects = self.objects(*kind).await?;
             let protected = objects.iter().filter_map(|object| {
                 let meta = &object.metadata;
@@ -187,7 +187,7 @@ impl Removal {
     /// # Errors
     /// When the API server fails.
     pub async fn own(&self) -> Result<Vec<Item>, kube::Error> {
-        let lease = self.mine::<Lease>().get_opt(&self.name).await?;
+        let lease = self.leases().get_opt(&self.name).await?;
         let lease = lease.map(|_| deleted("Lease", &self.namespace, &self.name));
         let secret = format!("{}-certificates", self.name);
         let found = self.mine::<Secret>().get_opt(&secret).await?;
@@ -217,12 +217,12 @@ impl Removal {
             }
             (RemovalAction::Delete, "Deployment") => self.mine::<Deployment>().delete(name, &delete).await.map(|_| ()),
             (RemovalAction::Delete, "MutatingAdmissionPolicy") => {
-                self.writer.dynamic(POLICY, None).delete(name, &delete).await.map(|_| ())
+                self.writer.dynamic(POLICY, None).delete(name, &delete).await
             }
             (RemovalAction::Delete, "MutatingAdmissionPolicyBinding") => {
-                self.writer.dynamic(POLICY_BINDING, None).delete(name, &delete).await.map(|_| ())
+                self.writer.dynamic(POLICY_BINDING, None).delete(name, &delete).await
             }
-            (RemovalAction::Delete, "Lease") => self.mine::<Lease>().delete(name, &delete).await.map(|_| ()),
+            (RemovalAction::Delete, "Lease") => self.leases().delete(name, &delete).await.map(|_| ()),
             (RemovalAction::Delete, _) => self.mine::<Secret>().delete(name, &delete).await.map(|_| ()),
             (RemovalAction::Release, _) => {
                 let pod = PodRef { name: name.into(), uid: item.uid.as_str().into() };
@@ -246,11 +246,11 @@ impl Removal {
     pub async fn until_quiet(&self, patience: Duration) -> Result<(), RemovalError> {
         let (start, mut seen, mut since) = (Instant::now(), None, Instant::now());
         loop {
-            let Some(lease) = self.mine::<Lease>().get_opt(&self.name).await? else { return Ok(()) };
-            let spec = lease.spec.unwrap_or_default();
-            let holder = spec.holder_identity.unwrap_or_default();
-            let believed = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-            let believed = if holder.is_empty() { NOBODY } else { Duration::from_secs(believed.unwrap_or_default()) };
+            let Some(lease) = self.leases().get_opt(&self.name).await? else { return Ok(()) };
+            let record = Record::of(&lease);
+            let believed = record.believed(SOMEBODY);
+            let holder = record.holder_identity.unwrap_or_default();
+            let believed = if holder.is_empty() { NOBODY } else { believed };
             if seen != lease.metadata.resource_version {
                 (seen, since) = (lease.metadata.resource_version, Instant::now());
             }
@@ -262,6 +262,10 @@ impl Removal {
             }
             tokio::time::sleep(LOOK).await;
         }
+    }
+
+    fn leases(&self) -> Api<DynamicObject> {
+        leases(self.writer.client(), &self.namespace)
     }
 
     fn mine<K>(&self) -> Api<K>

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use kube::Api;
 use kube::api::Patch;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
@@ -10,10 +9,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75, ClusterTopologyStatus};
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGIES, ClusterTopologyStatus};
 use crate::api::review::UserInfo;
 use crate::api::{ClusterTopology, Object, ObjectKind};
 use crate::cluster::index::Change;
+use crate::cluster::objects::Objects;
 use crate::cluster::read::live_world::LiveWorld;
 use crate::cluster::watch::watch as watch_kind;
 use crate::cluster::watch::watched::{Guarded, Watched, api};
@@ -26,7 +26,7 @@ use crate::rules::{Operation, judge_json, topology_is_valid};
 /// How often a topology that is to go is looked at while something refers to it.
 const RECHECK: Duration = Duration::from_secs(2);
 
-type Topologies = Api<Watched<Guarded<ClusterTopology>>>;
+type Topologies = Objects<Watched<Guarded<ClusterTopology>>>;
 
 /// Keeps ClusterTopologies of both API groups.
 pub struct TopologyKeeper {
@@ -46,7 +46,7 @@ impl TopologyKeeper {
     pub async fn run(mut self, stop: CancellationToken) {
         let (seen, mut changes) = mpsc::unbounded_channel();
         let mut watches = JoinSet::new();
-        for kind in [CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75] {
+        for kind in CLUSTER_TOPOLOGIES.iter().copied() {
             let (api, seen, recheck) =
                 (api::<Guarded<ClusterTopology>>(self.writer.client(), kind, None), seen.clone(), self.recheck.clone());
             watches.spawn(async move {

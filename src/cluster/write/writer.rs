@@ -2,21 +2,25 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
-use kube::{Api, Client};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::pod::POD;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
-use crate::api::workload::{LeaderWorkerSet, STATEFUL_SET, StatefulSet};
+use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
 use crate::cluster::index::{CarrierObject, SeenWorkload};
+use crate::cluster::objects::Objects;
 use crate::cluster::watch::sources::{read_coordination, read_rbg};
 use crate::cluster::watch::watched::{Guarded, Watched, api};
 use crate::cluster::write::deadline::{Unfinished, within};
-use crate::model::{Group, RolledWorkload, WorkloadKind, names};
+use crate::model::workload_object::WithType;
+use crate::model::{Group, RolledWorkload, WorkloadKey, WorkloadObject, names};
 use crate::mutate::Entry;
 use crate::mutate::rollout::partition_patch;
 use crate::plan::PodRef;
@@ -77,12 +81,8 @@ impl Writer {
     }
 
     /// Objects of a kind that is not read into a type.
-    pub(super) fn dynamic(&self, kind: ObjectKind, namespace: Option<&str>) -> Api<DynamicObject> {
-        let resource = resource(kind);
-        match namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            None => Api::all_with(self.client.clone(), &resource),
-        }
+    pub(super) fn dynamic(&self, kind: ObjectKind, namespace: Option<&str>) -> Objects<DynamicObject> {
+        Objects::new(&self.client, &resource(kind), namespace)
     }
 
     /// Takes our gate off a pod, and gives it labels.
@@ -91,7 +91,7 @@ impl Writer {
     ///
     /// When the API server refuses or fails.
     pub async fn release(&self, namespace: &str, pod: &PodRef, labels: &[Entry]) -> Result<Released, kube::Error> {
-        let pods: Api<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
         let patch = Patch::Strategic(release_patch(pod, labels));
         released(pods.patch(&pod.name, &params(), &patch).await.map(|pod| pod.object))
     }
@@ -103,7 +103,7 @@ impl Writer {
     ///
     /// When the API server refuses or fails.
     pub async fn delete_held(&self, namespace: &str, pod: &PodRef) -> Result<bool, kube::Error> {
-        let pods: Api<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
         let Some(Watched { object: found, .. }) = pods.get_opt(&pod.name).await? else { return Ok(true) };
         let meta = &found.metadata;
         if meta.uid.as_deref() != Some(&*pod.uid) || meta.is_deleting() {
@@ -115,7 +115,7 @@ impl Writer {
         let preconditions = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         match pods.delete(&pod.name, &params).await {
-            Ok(_) => Ok(true),
+            Ok(()) => Ok(true),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
             // Somebody changed it meanwhile: looked at again.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
@@ -133,10 +133,10 @@ impl Writer {
         let patch = Patch::Merge(status_patch(group, status));
         let (kind, namespace, name) = (carrier.kind, Some(&*group.key.namespace), &carrier.name);
         written(if kind == ROLE_COORDINATION {
-            let objects: Api<Watched<Guarded<RoleCoordination>>> = api(&self.client, kind, namespace);
+            let objects: Objects<Watched<Guarded<RoleCoordination>>> = api(&self.client, kind, namespace);
             objects.patch_status(name, &params(), &patch).await.map(|written| read_coordination(&written.object))
         } else {
-            let objects: Api<Watched<Guarded<RoleBasedGroup>>> = api(&self.client, kind, namespace);
+            let objects: Objects<Watched<Guarded<RoleBasedGroup>>> = api(&self.client, kind, namespace);
             objects.patch_status(name, &params(), &patch).await.map(|written| read_rbg(kind, &written.object))
         })
     }
@@ -219,16 +219,8 @@ impl Writer {
         if ends && !self.leaders_are_at(workload).await? {
             return Ok(PartitionSet::Changed);
         }
-        let (key, patch) = (&workload.key, Patch::Merge(patch));
-        let (kind, namespace) = (key.kind.object_kind(), Some(key.namespace.as_str()));
-        let written = if key.kind == WorkloadKind::LeaderWorkerSet {
-            let sets: Api<Watched<LeaderWorkerSet>> = api(&self.client, kind, namespace);
-            sets.patch(&key.name, &params(), &patch).await.map(|set| SeenWorkload::of(&set.object))
-        } else {
-            let sets: Api<Watched<StatefulSet>> = api(&self.client, kind, namespace);
-            sets.patch(&key.name, &params(), &patch).await.map(|set| SeenWorkload::of(&set.object))
-        };
-        match written {
+        let (client, key) = (&self.client, &workload.key);
+        match key.kind.with_type(PatchWorkload { client, key, patch: Patch::Merge(patch) }).await {
             Ok(seen) => Ok(PartitionSet::Done(Box::new(seen))),
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(PartitionSet::Changed),
             Err(error) => Err(error),
@@ -238,13 +230,33 @@ impl Writer {
     /// What the leaders of a LeaderWorkerSet go to stands in another object, and a watch of that one may be behind: a
     /// rollout that looks finished may not have begun.
     async fn leaders_are_at(&self, workload: &RolledWorkload) -> Result<bool, kube::Error> {
-        if workload.key.kind != WorkloadKind::LeaderWorkerSet || workload.update_revision.is_none() {
+        let RolledWorkload { key, update_revision, .. } = workload;
+        if key.kind.row().made_by.is_none() || update_revision.is_none() {
             return Ok(true);
         }
-        let sets: Api<Watched<StatefulSet>> = api(&self.client, STATEFUL_SET, Some(&workload.key.namespace));
-        let leaders = sets.get_opt(&workload.key.name).await?;
-        let revision = leaders.as_ref().and_then(|set| set.object.metadata.label(names::LWS_REVISION));
-        Ok(revision == workload.update_revision.as_deref())
+        let sets: Objects<Watched<StatefulSet>> = api(&self.client, STATEFUL_SET, Some(&key.namespace));
+        let leaders = sets.get_opt(&key.name).await?;
+        Ok(leaders.as_ref().and_then(|set| set.object.leaders_at()) == update_revision.as_deref())
+    }
+}
+
+/// Patches a workload, and reads the answer as its type.
+struct PatchWorkload<'a> {
+    client: &'a Client,
+    key: &'a WorkloadKey,
+    patch: Patch<Value>,
+}
+
+impl<'a> WithType for PatchWorkload<'a> {
+    type Output = BoxFuture<'a, Result<SeenWorkload, kube::Error>>;
+
+    fn of<T: WorkloadObject>(self) -> Self::Output {
+        let workloads = api::<T>(self.client, T::KIND.object_kind(), Some(&self.key.namespace));
+        async move {
+            let patched = workloads.patch(&self.key.name, &params(), &self.patch).await?;
+            Ok(SeenWorkload::of(&patched.object))
+        }
+        .boxed()
     }
 }
 
@@ -260,7 +272,7 @@ pub(super) fn resource(kind: ObjectKind) -> ApiResource {
 }
 
 /// A patch of ours.
-pub(super) fn params() -> PatchParams {
+pub(crate) fn params() -> PatchParams {
     PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 

@@ -22,9 +22,36 @@ pub(super) fn of_pod_gang_set(set: &Value) -> Vec<Value> {
     pods(POD_GANG_SET, "grove.io/podgangset-replica-index", set)
 }
 
+/// The fields that say how many pods there are.
+pub(super) const COUNTED: &[&str] =
+    &["spec.replicas", "spec.template.cliques.*.spec.replicas", "spec.template.podCliqueScalingGroups.*.replicas"];
+
+/// How many pods a PodCliqueSet has.
+pub(super) fn count_of_pod_clique_set(set: &Value) -> u64 {
+    read(POD_CLIQUE_SET, set).map_or(0, |set| count(&set))
+}
+
+/// How many pods a PodGangSet has.
+pub(super) fn count_of_pod_gang_set(set: &Value) -> u64 {
+    read(POD_GANG_SET, set).map_or(0, |set| count(&set))
+}
+
+fn count(set: &CliqueSet) -> u64 {
+    let in_copy = set.cliques.iter().fold(0_u64, |sum, clique| {
+        let group = clique.group.and_then(|group| set.scaling_groups.get(group));
+        let copies = group.map_or(1, |group| u64::from(group.replicas));
+        sum.saturating_add(u64::from(clique.replicas).saturating_mul(copies))
+    });
+    in_copy.saturating_mul(set.replicas.into())
+}
+
+fn read(kind: ObjectKind, object: &Value) -> Option<CliqueSet> {
+    let read = serde_json::from_value::<api::PodCliqueSet>(object.clone()).ok()?;
+    Some(CliqueSet::from_set(kind, &read))
+}
+
 fn pods(kind: ObjectKind, replica_label: &'static str, object: &Value) -> Vec<Value> {
-    let Ok(read) = serde_json::from_value::<api::PodCliqueSet>(object.clone()) else { return Vec::new() };
-    let set = CliqueSet::from_set(kind, &read);
+    let Some(set) = read(kind, object) else { return Vec::new() };
     let whole = Whole { set: &set, object, replica_label };
     (0..set.replicas).flat_map(|replica| whole.copy(replica)).collect()
 }

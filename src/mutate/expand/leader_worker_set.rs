@@ -10,9 +10,21 @@ use crate::model::names;
 /// Prefix of LWS's keys.
 const PREFIX: &str = "leaderworkerset.sigs.k8s.io";
 
+/// The fields that say how many pods there are.
+pub(super) const COUNTED: &[&str] = &["spec.replicas", "spec.leaderWorkerTemplate.size"];
+
+/// How many pods there are.
+pub(super) fn count(set: &Value) -> u64 {
+    u64::from(number(set, "/spec/replicas", 1)) * u64::from(size(set))
+}
+
+fn size(set: &Value) -> u32 {
+    number(set, "/spec/leaderWorkerTemplate/size", 1).max(1)
+}
+
 /// Leader `<set>-<group>` and workers `<set>-<group>-<index>`, group by group.
 pub(super) fn pods(set: &Value) -> Vec<Value> {
-    let size = number(set, "/spec/leaderWorkerTemplate/size", 1).max(1);
+    let size = size(set);
     let groups = 0..number(set, "/spec/replicas", 1);
     groups.flat_map(|group| (0..size).map(move |worker| pod(set, group, worker, size))).collect()
 }

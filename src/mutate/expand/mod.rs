@@ -6,28 +6,94 @@ mod clique_set;
 mod leader_worker_set;
 mod plain;
 
+use std::cmp::Reverse;
+
 use serde_json::Value;
 
 use crate::api::ObjectKind;
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::workload::{DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET};
 
-/// Makes the pods of one kind of workload.
-type Expand = fn(&Value) -> Vec<Value>;
+/// What is known of the pods of one kind of workload.
+struct Row {
+    kind: ObjectKind,
+    /// How many there are.
+    count: fn(&Value) -> u64,
+    /// The fields that say so; `*` stands for every entry of a list.
+    fields: &'static [&'static str],
+    /// Makes them.
+    pods: fn(&Value) -> Vec<Value>,
+}
 
 /// Workloads whose pods are known.
-const WORKLOADS: &[(ObjectKind, Expand)] = &[
-    (STATEFUL_SET, plain::stateful_set),
-    (DEPLOYMENT, plain::deployment),
-    (LEADER_WORKER_SET, leader_worker_set::pods),
-    (POD_CLIQUE_SET, clique_set::of_pod_clique_set),
-    (POD_GANG_SET, clique_set::of_pod_gang_set),
+const WORKLOADS: &[Row] = &[
+    Row { kind: STATEFUL_SET, count: plain::count, fields: plain::COUNTED, pods: plain::stateful_set },
+    Row { kind: DEPLOYMENT, count: plain::count, fields: plain::COUNTED, pods: plain::deployment },
+    Row {
+        kind: LEADER_WORKER_SET,
+        count: leader_worker_set::count,
+        fields: leader_worker_set::COUNTED,
+        pods: leader_worker_set::pods,
+    },
+    Row {
+        kind: POD_CLIQUE_SET,
+        count: clique_set::count_of_pod_clique_set,
+        fields: clique_set::COUNTED,
+        pods: clique_set::of_pod_clique_set,
+    },
+    Row {
+        kind: POD_GANG_SET,
+        count: clique_set::count_of_pod_gang_set,
+        fields: clique_set::COUNTED,
+        pods: clique_set::of_pod_gang_set,
+    },
 ];
 
+/// More pods than somebody has room for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{at}: it makes {pods} pods, and there is room for {room}")]
+pub struct TooManyPods {
+    /// The field that counts most.
+    pub at: String,
+    /// How many there would be.
+    pub pods: u64,
+    /// How many there may be.
+    pub room: u64,
+}
+
 /// The pods of a workload, by ordinal; `None` for an object that makes none, or none that are known.
-pub fn expand(api_version: &str, kind: &str, object: &Value) -> Option<Vec<Value>> {
-    let row = WORKLOADS.iter().find(|(known, _)| known.kind == kind && known.api_version() == api_version);
-    row.map(|(_, expand)| expand(object))
+///
+/// # Errors
+///
+/// When there would be more than `room`.
+pub fn expand(api_version: &str, kind: &str, object: &Value, room: u64) -> Result<Option<Vec<Value>>, TooManyPods> {
+    let row = WORKLOADS.iter().find(|row| row.kind.kind == kind && row.kind.api_version() == api_version);
+    let Some(row) = row else { return Ok(None) };
+    let pods = (row.count)(object);
+    if pods > room {
+        let counted = row.fields.iter().flat_map(|field| numbers(object, field));
+        let at = counted.min_by_key(|(_, number)| Reverse(*number)).map(|(at, _)| at).unwrap_or_default();
+        return Err(TooManyPods { at, pods, room });
+    }
+    Ok(Some((row.pods)(object)))
+}
+
+/// The numbers in a field, with their paths.
+fn numbers(object: &Value, field: &str) -> Vec<(String, i64)> {
+    let mut found = vec![(String::new(), object)];
+    for step in field.split('.') {
+        let mut next = Vec::new();
+        for (at, value) in found {
+            if step == "*" {
+                let entries = value.as_array().into_iter().flatten().enumerate();
+                next.extend(entries.map(|(index, entry)| (format!("{at}[{index}]"), entry)));
+            } else if let Some(value) = value.get(step) {
+                next.push((if at.is_empty() { step.to_owned() } else { format!("{at}.{step}") }, value));
+            }
+        }
+        found = next;
+    }
+    found.into_iter().filter_map(|(at, value)| Some((at, value.as_i64()?))).collect()
 }
 
 /// Text at a JSON pointer, `""` when absent.

@@ -6,6 +6,14 @@ use super::birth::{Birth, Name, Owner};
 use super::{number, text};
 use crate::model::names;
 
+/// The fields that say how many pods there are.
+pub(super) const COUNTED: &[&str] = &["spec.replicas"];
+
+/// How many pods there are.
+pub(super) fn count(workload: &Value) -> u64 {
+    number(workload, "/spec/replicas", 1).into()
+}
+
 /// `<set>-<ordinal>`, counted from `spec.ordinals.start`.
 pub(super) fn stateful_set(set: &Value) -> Vec<Value> {
     let (name, service) = (text(set, "/metadata/name"), text(set, "/spec/serviceName"));

@@ -30,11 +30,12 @@ impl Setup {
                 replica_size: 1,
                 made_at_once: false,
                 unnumbered: None,
+                named_by_us: true,
             },
             held: true,
             scheduled: false,
             ready: false,
-            labelled: true,
+            labelled_size: Some(1),
             revision: None,
             created: None,
             stamp: Stamp::default(),
@@ -220,6 +221,46 @@ fn a_broken_group_releases_no_new_batch_and_still_replaces_what_ran() {
     );
 }
 
+/// Pods of two steps in one host each, which were made with or without the stamp of their step.
+fn mk_steps(stamped: bool) -> Setup {
+    let constraint = json!({ "clusterTopologyName": "net", "topologyLayerName": "host" });
+    let deploy = json!({ "roleDeployStep": { "prefill": 2 }, "deployTopologyConstraint": constraint });
+    let group = mk_group(&[("prefill", 4)], &json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]));
+    let mut setup = Setup { group, pods: Vec::new() }.held("prefill", 0..4);
+    for pod in &mut setup.pods {
+        let batch = stamped.then(|| format!("pd-{}", pod.identity.ordinal.unwrap() / 2).into());
+        pod.stamp = Stamp { batch, carrier: Some(crate::api::rbg::ROLE_BASED_GROUP) };
+    }
+    setup
+}
+
+#[test]
+fn what_shares_a_layer_that_is_not_there_is_held_until_it_is() {
+    let missing = DecisionContext { missing_layers: &[0], ..DecisionContext::default() };
+    let decide = |setup: &Setup, context| {
+        mk_evaluation(&setup.group, &GroupView::build(&setup.group, &setup.pods), context).decision
+    };
+    let reasons =
+        |decision: &Decision| decision.held.iter().map(|held| (held.reason, held.count())).collect::<Vec<_>>();
+    // Made while it was there, and made without it.
+    for stamped in [true, false] {
+        let decision = decide(&mk_steps(stamped), missing);
+        assert!(decision.release.is_empty() && decision.mis_stamped.is_empty(), "{decision:?}");
+        assert_eq!(reasons(&decision), [(HoldReason::TopologyMissing, 4)]);
+        assert!(decision.held[0].message.contains(r#"layer "host" of ClusterTopology "net" is not there"#));
+    }
+    let late = decide(&mk_steps(false), DecisionContext::default());
+    assert_eq!((reasons(&late), late.mis_stamped.len()), (vec![(HoldReason::StampMismatch, 4)], 4));
+    assert_eq!(names(&decide(&mk_steps(true), DecisionContext::default()), false), ["prefill-0", "prefill-1"]);
+    // A replica that ran before and is made again without its affinity would run anywhere.
+    let mut again = mk_steps(false);
+    again.pods.iter_mut().skip(1).for_each(|pod| pod.stamp.batch = Some("pd-0".into()));
+    let mut again = Setup { pods: again.pods.drain(..2).collect(), ..again }.run(2, 0).store();
+    (again.pods[0].held, again.pods[0].ready) = (true, false);
+    let decision = decide(&again, missing);
+    assert_eq!((reasons(&decision), names(&decision, true)), (vec![(HoldReason::TopologyMissing, 1)], Vec::new()));
+}
+
 #[test]
 fn surplus_replicas_of_the_workload_are_held_and_reported() {
     let setup = Setup::of(10, 5).held("prefill", 0..12).held("decode", 0..5).run(10, 5);
@@ -234,7 +275,7 @@ fn a_pod_without_number_keeps_its_place_while_its_release_is_on_its_way() {
     let mut setup = Setup::of(4, 0).held("prefill", 1..4);
     setup.pods.iter_mut().for_each(|pod| pod.identity.ordinal = None);
     let chosen = |setup: &Setup, on_its_way: &str| {
-        let view = GroupView::build_while(&setup.group, &setup.pods, |pod| &*pod.name == on_its_way);
+        let view = GroupView::build_while(&setup.group, &setup.pods, |pod| (&*pod.name == on_its_way).then_some(0));
         view.held.first().map(|held| held.pod.name.to_string())
     };
     assert_eq!(chosen(&setup, "prefill-3").as_deref(), Some("prefill-3"));

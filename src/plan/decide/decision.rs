@@ -28,11 +28,11 @@ pub struct Decision {
     pub targets: Targets,
     /// Released counts by batched role: to be committed before anything is released under them.
     pub released: BTreeMap<String, u32>,
-    /// Pods to release, lowest ordinal first; those among them that were refused are tried again.
+    /// Pods to release, lowest ordinal first; those among them that were refused, or wait for their PodGroup, are tried again.
     pub release: Vec<Release>,
     /// Held pods that were made for another batch than theirs: they stay until they are made again.
     pub mis_stamped: Vec<PodRef>,
-    /// Why the other held pods are held, and those that were refused.
+    /// Why the other held pods are held, and those that were refused or wait for their PodGroup.
     pub held: Vec<Held>,
     /// Why the next batch of a coordination waits for its turn, by the coordination's place in the group's list: also of a
     /// batch whose pods are not there yet.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Batching, Coordination, Group, HoldReason, ProgressState};
+use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::progression::{CoordinationTarget, Targets, requirement};
 use crate::plan::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
 use crate::plan::view::{GroupView, HeldPod, PodRef};
-use crate::rules::Violation;
 
 /// What says whose turn it is.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Turns<'a> {
     pub(super) targets: &'a Targets,
     /// Released counts by batched role.
     pub(super) released: &'a BTreeMap<String, u32>,
-    pub(super) faults: &'a [Violation],
+    pub(super) context: DecisionContext<'a>,
 }
 
 /// Held pods that may not go by their count, sorted by what that means.
@@ -48,11 +48,16 @@ impl<'a> Kept<'a> {
             let message = format!("replica {ordinal} of role {role:?} is held: the group declares {desired} replicas");
             Held::new(HoldReason::BeyondDesired, message, names(&self.surplus))
         });
-        let unknown = self.unknown.first().map(|first| {
+        let (strangers, unknown): (Vec<_>, Vec<_>) =
+            self.unknown.iter().copied().partition(|pod| view.strangers.contains_key(&pod.role));
+        let entry = |reason, pods: &[&HeldPod]| {
+            let first = pods.first()?;
             let message = format!("role {:?} is held: {}", first.role, absent(group, &first.role));
-            Held::new(HoldReason::GroupMissing, message, names(&self.unknown))
-        });
-        surplus.into_iter().chain(unknown)
+            Some(Held::new(reason, message, names(pods)))
+        };
+        let (unknown, strangers) =
+            (entry(HoldReason::GroupMissing, &unknown), entry(HoldReason::UnknownRole, &strangers));
+        surplus.into_iter().chain(unknown).chain(strangers)
     }
 }
 
@@ -100,10 +105,12 @@ impl Turns<'_> {
         let target = self.targets.coordination(coordination.index)?;
         let unknown =
             |role: &str| batching.size(role).is_some() && self.view.roles.get(role).is_some_and(|r| r.unknown);
-        Some(if let Some(fault) = self.faults.first() {
+        Some(if let Some(fault) = self.context.faults.first() {
             (HoldReason::InvalidCoordination, format!("{}: {fault}", fault.rule))
         } else if let Some(missing) = self.group.roles.iter().find(|role| unknown(&role.name)) {
             (HoldReason::GroupMissing, absent(self.group, &missing.name))
+        } else if let Some(why) = self.missing_layer(coordination, batching) {
+            (HoldReason::TopologyMissing, why)
         } else if let (ProgressState::Blocked, Some(blocker)) = (target.state, target.blocked_by) {
             let name = self.group.coordination(blocker).map(Coordination::display_name).unwrap_or_default();
             (HoldReason::BlockedByCoordination, format!("coordination {name:?} waits"))
@@ -113,6 +120,10 @@ impl Turns<'_> {
             let earlier = format!("{} {batch} has {}", batching.kind.word(), self.counts(batching, batch));
             (requirement(batching.progression()).reason, earlier)
         })
+    }
+
+    fn missing_layer(&self, coordination: &Coordination, batching: &Batching) -> Option<String> {
+        missing_layer(batching).filter(|_| self.context.missing_layers.contains(&coordination.index))
     }
 
     /// The coordination itself would let the next pod of a role go; another one that shares the role is not that far.
@@ -158,6 +169,12 @@ fn absent(group: &Group, role: &str) -> String {
         (None, _) => None,
     }
     .unwrap_or_else(|| "the group does not have it".to_owned())
+}
+
+/// That the layer which the batches of a coordination share is not there.
+pub(super) fn missing_layer(batching: &Batching) -> Option<String> {
+    let (topology, layer) = batching.layer()?;
+    Some(format!("layer {layer:?} of ClusterTopology {topology:?} is not there"))
 }
 
 /// Pods that may go and were refused.

@@ -24,7 +24,7 @@ fn replicas_that_may_run_and_do_not_exist_are_missing() {
     decode.newest = Some("2026-01-01T00:00:07Z".into());
     let view = GroupView {
         roles: [("prefill".to_owned(), mk_role(10, 10, 9)), ("decode".to_owned(), decode)].into(),
-        held: Vec::new(),
+        ..GroupView::default()
     };
     let released = BTreeMap::from([("decode".to_owned(), 4), ("prefill".to_owned(), 10)]);
     let newest = Some("2026-01-01T00:00:07Z".into());

@@ -23,6 +23,7 @@ use self::decision::{Decision, Release};
 use self::held::Held;
 use self::holds::{Kept, Turns};
 use self::missing_pods::Diagnosis;
+use self::pod_groups::MissingPodGroup;
 use self::progression::{Targets, targets};
 use crate::model::Group;
 use crate::plan::rollout::{RolloutPlan, Rollouts, plan_rollout};
@@ -34,16 +35,22 @@ use crate::rules::Violation;
 pub struct DecisionContext<'a> {
     /// Faults of the stored group: with any, no new batch is released.
     pub faults: &'a [Violation],
+    /// Coordinations whose layer is not there, by their place in the group's list: they go no further.
+    pub missing_layers: &'a [usize],
     /// Nothing moved for longer than the progress deadline.
     pub stalled: bool,
     /// Pods whose release was refused, and is tried again after a pause.
     pub refused: &'a [PodRef],
+    /// PodGroups that could not be made, and are tried again after a pause.
+    pub missing_pod_groups: &'a [MissingPodGroup],
     /// Why pods do not appear, as far as that was found out.
     pub diagnoses: &'a [Diagnosis],
     /// What has waited long enough for its pods: it goes without those that are missing.
     pub overdue: &'a [AllOrNothing],
     /// Pods beyond the desired replicas that a rollout made.
     pub surge: &'a [PodRef],
+    /// Pods go whose role their group does not have.
+    pub frees_unknown_roles: bool,
 }
 
 /// Decides for one group.
@@ -53,13 +60,16 @@ pub(in crate::plan) fn decide(
     rollouts: &Rollouts,
     context: DecisionContext<'_>,
 ) -> Decision {
-    let targets = targets(group, &view.roles);
+    let targets = targets(group, &view.roles, context.missing_layers);
     let released = released_counts(view, &targets, context);
     let (mut release, mut kept) = (Vec::new(), Vec::new());
     let mut incomplete = Incomplete::new(group, view, context.overdue);
-    let sorted = stamp_mismatch::sort(group, view);
+    let sorted = stamp_mismatch::sort(group, view, context.missing_layers);
     for pod in &sorted.right {
         match release_of(pod, view, &released) {
+            Some(_) if !context.frees_unknown_roles && pod.named_by_us && view.strangers.contains_key(&pod.role) => {
+                kept.push((*pod).clone());
+            }
             Some(_) if incomplete.holds(pod) => {}
             Some(goes) => release.push(goes),
             None => kept.push((*pod).clone()),
@@ -70,8 +80,7 @@ pub(in crate::plan) fn decide(
     let (in_surge, kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(goes);
     release.extend(in_surge.into_iter().map(|pod| Release { pod, at_once: true }));
     let kept = Kept::of(view, &kept);
-    let mut turns =
-        Turns { group, view, targets: &targets, released: &released, faults: context.faults }.explain(&kept);
+    let mut turns = Turns { group, view, targets: &targets, released: &released, context }.explain(&kept);
     let mut held: Vec<_> = kept.explain_others(group, view).collect();
     held.extend(sorted.explain(group));
     held.extend(incomplete.explain());
@@ -83,6 +92,7 @@ pub(in crate::plan) fn decide(
     let reasons = turns.iter().filter_map(reason).collect();
     let mut held: Vec<_> = turns.into_iter().filter(|held| !held.pods.is_empty()).chain(held).collect();
     held.extend(holds::refused(&release, context.refused));
+    held.extend(pod_groups::explain(group, &release, context.missing_pod_groups));
     let moves_on = release.iter().any(|release| !release.at_once)
         || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()));
     let rollout = rollout(rollouts, context, moves_on);

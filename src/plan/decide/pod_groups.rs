@@ -4,8 +4,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::api::ObjectKind;
 use crate::model::batch::Batch;
-use crate::model::{Group, PodGroupPolicy};
+use crate::model::{Group, HoldReason, PodGroupPolicy};
+use crate::plan::decide::decision::Release;
+use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::view::{GroupView, Replica, RoleView};
 
 /// The PodGroup of a batch.
@@ -53,11 +56,51 @@ pub fn batch_pod_groups(group: &Group, view: &GroupView, released: &BTreeMap<Str
         .collect()
 }
 
+/// A PodGroup that could not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingPodGroup {
+    /// Its name.
+    pub name: String,
+    /// Why, for people.
+    pub why: String,
+}
+
+/// The batch of a replica that has a PodGroup.
+fn batch_of<'a>(group: &'a Group, role: &'a str, ordinal: u32) -> Option<Batch<'a>> {
+    let known = |batch: &Batch<'_>| matches!(&batch.batching.pod_group, Some((policy, _)) if *policy != PodGroupPolicy::Unknown);
+    group.batches_of(role, ordinal).find(known)
+}
+
 /// The PodGroup that a replica's pods wait for.
 pub fn pod_group_of(group: &Group, role: &str, ordinal: u32) -> Option<String> {
-    let mut batches = group.batches_of(role, ordinal);
-    let known = |batch: &Batch<'_>| matches!(&batch.batching.pod_group, Some((policy, _)) if *policy != PodGroupPolicy::Unknown);
-    batches.find(known).map(|batch| batch.pod_group_name())
+    batch_of(group, role, ordinal).map(|batch| batch.pod_group_name())
+}
+
+/// The PodGroups that pods wait for which may go, with their kinds.
+pub fn awaited(group: &Group, release: &[Release]) -> BTreeMap<String, ObjectKind> {
+    let committed = release.iter().filter(|release| release.at_once).map(|release| &release.pod);
+    let batches = committed.filter_map(|pod| batch_of(group, &pod.role, pod.ordinal));
+    let kind = |batch: &Batch<'_>| batch.batching.pod_group.as_ref().and_then(|(policy, _)| policy.kind());
+    batches.filter_map(|batch| Some((batch.pod_group_name(), kind(&batch)?))).collect()
+}
+
+/// Pods that may go and wait for a PodGroup that could not be made: one entry for each batch.
+pub(super) fn explain(group: &Group, release: &[Release], missing: &[MissingPodGroup]) -> Vec<Held> {
+    let mut all = BTreeMap::<String, Held>::new();
+    for Release { pod, .. } in release.iter().filter(|release| release.at_once && !missing.is_empty()) {
+        let Some(batch) = batch_of(group, &pod.role, pod.ordinal) else { continue };
+        let name = batch.pod_group_name();
+        let Some(MissingPodGroup { why, .. }) = missing.iter().find(|missing| missing.name == name) else { continue };
+        let held = all.entry(name).or_insert_with_key(|name| Held {
+            coordination: Some(CoordinationRef::from(batch.coordination)),
+            batch: Some(batch.index),
+            reason: HoldReason::PodGroupMissing,
+            message: format!("{} is held without PodGroup {name:?}: {why}", batch.batching.batch_name(batch.index)),
+            pods: Vec::new(),
+        });
+        held.pods.push(pod.pod.clone());
+    }
+    all.into_values().collect()
 }
 
 #[cfg(test)]
@@ -65,7 +108,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::pod_group::KUBE_POD_GROUP;
     use crate::plan::test_support::{mk_group, mk_role};
+    use crate::plan::view::{HeldPod, PodRef, Stamp};
 
     fn view(released: u32, scheduled: bool) -> GroupView {
         let mut prefill = mk_role(8, released, released);
@@ -74,7 +119,7 @@ mod tests {
         }
         GroupView {
             roles: [("prefill".to_owned(), prefill), ("decode".to_owned(), mk_role(4, released / 2, 0))].into(),
-            held: Vec::new(),
+            ..GroupView::default()
         }
     }
 
@@ -91,6 +136,36 @@ mod tests {
         let seen: Vec<_> = gangs.iter().map(|gang| (gang.name.as_str(), gang.min_member)).collect();
         assert_eq!(seen, [("pd-pd-0", 6), ("pd-pd-1", 6)]);
         assert_eq!(pod_group_of(&group(), "decode", 3).as_deref(), Some("pd-pd-1"));
+    }
+
+    #[test]
+    fn committed_pods_say_which_pod_group_they_lack() {
+        let pod = |role: &str, ordinal: u32, at_once| {
+            let name = format!("{role}-{ordinal}");
+            let pod = PodRef { name: name.as_str().into(), uid: name.as_str().into() };
+            Release {
+                pod: HeldPod {
+                    pod,
+                    role: role.to_owned(),
+                    ordinal,
+                    labelled_size: Some(1),
+                    named_by_us: true,
+                    stamp: Stamp::default(),
+                },
+                at_once,
+            }
+        };
+        let release =
+            [pod("prefill", 3, true), pod("prefill", 4, true), pod("decode", 3, true), pod("prefill", 7, false)];
+        let missing = |name: &str| MissingPodGroup { name: name.to_owned(), why: "no such kind".to_owned() };
+        let held = explain(&group(), &release, &[missing("pd-pd-1"), missing("pd-pd-2")]);
+        let seen: Vec<_> = held.iter().map(|held| (held.batch, held.reason, held.message.as_str())).collect();
+        let message = "step 2 is held without PodGroup \"pd-pd-1\": no such kind";
+        assert_eq!(seen, [(Some(1), HoldReason::PodGroupMissing, message)]);
+        let pods: Vec<_> = held[0].pods.iter().map(|pod| &*pod.name).collect();
+        assert_eq!(pods, ["prefill-4", "decode-3"], "what is not committed waits for that first");
+        let kinds = [("pd-pd-0".to_owned(), KUBE_POD_GROUP), ("pd-pd-1".to_owned(), KUBE_POD_GROUP)];
+        assert_eq!(awaited(&group(), &release), BTreeMap::from(kinds));
     }
 
     #[test]

@@ -85,11 +85,12 @@ impl Targets {
     }
 }
 
-/// Calculates the target of each batched role.
-pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>) -> Targets {
-    let batched: Vec<_> = group.batched().collect();
-    let mut all: Vec<_> =
-        batched.iter().map(|(coordination, batching)| target_of(coordination, batching, roles)).collect();
+/// Calculates the target of each batched role. A coordination whose layer is missing waits for it.
+pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>, missing_layers: &[usize]) -> Targets {
+    let target = |(coordination, batching): (&Coordination, &Batching)| {
+        target_of(coordination, batching, roles, missing_layers.contains(&coordination.index))
+    };
+    let mut all: Vec<_> = group.batched().map(target).collect();
     block(&mut all, roles);
     let mut merged: BTreeMap<String, u32> = BTreeMap::new();
     for (role, target) in all.iter().flat_map(|coordination| &coordination.roles) {
@@ -103,6 +104,7 @@ fn target_of(
     coordination: &Coordination,
     batching: &Batching,
     roles: &BTreeMap<String, RoleView>,
+    lacks_layer: bool,
 ) -> CoordinationTarget {
     // A role without a valid size makes no batches: it is neither limited nor limits.
     let is_sized = |name: &&String| batching.size(name).is_some();
@@ -127,6 +129,9 @@ fn target_of(
         let total = batching.total(|name| roles.get(name).map(|view| view.desired));
         return done(desired(), total, ProgressState::Complete);
     };
+    if lacks_layer {
+        return done(current, full, ProgressState::Waiting);
+    }
     let requirement = requirement(batching.progression());
     if requirement.next == NextBatch::AtOnce {
         return done(desired(), full, ProgressState::Progressing);

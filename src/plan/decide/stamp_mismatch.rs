@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::model::{Group, HoldReason};
 use crate::plan::decide::all_or_nothing::is_untouched;
 use crate::plan::decide::held::{CoordinationRef, Held};
+use crate::plan::decide::holds::missing_layer;
 use crate::plan::view::{GroupView, HeldPod};
 
 /// The batch that a held pod was made for, and the one that it is in; `None` when these are one. A pod that came before
@@ -15,7 +16,7 @@ pub fn mismatch(group: &Group, pod: &HeldPod) -> Option<(Option<Arc<str>>, Optio
     let batch = group.batch_with_topology(&pod.role, pod.ordinal).map(|batch| batch.label());
     let differs = match (marked, batch.as_deref()) {
         (Some(marked), batch) => batch != Some(marked),
-        (None, Some(_)) => pod.labelled && pod.stamp.carrier.is_some(),
+        (None, Some(_)) => pod.labelled_size.is_some() && pod.stamp.carrier.is_some(),
         (None, None) => false,
     };
     differs.then(|| (pod.stamp.batch.clone(), batch))
@@ -28,23 +29,27 @@ pub(in crate::plan) struct Sorted<'a> {
     pub(in crate::plan) right: Vec<&'a HeldPod>,
     /// Pods that stay until they are made again.
     pub(in crate::plan) wrong: Vec<&'a HeldPod>,
+    /// Such pods, of which new ones would be no better: the layer of their batch is not there.
+    layerless: Vec<&'a HeldPod>,
     /// Others that stay with them, since their batch is released as a whole.
     beside: Vec<&'a HeldPod>,
 }
 
-/// Sorts the held pods of a group.
-pub(in crate::plan) fn sort<'a>(group: &Group, view: &'a GroupView) -> Sorted<'a> {
+/// Sorts the held pods of a group, of which these coordinations miss their layer.
+pub(in crate::plan) fn sort<'a>(group: &Group, view: &'a GroupView, missing_layers: &[usize]) -> Sorted<'a> {
     let known =
         |pod: &HeldPod| view.roles.get(&pod.role).is_some_and(|role| !role.unknown && pod.ordinal < role.desired);
     let is_wrong = |pod: &HeldPod| known(pod) && mismatch(group, pod).is_some();
     let (wrong, right): (Vec<_>, Vec<_>) = view.held.iter().partition(|pod| is_wrong(pod));
     let wholes: BTreeSet<_> = wrong.iter().flat_map(|pod| untouched_units(group, view, pod)).collect();
-    if wholes.is_empty() {
-        return Sorted { right, wrong, beside: Vec::new() };
-    }
     let stays = |pod: &&HeldPod| untouched_units(group, view, pod).any(|whole| wholes.contains(&whole));
-    let (beside, right) = right.into_iter().partition(stays);
-    Sorted { right, wrong, beside }
+    let (beside, right) = right.into_iter().partition(|pod| !wholes.is_empty() && stays(pod));
+    let lacks_layer = |pod: &&HeldPod| {
+        let batch = group.batch_with_topology(&pod.role, pod.ordinal);
+        batch.is_some_and(|batch| missing_layers.contains(&batch.coordination.index))
+    };
+    let (layerless, wrong) = wrong.into_iter().partition(lacks_layer);
+    Sorted { right, wrong, layerless, beside }
 }
 
 /// The batches of a pod that are released as a whole, and of which nothing runs.
@@ -55,21 +60,34 @@ fn untouched_units<'a>(group: &'a Group, view: &'a GroupView, pod: &'a HeldPod) 
 }
 
 impl Sorted<'_> {
-    /// Why the wrong ones are held: one entry, which names the first.
-    pub(in crate::plan) fn explain(&self, group: &Group) -> Option<Held> {
-        let first = self.wrong.first()?;
-        let (marked, batch) = mismatch(group, first)?;
-        let own = group.batches_of(&first.role, first.ordinal).next();
-        let named = |batch: Option<&str>| {
-            batch.map_or_else(|| "no domain".to_owned(), |batch| format!("the domain of {batch}"))
-        };
-        let (made_for, is_in) = (named(marked.as_deref()), named(batch.as_deref()));
-        Some(Held {
-            coordination: own.map(|batch| CoordinationRef::from(batch.coordination)),
-            batch: own.map(|batch| batch.index),
-            reason: HoldReason::StampMismatch,
-            message: format!("pod {:?} is held: it was made for {made_for} and belongs to {is_in}", &*first.pod.name),
-            pods: self.wrong.iter().chain(&self.beside).map(|pod| pod.pod.clone()).collect(),
-        })
+    /// Why they are held: one entry for each reason, which names the first.
+    pub(in crate::plan) fn explain(&self, group: &Group) -> impl Iterator<Item = Held> {
+        let mut beside = &self.beside[..];
+        let entries = [(HoldReason::TopologyMissing, &self.layerless), (HoldReason::StampMismatch, &self.wrong)];
+        let entries = entries.map(|(reason, pods)| {
+            let first = pods.first()?;
+            let own = group.batches_of(&first.role, first.ordinal).next();
+            Some(Held {
+                coordination: own.map(|batch| CoordinationRef::from(batch.coordination)),
+                batch: own.map(|batch| batch.index),
+                reason,
+                message: format!("pod {:?} is held: {}", &*first.pod.name, why(group, first, reason)?),
+                pods: pods.iter().chain(std::mem::take(&mut beside)).map(|pod| pod.pod.clone()).collect(),
+            })
+        });
+        entries.into_iter().flatten()
     }
+}
+
+/// What is wrong with a pod, in words.
+fn why(group: &Group, pod: &HeldPod, reason: HoldReason) -> Option<String> {
+    if reason == HoldReason::TopologyMissing {
+        let batch = group.batch_with_topology(&pod.role, pod.ordinal)?;
+        let missing = missing_layer(batch.batching)?;
+        return Some(format!("{missing}, and it was made without its affinity"));
+    }
+    let (marked, batch) = mismatch(group, pod)?;
+    let named =
+        |batch: Option<&str>| batch.map_or_else(|| "no domain".to_owned(), |batch| format!("the domain of {batch}"));
+    Some(format!("it was made for {} and belongs to {}", named(marked.as_deref()), named(batch.as_deref())))
 }

@@ -53,13 +53,14 @@ mod tests {
     #[test]
     fn a_role_that_is_not_complete_has_no_surplus() {
         let held = |name: &str, ordinal| HeldPod {
+            named_by_us: true,
             pod: mk_pod(name),
             role: "main".to_owned(),
             ordinal,
-            labelled: false,
+            labelled_size: None,
             stamp: Stamp::default(),
         };
-        let view = GroupView { roles: [("main".to_owned(), mk_role(2, 2, 2))].into(), held: Vec::new() };
+        let view = GroupView { roles: [("main".to_owned(), mk_role(2, 2, 2))].into(), ..GroupView::default() };
         let held = [held("a", 1), held("b", 2)];
         assert_eq!(surplus(&view, &held, [(&"main".to_owned(), &2)]), mk_surplus(&["b"]));
         assert_eq!(surplus(&view, &held, [(&"main".to_owned(), &1)]), []);

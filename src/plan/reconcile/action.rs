@@ -8,8 +8,9 @@ use crate::model::{Group, RolledWorkload};
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::pod_groups::BatchPodGroup;
 use crate::plan::decide::surplus::Surplus;
+use crate::plan::reconcile::dropped::StatusCarrier;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::view::PodRef;
+use crate::plan::view::{HeldPod, PodRef};
 
 /// What is to be done. The end of each is reported to the reconciler, except that of `Publish`.
 #[derive(Clone, Debug)]
@@ -70,6 +71,10 @@ pub enum Action {
         /// The pods.
         surplus: Vec<Surplus>,
     },
+    /// Read the group live: what the watches know of it may be older than pods that are to be released.
+    ConfirmGroup,
+    /// Look which of the pods that run are there, before they count for a group that has never committed anything.
+    ConfirmPods,
     /// Ask the API server whether the group is gone.
     VerifyGone {
         /// Kind of the object that carried it, where that is known.
@@ -85,9 +90,10 @@ pub enum Action {
 }
 
 impl Action {
-    /// The word that it was done, or that it failed and is to be tried again. What finds something out has found nothing; what
+    /// The word that it was done, or why it failed and is to be tried again. What finds something out has found nothing; what
     /// says something ends without a word.
-    pub fn ended(&self, failed: bool) -> Option<Ended> {
+    pub fn ended(&self, failure: Option<&str>) -> Option<Ended> {
+        let failed = failure.is_some();
         let tried = |name: &str, uid: &Arc<str>| Ended::Tried {
             object: PodRef { name: name.into(), uid: uid.clone() },
             failed,
@@ -97,18 +103,22 @@ impl Action {
             Self::WriteStatus { .. } => Ended::Written { failed },
             Self::WriteConflicted { other, .. } => tried(&other.carrier.name, &other.carrier.uid.as_str().into()),
             Self::EnsurePodGroup { group, gang } => {
-                Ended::PodGroupEnsured { owner: group.carrier.uid.clone(), gang: gang.clone(), failed }
+                let (owner, failure) = (group.carrier.uid.clone(), failure.map(str::to_owned));
+                Ended::PodGroupEnsured { owner, gang: gang.clone(), failure }
             }
             Self::SetPartition { workload, .. } => tried(&workload.key.name, &workload.uid),
             Self::DiagnoseMissingPods { .. } => Ended::Diagnosed { diagnoses: Vec::new() },
             Self::FindSurge { .. } => Ended::Surge { proven: Vec::new() },
+            Self::ConfirmGroup => Ended::Confirmed { failed },
+            Self::ConfirmPods => Ended::PodsConfirmed { failed },
             Self::VerifyGone { .. } => Ended::Verified { gone: false },
             Self::Publish { .. } => return None,
         })
     }
 }
 
-/// A replica whose pods came before their group, or have no ordinal of their own.
+/// A replica whose pods came before their group, or have no ordinal of their own, or were made when its batches had
+/// another size.
 #[derive(Clone, Debug)]
 pub struct MissingLabels {
     /// The group.
@@ -117,6 +127,19 @@ pub struct MissingLabels {
     pub role: String,
     /// Ordinal of the replica.
     pub ordinal: u32,
+    /// Only those of another size are missing.
+    pub size_only: bool,
+}
+
+impl MissingLabels {
+    /// Those of a held pod; `None` when it has all.
+    pub(in crate::plan) fn of(group: &Arc<Group>, pod: &HeldPod) -> Option<Self> {
+        let size_only = pod.labelled_size.is_some();
+        if size_only && group.batch_size(&pod.role).is_none_or(|size| pod.labelled_size == Some(size)) {
+            return None;
+        }
+        Some(Self { group: group.clone(), role: pod.role.clone(), ordinal: pod.ordinal, size_only })
+    }
 }
 
 /// A write or a read that has ended.
@@ -134,14 +157,21 @@ pub enum Ended {
         /// True when it is to be tried again.
         failed: bool,
     },
+    /// A status was written, and not all of it was stored.
+    StatusDropped {
+        /// The object.
+        object: StatusCarrier,
+        /// Fields that were not stored as they were written.
+        fields: Vec<&'static str>,
+    },
     /// The PodGroup of a batch was made, or was there.
     PodGroupEnsured {
         /// Uid of the object that carries the group.
         owner: String,
         /// The PodGroup.
         gang: BatchPodGroup,
-        /// True when it is to be tried again.
-        failed: bool,
+        /// Why it is to be tried again, for people; `None` when it is there.
+        failure: Option<String>,
     },
     /// It was asked why pods do not appear.
     Diagnosed {
@@ -152,6 +182,16 @@ pub enum Ended {
     Surge {
         /// These pods.
         proven: Vec<PodRef>,
+    },
+    /// The group was read: what the index knows of it is no older than the question.
+    Confirmed {
+        /// True when it is to be tried again.
+        failed: bool,
+    },
+    /// It was looked which pods are there: the index knows of no other that runs.
+    PodsConfirmed {
+        /// True when it is to be tried again.
+        failed: bool,
     },
     /// It was asked whether the group is gone.
     Verified {

@@ -5,16 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::ObjectKind;
-use crate::model::{Group, HoldReason, RolledWorkload, WorkloadKey};
+use crate::model::{Group, HoldReason, RolledWorkload};
 use crate::plan::decide::batches::BatchState;
 use crate::plan::decide::decision::Decision;
+use crate::plan::decide::pod_groups::MissingPodGroup;
+use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe};
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
+use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::timing::ReleaseTimer;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Rollouts;
-use crate::plan::view::{GroupView, PodRef, RoleView, Snapshot};
+use crate::plan::view::{GroupView, PodFacts, PodRef, RoleView, Snapshot};
 
 /// Pause after the first failure of a write; doubles up to `LONGEST_RETRY`.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -23,7 +26,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 /// A PodGroup that is made for a batch. One that was made for an earlier object of the same name is garbage-collected with
 /// that object, so the owner's uid is a part of it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::plan) struct PodGroupId {
     /// Uid of the object that carries the group.
     pub(in crate::plan) owner: String,
@@ -37,6 +40,12 @@ impl PodGroupId {
         format!("{}{}", writes_of(&self.owner), self.name).into()
     }
 }
+
+/// What the live read of the group is called among what is tried again.
+pub(in crate::plan) const GROUP_READ: &str = "group";
+
+/// What the live look at the pods is called among what is tried again.
+pub(in crate::plan) const PODS_READ: &str = "pods";
 
 /// How the PodGroups of an owner begin among the objects with a write on its way.
 fn writes_of(owner: &str) -> String {
@@ -53,13 +62,29 @@ pub(in crate::plan) struct Memory {
     retries: HashMap<Arc<str>, (u32, Uptime)>,
     /// PodGroups that were made, with the fewest members that they were given.
     pub(in crate::plan) pod_groups: HashMap<PodGroupId, u32>,
+    /// PodGroups that could not be made, and why.
+    pub(in crate::plan) failed_pod_groups: BTreeMap<PodGroupId, String>,
     pub(in crate::plan) writing: bool,
     pub(in crate::plan) last_write: Option<Uptime>,
     pub(in crate::plan) write_failures: u32,
+    /// Objects that are not written to, since they do not keep it.
+    pub(in crate::plan) dropped: DroppedStatuses,
     /// Kind of the object that carried the group when it was last there.
     pub(in crate::plan) carrier: Option<ObjectKind>,
     /// Unique id of that object: what failed for one does not hold its successor up.
     carrier_uid: String,
+    /// When each held pod was first seen, by unique id.
+    held_since: HashMap<Arc<str>, Uptime>,
+    /// Ordinals with which the releases of held pods were begun, by unique id.
+    given: HashMap<Arc<str>, u32>,
+    /// The group is known at least as it was then: by a live read, or by a write that held for its version.
+    confirmed: Option<Uptime>,
+    /// When a live read of the group was asked for that has not ended.
+    confirming: Option<Uptime>,
+    /// Unique id of the carrier for which it is being looked which pods are there.
+    confirming_pods: Option<String>,
+    /// The same when that is over.
+    confirmed_pods: Option<String>,
     pub(in crate::plan) missing_since: Option<Uptime>,
     pub(in crate::plan) verifying: bool,
     pub(in crate::plan) verified_gone: bool,
@@ -68,13 +93,17 @@ pub(in crate::plan) struct Memory {
     /// Something has moved since the status said that nothing does.
     stall_is_over: bool,
     pub(in crate::plan) held: Vec<(HoldReason, u32)>,
+    /// The status said last that nothing moves.
+    pub(in crate::plan) stalled: bool,
     /// Batches by state, as they were last decided.
     pub(in crate::plan) batches: BTreeMap<BatchState, u32>,
     pub(in crate::plan) reported: Reported,
     pub(in crate::plan) release_timer: ReleaseTimer,
     pub(in crate::plan) reported_rollouts: ReportedRollouts,
-    /// When each open rollout was seen to begin, and to which revision.
-    opened: BTreeMap<WorkloadKey, (Option<String>, Uptime)>,
+    /// Which roles were edited together.
+    pub(in crate::plan) rounds: Rounds,
+    /// When workloads were first seen without their claim, by unique id.
+    unclaimed: HashMap<Arc<str>, Uptime>,
     rolling: Vec<(u32, u32, u32)>,
     /// When an open rollout last moved.
     rolled: Uptime,
@@ -95,11 +124,19 @@ impl Memory {
             in_flight: HashSet::new(),
             retries: HashMap::new(),
             pod_groups: HashMap::new(),
+            failed_pod_groups: BTreeMap::new(),
             writing: false,
             last_write: None,
             write_failures: 0,
+            dropped: DroppedStatuses::default(),
             carrier: None,
             carrier_uid: String::new(),
+            held_since: HashMap::new(),
+            given: HashMap::new(),
+            confirmed: None,
+            confirming: None,
+            confirming_pods: None,
+            confirmed_pods: None,
             missing_since: None,
             verifying: false,
             verified_gone: false,
@@ -107,11 +144,13 @@ impl Memory {
             moved: now,
             stall_is_over: false,
             held: Vec::new(),
+            stalled: false,
             batches: BTreeMap::new(),
             reported: Reported::default(),
             release_timer: ReleaseTimer::default(),
             reported_rollouts: ReportedRollouts::default(),
-            opened: BTreeMap::new(),
+            rounds: Rounds::default(),
+            unclaimed: HashMap::new(),
             rolling: Vec::new(),
             rolled: now,
             updated: BTreeMap::new(),
@@ -124,13 +163,15 @@ impl Memory {
     /// Forgets what was last decided: who does not lead has nothing to say of it.
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.held.clear();
+        self.stalled = false;
         self.batches.clear();
         self.release_timer = ReleaseTimer::default();
     }
 
     /// Nothing is on its way.
     pub(in crate::plan) fn is_idle(&self) -> bool {
-        let asking = self.verifying || self.missing_pods.is_asking() || self.surges.is_asking();
+        let confirming = self.confirming.is_some() || self.confirming_pods.is_some();
+        let asking = self.verifying || confirming || self.missing_pods.is_asking() || self.surges.is_asking();
         self.in_flight.is_empty() && !self.writing && !asking
     }
 
@@ -149,6 +190,64 @@ impl Memory {
         }
     }
 
+    /// Remembers since when pods are held.
+    pub(in crate::plan) fn note_held(&mut self, pods: &[PodFacts], now: Uptime) {
+        note_since(&mut self.held_since, pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid), now);
+        self.given.retain(|uid, _| self.held_since.contains_key(uid));
+    }
+
+    /// True when the group is known at least as it was when the pod was there already.
+    pub(in crate::plan) fn is_confirmed(&self, uid: &str) -> bool {
+        let since = self.held_since.get(uid);
+        self.confirmed.is_some_and(|confirmed| since.is_some_and(|since| *since <= confirmed))
+    }
+
+    /// Takes the end of what was begun at `began` and has shown the group as it was then.
+    pub(in crate::plan) fn confirm(&mut self, began: Option<Uptime>) {
+        self.confirmed = self.confirmed.max(began);
+    }
+
+    /// A live read of the group is to begin; false when one is on its way.
+    pub(in crate::plan) fn begin_to_confirm(&mut self, now: Uptime) -> bool {
+        let begins = self.confirming.is_none();
+        self.confirming.get_or_insert(now);
+        begins
+    }
+
+    /// A live read of the group has ended; returns when it is to be tried again if it failed.
+    pub(in crate::plan) fn end_confirming(&mut self, failed: bool, now: Uptime) -> Uptime {
+        let began = self.confirming.take();
+        if failed {
+            return self.failed(&GROUP_READ.into(), now);
+        }
+        self.succeeded(GROUP_READ);
+        self.confirm(began);
+        now
+    }
+
+    /// True when it was looked which pods are there since this object carries the group.
+    pub(in crate::plan) fn pods_are_confirmed(&self, carrier: &str) -> bool {
+        self.confirmed_pods.as_deref() == Some(carrier)
+    }
+
+    /// A look at which pods are there is to begin; false when one is on its way.
+    pub(in crate::plan) fn begin_to_confirm_pods(&mut self, carrier: &str) -> bool {
+        let begins = self.confirming_pods.is_none();
+        self.confirming_pods.get_or_insert_with(|| carrier.to_owned());
+        begins
+    }
+
+    /// Such a look has ended; returns when it is to be tried again if it failed.
+    pub(in crate::plan) fn end_confirming_pods(&mut self, failed: bool, now: Uptime) -> Uptime {
+        let carrier = self.confirming_pods.take();
+        if failed {
+            return self.failed(&PODS_READ.into(), now);
+        }
+        self.succeeded(PODS_READ);
+        self.confirmed_pods = carrier;
+        now
+    }
+
     /// Remembers when anything last moved.
     pub(in crate::plan) fn note_progress(&mut self, view: &GroupView, decision: &Decision, now: Uptime) {
         let counts = view.roles.values().flat_map(|role| [role.desired, role.current(), RoleView::ready_pods(role)]);
@@ -160,19 +259,15 @@ impl Memory {
         }
     }
 
-    /// Remembers which rollouts are open since when. Another edit begins another one.
-    pub(in crate::plan) fn note_open(&mut self, workloads: &[RolledWorkload], now: Uptime) {
-        let mut before = std::mem::take(&mut self.opened);
-        for workload in workloads.iter().filter(|workload| workload.is_open()) {
-            let revision = &workload.update_revision;
-            let since = before.remove(&workload.key).filter(|(known, _)| known == revision).map_or(now, |(_, at)| at);
-            self.opened.insert(workload.key.clone(), (revision.clone(), since));
-        }
+    /// Remembers since when workloads with an open rollout are without their claim.
+    pub(in crate::plan) fn note_unclaimed(&mut self, workloads: &[RolledWorkload], now: Uptime) {
+        let unclaimed = workloads.iter().filter(|workload| workload.unclaimed).map(|workload| &workload.uid);
+        note_since(&mut self.unclaimed, unclaimed, now);
     }
 
-    /// When the rollout of a workload was seen to begin.
-    pub(in crate::plan) fn opened(&self, workload: &WorkloadKey) -> Option<Uptime> {
-        self.opened.get(workload).map(|(_, at)| *at)
+    /// Since when a workload is without its claim.
+    pub(in crate::plan) fn unclaimed_since(&self, workload: &RolledWorkload) -> Option<Uptime> {
+        self.unclaimed.get(&workload.uid).copied()
     }
 
     /// Remembers when an open rollout last moved.
@@ -221,9 +316,21 @@ impl Memory {
         self.retries.contains_key(&pod.uid)
     }
 
-    /// True for a pod whose release was tried: it may be released already, even if it does not look so.
-    pub(in crate::plan) fn is_under_way(&self, pod: &PodRef) -> bool {
-        self.in_flight.contains(&pod.uid) || self.is_refused(pod)
+    /// Notes the ordinal with which the release of a pod is begun.
+    pub(in crate::plan) fn give(&mut self, pod: &PodRef, ordinal: u32) {
+        self.given.insert(pod.uid.clone(), ordinal);
+    }
+
+    /// The ordinal with which the release of a pod was tried: it may have it already, even if it does not look so.
+    pub(in crate::plan) fn given(&self, pod: &PodRef) -> Option<u32> {
+        self.given.get(&pod.uid).copied()
+    }
+
+    /// PodGroups of an owner that could not be made. One that was made and could not be loosened is there.
+    pub(in crate::plan) fn missing_pod_groups(&self, owner: &str) -> Vec<MissingPodGroup> {
+        let failed = self.failed_pod_groups.iter();
+        let missing = failed.filter(|(id, _)| id.owner == owner && !self.pod_groups.contains_key(id));
+        missing.map(|(id, why)| MissingPodGroup { name: id.name.clone(), why: why.clone() }).collect()
     }
 
     pub(in crate::plan) fn succeeded(&mut self, uid: &str) {
@@ -234,16 +341,19 @@ impl Memory {
     pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
         let owner = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.as_str());
         self.pod_groups.retain(|id, _| owner.is_none_or(|owner| id.owner == owner));
+        self.failed_pod_groups.retain(|id, _| owner.is_none_or(|owner| id.owner == owner));
+        let others = snapshot.claims.iter().flat_map(|claims| &claims.others).map(|other| other.carrier.uid.as_str());
+        self.dropped.keep_only(&others.clone().chain(owner).collect());
         if self.retries.is_empty() {
             return;
         }
         let pods = snapshot.pods.iter().map(|pod| &*pod.pod.uid);
         let workloads = snapshot.workloads.iter().map(|workload| &*workload.uid);
-        let others = snapshot.claims.iter().flat_map(|claims| &claims.others).map(|other| other.carrier.uid.as_str());
         let present: HashSet<_> = pods.chain(workloads).chain(others).collect();
         let pod_groups = owner.map(writes_of);
         let is_pod_group = |id: &str| pod_groups.as_ref().is_some_and(|begin| id.starts_with(begin));
-        self.retries.retain(|id, _| present.contains(&**id) || is_pod_group(id));
+        self.retries
+            .retain(|id, _| present.contains(&**id) || is_pod_group(id) || [GROUP_READ, PODS_READ].contains(&&**id));
     }
 
     /// Notes a refused write; returns when to try again.
@@ -252,6 +362,25 @@ impl Memory {
         *failures += 1;
         *at = now + pause(*failures);
         *at
+    }
+}
+
+/// Remembers since when each of these is as it is, and forgets the others. Most passes find what the last one found.
+fn note_since<'a>(
+    since: &mut HashMap<Arc<str>, Uptime>,
+    uids: impl Iterator<Item = &'a Arc<str>> + Clone,
+    now: Uptime,
+) {
+    let mut present = 0;
+    for uid in uids.clone() {
+        present += 1;
+        if !since.contains_key(uid) {
+            since.insert(uid.clone(), now);
+        }
+    }
+    if since.len() > present {
+        let present: HashSet<_> = uids.collect();
+        since.retain(|uid, _| present.contains(uid));
     }
 }
 
@@ -268,7 +397,6 @@ mod tests {
     use crate::model::Claims;
     use crate::model::{identify, names};
     use crate::plan::test_support::mk_group;
-    use crate::plan::view::PodFacts;
 
     fn snapshot(owner: &str, pods: &[&str]) -> Snapshot {
         let mut group = mk_group(&[], &json!([]));

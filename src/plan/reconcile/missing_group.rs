@@ -1,5 +1,7 @@
 //! The pass over a group that is not there: what it held is let go, when that is certain.
 
+use std::sync::Arc;
+
 use crate::api::ObjectKind;
 use crate::model::RolledWorkload;
 use crate::plan::evaluate::Evaluation;
@@ -14,6 +16,7 @@ impl Pass<'_> {
         let held = Evaluation::of_missing(self.key, snapshot).decision.held;
         self.memory.held = held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.batches.clear();
+        self.memory.stalled = false;
         // It speaks for this pass only: what comes later is verified again.
         let verified_gone = std::mem::take(&mut self.memory.verified_gone);
         if held.iter().all(|held| held.pods.is_empty()) && !snapshot.workloads.iter().any(RolledWorkload::is_open) {
@@ -33,9 +36,17 @@ impl Pass<'_> {
             return self.pass_again(since + grace);
         }
         if verified_gone {
-            // What comes later waits its own time.
-            self.memory.missing_since = Some(self.now);
             return self.release_all(snapshot);
+        }
+        // The time is the group's, and over: what is made from now on goes as soon as a live read says so again.
+        let pods = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid);
+        let workloads = snapshot.workloads.iter().filter(|workload| workload.is_open()).map(|workload| &workload.uid);
+        let idle: Vec<_> = pods.chain(workloads).filter(|uid| !self.memory.in_flight.contains(*uid)).collect();
+        let due_at = |uid: &Arc<str>| self.memory.retry_due(uid).unwrap_or(self.now);
+        match idle.into_iter().map(due_at).min() {
+            None => return,
+            Some(at) if at > self.now => return self.pass_again(at),
+            Some(_) => {}
         }
         if !std::mem::replace(&mut self.memory.verifying, true) {
             self.actions.push(Action::VerifyGone { carrier });

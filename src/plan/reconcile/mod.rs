@@ -2,6 +2,7 @@
 //! client, so that a simulated cluster can drive exactly what a real one does.
 
 pub mod action;
+pub mod dropped;
 pub mod events;
 mod memory;
 mod missing_group;
@@ -12,5 +13,6 @@ mod queue;
 pub mod reconciler;
 mod rollout_events;
 mod rollouts;
+pub mod rounds;
 mod timing;
 pub mod uptime;

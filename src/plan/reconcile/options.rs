@@ -33,6 +33,8 @@ pub struct LoopOptions {
     pub settle: Duration,
     /// Batches that are released as a whole and lack pods.
     pub incomplete: IncompleteBatch,
+    /// Pods go whose role their group does not have.
+    pub frees_unknown_roles: bool,
     /// Delete held pods that were made for another batch than theirs, so that they are made again.
     pub recreate_mis_stamped: bool,
 }

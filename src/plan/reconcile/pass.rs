@@ -10,11 +10,11 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::decide::pod_groups::{batch_pod_groups, pod_group_of};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::reconcile::action::{Action, MissingLabels};
-use crate::plan::reconcile::memory::{Memory, PodGroupId};
+use crate::plan::reconcile::memory::{GROUP_READ, Memory, PODS_READ, PodGroupId};
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::probes::ProbeStep;
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::status::{conditions, transition_times};
+use crate::plan::status::{conditions, has_ours, transition_times};
 use crate::plan::view::{GroupView, PodRef, Snapshot};
 
 /// Status that differs in counts only is written this often at most.
@@ -59,17 +59,23 @@ impl Pass<'_> {
         let refused: Vec<_> =
             snapshot.pods.iter().map(|pod| &pod.pod).filter(|pod| self.memory.is_refused(pod)).cloned().collect();
         let observation = self.observe(group, snapshot);
+        if observation.view.adopts_pods(group) && !self.memory.pods_are_confirmed(&group.carrier.uid) {
+            return self.confirm_pods(&group.carrier.uid);
+        }
         let overdue = match self.options.incomplete {
             IncompleteBatch::Wait => Vec::new(),
             IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
         };
         let context = DecisionContext {
             faults: &snapshot.faults,
+            missing_layers: &snapshot.missing_layers,
             stalled,
             refused: &refused,
+            missing_pod_groups: &self.memory.missing_pod_groups(&group.carrier.uid),
             diagnoses: self.memory.missing_pods.diagnoses(),
             overdue: &overdue,
             surge: self.memory.surges.proven(),
+            frees_unknown_roles: self.options.frees_unknown_roles,
         };
         let seen = evaluate(group, observation, context);
         let Evaluation { view, rollouts, decision, .. } = &seen;
@@ -77,10 +83,12 @@ impl Pass<'_> {
         self.missing_pods(group, decision);
         self.surplus(group, decision);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
+        self.memory.stalled = conditions::says_stalled(&seen.status);
         self.memory.batches = states(group, view, decision);
         self.released = self.memory.release_timer.decided(view, decision, self.now);
         let mut events = self.memory.reported.events(group, &seen, self.memory.surges.is_asking());
         events.extend(self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled));
+        events.extend(self.memory.dropped.event(group));
         if !events.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), events });
         }
@@ -98,14 +106,37 @@ impl Pass<'_> {
             if pod_group_of(group, &pod.role, pod.ordinal).is_some_and(|name| !self.has_pod_group(group, name)) {
                 continue;
             }
-            let labels = (!pod.labelled).then(|| MissingLabels {
-                group: group.clone(),
-                role: pod.role.clone(),
-                ordinal: pod.ordinal,
-            });
-            self.release(&pod.pod, labels);
+            if !self.memory.is_confirmed(&pod.pod.uid) {
+                self.confirm();
+                continue;
+            }
+            if self.release(&pod.pod, MissingLabels::of(group, pod)) {
+                self.memory.give(&pod.pod, pod.ordinal);
+            }
         }
         self.write_status(group, &seen);
+    }
+
+    /// Has the group read live before a pod goes that came after the last look at it: what the watch knows may be of before
+    /// the pod, when another object carried the group or nothing made batches of the role.
+    fn confirm(&mut self) {
+        if let Some(at) = self.memory.retry_due(GROUP_READ).filter(|at| *at > self.now) {
+            return self.pass_again(at);
+        }
+        if self.memory.begin_to_confirm(self.now) {
+            self.actions.push(Action::ConfirmGroup);
+        }
+    }
+
+    /// Has it looked which pods are there before those that run count for a group that has never committed anything: they may
+    /// be of an earlier one, and gone.
+    fn confirm_pods(&mut self, carrier: &str) {
+        if let Some(at) = self.memory.retry_due(PODS_READ).filter(|at| *at > self.now) {
+            return self.pass_again(at);
+        }
+        if self.memory.begin_to_confirm_pods(carrier) {
+            self.actions.push(Action::ConfirmPods);
+        }
     }
 
     /// Asks why pods do not appear when that has lasted, and remembers since when batches lack them.
@@ -143,13 +174,7 @@ impl Pass<'_> {
             return;
         }
         for pod in &decision.mis_stamped {
-            match self.memory.retry_due(&pod.uid).filter(|at| *at > self.now) {
-                Some(at) => self.pass_again(at),
-                None if self.memory.in_flight.insert(pod.uid.clone()) => {
-                    self.actions.push(Action::Recreate { pod: pod.clone() });
-                }
-                None => {}
-            }
+            self.begin(&pod.uid, || Action::Recreate { pod: pod.clone() });
         }
     }
 
@@ -163,14 +188,7 @@ impl Pass<'_> {
             if known.is_some_and(|known| *known <= gang.min_member) {
                 continue;
             }
-            let id = id.in_flight();
-            match self.memory.retry_due(&id).filter(|at| *at > self.now) {
-                Some(at) => self.pass_again(at),
-                None if self.memory.in_flight.insert(id) => {
-                    self.actions.push(Action::EnsurePodGroup { group: group.clone(), gang });
-                }
-                None => {}
-            }
+            self.begin(&id.in_flight(), || Action::EnsurePodGroup { group: group.clone(), gang });
         }
     }
 
@@ -182,20 +200,28 @@ impl Pass<'_> {
     /// Tells an object that another one controls its group.
     fn write_conflicted(&mut self, other: &Arc<Group>, controls: &Group) {
         let status = transition_times::set(conditions::conflicted(other, controls), &other.status, self.now_text);
-        if status != other.status && self.memory.in_flight.insert(other.carrier.uid.as_str().into()) {
-            self.actions.push(Action::WriteConflicted { other: other.clone(), status });
+        if let Some(event) = self.memory.dropped.event(other) {
+            self.actions.push(Action::Publish { group: other.clone(), events: vec![event] });
+        }
+        if status != other.status && !self.drops_writes(other) {
+            let uid = other.carrier.uid.as_str().into();
+            self.begin(&uid, || Action::WriteConflicted { other: other.clone(), status });
         }
     }
 
-    /// Commits released counts at once, and shows counts at most once a second.
+    /// Commits released counts at once, and shows counts at most once a second. An object that coordinates nothing is not
+    /// written to, but to take away what it says of a coordination that it had.
     fn write_status(&mut self, group: &Arc<Group>, seen: &Evaluation) {
+        if !group.is_claim() && !has_ours(&group.status) {
+            return;
+        }
         let status = transition_times::set(seen.status.clone(), &group.status, self.now_text);
         if status == group.status || group.deleting {
             return;
         }
         let urgent = seen.needs_commit(group) || transition_times::differs_in_substance(&status, &group.status);
         let allowed = self.memory.status_due(if urgent { Duration::ZERO } else { COUNTS_EVERY });
-        if self.memory.writing {
+        if self.memory.writing || self.drops_writes(group) {
             return;
         }
         if let Some(at) = allowed.filter(|at| *at > self.now) {
@@ -206,12 +232,31 @@ impl Pass<'_> {
         self.actions.push(Action::WriteStatus { group: group.clone(), status });
     }
 
-    pub(in crate::plan) fn release(&mut self, pod: &PodRef, labels: Option<MissingLabels>) {
-        if let Some(at) = self.memory.retry_due(&pod.uid).filter(|at| *at > self.now) {
-            return self.pass_again(at);
+    /// True when an object has not kept what was written to it, and would not now.
+    fn drops_writes(&mut self, group: &Group) -> bool {
+        let barred = self.memory.dropped.bar(group, self.now);
+        if let Some(at) = self.memory.dropped.again(group).filter(|_| barred) {
+            self.pass_again(at);
         }
-        if self.memory.in_flight.insert(pod.uid.clone()) {
-            self.actions.push(Action::Release { pod: pod.clone(), labels });
+        barred
+    }
+
+    /// Has a pod released; true when that begins now.
+    pub(in crate::plan) fn release(&mut self, pod: &PodRef, labels: Option<MissingLabels>) -> bool {
+        self.begin(&pod.uid, || Action::Release { pod: pod.clone(), labels })
+    }
+
+    /// Has something written, unless a write of the object is on its way, or has failed and is not to be tried again yet;
+    /// true when it begins now.
+    pub(in crate::plan) fn begin(&mut self, object: &Arc<str>, action: impl FnOnce() -> Action) -> bool {
+        if let Some(at) = self.memory.retry_due(object).filter(|at| *at > self.now) {
+            self.pass_again(at);
+            return false;
         }
+        let begins = self.memory.in_flight.insert(object.clone());
+        if begins {
+            self.actions.push(action());
+        }
+        begins
     }
 }

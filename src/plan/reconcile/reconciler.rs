@@ -25,6 +25,8 @@ pub struct Reconciler {
     queue: Queue,
     leads: bool,
     synced: bool,
+    /// When a definition of what carries groups was last changed.
+    redefined: Option<Uptime>,
     /// Times of batches that were released since they were last asked for.
     released: Vec<Duration>,
 }
@@ -38,6 +40,7 @@ impl Reconciler {
             queue: Queue::default(),
             leads: false,
             synced: false,
+            redefined: None,
             released: Vec::new(),
         }
     }
@@ -57,6 +60,15 @@ impl Reconciler {
     pub fn sync(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         self.synced = true;
         self.schedule_all(keys, now);
+    }
+
+    /// Notes that a definition of what carries groups was changed: what was dropped from a status may be kept now.
+    pub fn redefined(&mut self, now: Uptime) {
+        self.redefined = Some(now);
+        let told =
+            self.groups.iter_mut().filter_map(|(key, memory)| memory.dropped.redefined(now).then(|| key.clone()));
+        let told: Vec<_> = told.collect();
+        self.schedule_all(told, now);
     }
 
     fn schedule_all(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
@@ -98,6 +110,7 @@ impl Reconciler {
             return Vec::new();
         }
         memory.forget_gone(snapshot);
+        memory.note_held(&snapshot.pods, now);
         memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
         if !self.leads || !self.synced {
             memory.decided_nothing();
@@ -140,20 +153,36 @@ impl Reconciler {
             }
             Ended::Written { failed } => {
                 memory.writing = false;
+                if !failed {
+                    // Also after a conflict: the group was read anew.
+                    memory.confirm(memory.last_write);
+                }
                 memory.write_failures = if failed { memory.write_failures + 1 } else { 0 };
                 Some(now)
             }
-            Ended::PodGroupEnsured { owner, gang, failed } => {
+            Ended::StatusDropped { object, fields } => {
+                if !memory.in_flight.remove(object.uid.as_str()) {
+                    memory.writing = false;
+                    // It held for the version that was written to.
+                    memory.confirm(memory.last_write);
+                }
+                memory.dropped.note(object, fields, self.redefined, now);
+                Some(now)
+            }
+            Ended::PodGroupEnsured { owner, gang, failure } => {
                 let id = PodGroupId { owner, name: gang.name };
                 let in_flight = id.in_flight();
                 memory.in_flight.remove(&in_flight);
-                if failed {
-                    Some(memory.failed(&in_flight, now))
+                if let Some(why) = failure {
+                    memory.failed(&in_flight, now);
+                    memory.failed_pod_groups.insert(id, why);
                 } else {
                     memory.succeeded(&in_flight);
+                    memory.failed_pod_groups.remove(&id);
                     memory.pod_groups.insert(id, gang.min_member);
-                    Some(now)
                 }
+                // Also when it failed: what waits for it is told so.
+                Some(now)
             }
             Ended::Diagnosed { diagnoses } => {
                 memory.missing_pods.answered(diagnoses, now);
@@ -163,6 +192,8 @@ impl Reconciler {
                 memory.surges.answered(proven, now);
                 Some(now)
             }
+            Ended::Confirmed { failed } => Some(memory.end_confirming(failed, now)),
+            Ended::PodsConfirmed { failed } => Some(memory.end_confirming_pods(failed, now)),
             Ended::Verified { gone } => {
                 memory.verifying = false;
                 memory.verified_gone = gone;
@@ -192,6 +223,11 @@ impl Reconciler {
     /// Held pods of all groups, by reason, as they were last decided.
     pub fn held(&self) -> impl Iterator<Item = (HoldReason, u32)> {
         self.groups.values().flat_map(|memory| memory.held.iter().copied())
+    }
+
+    /// How many groups say that nothing moves, as they were last decided.
+    pub fn stalled(&self) -> usize {
+        self.groups.values().filter(|memory| memory.stalled).count()
     }
 
     /// Updated and desired replicas of the roles of each group with open rollouts, as they were last seen.

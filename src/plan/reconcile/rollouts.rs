@@ -1,6 +1,6 @@
 //! The part of a pass that is about the rollouts of the group.
 
-use crate::model::{Group, ProgressState, RolledWorkload};
+use crate::model::{Group, ProgressState, RolledWorkload, RollingBounds};
 use crate::plan::decide::decision::Decision;
 use crate::plan::evaluate::Observation;
 use crate::plan::reconcile::action::Action;
@@ -12,11 +12,12 @@ impl Pass<'_> {
     /// What is observed of the group, and remembered of its rollouts.
     pub(in crate::plan) fn observe(&mut self, group: &Group, snapshot: &Snapshot) -> Observation {
         let (now, settle) = (self.now, self.options.settle);
-        self.memory.note_open(&snapshot.workloads, now);
+        let bounds = RollingBounds::all_of(group);
+        self.memory.rounds.note(&bounds, &snapshot.workloads, now);
         let memory = &*self.memory;
-        let settled_at = |workload: &RolledWorkload| memory.opened(&workload.key).map(|at| at + settle);
-        let settled = |workload: &RolledWorkload| settled_at(workload).is_some_and(|at| at <= now);
-        let mut seen = Observation::of(group, snapshot, |pod| memory.is_under_way(pod), settled);
+        let settled_at = |workload: &RolledWorkload| memory.rounds.settled_at(&bounds, workload, settle);
+        let edit = |workload: &RolledWorkload| memory.rounds.edit(&bounds, workload, settle, now).unwrap_or_default();
+        let mut seen = Observation::of(group, snapshot, |pod| memory.given(pod), edit);
         let rollouts = &mut seen.rollouts;
         let waits: Vec<_> = rollouts.workloads.values().filter_map(settled_at).collect();
         self.memory.note_rollouts(rollouts, now);
@@ -29,7 +30,14 @@ impl Pass<'_> {
 
     /// Lowers partitions, and gives them back where a rollout is over or nothing coordinates it any longer.
     pub(in crate::plan) fn roll(&mut self, rollouts: &Rollouts, decision: &Decision) {
-        rollouts.strays.iter().for_each(|workload| self.thaw(workload));
+        self.memory.note_unclaimed(&rollouts.strays, self.now);
+        for workload in &rollouts.strays {
+            // What is taken away may be given back at once.
+            match self.memory.unclaimed_since(workload).map(|since| since + self.options.settle) {
+                Some(at) if at > self.now => self.pass_again(at),
+                _ => self.thaw(workload),
+            }
+        }
         for (name, plan) in &decision.rollout {
             let Some(workload) = rollouts.workloads.get(name) else { continue };
             if plan.state == ProgressState::Complete {
@@ -46,11 +54,7 @@ impl Pass<'_> {
     }
 
     fn set_partition(&mut self, workload: &RolledWorkload, partition: u32, ends: bool) {
-        if let Some(at) = self.memory.retry_due(&workload.uid).filter(|at| *at > self.now) {
-            return self.pass_again(at);
-        }
-        if self.memory.in_flight.insert(workload.uid.clone()) {
-            self.actions.push(Action::SetPartition { workload: Box::new(workload.clone()), partition, ends });
-        }
+        let set = || Action::SetPartition { workload: Box::new(workload.clone()), partition, ends };
+        self.begin(&workload.uid, set);
     }
 }

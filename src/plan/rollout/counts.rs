@@ -54,6 +54,7 @@ fn rollout(role: &Role, counts: &RoleCounts, batched: bool) -> Option<RoleRollou
         floor: 0,
         ordinals: (0..desired).map(ordinal).collect(),
         judged: true,
+        round: 0,
         settled: true,
         stuck: false,
     })

@@ -54,6 +54,8 @@ pub struct RoleRollout {
     pub ordinals: Vec<Ordinal>,
     /// The workload's controller has seen its last change: before that nothing here can be believed.
     pub judged: bool,
+    /// The round of edits that its last one belongs to: only roles of one round are compared.
+    pub round: u32,
     /// It need not wait for the other roles' edits any longer.
     pub settled: bool,
     /// Nothing has moved for a while: replicas of a revision that was given up will not get ready by waiting.
@@ -118,6 +120,24 @@ impl RoleRollout {
     fn behind(&self) -> Option<u32> {
         let next = || self.numbered().rev().find(|(_, replica)| !replica.is_done()).map(|(ordinal, _)| ordinal);
         self.in_flight().or_else(next)
+    }
+}
+
+/// The last edit of a workload with an open rollout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// The round that it belongs to, from 0.
+    pub round: u32,
+    /// The edits of other roles in the newest round were waited for long enough.
+    pub settled: bool,
+    /// What tied earlier edits together: it says nothing of this one.
+    pub stale_id: Option<String>,
+}
+
+impl Edit {
+    /// One of which nobody remembers when it was: others are not waited for.
+    pub fn long_ago() -> Self {
+        Self { settled: true, ..Self::default() }
     }
 }
 

@@ -1,9 +1,9 @@
 //! What is seen of the open rollouts of a group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Ordinal, RoleRollout};
+use super::{Edit, Ordinal, RoleRollout};
 use crate::model::{Group, RolledWorkload, RollingBounds};
 use crate::plan::view::{GroupView, PodFacts};
 
@@ -16,18 +16,20 @@ pub struct Rollouts {
     pub roles: BTreeMap<String, RoleRollout>,
     /// The workload of each of these roles.
     pub workloads: BTreeMap<String, RolledWorkload>,
+    /// Roles that are to be rolled, and of which no workload is claimed.
+    pub unclaimed: BTreeSet<String>,
     /// Workloads with an open rollout that nothing coordinates (any longer): they are thawed.
     pub strays: Vec<RolledWorkload>,
 }
 
 impl Rollouts {
-    /// What is seen of a group. `settled` says whether a workload was edited long enough ago.
+    /// What is seen of a group. `edit` says what is remembered of the last edit of a workload.
     pub(in crate::plan) fn observe(
         group: &Group,
         view: &GroupView,
         pods: &[PodFacts],
         workloads: &[RolledWorkload],
-        settled: impl Fn(&RolledWorkload) -> bool,
+        edit: impl Fn(&RolledWorkload) -> Edit,
     ) -> Self {
         let bounds = RollingBounds::all_of(group);
         let mut seen = Self::default();
@@ -36,21 +38,26 @@ impl Rollouts {
         open.sort_by_key(|workload| !is_named(group, workload));
         for workload in open {
             let role = &workload.claim.role;
-            if seen.workloads.contains_key(role) || !is_coordinated(group, &bounds, workload) {
+            if workload.unclaimed || seen.workloads.contains_key(role) || !is_coordinated(group, &bounds, workload) {
                 seen.strays.push(workload.clone());
                 continue;
             }
+            let edit = edit(workload);
             let rollout = RoleRollout {
                 partition: workload.partition,
                 floor: workload.asked_partition(),
                 ordinals: ordinals(view, pods, workload),
                 judged: workload.observed && workload.update_revision.is_some(),
-                settled: settled(workload) || edited_together(&bounds, workloads, workload),
+                round: edit.round,
+                settled: edit.settled || edited_together(&bounds, workloads, workload, &edit),
                 stuck: false,
             };
             seen.roles.insert(role.clone(), rollout);
             seen.workloads.insert(role.clone(), workload.clone());
         }
+        let claimed = |role: &String| workloads.iter().any(|one| !one.unclaimed && one.claim.role == *role);
+        let named = bounds.iter().flat_map(|bounds| &bounds.roles);
+        seen.unclaimed = named.filter(|role| group.role(role).is_some() && !claimed(role)).cloned().collect();
         Self { bounds, ..seen }
     }
 }
@@ -68,9 +75,15 @@ fn is_named(group: &Group, workload: &RolledWorkload) -> bool {
     group.role(&workload.claim.role).is_some_and(|role| role.workload.key.as_ref() == Some(&workload.key))
 }
 
-/// All roles of each coordination of this one carry the same rollout id, whether they were edited or not.
-fn edited_together(bounds: &[RollingBounds], workloads: &[RolledWorkload], workload: &RolledWorkload) -> bool {
-    let Some(id) = &workload.rollout_id else { return false };
+/// All roles of each coordination of this one carry the same rollout id, whether they were edited or not; not that of an
+/// earlier edit.
+fn edited_together(
+    bounds: &[RollingBounds],
+    workloads: &[RolledWorkload],
+    workload: &RolledWorkload,
+    edit: &Edit,
+) -> bool {
+    let Some(id) = workload.rollout_id.as_ref().filter(|id| edit.stale_id.as_ref() != Some(*id)) else { return false };
     let carries = |role: &String| {
         workloads.iter().any(|other| other.claim.role == *role && other.rollout_id.as_ref() == Some(id))
     };

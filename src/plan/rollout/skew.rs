@@ -24,7 +24,9 @@ pub(super) fn limits<'a>(
     let desired = role.desired();
     let shared = bounds.iter().filter(|bounds| bounds.has(name));
     let over = shared.flat_map(|bounds| {
-        let others = others.iter().filter(|(other, _)| *other != name && bounds.has(other));
+        let compared =
+            |(other, state): &(&String, &RoleRollout)| *other != name && state.round == role.round && bounds.has(other);
+        let others = others.iter().filter(compared);
         others.filter_map(move |(other, state)| {
             let goal = state.desired() - bounds.kept_old(state.desired());
             if state.desired() == 0 || (is_forced(bounds, desired) && state.done() >= goal) {

@@ -8,7 +8,7 @@ use crate::model::RollingBounds;
 
 /// How far each role with an open rollout may go now. What is granted to one role is held against what is updated and
 /// ready in the others, so all may move in one step, and the bounds hold whichever moves first. Roles without an open
-/// rollout are not among `roles`, and are not compared.
+/// rollout are not among `roles`, and are not compared, nor are those that were edited in another round.
 pub fn plan_rollout(bounds: &[RollingBounds], roles: &BTreeMap<String, RoleRollout>) -> RolloutPlan {
     let plan = |(name, role): (&String, &RoleRollout)| {
         let walk = Walk { bounds, roles, name, role };
@@ -55,10 +55,21 @@ impl<'a> Walk<'a> {
         if let Some((name, _)) = self.roles.iter().find(unseen) {
             return wait(WaitReason::NotObserved, name);
         }
+        if self.role.settled {
+            return None;
+        }
         let frozen = self.role.partition >= self.role.desired();
-        let closed = |name: &&String| !self.roles.contains_key(*name);
-        let missing = self.shared().find_map(|bounds| bounds.roles.iter().find(closed));
-        missing.filter(|_| frozen && !self.role.settled).and_then(|role| wait(WaitReason::Settling, role))
+        self.shared()
+            .filter_map(|bounds| self.to_be_edited(bounds, frozen))
+            .find_map(|role| wait(WaitReason::Settling, role))
+    }
+
+    /// A role of a coordination that was not edited in the newest round. In the first round, which may have begun before
+    /// anybody looked, only a frozen role waits for it.
+    fn to_be_edited(&self, bounds: &'a RollingBounds, frozen: bool) -> Option<&'a str> {
+        let round = |name: &String| self.roles.get(name).map(|role| role.round);
+        let newest = bounds.roles.iter().filter_map(round).max().filter(|newest| frozen || *newest > 0)?;
+        bounds.roles.iter().find(|name| round(name) != Some(newest)).map(String::as_str)
     }
 
     /// The lowest ordinal that may be granted, if any more may, and what ends the walk before the floor.

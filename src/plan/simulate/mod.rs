@@ -97,7 +97,9 @@ pub fn decide_once(
 /// a manifest may carry speaks of another time.
 fn without_past(group: &Group, ever_ready: bool) -> Group {
     let first_ready_time = ever_ready.then(String::new);
-    Group { status: GroupStatus { first_ready_time, ..GroupStatus::default() }, ..group.clone() }
+    let mut group = group.clone();
+    group.status = GroupStatus { first_ready_time, ..GroupStatus::default() };
+    group
 }
 
 fn finish(steps: Vec<BTreeMap<String, u32>>, seen: Evaluation, faults: &[Violation]) -> Run {

@@ -45,8 +45,8 @@ pub fn conflicted(group: &Group, controls: &Group) -> GroupStatus {
 /// What became of the group's progress, for the `Progressing` condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Nothing is left to do.
-    Complete,
+    /// Nothing is left to do; the text says what is not coordinated all the same.
+    Complete(String),
     /// Something is left to do, and moves; the text says why pods do not appear, where that is known.
     Moving(String),
     /// Nothing moved for longer than the progress deadline; the text says what is waited for.
@@ -120,7 +120,7 @@ fn minimum(status: &GroupStatus, segments: Segments) -> Condition {
 
 fn progressing(progress: &Progress) -> Condition {
     match progress {
-        Progress::Complete => condition(PROGRESSING, true, "Complete", String::new()),
+        Progress::Complete(text) => condition(PROGRESSING, true, "Complete", text.clone()),
         Progress::Moving(text) => condition(PROGRESSING, true, "Progressing", text.clone()),
         Progress::DeadlineExceeded(text) => condition(PROGRESSING, false, DEADLINE_EXCEEDED, text.clone()),
         Progress::Invalid(text) => condition(PROGRESSING, false, "InvalidCoordination", text.clone()),

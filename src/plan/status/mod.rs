@@ -5,10 +5,10 @@ pub mod conditions;
 mod segments;
 pub mod transition_times;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::status::{CoordinationState, GroupStatus, RoleProgress, Summary};
-use crate::model::{Coordination, Group, ProgressState};
+use crate::api::status::{Condition, CoordinationState, GroupStatus, RoleProgress, Summary};
+use crate::model::{Coordination, Group, HoldReason, ProgressState};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
@@ -20,7 +20,7 @@ use crate::plan::view::{GroupView, RoleView};
 /// KEP-30's strategy, as the status spells it.
 const ROLLING: &str = "rollingUpdate";
 
-/// The status of the carrier after a decision, without times.
+/// The status of the carrier after a decision, without times. Where nothing is coordinated (any more), nothing is said.
 pub fn status(
     group: &Group,
     view: &GroupView,
@@ -30,6 +30,10 @@ pub fn status(
 ) -> GroupStatus {
     let held = &decision.held;
     let before = &group.status;
+    if !group.is_claim() {
+        let (observed_generation, other) = (before.observed_generation, before.other.clone());
+        return GroupStatus { observed_generation, other, ..GroupStatus::default() };
+    }
     let segments = group.batched().next().map(|_| segments::count(group, &view.roles));
     let progress = progress(view, rollouts, decision, context);
     let in_rollout =
@@ -43,7 +47,7 @@ pub fn status(
         coordination_state: coordination_states(
             group,
             view,
-            (&decision.targets, &decision.rollout),
+            (&decision.targets, &decision.rollout, &rollouts.unclaimed),
             &decision.released,
         ),
         first_ready_time: before.first_ready_time.clone(),
@@ -62,6 +66,30 @@ pub fn status(
     status
 }
 
+/// True when a status has something that only we write. A `Ready` is no sign: operators give the same reasons.
+pub fn has_ours(status: &GroupStatus) -> bool {
+    let conflicted = |condition: &Condition| condition.r#type == conditions::CONFLICTED;
+    status.summary.is_some() || status.conditions.iter().any(conflicted)
+}
+
+/// Fields of ours that differ from what was written, in an answer to the write: the definition of the carrier does not keep
+/// them, or somebody changes every write. Written again, they would differ again.
+pub fn dropped(written: &GroupStatus, answer: &GroupStatus) -> Vec<&'static str> {
+    let fields = [
+        ("observedGeneration", written.observed_generation == answer.observed_generation),
+        ("conditions", written.conditions == answer.conditions),
+        ("coordinationState", written.coordination_state == answer.coordination_state),
+        ("firstReadyTime", written.first_ready_time == answer.first_ready_time),
+        ("lastReadyReplicas", written.last_ready_replicas == answer.last_ready_replicas),
+        ("summary", written.summary == answer.summary),
+    ];
+    fields.into_iter().filter(|(_, kept)| !kept).map(|(field, _)| field).collect()
+}
+
+/// Holds that do not end by themselves, beside those that the condition tells of in other ways.
+const ENDS_BY_A_PERSON: &[HoldReason] =
+    &[HoldReason::TopologyMissing, HoldReason::StampMismatch, HoldReason::PodGroupMissing];
+
 fn progress(view: &GroupView, rollouts: &Rollouts, decision: &Decision, context: DecisionContext<'_>) -> Progress {
     let (held, rollout) = (&decision.held, &decision.rollout);
     if let Some(fault) = context.faults.first() {
@@ -70,9 +98,13 @@ fn progress(view: &GroupView, rollouts: &Rollouts, decision: &Decision, context:
     let mut open =
         rollout.iter().filter(|(_, role)| !matches!(role.state, ProgressState::Paused | ProgressState::Complete));
     if held.is_empty() && open.clone().next().is_none() && conditions::is_ready(&view.roles) {
-        return Progress::Complete;
+        let unclaimed = rollouts.unclaimed.iter();
+        let unclaimed = unclaimed.map(|role| format!("role {role:?} is not rolled in lockstep: no workload claims it"));
+        return Progress::Complete(strangers(view).chain(unclaimed).collect::<Vec<_>>().join("; "));
     }
-    let lacks = decision.diagnosis_texts().map(|(_, text)| text).collect::<Vec<_>>().join("; ");
+    let stuck = held.iter().filter(|held| ENDS_BY_A_PERSON.contains(&held.reason)).map(|held| held.message.clone());
+    let lacks = decision.diagnosis_texts().map(|(_, text)| text).chain(strangers(view)).chain(stuck);
+    let lacks = lacks.collect::<Vec<_>>().join("; ");
     if context.stalled {
         let stalled = open.find_map(|(name, role)| Some((name, role.waits.as_ref()?)));
         if let Some((name, wait)) = stalled {
@@ -85,10 +117,18 @@ fn progress(view: &GroupView, rollouts: &Rollouts, decision: &Decision, context:
     Progress::Moving(lacks)
 }
 
+/// Pods that nothing coordinates, although they name the group.
+fn strangers(view: &GroupView) -> impl Iterator<Item = String> {
+    view.strangers.iter().map(|(role, pods)| {
+        let pods = if *pods == 1 { "1 pod names".to_owned() } else { format!("{pods} pods name") };
+        format!("{pods} role {role:?}, which the group does not have")
+    })
+}
+
 fn coordination_states(
     group: &Group,
     view: &GroupView,
-    (targets, rollout): (&Targets, &RolloutPlan),
+    (targets, rollout, unclaimed): (&Targets, &RolloutPlan, &BTreeSet<String>),
     released: &BTreeMap<String, u32>,
 ) -> Vec<CoordinationState> {
     let state = |index: usize, role: &str| {
@@ -113,7 +153,8 @@ fn coordination_states(
         let batched = batched(coordination, role);
         let rolled = rollout.get(role).map(|role| role.state).filter(|_| coordination.rolling_update.is_some());
         let known = || coordination.rolling_update.is_some() && group.role(role).is_some();
-        let state = rolled.or_else(|| (batched.is_none() && known()).then_some(ProgressState::Complete));
+        let at_rest = if unclaimed.contains(role) { ProgressState::NotCoordinated } else { ProgressState::Complete };
+        let state = rolled.or_else(|| (batched.is_none() && known()).then_some(at_rest));
         let released = batched.as_ref().and_then(|batched| batched.released);
         let rolling = |state: ProgressState| RoleProgress {
             strategy: ROLLING.to_owned(),

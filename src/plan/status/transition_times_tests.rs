@@ -43,7 +43,14 @@ fn view(group: &Group, released: u32, sizes: (u32, u32)) -> GroupView {
             );
             if held {
                 let pod = PodRef { name: format!("{name}-{ordinal}").into(), uid: format!("{name}-{ordinal}").into() };
-                view.held.push(HeldPod { pod, role: name.clone(), ordinal, labelled: true, stamp: Stamp::default() });
+                view.held.push(HeldPod {
+                    pod,
+                    role: name.clone(),
+                    ordinal,
+                    labelled_size: Some(1),
+                    named_by_us: true,
+                    stamp: Stamp::default(),
+                });
             }
         }
     }

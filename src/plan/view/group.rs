@@ -14,21 +14,23 @@ pub struct GroupView {
     pub roles: BTreeMap<String, RoleView>,
     /// Held pods with the role and ordinal they count under, in order of ordinal.
     pub held: Vec<HeldPod>,
+    /// Pods whose role the group does not have, held or not, by role.
+    pub strangers: BTreeMap<String, u32>,
 }
 
 impl GroupView {
     /// Counts the pods of a group.
     pub(in crate::plan) fn build<'a>(group: &Group, pods: impl IntoIterator<Item = &'a PodFacts>) -> Self {
-        Self::build_while(group, pods, |_| false)
+        Self::build_while(group, pods, |_| None)
     }
 
-    /// Counts the pods of a group while the release of some is under way: they keep the ordinals that they were given.
+    /// Counts the pods of a group while the release of some is under way: they keep the ordinals that they were `given`.
     pub(in crate::plan) fn build_while<'a>(
         group: &Group,
         pods: impl IntoIterator<Item = &'a PodFacts>,
-        under_way: impl Fn(&PodRef) -> bool,
+        given: impl Fn(&PodRef) -> Option<u32>,
     ) -> Self {
-        let mut view = Self { roles: named_roles(group), held: Vec::new() };
+        let mut view = Self { roles: named_roles(group), ..Self::default() };
         let mut unnumbered = Vec::new();
         for pod in pods {
             match pod.identity.ordinal {
@@ -36,8 +38,12 @@ impl GroupView {
                 _ => unnumbered.push(pod),
             }
         }
-        for (replica, ordinal) in assign(&view.roles, unnumbered, under_way) {
+        for (replica, ordinal) in assign(&view.roles, unnumbered, given) {
             replica.into_iter().for_each(|pod| view.count(pod, ordinal));
+        }
+        // Roles that cannot be read (the group refers to another that is not there) may be any.
+        if group.roles.is_empty() {
+            view.strangers.clear();
         }
         for role in view.roles.values_mut().filter(|role| role.unknown) {
             let released = role.replicas.values().filter(|replica| replica.is_released()).count();
@@ -45,6 +51,12 @@ impl GroupView {
         }
         view.held.sort_by(|a, b| (a.ordinal, &a.role, &a.pod).cmp(&(b.ordinal, &b.role, &b.pod)));
         view
+    }
+
+    /// True when pods that run already are to count as released although nothing was ever committed.
+    pub(in crate::plan) fn adopts_pods(&self, group: &Group) -> bool {
+        let adopts = |role: &RoleView| !role.unknown && role.committed.is_none() && role.current() > 0;
+        self.roles.iter().any(|(name, role)| adopts(role) && group.batch_size(name).is_some())
     }
 
     fn count(&mut self, pod: &PodFacts, ordinal: u32) {
@@ -60,10 +72,18 @@ impl GroupView {
             if view.newest < pod.created {
                 view.newest.clone_from(&pod.created);
             }
+        } else if !role.is_empty() {
+            *self.strangers.entry(role.to_owned()).or_default() += 1;
         }
         if pod.held {
-            let (pod, labelled, stamp) = (pod.pod.clone(), pod.labelled, pod.stamp.clone());
-            self.held.push(HeldPod { pod, role: role.to_owned(), ordinal, labelled, stamp });
+            self.held.push(HeldPod {
+                pod: pod.pod.clone(),
+                role: role.to_owned(),
+                ordinal,
+                labelled_size: pod.labelled_size,
+                named_by_us: pod.identity.named_by_us,
+                stamp: pod.stamp.clone(),
+            });
         }
     }
 }

@@ -12,7 +12,7 @@ type Pods<'a> = Vec<&'a PodFacts>;
 /// A replica without an ordinal.
 struct Candidate<'a> {
     pods: Pods<'a>,
-    /// Ordinal that was written on it when it was released.
+    /// Ordinal that was written on it when it was released, or that it is being released with.
     wished: Option<u32>,
     /// Those that run come first, they hold their place; then those that are about to. The rest is served by age, so that
     /// a pod that appears later takes nobody's place.
@@ -20,15 +20,15 @@ struct Candidate<'a> {
 }
 
 /// Gives each replica an ordinal. The replicas of one role are alike: when the role shrinks and a high one stays, it moves
-/// down to a free place.
+/// down to a free place. `given` is the ordinal with which the release of a pod is under way.
 pub(in crate::plan) fn assign<'a>(
     roles: &BTreeMap<String, RoleView>,
     pods: Vec<&'a PodFacts>,
-    under_way: impl Fn(&PodRef) -> bool,
+    given: impl Fn(&PodRef) -> Option<u32>,
 ) -> Vec<(Pods<'a>, u32)> {
     let mut by_role: BTreeMap<&str, Vec<Candidate<'a>>> = BTreeMap::new();
     for (role, pods) in replicas(pods) {
-        by_role.entry(role).or_default().push(candidate(pods, &under_way));
+        by_role.entry(role).or_default().push(candidate(pods, &given));
     }
     by_role.into_iter().flat_map(|(role, candidates)| place(roles.get(role), candidates)).collect()
 }
@@ -44,17 +44,17 @@ fn replicas(pods: Vec<&PodFacts>) -> impl Iterator<Item = (&str, Pods<'_>)> {
     all.into_iter().map(|((role, _), pods)| (role, pods))
 }
 
-fn candidate<'a>(mut pods: Pods<'a>, under_way: &impl Fn(&PodRef) -> bool) -> Candidate<'a> {
+fn candidate<'a>(mut pods: Pods<'a>, given: &impl Fn(&PodRef) -> Option<u32>) -> Candidate<'a> {
     pods.sort_by_key(|pod| (pod.created.clone(), pod.pod.clone()));
     let state = |pod: &&PodFacts| match pod.held {
         false => 0,
-        true if under_way(&pod.pod) => 1,
+        true if given(&pod.pod).is_some() => 1,
         true => 2,
     };
     let rank = pods.iter().map(state).min().unwrap_or(2);
     let oldest = pods.first().map(|pod| (pod.created.clone(), pod.pod.clone()));
     let (created, name) = oldest.unwrap_or_else(|| (None, PodRef { name: "".into(), uid: "".into() }));
-    let wished = pods.iter().filter_map(|pod| pod.identity.ordinal).min();
+    let wished = pods.iter().filter_map(|pod| pod.identity.ordinal.or_else(|| given(&pod.pod))).min();
     Candidate { rank: (rank, created, name), wished, pods }
 }
 
@@ -65,8 +65,8 @@ fn place<'a>(role: Option<&RoleView>, mut candidates: Vec<Candidate<'a>>) -> Vec
     let mut placed = Vec::with_capacity(candidates.len());
     let (wishing, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| one.wished.is_some());
     for candidate in wishing {
-        // A held one that wishes for a place beyond the desired ones is one too many.
-        let stays = |ordinal: &u32| *ordinal < desired || candidate.rank.0 > 0;
+        // One that stays held and wishes for a place beyond the desired ones is one too many.
+        let stays = |ordinal: &u32| *ordinal < desired || candidate.rank.0 == 2;
         match candidate.wished.filter(stays).filter(|ordinal| taken.insert(*ordinal)) {
             Some(ordinal) => placed.push((candidate.pods, ordinal)),
             None => others.push(candidate),

@@ -21,11 +21,12 @@ fn mk_pod(name: &str, made: u32, held: bool) -> PodFacts {
             replica_size: 1,
             made_at_once: false,
             unnumbered: Some(Unnumbered::default()),
+            named_by_us: true,
         },
         held,
         scheduled: !held,
         ready: !held,
-        labelled: false,
+        labelled_size: None,
         revision: None,
         created: Some(format!("2026-01-01T00:00:{made:02}Z").into()),
         stamp: Stamp::default(),
@@ -45,9 +46,11 @@ fn mk_member(name: &str, instance: &str, made: u32) -> PodFacts {
     pod
 }
 
-fn ordinals(group: &Group, pods: &[PodFacts], under_way: &[&str]) -> Vec<(String, u32)> {
+fn ordinals(group: &Group, pods: &[PodFacts], given: &[(&str, u32)]) -> Vec<(String, u32)> {
     let view = GroupView::build(group, []);
-    let placed = assign(&view.roles, pods.iter().collect(), |pod| under_way.contains(&&*pod.name));
+    let placed = assign(&view.roles, pods.iter().collect(), |pod| {
+        given.iter().find(|(name, _)| *name == &*pod.name).map(|(_, ordinal)| *ordinal)
+    });
     let mut all: Vec<_> = placed
         .into_iter()
         .flat_map(|(pods, ordinal)| pods.into_iter().map(move |pod| (pod.pod.name.to_string(), ordinal)))
@@ -75,7 +78,19 @@ fn a_released_pod_keeps_its_ordinal_whoever_comes_or_goes() {
 #[test]
 fn a_pod_whose_release_is_under_way_keeps_its_place_before_a_later_one_of_the_same_second() {
     let pods = [mk_pod("a", 1, true), mk_pod("b", 1, true)];
-    assert_eq!(ordinals(&mk_workers(2), &pods, &["b"]), are(&[("a", 1), ("b", 0)]));
+    assert_eq!(ordinals(&mk_workers(2), &pods, &[("b", 0)]), are(&[("a", 1), ("b", 0)]));
+}
+
+#[test]
+fn a_pod_that_is_released_with_a_number_has_it_while_one_before_it_still_waits() {
+    let pods = [mk_pod("a", 1, true), mk_pod("b", 1, true), mk_pod("c", 1, true)];
+    assert_eq!(ordinals(&mk_workers(3), &pods, &[("c", 2)]), are(&[("a", 0), ("b", 1), ("c", 2)]));
+}
+
+#[test]
+fn a_pod_that_is_released_with_a_number_beyond_those_desired_by_now_moves_down() {
+    let pods = [mk_pod("a", 1, true), mk_pod("b", 1, true)];
+    assert_eq!(ordinals(&mk_workers(2), &pods, &[("b", 3)]), are(&[("a", 1), ("b", 0)]));
 }
 
 #[test]

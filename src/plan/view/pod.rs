@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::api::Pod;
+use crate::api::{Meta, Pod};
 use crate::model::{PodIdentity, names};
 use crate::plan::view::Stamp;
 
 /// A pod, as far as planning needs it.
-#[expect(clippy::struct_excessive_bools, reason = "four independent facts of a pod, not states of one machine")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
     /// Name and unique id.
@@ -18,10 +17,11 @@ pub struct PodFacts {
     pub held: bool,
     /// True once it has a node.
     pub scheduled: bool,
-    /// True while its `Ready` condition is.
+    /// True while its `Ready` condition is, and for the pod of a Job that has done its work.
     pub ready: bool,
-    /// Labels of the batch that it should have carried since creation: false for a pod that came before its group.
-    pub labelled: bool,
+    /// Size of its batch as its labels say, 0 where they say none; `None` for a pod without labels of a batch, which came
+    /// before its group or has no number.
+    pub labelled_size: Option<u32>,
     /// Revision that it was made at.
     pub revision: Option<Arc<str>>,
     /// When it was made, RFC 3339: those without an ordinal are served in this order.
@@ -54,13 +54,18 @@ impl PodFacts {
             identity,
             held: pod.has_gate(names::GATE),
             scheduled: pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty()),
-            ready: pod.condition_is_true("Ready"),
-            labelled: meta.label(names::KEP75_INSTANCE_INDEX).is_some(),
+            ready: pod.condition_is_true("Ready") || pod.is_completed(),
+            labelled_size: labelled_size(meta),
             revision: names::REVISION_LABELS.iter().find_map(|key| meta.label(key)).map(Into::into),
             created: meta.creation_timestamp.as_deref().map(Into::into),
             stamp: Stamp::of(meta),
         })
     }
+}
+
+fn labelled_size(meta: &Meta) -> Option<u32> {
+    meta.label(names::KEP75_INSTANCE_INDEX)?;
+    Some(meta.label(names::KEP75_SUBGROUP_SIZE).and_then(|size| size.parse().ok()).unwrap_or_default())
 }
 
 /// A held pod.
@@ -72,8 +77,10 @@ pub struct HeldPod {
     pub role: String,
     /// Ordinal of its replica, given or assigned.
     pub ordinal: u32,
-    /// Labels of its batch are there.
-    pub labelled: bool,
+    /// Size of its batch as its labels say; `None` when they are not there.
+    pub labelled_size: Option<u32>,
+    /// Our own label names its group.
+    pub named_by_us: bool,
     /// What admission wrote on it.
     pub stamp: Stamp,
 }

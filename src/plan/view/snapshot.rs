@@ -1,5 +1,6 @@
 //! What planning needs of one group, as the index hands it over.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::ObjectKind;
@@ -13,7 +14,9 @@ pub struct Snapshot {
     /// Who carries it, if anybody does.
     pub claims: Option<Claims>,
     /// Faults of the stored group: with any, no new batch is released.
-    pub faults: Vec<Violation>,
+    pub faults: Arc<[Violation]>,
+    /// Coordinations whose layer is not there, by their place in the group's list.
+    pub missing_layers: Vec<usize>,
     /// Its pods.
     pub pods: Vec<PodFacts>,
     /// Workloads that are claimed for its rollouts.

@@ -48,6 +48,9 @@ pub(super) fn ratio(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
+/// Budgets of a role that are told of.
+const BUDGETS: usize = 10;
+
 /// No disruption budget counts held pods: they are never healthy, and drains are refused on their account.
 pub(super) fn budgets(group: &Group, world: &World, report: &mut Report) {
     let namespace = &group.key.namespace;
@@ -64,7 +67,8 @@ pub(super) fn budgets(group: &Group, world: &World, report: &mut Report) {
             let labels = pod_labels(group, role);
             let selects =
                 |selector: &Option<LabelSelector>| selector.as_ref().is_some_and(|selector| selector.matches(&labels));
-            for budget in world.budgets_in(namespace).filter(|budget| selects(&budget.spec.selector)) {
+            let budgets = world.budgets_in(namespace).filter(|budget| selects(&budget.spec.selector));
+            for budget in budgets.take(BUDGETS) {
                 let detail = format!(
                     "PodDisruptionBudget {:?} counts held pods of role {:?} as unavailable and blocks drains",
                     budget.metadata.display_name(),

@@ -1,6 +1,6 @@
 //! Combinations that would wait for each other for ever.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::model::{Batching, Coordination, FieldPath, Group, OneByOne, Progression, Role};
 use crate::rules::{Cause, Known, Need, Report, World};
@@ -9,17 +9,14 @@ use crate::rules::{Cause, Known, Need, Report, World};
 /// ready as a whole, and the batch waits for both.
 pub(super) fn dependencies(group: &Group, _: &World, report: &mut Report) {
     let mut reported = BTreeSet::new();
-    let edges: BTreeMap<_, _> =
-        group.roles.iter().map(|role| (role.name.as_str(), role.dependencies.as_slice())).collect();
+    let dependents = dependents(group);
     let waiting = group.batched().filter(|(_, batching)| batching.progression() != Progression::Parallel);
     for (coordination, batching) in waiting {
+        let ends = ends(&dependents, batching.sizes.keys().map(String::as_str));
         for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
             for (index, dependency) in role.dependencies.iter().enumerate() {
-                let Some(other) =
-                    reached(&edges, dependency, |name| name != role.name && batching.sizes.contains_key(name))
-                else {
-                    continue;
-                };
+                let known = ends.get(dependency.as_str()).into_iter().flatten().flatten();
+                let Some(other) = known.copied().find(|end| *end != role.name) else { continue };
                 let path = match &group.reference {
                     Some(_) => coordination.path_of(&role.name),
                     None => role.at.child("dependencies").index(index),
@@ -38,22 +35,33 @@ pub(super) fn dependencies(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// The first role that dependencies lead to, from `start` on, and that is wanted.
-fn reached<'a>(
-    edges: &BTreeMap<&'a str, &'a [String]>,
-    start: &'a str,
-    wanted: impl Fn(&str) -> bool,
-) -> Option<&'a str> {
-    let (mut seen, mut queue) = (BTreeSet::new(), vec![start]);
-    while let Some(name) = queue.pop() {
-        if wanted(name) {
-            return Some(name);
-        }
-        if seen.insert(name) {
-            queue.extend(edges.get(name).into_iter().flat_map(|next| next.iter()).map(String::as_str));
+/// By name, the roles that depend on it.
+fn dependents(group: &Group) -> BTreeMap<&str, Vec<&str>> {
+    let mut dependents: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for role in &group.roles {
+        for dependency in &role.dependencies {
+            dependents.entry(dependency.as_str()).or_default().push(role.name.as_str());
         }
     }
-    None
+    dependents
+}
+
+/// The two nearest roles of a batch that each role leads to by its dependencies, itself included: of two, one is another
+/// role than whoever asks. Each role is visited twice at most, whatever the length of the chains.
+fn ends<'a>(
+    dependents: &BTreeMap<&'a str, Vec<&'a str>>,
+    batch: impl Iterator<Item = &'a str>,
+) -> BTreeMap<&'a str, [Option<&'a str>; 2]> {
+    let mut ends: BTreeMap<&str, [Option<&str>; 2]> = BTreeMap::new();
+    let mut queue: VecDeque<_> = batch.map(|name| (name, name)).collect();
+    while let Some((name, end)) = queue.pop_front() {
+        let known = ends.entry(name).or_default();
+        let Some(free) = known.iter_mut().find(|slot| slot.is_none_or(|known| known == end)) else { continue };
+        if free.replace(end).is_none() {
+            queue.extend(dependents.get(name).into_iter().flatten().map(|dependent| (*dependent, end)));
+        }
+    }
+    ends
 }
 
 /// No gang over the whole group next to batches: it waits for pods that are held, and the batches wait for the gang.
@@ -81,10 +89,11 @@ pub(super) fn gang(group: &Group, _: &World, report: &mut Report) {
 /// another is slow and no more.
 pub(super) fn one_by_one(group: &Group, world: &World, report: &mut Report) {
     let mut reported = BTreeSet::new();
+    let scaled = Scaled::of(group, world);
     for (coordination, batching) in group.batched() {
         for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
             let size = batching.size(&role.name).unwrap_or(1);
-            for (why, path) in hindrances(group, coordination, role, size, world, report) {
+            for (why, path) in hindrances(&scaled, coordination, role, size, world, report) {
                 if !reported.insert((path.clone(), why.clone())) {
                     continue;
                 }
@@ -102,8 +111,27 @@ pub(super) fn one_by_one(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
+/// Who makes the pods of roles in a lockstep of its own.
+struct Scaled<'a> {
+    /// Coordinations with RBG's own `scaling`, with its path.
+    by_rbg: Vec<(&'a Coordination, &'a FieldPath)>,
+    /// Roles of a CoordinatedPolicy with `scaling`.
+    by_policy: BTreeSet<&'a str>,
+}
+
+impl<'a> Scaled<'a> {
+    fn of(group: &'a Group, world: &'a World) -> Self {
+        let rules = world.policy(&group.key).present().into_iter().flat_map(|policy| &policy.spec.policies);
+        let rules = rules.filter(|rule| rule.strategy.scaling.is_some());
+        Self {
+            by_rbg: group.coordinations.iter().filter_map(|other| Some((other, other.scaling.as_ref()?))).collect(),
+            by_policy: rules.flat_map(|rule| &rule.roles).map(String::as_str).collect(),
+        }
+    }
+}
+
 fn hindrances(
-    group: &Group,
+    scaled: &Scaled<'_>,
     coordination: &Coordination,
     role: &Role,
     size: u32,
@@ -115,13 +143,11 @@ fn hindrances(
     if let Some((why, path)) = workload(coordination, role, size, world, report) {
         found.push((format!("role {name:?} makes its pods one after another ({why})"), path));
     }
-    let own_scaling = group.coordinations.iter().filter_map(|other| Some((other, other.scaling.clone()?)));
-    let own_scaling = own_scaling.filter(|(other, _)| other.role_names().contains(name.as_str()));
-    let why = format!("role {name:?} grows by RBG's own `scaling`, which waits for its pods to run");
-    found.extend(own_scaling.map(|(_, path)| (why.clone(), path)));
-    if let Some(policy) = world.policy(&group.key).present()
-        && policy.spec.policies.iter().any(|rule| rule.strategy.scaling.is_some() && rule.roles.contains(name))
-    {
+    for (_, path) in scaled.by_rbg.iter().filter(|(other, _)| other.names(name)) {
+        let why = format!("role {name:?} grows by RBG's own `scaling`, which waits for its pods to run");
+        found.push((why, (*path).clone()));
+    }
+    if scaled.by_policy.contains(name.as_str()) {
         let why = format!("role {name:?} grows by a CoordinatedPolicy with `scaling`, which waits for its pods to run");
         found.push((why, coordination.path_of(name)));
     }
@@ -158,4 +184,20 @@ fn workload(
         (OneByOne::ExclusiveTopology, pods) => ("exclusive topology", pods > 1),
     };
     hinders.then_some((why, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependencies_lead_to_the_nearest_of_a_batch_and_to_another_one() {
+        // a depends on x, x on b and on a; y depends on a alone.
+        let dependents = BTreeMap::from([("x", vec!["a"]), ("b", vec!["x"]), ("a", vec!["x", "y"])]);
+        let ends = ends(&dependents, ["a", "b"].into_iter());
+        assert_eq!(ends["x"], [Some("a"), Some("b")]);
+        assert_eq!(ends["y"], [Some("a"), Some("b")], "through a, which depends on b through x");
+        assert_eq!(ends["a"], [Some("a"), Some("b")]);
+        assert!(!ends.contains_key("nobody"));
+    }
 }

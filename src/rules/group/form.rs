@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::object_name::label_fault;
 use crate::model::{BatchKind, Coordination, Group};
-use crate::rules::names::dns_label_fault;
 use crate::rules::violation::{quoted, supported};
 use crate::rules::{Cause, Report, World};
 
@@ -18,7 +18,7 @@ pub(super) fn name(group: &Group, _: &World, report: &mut Report) {
             "" => report.error(&subject, path, Cause::Required, None, "must name the coordination"),
             name if !names.insert(name) => report.error(&subject, path, Cause::Duplicate, quoted(name), ""),
             name => {
-                if let Some(fault) = dns_label_fault(name) {
+                if let Some(fault) = label_fault(name) {
                     report.error(&subject, path, Cause::Invalid, quoted(name), fault);
                 }
             }
@@ -69,8 +69,9 @@ pub(super) fn roles(group: &Group, _: &World, report: &mut Report) {
         let subject = coordination.display_name();
         let at = coordination.at.child("roles");
         let listed: Vec<_> = coordination.roles.iter().flatten().map(String::as_str).collect();
+        let mut known = BTreeSet::new();
         for (index, role) in listed.iter().enumerate() {
-            if listed.iter().take(index).any(|earlier| earlier == role) {
+            if !known.insert(*role) {
                 report.error(role, at.index(index), Cause::Duplicate, quoted(role), "");
             }
         }
@@ -96,7 +97,7 @@ pub(super) fn roles(group: &Group, _: &World, report: &mut Report) {
                 let detail = format!("must be a key of `{}`", batching.sizes_at);
                 report.error(role, at.index(index), Cause::Invalid, quoted(role), detail);
             }
-            for (role, size) in batching.sizes.iter().filter(|(role, _)| !listed.contains(&role.as_str())) {
+            for (role, size) in batching.sizes.iter().filter(|(role, _)| !known.contains(role.as_str())) {
                 let (path, detail) = (batching.sizes_at.key(role), format!("role {role:?} must be an entry of `{at}`"));
                 report.error(role, path, Cause::Invalid, Some(size.to_string()), detail);
             }

@@ -1,6 +1,7 @@
 //! Rules of groups: RoleBasedGroup and RoleCoordination.
 
 mod advice;
+mod bounds;
 mod change;
 mod claims;
 mod conflicts;
@@ -21,6 +22,10 @@ use super::{Need, World};
 use crate::model::Group;
 
 pub use needs::needs_of_group;
+
+/// What is judged before anything else.
+const SIZE_RULES: &[Rule<Group>] =
+    &[Rule::error("group-bounds", "roles, coordinations and names are not too many to be judged", bounds::size)];
 
 /// One row for each rule.
 const RULES: &[Rule<Group>] = &[
@@ -50,15 +55,20 @@ const RULES: &[Rule<Group>] = &[
     Rule::error("affinity-strategy", "topologyAffinity.strategy is a known word", values::affinity_strategy),
     Rule::error("label-key", "topology keys are label keys", values::label_keys),
     Rule::error("pod-group-policy", "podGroupPolicy names one known scheduler", values::pod_group_policy),
-    Rule::error("when-no-fit", "whenNoFit is a known word", values::when_no_fit),
+    Rule::either("when-no-fit", "whenNoFit is a known word, without effect so far", values::when_no_fit),
     Rule::error("segment-size-conflict", "coordinations agree on the batch size of a role", conflicts::sizes_agree),
     Rule::error("progression-conflict", "coordinations agree on the progression", conflicts::progressions_agree),
     Rule::error("topology-conflict", "a role is in at most one coordination with topology", conflicts::one_topology),
     Rule::error("rolling-update-format", "bounds are percentages or numbers of replicas", rollout::format),
     Rule::error("role-update-strategy", "a coordinated role has no update strategy of its own", rollout::own_strategy),
+    Rule::warning("rollout-kind", "a coordinated role is of a kind with a partition", rollout::kind),
+    Rule::warning("rollout-unclaimed", "a coordinated workload says that it is", rollout::claimed),
     Rule::error("lws-surge", "a coordinated LeaderWorkerSet has maxSurge 0", rollout::surge),
     Rule::warning("partition-in-manifest", "a coordinated workload's manifest sets no partition", rollout::partition),
     Rule::either("topology-reference", "the ClusterTopology exists, is valid and has the layer", placement::reference),
+    Rule::warning("topology-ordinals", "roles that must share a domain have ordinals", placement::topology_ordinals),
+    Rule::error("pod-group-ordinals", "roles with podGroupPolicy have ordinals", placement::gang_ordinals),
+    Rule::warning("pod-group-definition", "the PodGroups that are made are served", placement::gang_definition),
     Rule::error("pod-group-rights", "the author may create the PodGroups that are made", placement::rights),
     Rule::error("dependency-deadlock", "roles of one batch do not depend on each other", deadlocks::dependencies),
     Rule::either("whole-group-gang", "no gang over the whole group next to batches", deadlocks::gang),
@@ -78,6 +88,7 @@ const CHANGE_RULES: &[ChangeRule<Group>] = &[ChangeRule {
 
 impl JudgedObject for Group {
     const TITLE: &'static str = "group";
+    const SIZE_RULES: &'static [Rule<Self>] = SIZE_RULES;
     const RULES: &'static [Rule<Self>] = RULES;
     const CHANGE_RULES: &'static [ChangeRule<Self>] = CHANGE_RULES;
 

@@ -1,5 +1,6 @@
 //! What has to be known of other objects to judge a group.
 
+use super::bounds::is_too_large;
 use crate::model::Group;
 use crate::rules::Need;
 
@@ -10,6 +11,9 @@ pub fn needs_of_group(group: &Group) -> Vec<Need> {
 
 /// What rules look up for this group. Needs of workloads that a referred group has show once that group is known.
 pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
+    if is_too_large(group) {
+        return Vec::new();
+    }
     let namespace = group.key.namespace.to_string();
     let mut needs = Vec::new();
     if group.reference.is_some() {
@@ -35,10 +39,9 @@ pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
     );
     for batching in group.coordinations.iter().flat_map(|coordination| &coordination.batchings) {
         needs.extend(batching.layer().map(|(topology, _)| Need::ClusterTopology(topology.to_owned())));
-        let resource = batching.pod_group.as_ref().and_then(|(policy, _)| policy.resource());
-        needs.extend(
-            resource.map(|(api_group, _)| Need::MayCreatePodGroups { namespace: namespace.clone(), api_group }),
-        );
+        let kind = batching.pod_group.as_ref().and_then(|(policy, _)| policy.kind());
+        needs.extend(kind.map(Need::Served));
+        needs.extend(kind.map(|kind| Need::MayCreatePodGroups { namespace: namespace.clone(), api_group: kind.group }));
     }
     if let Some(old) = old {
         let coordinations = || group.coordinations.iter().chain(&old.coordinations);

@@ -1,28 +1,39 @@
 //! Rules of topology and gangs (KEP-75).
 
-use crate::model::{Domain, Group};
-use crate::rules::names::hint;
+use std::collections::BTreeMap;
+
+use crate::api::ObjectKind;
+use crate::model::object_name::subdomain_fault;
+use crate::model::{Batching, Coordination, Domain, FieldPath, Group, Topology};
+use crate::rules::names::listed;
 use crate::rules::topology::is_valid;
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Known, Need, Report, World};
 
 /// The ClusterTopology exists, is valid and has the layer. One that does not exist (yet) only warns.
 pub(super) fn reference(group: &Group, world: &World, report: &mut Report) {
+    // Each topology is judged once, however many coordinations refer to it.
+    let mut valid = BTreeMap::new();
     for coordination in &group.coordinations {
         let topologies = coordination.batchings.iter().filter_map(|batching| batching.topology.as_ref());
         for topology in topologies {
             let Domain::Layer { topology: name, layer } = &topology.domain else { continue };
             let subject = coordination.display_name();
             let name_at = topology.at.child("clusterTopologyName");
+            if let Some(fault) = subdomain_fault(name) {
+                report.error(&subject, name_at, Cause::Invalid, quoted(name), fault);
+                continue;
+            }
             match world.topology(name) {
-                Known::Present(layers) if !is_valid(layers) => {
+                Known::Present(layers) if !*valid.entry(name).or_insert_with(|| is_valid(layers)) => {
                     let detail = "must name a ClusterTopology that is valid";
                     report.error(&subject, name_at, Cause::Invalid, quoted(name), detail);
                 }
                 Known::Present(layers) if layers.layer(layer).is_none() => {
                     let names: Vec<_> = layers.narrow_to_wide().into_iter().map(|layer| layer.name).collect();
-                    let hint = hint(layer, names.iter().map(String::as_str));
-                    let detail = format!("must name a layer of ClusterTopology {name:?}: {}{hint}", names.join(", "));
+                    let names = || names.iter().map(String::as_str);
+                    let must = format!("must name a layer of ClusterTopology {name:?}: {}", listed(names()));
+                    let detail = report.with_hint(&must, layer, names());
                     report.error(&subject, topology.domain_at.clone(), Cause::NotFound, quoted(layer), detail);
                 }
                 // It waits for its finalizers, and may be gone before this group is seen to refer to it.
@@ -41,26 +52,79 @@ pub(super) fn reference(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
+/// Roles of which a batching asks more than the names of their pods say, with what makes their pods.
+fn without_ordinals<'a>(group: &'a Group, batching: &'a Batching) -> impl Iterator<Item = (&'a str, &'static str)> {
+    let roles = batching.sizes.keys().filter_map(|name| group.role(name));
+    roles.filter_map(|role| Some((role.name.as_str(), role.workload.without_ordinals()?)))
+}
+
+/// Pods that get a PodGroup have ordinals: it is written on them when they are made, and without an ordinal nobody knows
+/// their batch yet.
+pub(super) fn gang_ordinals(group: &Group, _: &World, report: &mut Report) {
+    for (_, batching) in group.batched().filter(|(_, batching)| batching.pod_group.is_some()) {
+        for (role, maker) in without_ordinals(group, batching) {
+            let detail = format!(
+                "a role with podGroupPolicy must have ordinals: the pods of a {maker} are made before their batch is known"
+            );
+            report.error(role, batching.sizes_at.key(role), Cause::Forbidden, None, detail);
+        }
+    }
+}
+
+/// Pods that must share a domain have ordinals: their affinity is written on them when they are made.
+pub(super) fn topology_ordinals(group: &Group, _: &World, report: &mut Report) {
+    let is_hard = |batching: &Batching| batching.topology.as_ref().is_some_and(Topology::is_hard);
+    for (_, batching) in group.batched().filter(|(_, batching)| is_hard(batching)) {
+        for (role, maker) in without_ordinals(group, batching) {
+            let detail = format!(
+                "the pods of a {maker} have no ordinals: they are made before their batch is known, and nothing keeps them \
+                 in its domain"
+            );
+            report.warn(role, batching.sizes_at.key(role), Cause::Notice, None, detail);
+        }
+    }
+}
+
+/// The PodGroups that the loop will make are of a kind that is served.
+pub(super) fn gang_definition(group: &Group, world: &World, report: &mut Report) {
+    for (coordination, kind, path) in gangs(group) {
+        let subject = coordination.display_name();
+        match world.known(&Need::Served(kind)) {
+            Known::Present(()) => {}
+            Known::Absent => {
+                let detail =
+                    format!("{} are not served: the batches are held until their definition is there", kind.crd_name());
+                report.warn(&subject, path.clone(), Cause::NotFound, None, detail);
+            }
+            Known::Unknown => report.not_judged(&subject, path.clone(), &Need::Served(kind)),
+        }
+    }
+}
+
+/// The PodGroups that are asked for: by which coordination, of which kind, and where it says so.
+fn gangs(group: &Group) -> impl Iterator<Item = (&Coordination, ObjectKind, &FieldPath)> {
+    let batchings = group.coordinations.iter().flat_map(|c| c.batchings.iter().map(move |batching| (c, batching)));
+    batchings.filter_map(|(coordination, batching)| {
+        let (policy, path) = batching.pod_group.as_ref()?;
+        Some((coordination, policy.kind()?, path))
+    })
+}
+
 /// The author may create the PodGroups that the loop will make: what somebody may not do, they may not have us do.
 pub(super) fn rights(group: &Group, world: &World, report: &mut Report) {
     let namespace = &*group.key.namespace;
-    for coordination in &group.coordinations {
-        let policies = coordination.batchings.iter().filter_map(|batching| batching.pod_group.as_ref());
-        for (policy, path) in policies {
-            let Some((api_group, resource)) = policy.resource() else { continue };
-            let subject = coordination.display_name();
-            match world.may_create_pod_groups(namespace, api_group) {
-                Known::Present(()) => {}
-                Known::Absent => {
-                    let detail = format!(
-                        "whoever sets it must be allowed to create {resource}.{api_group} in namespace {namespace:?}"
-                    );
-                    report.error(&subject, path.clone(), Cause::Forbidden, None, detail);
-                }
-                Known::Unknown => {
-                    let need = Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group };
-                    report.not_judged(&subject, path.clone(), &need);
-                }
+    for (coordination, kind, path) in gangs(group) {
+        let (subject, api_group) = (coordination.display_name(), kind.group);
+        match world.may_create_pod_groups(namespace, api_group) {
+            Known::Present(()) => {}
+            Known::Absent => {
+                let detail =
+                    format!("whoever sets it must be allowed to create {} in namespace {namespace:?}", kind.crd_name());
+                report.error(&subject, path.clone(), Cause::Forbidden, None, detail);
+            }
+            Known::Unknown => {
+                let need = Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group };
+                report.not_judged(&subject, path.clone(), &need);
             }
         }
     }

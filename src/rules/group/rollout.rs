@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::rolling::FROZEN;
 use crate::model::workload_kind::Surge;
-use crate::model::{Coordination, FieldPath, Group, Role, Workload, WorkloadKey};
+use crate::model::{Coordination, FieldPath, Group, Role, RolloutClaim, Workload, WorkloadKey, names};
 use crate::rules::percent::rolling_update_faults;
 use crate::rules::{Cause, Known, Need, Report, World};
 
@@ -47,51 +47,84 @@ pub(super) fn own_strategy(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// The workload of a role, with the path that names it. Says so when it is not known.
+fn has_partition(key: &WorkloadKey) -> bool {
+    key.kind.row().rollout.is_some()
+}
+
+/// The workload of a role. Says so when it is not known.
 fn workload<'w>(
     coordination: &Coordination,
     role: &Role,
     wanted: impl Fn(&WorkloadKey) -> bool,
     world: &'w World,
     report: &mut Report,
-) -> Option<(&'w Workload, FieldPath)> {
+) -> Option<&'w Workload> {
     let key = role.workload.key.as_ref().filter(|key| wanted(key))?;
-    let path = match &role.workload.reference {
-        Some((_, at)) => at.clone(),
-        None => coordination.path_of(&role.name),
-    };
     match world.workload(key) {
-        Known::Present(workload) => Some((workload, path)),
+        Known::Present(workload) => Some(workload),
         Known::Absent => None,
         Known::Unknown => {
-            report.not_judged(&role.name, path, &Need::Workload(key.clone()));
+            report.not_judged(&role.name, workload_at(coordination, role), &Need::Workload(key.clone()));
             None
         }
     }
+}
+
+/// The path that names the workload of a role.
+fn workload_at(coordination: &Coordination, role: &Role) -> FieldPath {
+    role.workload.reference.as_ref().map_or_else(|| coordination.path_of(&role.name), |(_, at)| at.clone())
 }
 
 /// A coordinated LeaderWorkerSet has maxSurge 0: with a surge it makes new replicas as soon as its template changes.
 pub(super) fn surge(group: &Group, world: &World, report: &mut Report) {
     let can_surge = |key: &WorkloadKey| key.kind.row().surge == Surge::AsWritten;
     for (coordination, role) in updated_roles(group) {
-        let Some((workload, path)) = workload(coordination, role, can_surge, world, report) else { continue };
+        let Some(workload) = workload(coordination, role, can_surge, world, report) else { continue };
         if workload.surges() {
             let detail = format!(
                 "{} {:?} must have `maxSurge` 0: with a surge it starts an update before it is coordinated",
                 workload.key.kind.as_str(),
                 workload.key.name
             );
-            report.error(&role.name, path, Cause::Forbidden, None, detail);
+            report.error(&role.name, workload_at(coordination, role), Cause::Forbidden, None, detail);
         }
+    }
+}
+
+/// A coordinated role is of a kind with a partition: without one there is nothing to hold its updates by.
+pub(super) fn kind(group: &Group, _: &World, report: &mut Report) {
+    for (coordination, role) in updated_roles(group) {
+        let Some(maker) = role.workload.without_partition() else { continue };
+        let detail = format!("a {maker} has no partition that rolegate may move: its updates are not coordinated");
+        report.warn(&role.name, workload_at(coordination, role), Cause::Notice, None, detail);
+    }
+}
+
+/// A coordinated workload says that it is: updates of one that does not never come to rolegate.
+pub(super) fn claimed(group: &Group, world: &World, report: &mut Report) {
+    for (coordination, role) in updated_roles(group) {
+        let Some(workload) = workload(coordination, role, has_partition, world, report) else { continue };
+        let is_ours = |claim: &RolloutClaim| claim.group.name == group.key.name && claim.role == role.name;
+        if workload.claim.as_ref().is_some_and(is_ours) {
+            continue;
+        }
+        let lacks = match &role.workload.reference {
+            Some(_) => {
+                format!("labels {}: {:?} and {}: {:?}", names::GROUP, &*group.key.name, names::ROLE, role.name)
+            }
+            None => format!("annotation {}: \"enabled\"", names::ROLLOUT),
+        };
+        let (kind, name) = (workload.key.kind.as_str(), &workload.key.name);
+        let detail = format!("{kind} {name:?} itself lacks {lacks}; its updates are not coordinated");
+        report.warn(&role.name, workload_at(coordination, role), Cause::Notice, None, detail);
     }
 }
 
 /// A coordinated workload's manifest sets no partition: server-side apply will conflict, and plain apply is overruled.
 /// On a live object 0 says nothing, since the API server fills it in.
 pub(super) fn partition(group: &Group, world: &World, report: &mut Report) {
-    let has_partition = |key: &WorkloadKey| key.kind.row().rollout.is_some();
     for (coordination, role) in updated_roles(group).filter(|(_, role)| role.workload.reference.is_some()) {
-        let Some((workload, path)) = workload(coordination, role, has_partition, world, report) else { continue };
+        let Some(workload) = workload(coordination, role, has_partition, world, report) else { continue };
         let written = workload
             .partition
             .filter(|partition| world.manifests || (*partition != 0 && *partition != i64::from(FROZEN)));
@@ -101,7 +134,7 @@ pub(super) fn partition(group: &Group, world: &World, report: &mut Report) {
                 workload.key.kind.as_str(),
                 workload.key.name
             );
-            report.warn(&role.name, path, Cause::Notice, None, detail);
+            report.warn(&role.name, workload_at(coordination, role), Cause::Notice, None, detail);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{FieldPath, Group, Role, WorkloadKind};
-use crate::rules::names::dns_label_fault;
+use crate::model::object_name::{label_fault, subdomain_fault};
+use crate::model::{FieldPath, Group, Role, WorkloadKind, names};
 use crate::rules::violation::{quoted, supported};
 use crate::rules::{Cause, Known, Report, World};
 
@@ -13,6 +13,10 @@ pub(super) fn shape(group: &Group, _: &World, report: &mut Report) {
         let detail = "may not be set together with `coordination`";
         report.error("", path.clone(), Cause::Forbidden, None, detail);
     }
+    if let Some((name, fault)) = group.coordinated_by.as_ref().and_then(|name| Some((name, subdomain_fault(name)?))) {
+        let path = FieldPath::new("metadata").child("annotations").key(names::GROUP);
+        report.error(name, path, Cause::Invalid, quoted(name), fault);
+    }
     let roles_at = FieldPath::new("spec").child("roles");
     if let Some(reference) = &group.reference {
         if group.has_own_roles {
@@ -20,6 +24,9 @@ pub(super) fn shape(group: &Group, _: &World, report: &mut Report) {
         }
         if reference.name.is_empty() {
             report.error("", reference.at.child("name"), Cause::Required, None, "must name a RoleBasedGroup");
+        } else if let Some(fault) = subdomain_fault(&reference.name) {
+            let name = &reference.name;
+            report.error(name, reference.at.child("name"), Cause::Invalid, quoted(name), fault);
         }
         return;
     }
@@ -48,7 +55,7 @@ fn name<'a>(role: &'a Role, names: &mut BTreeSet<&'a str>, report: &mut Report) 
         report.error(name, at, Cause::Required, None, "must name the role");
     } else if !names.insert(name) {
         report.error(name, at, Cause::Duplicate, quoted(name), "");
-    } else if let Some(fault) = dns_label_fault(name) {
+    } else if let Some(fault) = label_fault(name) {
         report.error(name, at, Cause::Invalid, quoted(name), fault);
     }
 }
@@ -67,6 +74,8 @@ fn source(role: &Role, report: &mut Report) {
     }
     if reference.name.is_empty() {
         report.error(&role.name, at.child("name"), Cause::Required, None, "must name a workload");
+    } else if let Some(fault) = subdomain_fault(&reference.name) {
+        report.error(&role.name, at.child("name"), Cause::Invalid, quoted(&reference.name), fault);
     }
     let kinds = supported(WorkloadKind::ALL.iter().map(|kind| kind.as_str()));
     let kind = WorkloadKind::parse(&reference.kind);
@@ -98,7 +107,8 @@ fn shared_workloads(group: &Group, report: &mut Report) {
 
 /// The group that is referred to exists. Manifests come in any order, so that this only warns.
 pub(super) fn reference(group: &Group, world: &World, report: &mut Report) {
-    let Some(reference) = group.reference.as_ref().filter(|reference| !reference.name.is_empty()) else { return };
+    let possible = |name: &str| subdomain_fault(name).is_none();
+    let Some(reference) = group.reference.as_ref().filter(|reference| possible(&reference.name)) else { return };
     let path = reference.at.child("name");
     match world.role_based_group(&group.key) {
         Known::Present(_) => {}

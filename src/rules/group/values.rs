@@ -4,7 +4,7 @@ use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::batching::{BATCH_MODES, Choice, SEGMENT_PROGRESSIONS};
 use crate::model::topology::{AFFINITY_STRATEGIES, CONSTRAINT_MODES, POD_GROUP_POLICIES};
 use crate::model::{BatchKind, Batching, Coordination, Domain, FieldPath, Group, PodGroupPolicy, Strength};
-use crate::rules::names::{hint, label_key_fault};
+use crate::rules::names::label_key_fault;
 use crate::rules::violation::{quoted, supported};
 use crate::rules::{Cause, Report, World};
 
@@ -38,7 +38,7 @@ pub(super) fn roles_exist(group: &Group, _: &World, report: &mut Report) {
             .iter()
             .flat_map(|batching| batching.sizes.keys().map(|role| (role, batching.sizes_at.key(role.as_str()))));
         for (role, path) in listed.chain(sized).filter(|(role, _)| group.role(role).is_none()) {
-            let detail = format!("{owner}{}", hint(role, names.iter().copied()));
+            let detail = report.with_hint(&owner, role, names.iter().copied());
             report.error(role, path, Cause::NotFound, quoted(role), detail);
         }
     }
@@ -113,13 +113,17 @@ pub(super) fn pod_group_policy(group: &Group, _: &World, report: &mut Report) {
 /// Words of `whenNoFit`; the first is the default.
 const WHEN_NO_FIT: &[&str] = &["hold", "preempt", "release"];
 
-/// `whenNoFit` is a known word.
+/// `whenNoFit` is a known word, and none of them does anything.
 pub(super) fn when_no_fit(group: &Group, _: &World, report: &mut Report) {
     for coordination in &group.coordinations {
-        let word = coordination.when_no_fit.as_deref().filter(|word| !word.is_empty() && !WHEN_NO_FIT.contains(word));
-        if let Some(word) = word {
-            let (path, detail) = (coordination.at.child("whenNoFit"), supported(WHEN_NO_FIT.iter().copied()));
-            report.error(&coordination.display_name(), path, Cause::NotSupported, quoted(word), detail);
+        let Some(word) = coordination.when_no_fit.as_deref().filter(|word| !word.is_empty()) else { continue };
+        let (name, path) = (coordination.display_name(), coordination.at.child("whenNoFit"));
+        if WHEN_NO_FIT.contains(&word) {
+            let detail = "has no effect: nobody looks whether a batch fits before it goes".to_owned();
+            report.warn(&name, path, Cause::Invalid, quoted(word), detail);
+        } else {
+            let detail = supported(WHEN_NO_FIT.iter().copied());
+            report.error(&name, path, Cause::NotSupported, quoted(word), detail);
         }
     }
 }

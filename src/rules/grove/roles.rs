@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::CliqueSet;
 use crate::model::clique_set::{Clique, ROLE_NAME_MAX, env_name, is_role_name};
-use crate::model::{CliqueSet, FieldPath};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
@@ -17,10 +17,6 @@ const RESERVED: &[(&str, &str)] = &[
     ("ROLEGATE_", "rolegate"),
 ];
 
-fn path(clique: &Clique) -> FieldPath {
-    clique.at.child("spec").child("roleName")
-}
-
 fn with_roles(set: &CliqueSet) -> impl Iterator<Item = (&Clique, &str)> {
     set.cliques.iter().filter_map(|clique| Some((clique, clique.role.as_deref()?)))
 }
@@ -30,11 +26,11 @@ pub(super) fn names(set: &CliqueSet, _: &World, report: &mut Report) {
     for (clique, role) in with_roles(set).filter(|(_, role)| !is_role_name(role)) {
         if role.len() > ROLE_NAME_MAX {
             let detail = format!("may not be more than {ROLE_NAME_MAX} bytes");
-            report.error(&clique.name, path(clique), Cause::TooLong, None, detail);
+            report.error(&clique.name, clique.role_at.clone(), Cause::TooLong, None, detail);
         } else {
             let detail =
                 "must be letters, digits, '-' and '_', starting with a letter and ending with a letter or digit";
-            report.error(&clique.name, path(clique), Cause::Invalid, quoted(role), detail);
+            report.error(&clique.name, clique.role_at.clone(), Cause::Invalid, quoted(role), detail);
         }
     }
 }
@@ -55,11 +51,11 @@ pub(super) fn duplicates(set: &CliqueSet, world: &World, report: &mut Report) {
         let earlier = by_env.entry(env.clone()).or_default();
         if let Some((other, within)) = clash(set, clique, earlier, world.options.strict_roles) {
             let detail = format!("must be unique {within}: clique {:?} has variable {env}_ADDR too", other.name);
-            report.error(&clique.name, path(clique), Cause::Duplicate, quoted(role), detail);
+            report.error(&clique.name, clique.role_at.clone(), Cause::Duplicate, quoted(role), detail);
         } else if let Some(other) = earlier.member.filter(|other| other.role.as_deref() != Some(role)) {
             let spelled = other.role.as_deref().unwrap_or_default();
             let detail = format!("is spelled {spelled:?} in clique {:?} of another scaling group", other.name);
-            report.warn(&clique.name, path(clique), Cause::Invalid, quoted(role), detail);
+            report.warn(&clique.name, clique.role_at.clone(), Cause::Invalid, quoted(role), detail);
         }
         let first = if clique.group.is_some() { &mut earlier.member } else { &mut earlier.standalone };
         first.get_or_insert(clique);
@@ -103,7 +99,7 @@ pub(super) fn reserved(set: &CliqueSet, _: &World, report: &mut Report) {
             }
             None => continue,
         };
-        report.error(&clique.name, path(clique), Cause::Invalid, quoted(role), detail);
+        report.error(&clique.name, clique.role_at.clone(), Cause::Invalid, quoted(role), detail);
     }
 }
 
@@ -125,6 +121,6 @@ pub(super) fn missing(set: &CliqueSet, _: &World, report: &mut Report) {
     for clique in without.filter(|clique| clique.group.is_some_and(|group| with_roles.contains(&group))) {
         let group = set.group_of(clique).map(|group| group.name.as_str()).unwrap_or_default();
         let detail = format!("other cliques of scaling group {group:?} have one and will not find its pods");
-        report.warn(&clique.name, path(clique), Cause::Required, None, detail);
+        report.warn(&clique.name, clique.role_at.clone(), Cause::Required, None, detail);
     }
 }

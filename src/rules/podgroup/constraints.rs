@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::JudgedPodGroup;
 use crate::model::gang::{Constraint, Gang, GangSet};
+use crate::model::object_name::subdomain_fault;
 use crate::model::{Dialect, FieldPath, GangTree, Levels};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
@@ -20,6 +21,11 @@ pub(super) fn levels(subject: &JudgedPodGroup, world: &World, report: &mut Repor
         }
     }
     for (name, constraint) in all(tree) {
+        if let Some((topology, fault)) =
+            constraint.topology.as_ref().and_then(|name| Some((name, subdomain_fault(name)?)))
+        {
+            report.error(name, constraint.at.child("topology"), Cause::Invalid, quoted(topology), fault);
+        }
         if !constraint.names_a_level() {
             let detail = "must set `requiredTopologyLevel` or `preferredTopologyLevel`";
             report.error(name, constraint.at.clone(), Cause::Required, None, detail);
@@ -35,12 +41,17 @@ pub(super) fn levels(subject: &JudgedPodGroup, world: &World, report: &mut Repor
     required_are_narrower(tree, world, report);
 }
 
-/// A field of the other dialect is dropped by the API server, and then constrains nothing.
+/// A field of another dialect is dropped by the API server, and then constrains nothing.
 fn dialect_has_field(tree: &GangTree, report: &mut Report) {
     let proposal = tree.fallback.is_some() || !tree.sets.is_empty() || !tree.by_name.is_empty();
-    if tree.dialect == Some(Dialect::Upstream) && proposal {
+    let without = match tree.dialect {
+        Some(Dialect::Upstream) => "KAI v0.15 and later",
+        Some(Dialect::Pods) => "KAI v0.10 to v0.14",
+        Some(Dialect::Proposal) | None => return,
+    };
+    if proposal {
         let path = FieldPath::new("spec").child("topologyConstraints");
-        let detail = "is not a field of KAI v0.15 and later; set `topologyConstraint` of the subgroups";
+        let detail = format!("is not a field of {without}; set `topologyConstraint` of the subgroups");
         report.warn("", path, Cause::Forbidden, None, detail);
     }
 }

@@ -1,4 +1,4 @@
-//! How many members a gang asks for, and how many it can have. The two dialects count differently.
+//! How many members a gang asks for, and how many it can have. The dialects count differently.
 
 use super::JudgedPodGroup;
 use crate::model::gang::Gang;
@@ -40,6 +40,7 @@ pub(super) fn minimums(subject: &JudgedPodGroup, _: &World, report: &mut Report)
         match subject.tree.dialect {
             Some(Dialect::Proposal) => children_are_enough(&asked, report),
             Some(Dialect::Upstream) => upstream(&asked, subject.update, report),
+            Some(Dialect::Pods) => only_pods(&asked, report),
             None => {}
         }
     }
@@ -94,6 +95,12 @@ fn upstream(asked: &Asked<'_>, update: bool, report: &mut Report) {
             report.error(name, min_sub_group, Cause::Forbidden, None, detail);
             return;
         }
+        // Up to v0.17.0, which no definition tells from what came later.
+        (None, Some(value @ 0)) if name.is_empty() => {
+            let detail = "must be greater than or equal to 1";
+            report.error(name, min_sub_group, Cause::Invalid, Some(value.to_string()), detail);
+            return;
+        }
         (None, None) if asked.is_leaf() => {
             let detail = format!("must be set because subgroup {name:?} has no children");
             report.error(name, asked.field("minMember"), Cause::Required, None, detail);
@@ -109,6 +116,14 @@ fn upstream(asked: &Asked<'_>, update: bool, report: &mut Report) {
     if let Some((min, children)) = asked.min_sub_group.zip(asked.children).filter(|(min, all)| exceeds(*min, *all)) {
         let detail = format!("is greater than {children}, the number of {}: the gang waits for more", asked.noun);
         report.warn(name, min_sub_group, Cause::Invalid, Some(min.to_string()), detail);
+    }
+}
+
+/// KAI v0.10 to v0.14: how many pods there will be is not known. What is no field yet is dropped by the API server.
+fn only_pods(asked: &Asked<'_>, report: &mut Report) {
+    if asked.min_sub_group.is_some() {
+        let detail = "is not a field of KAI v0.10 to v0.14; `minMember` counts pods there";
+        report.warn(asked.name, asked.field("minSubGroup"), Cause::Forbidden, None, detail);
     }
 }
 

@@ -1,8 +1,9 @@
-//! Rules of KAI PodGroups and of the pods that name one.
+//! Rules of KAI PodGroups, and of what pods name.
 
 mod constraints;
 mod counts;
 mod leaf;
+mod named;
 mod sets;
 mod tree;
 
@@ -10,8 +11,8 @@ use std::collections::BTreeSet;
 
 use super::decode::{DecodeError, decode};
 use super::judged::JudgedObject;
-use super::question::{Operation, Question};
-use super::rule::Rule;
+use super::question::{Judged, Operation, Question};
+use super::rule::{Rule, run};
 use super::{KaiDialect, Need, World};
 use crate::api;
 use crate::api::pod_group::PodGroupSpec;
@@ -35,17 +36,27 @@ const RULES: &[Rule<JudgedPodGroup>] = &[
     Rule::warning("podgroup-backoff", "schedulingBackoff is -1 or 1", counts::backoff),
 ];
 
-/// Rules of pods that name a PodGroup.
+/// The rule that pods are refused by before anything that they name is looked up.
+const NAMES: Rule<api::Pod> =
+    Rule::either("pod-names", "what a pod names can be the name of an object", named::objects);
+
+/// Rules of pods that name a group or a PodGroup.
 const POD_RULES: &[Rule<api::Pod>] =
-    &[Rule::error("podgroup-leaf", "a pod of a PodGroup with subgroups is in one of its leaves", leaf::pods)];
+    &[NAMES, Rule::error("podgroup-leaf", "a pod of a PodGroup with subgroups is in one of its leaves", leaf::pods)];
+
+/// Judges what a pod names, which takes no other object.
+pub fn judge_names(pod: &api::Pod) -> Judged {
+    Judged::of(run(&[NAMES], pod, &World::default()))
+}
 
 impl KaiDialect {
     /// The dialect of a PodGroup: the chosen one, else that of the installed CRD, else by the PodGroup's own fields;
-    /// `None` when nothing tells, and only what both have in common is judged.
+    /// `None` when nothing tells, and only what all have in common is judged.
     pub fn resolve(self, crd: Option<Dialect>, spec: &PodGroupSpec) -> Option<Dialect> {
         match self {
             Self::Proposal => Some(Dialect::Proposal),
             Self::Upstream => Some(Dialect::Upstream),
+            Self::Pods => Some(Dialect::Pods),
             Self::Auto => crd.or_else(|| Dialect::of_object(spec)),
         }
     }
@@ -62,9 +73,10 @@ impl JudgedObject for JudgedPodGroup {
         Ok(Self { tree: GangTree::from_pod_group(&group, dialect), update })
     }
 
-    /// Those without subgroups are none of our business.
+    /// Those without subgroups are none of our business, unless they count them all the same.
     fn passes(&self) -> bool {
-        self.tree.deleting || self.tree.is_flat()
+        let counts_subgroups = self.tree.dialect == Some(Dialect::Upstream) && self.tree.min_sub_group.is_some();
+        self.tree.deleting || (self.tree.is_flat() && !counts_subgroups)
     }
 
     /// The order of the levels that its constraints name.

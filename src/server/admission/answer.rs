@@ -31,7 +31,7 @@ pub enum Verdict {
 impl Verdict {
     /// What was judged. Rules that could not judge are no news to the user.
     pub fn of(judged: Judged) -> Self {
-        let warnings = judged.warnings.iter().map(ToString::to_string).collect();
+        let warnings = bounded(judged.warnings.iter().map(ToString::to_string), |more| more);
         if judged.is_allowed() {
             return Self::Allow { patch: Patch::default(), warnings };
         }
@@ -83,8 +83,20 @@ impl Verdict {
     }
 }
 
-/// Violations in the message; all are in the causes.
+/// Violations in the message.
 const IN_MESSAGE: usize = 10;
+/// Causes, and warnings, of one answer; the last says how many more there are.
+const IN_ANSWER: usize = 100;
+
+/// The first so many, the last of which stands for the rest.
+fn bounded<T>(all: impl ExactSizeIterator<Item = T>, rest: impl FnOnce(String) -> T) -> Vec<T> {
+    let count = all.len();
+    if count <= IN_ANSWER {
+        return all.collect();
+    }
+    let more = rest(format!("and {} more", count - IN_ANSWER + 1));
+    all.take(IN_ANSWER - 1).chain([more]).collect()
+}
 
 fn refusal(request: &Request<'_>, violations: &[Violation], forbidden: bool) -> Status {
     let mut shown: Vec<_> = violations.iter().take(IN_MESSAGE).map(ToString::to_string).collect();
@@ -102,11 +114,24 @@ fn refusal(request: &Request<'_>, violations: &[Violation], forbidden: bool) -> 
         message: violation.message(),
         field: violation.path.to_string(),
     });
+    let causes = bounded(causes, |message| StatusCause { message, ..StatusCause::default() });
     Status {
         status: "Failure",
         message: format!("{qualified} {name:?} is {word}: {list}"),
         reason,
         code,
-        details: Some(StatusDetails { name, group, kind, causes: causes.collect() }),
+        details: Some(StatusDetails { name, group, kind, causes }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_a_hundred_counts_those_that_are_left_out() {
+        let of = |count: u32| bounded((0..count).map(|number| number.to_string()), |more| more);
+        assert_eq!((of(100).len(), of(100).last().map(String::as_str)), (100, Some("99")));
+        assert_eq!((of(150).len(), of(150).last().map(String::as_str)), (100, Some("and 51 more")));
     }
 }

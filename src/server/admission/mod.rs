@@ -1,6 +1,7 @@
 //! The request path: body → review → table → rule → answer.
 
 pub mod answer;
+pub mod beside;
 pub mod decode;
 pub mod metrics;
 pub mod registration;
@@ -26,15 +27,16 @@ use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::read::live_world::{LiveWorld, LiveWorldError};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::model::{Group, WorkloadKind};
-use crate::mutate::{GroupLookup, Lookups, Subject, TopologyLookup, mutate_pod, protect_topology};
+use crate::mutate::{GroupLookup, Lookups, PodSettings, Subject, TopologyLookup, mutate_pod, protect_topology};
 use crate::rules::decode::decode as decode_object;
 use crate::rules::question::Question;
-use crate::rules::{DecodeError, Operation, judge_json};
+use crate::rules::{DecodeError, Operation, judge_json, judge_names};
 use crate::server::admission::answer::Verdict;
+use crate::server::admission::beside::{Beside, LIGHT};
 use crate::server::admission::decode::{DecodedReview, decode};
 use crate::server::admission::metrics::AdmissionMetrics;
 use crate::server::admission::table::{Endpoint, Handling, Row};
-use crate::server::http::body::Bodies;
+use crate::server::http::body::{Bodies, BodyError};
 
 /// What the request path needs.
 #[derive(Clone)]
@@ -45,12 +47,12 @@ pub struct Admission {
     pub live_world: LiveWorld,
     /// Objects that do not have the expected shape are refused instead of passed.
     pub strict: bool,
-    /// False switches discovery off.
-    pub discovery: bool,
-    /// End of every DNS name in the cluster.
-    pub cluster_domain: String,
+    /// How pods are mutated.
+    pub pods: PodSettings,
     /// Reads the bodies of requests.
     pub bodies: Bodies,
+    /// Judges large ones.
+    pub beside: Beside,
     /// What is counted.
     pub metrics: AdmissionMetrics,
 }
@@ -81,19 +83,30 @@ impl Admission {
             .with_state(state)
     }
 
-    async fn answer(&self, endpoint: Endpoint, headers: &HeaderMap, body: Body) -> Response {
+    async fn answer(self: Arc<Self>, endpoint: Endpoint, headers: &HeaderMap, body: Body) -> Response {
         if !is_json(headers) {
             return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
         }
         let deadline = Instant::now() + LOOKUPS;
         let body = match self.bodies.read(body).await {
             Ok(body) => body,
-            Err(error) => {
-                self.metrics.refuse_body(&error);
-                return plain(error.status(), error.to_string());
-            }
+            Err(error) => return self.refuse(&error),
         };
-        let DecodedReview { version, request, row, pod } = match decode(endpoint, &body) {
+        if body.len() <= LIGHT {
+            return self.review(endpoint, &body, deadline).await;
+        }
+        let (admission, beside) = (self.clone(), self.beside.clone());
+        let review = async move { admission.review(endpoint, &body, deadline).await };
+        beside.run(deadline, review).await.unwrap_or_else(|| self.refuse(&BodyError::NoTurn))
+    }
+
+    fn refuse(&self, error: &BodyError) -> Response {
+        self.metrics.refuse_body(error);
+        plain(error.status(), error.to_string())
+    }
+
+    async fn review(&self, endpoint: Endpoint, body: &[u8], deadline: Instant) -> Response {
+        let DecodedReview { version, request, row, pod } = match decode(endpoint, body) {
             Ok(asked) => asked,
             Err(error) => {
                 self.metrics.unreadable.inc();
@@ -184,22 +197,30 @@ impl Admission {
 
     /// Gives a pod what it must be born with. Everything it names is known from caches, or else read live once.
     async fn hold_pod(&self, pod: &Pod, request: &Request<'_>, deadline: Instant) -> Result<Verdict, AdmissionError> {
+        let arrived = Instant::now();
         let namespace = request.namespace.as_deref().unwrap_or_else(|| pod.metadata.namespace());
         let mut subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         if subject.is_foreign() {
             return Ok(Verdict::pass());
         }
+        let names = judge_names(pod);
+        if !names.is_allowed() {
+            return Ok(Verdict::of(names));
+        }
         let group = match subject.group() {
-            Some(key) => self.lookup.group(key, deadline).await?,
+            Some(key) => match self.lookup.group(key, deadline).await? {
+                Some(known) if subject.is_free_in(&known) => self.lookup.group_since(key, arrived, deadline).await?,
+                known => known,
+            },
             None => None,
         };
         if let Some(owner) = pod.metadata.controller().filter(|owner| owner.kind == "StatefulSet")
-            && self.lookup.stateful_set(namespace, &owner.name, deadline).await
+            && self.lookup.stateful_sets(namespace, &[&owner.name], deadline).await
         {
             subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         }
         let group = match group {
-            Some(group) if self.discovery && group.discovery => self.with_hosts(group, deadline).await?,
+            Some(group) if self.pods.discovery && group.discovery => self.with_hosts(group, deadline).await?,
             group => group,
         };
         let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
@@ -221,10 +242,8 @@ impl Admission {
             topology: layer.as_ref().map_or(TopologyLookup::Missing, |layer| TopologyLookup::Found(&layer.key)),
             clique_set: clique_set.as_deref(),
             pod_group: pod_group.as_deref(),
-            discovery: self.discovery,
-            cluster_domain: &self.cluster_domain,
         };
-        let mutation = mutate_pod(pod, &subject, &lookups);
+        let mutation = mutate_pod(pod, &subject, &lookups, &self.pods);
         Ok(Verdict::Allow { patch: mutation.patch, warnings: mutation.warnings })
     }
 
@@ -232,9 +251,8 @@ impl Admission {
     /// may be behind.
     async fn with_hosts(&self, group: Arc<Group>, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
         let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
-        let sets = keys.filter(|key| key.kind == WorkloadKind::StatefulSet);
-        let reads = sets.map(|key| self.lookup.stateful_set(&key.namespace, &key.name, deadline));
-        futures::future::join_all(reads).await;
+        let sets = keys.filter(|key| key.kind == WorkloadKind::StatefulSet).map(|key| key.name.as_str());
+        self.lookup.stateful_sets(&group.key.namespace, &sets.collect::<Vec<_>>(), deadline).await;
         self.lookup.group(&group.key, deadline).await
     }
 }

@@ -131,16 +131,18 @@ fn parts(endpoint: Endpoint) -> Vec<(&'static str, Vec<MatchCondition>, Vec<&'st
 /// Workloads that are, or were, claimed for rollouts in lockstep: no other one depends on us.
 fn is_claimed() -> MatchCondition {
     let claimed = |object: &str| {
+        let keys = [names::ROLLOUT].into_iter().chain(names::UNCLAIMEDS.iter().copied());
+        let noted: Vec<_> = keys.map(|key| format!("'{key}' in {object}.metadata.annotations")).collect();
         format!(
             "(has({object}.metadata.labels) && '{}' in {object}.metadata.labels) || \
-             (has({object}.metadata.annotations) && '{}' in {object}.metadata.annotations)",
+             (has({object}.metadata.annotations) && ({}))",
             names::GROUP,
-            names::ROLLOUT
+            noted.join(" || "),
         )
     };
     MatchCondition {
         name: "is-claimed".to_owned(),
-        expression: format!("{} || {}", claimed("object"), claimed("oldObject")),
+        expression: format!("{} || (oldObject != null && ({}))", claimed("object"), claimed("oldObject")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Updates of claimed workloads: frozen, or kept as frozen as they are (KEP-30).
+//! Claimed workloads: frozen, or kept as frozen as they are (KEP-30).
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,15 +9,15 @@ use super::{Admission, AdmissionError, Verdict};
 use crate::api::review::Request;
 use crate::api::{Meta, ObjectKind};
 use crate::cluster::write::writer::MANAGER;
-use crate::model::{WorkloadKind, rollout_claim};
-use crate::mutate::rollout::{hold_rollout, let_go};
+use crate::model::{RolloutClaim, WorkloadKind, former_claim, rollout_claim};
+use crate::mutate::rollout::{hold_created, hold_rollout, let_go};
 
 /// Without `status.observedGeneration` nobody can tell whether a new revision is there yet.
 const BLIND: &str = "this LeaderWorkerSet is not rolled out in lockstep: its controller (before v0.9) does not report \
                      `status.observedGeneration`";
 
 impl Admission {
-    /// What becomes of the update of a workload that is or was claimed. The loop's own updates pass: it says who it is.
+    /// What becomes of a workload that is or was claimed. The loop's own updates pass: it says who it is.
     pub(super) async fn hold_rollout(
         &self,
         kind: ObjectKind,
@@ -25,23 +25,47 @@ impl Admission {
         request: &Request<'_>,
         deadline: Instant,
     ) -> Result<Verdict, AdmissionError> {
-        let (Some(kind), Some(old)) = (WorkloadKind::parse(kind.kind), request.old_object) else {
-            return Ok(Verdict::pass());
-        };
+        let Some(kind) = WorkloadKind::parse(kind.kind) else { return Ok(Verdict::pass()) };
         if request.field_manager().as_deref() == Some(MANAGER) {
             return Ok(Verdict::pass());
         }
-        let (new, old) = (value(object), value(old));
+        let new = value(object);
         let namespace = request.namespace.as_deref().unwrap_or_default();
-        let Some(claimed) = rollout_claim(&meta(&new), namespace) else {
-            return Ok(Verdict::Allow { patch: let_go(kind, &old, &new), warnings: Vec::new() });
+        let claimed = rollout_claim(&meta(&new), namespace);
+        let Some(old) = request.old_object.map(value) else {
+            return self.hold_created(kind, &new, claimed, deadline).await;
         };
-        let Some(group) = self.lookup.group(&claimed.group, deadline).await? else { return Ok(Verdict::pass()) };
+        let former = || rollout_claim(&meta(&old), namespace).or_else(|| former_claim(&meta(&old), namespace));
+        let is_claimed = claimed.is_some();
+        let Some(claim) = claimed.or_else(former) else { return Ok(Verdict::pass()) };
+        let let_go = || Ok(Verdict::Allow { patch: let_go(kind, &old, &new), warnings: Vec::new() });
+        let Some(group) = self.lookup.group(&claim.group, deadline).await? else {
+            return if is_claimed { Ok(Verdict::pass()) } else { let_go() };
+        };
         let ready_once = group.status.first_ready_time.is_some();
         if kind == WorkloadKind::LeaderWorkerSet && old.pointer("/status/observedGeneration").is_none() {
             return Ok(Verdict::warn(BLIND.to_owned()));
         }
-        let patch = hold_rollout(kind, &old, &new, &claimed, &group, ready_once);
+        if !is_claimed && !group.rolls(&claim.role) {
+            return let_go();
+        }
+        let patch = hold_rollout(kind, &old, &new, &claim, &group, ready_once);
+        Ok(Verdict::Allow { patch, warnings: Vec::new() })
+    }
+
+    /// What becomes of a claimed workload that is created.
+    async fn hold_created(
+        &self,
+        kind: WorkloadKind,
+        new: &Value,
+        claim: Option<RolloutClaim>,
+        deadline: Instant,
+    ) -> Result<Verdict, AdmissionError> {
+        let Some(claim) = claim else { return Ok(Verdict::pass()) };
+        let Some(group) = self.lookup.group(&claim.group, deadline).await? else { return Ok(Verdict::pass()) };
+        let ready_once = group.status.first_ready_time.is_some();
+        let has_pods = self.lookup.index().read().has_pods(&claim.group, &claim.role);
+        let patch = hold_created(kind, new, &claim, &group, has_pods, ready_once);
         Ok(Verdict::Allow { patch, warnings: Vec::new() })
     }
 }

@@ -7,7 +7,7 @@ use crate::api::coordinated_policy::COORDINATED_POLICY;
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
-use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI};
+use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
 use crate::api::review::Request;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{LEADER_WORKER_SET, STATEFUL_SET};
@@ -36,7 +36,7 @@ impl Endpoint {
 pub enum Handling {
     /// Pods of groups get their gate and labels.
     HoldPod,
-    /// Updates of claimed workloads are frozen, or stay as frozen as they are.
+    /// Claimed workloads are frozen, or stay as frozen as they are.
     HoldRollout,
     /// ClusterTopologies get their finalizer.
     ProtectTopology,
@@ -60,8 +60,8 @@ pub struct Row {
 /// The rows.
 pub const TABLE: &[Row] = &[
     Row { endpoint: Endpoint::Mutate, kind: POD, operations: CREATE, handling: Handling::HoldPod },
-    Row { endpoint: Endpoint::Mutate, kind: STATEFUL_SET, operations: UPDATE, handling: Handling::HoldRollout },
-    Row { endpoint: Endpoint::Mutate, kind: LEADER_WORKER_SET, operations: UPDATE, handling: Handling::HoldRollout },
+    Row { endpoint: Endpoint::Mutate, kind: STATEFUL_SET, operations: WRITE, handling: Handling::HoldRollout },
+    Row { endpoint: Endpoint::Mutate, kind: LEADER_WORKER_SET, operations: WRITE, handling: Handling::HoldRollout },
     Row { endpoint: Endpoint::Mutate, kind: CLUSTER_TOPOLOGY, operations: CREATE, handling: Handling::ProtectTopology },
     Row {
         endpoint: Endpoint::Mutate,
@@ -71,6 +71,8 @@ pub const TABLE: &[Row] = &[
     },
     judged(POD, CREATE),
     judged(ROLE_BASED_GROUP, WRITE),
+    // Both versions: a request in the one must not wait for a conversion to the other.
+    judged(ROLE_BASED_GROUP_V1ALPHA2, WRITE),
     judged(ROLE_BASED_GROUP_INSTAI, WRITE),
     judged(ROLE_COORDINATION, WRITE),
     judged(CLUSTER_TOPOLOGY, &["CREATE", "UPDATE", "DELETE"]),
@@ -82,7 +84,6 @@ pub const TABLE: &[Row] = &[
 ];
 
 const CREATE: &[&str] = &["CREATE"];
-const UPDATE: &[&str] = &["UPDATE"];
 const WRITE: &[&str] = &["CREATE", "UPDATE"];
 
 const fn judged(kind: ObjectKind, operations: &'static [&'static str]) -> Row {

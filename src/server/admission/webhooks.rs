@@ -1,16 +1,20 @@
 //! Keeps the webhook configurations: all of them, or only their `caBundle`.
 
+use std::pin::pin;
 use std::time::Duration;
 
+use futures::{Stream, StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use kube::api::{Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::write::deadline::{WRITE_TIMEOUT, within};
-use crate::cluster::write::writer::MANAGER;
+use crate::cluster::write::writer::{MANAGER, params};
 use crate::server::admission::registration::Registration;
 use crate::server::tls::certificates::{CaBundle, Publication};
 
@@ -23,76 +27,308 @@ pub enum Keep {
     CaBundle,
 }
 
-/// How often they are looked at when nothing happens: somebody may have changed them.
+/// How long one that was deleted stays away: that is how a person stops the webhook in an emergency, before rolegate itself.
+/// One that cannot be watched is written as often.
 const EVERY: Duration = Duration::from_secs(60);
 /// Pause after a failure.
 const RETRY: Duration = Duration::from_secs(1);
+/// Between two repairs of what somebody else changes; doubles up to `EVERY` while that goes on, so that there is no race.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Keeps the webhook configurations.
 pub struct Webhooks {
-    client: Client,
+    /// Validation first: once pods are held, groups are judged as well.
+    apis: [Api<DynamicObject>; 2],
     registration: Registration,
     keep: Keep,
 }
 
 impl Webhooks {
     /// Keeps these.
-    pub fn new(client: Client, registration: Registration, keep: Keep) -> Self {
-        Self { client, registration, keep }
+    pub fn new(client: &Client, registration: Registration, keep: Keep) -> Self {
+        let kinds = [
+            ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
+            ApiResource::erase::<MutatingWebhookConfiguration>(&()),
+        ];
+        Self { apis: kinds.map(|kind| Api::all_with(client.clone(), &kind)), registration, keep }
     }
 
-    /// Publishes each new bundle, and says so, until `stop` is cancelled.
+    /// Publishes each new bundle, repairs what somebody else has changed, and says what is published, until `stop` is
+    /// cancelled.
     pub async fn run(self, mut publication: Publication, stop: CancellationToken) {
+        let mut watches = pin!(self.watches());
+        let mut state = State::default();
         loop {
             let bundle = publication.bundle.borrow_and_update().clone();
-            let pause = match &bundle {
-                None => EVERY,
-                Some(bundle) => match within(WRITE_TIMEOUT, self.publish(bundle)).await {
-                    Ok(()) => {
-                        publication.confirmation.published(bundle, Timestamp::now());
-                        EVERY
-                    }
-                    Err(error) => {
-                        publication.confirmation.lost();
-                        tracing::warn!(%error, "webhook configurations cannot be written, will retry");
-                        RETRY
-                    }
-                },
+            let wanted = bundle.as_ref().map(|bundle| self.wanted(bundle));
+            if let Some((bundle, wanted)) = bundle.as_ref().zip(wanted.as_ref()) {
+                // Another replica may have written what is there, right or wrong.
+                match state.carries(wanted) {
+                    Some(true) => publication.confirmation.published(bundle, Timestamp::now()),
+                    Some(false) => publication.confirmation.lost(),
+                    None => {}
+                }
+            }
+            let due = bundle.as_ref().zip(wanted.as_ref()).and_then(|(bundle, wanted)| state.due(bundle, wanted));
+            let time_is_up = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
             };
             tokio::select! {
                 () = stop.cancelled() => return,
                 changed = publication.bundle.changed() => if changed.is_err() { return },
-                () = tokio::time::sleep(pause) => {}
+                Some((which, seen)) = watches.next() => state.see(which, seen),
+                () = time_is_up => {
+                    let Some((bundle, wanted)) = bundle.zip(wanted) else { continue };
+                    match within(WRITE_TIMEOUT, self.write(&wanted)).await {
+                        Ok(seen) => state.written(bundle, seen),
+                        Err(error) => {
+                            publication.confirmation.lost();
+                            tracing::warn!(%error, "webhook configurations cannot be written, will retry");
+                            state.failed();
+                        }
+                    }
+                }
             }
         }
     }
 
-    /// Writes both configurations once.
-    async fn publish(&self, bundle: &CaBundle) -> Result<(), kube::Error> {
+    /// What the watches say of each.
+    fn watches(&self) -> impl Stream<Item = (usize, Seen)> + use<> {
         let name = &self.registration.name;
-        let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
-        let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
-        if self.keep == Keep::All {
-            let apply = PatchParams::apply(MANAGER).force();
-            // Validation first: once pods are held, groups are judged as well.
-            validating.patch(name, &apply, &Patch::Apply(self.registration.validating(Some(&bundle.0)))).await?;
-            mutating.patch(name, &apply, &Patch::Apply(self.registration.mutating(Some(&bundle.0)))).await?;
-            return Ok(());
+        let watch = |(which, api): (usize, &Api<DynamicObject>)| {
+            let seen = move |event: Result<Option<DynamicObject>, watcher::Error>| match event {
+                Ok(Some(object)) => (which, Seen::There(webhooks(&object))),
+                Ok(None) => (which, Seen::Gone(Instant::now())),
+                Err(error) => {
+                    tracing::warn!(%error, "watch of the webhook configurations failed");
+                    (which, Seen::Unknown)
+                }
+            };
+            watcher::watch_object(api.clone(), name).default_backoff().map(seen).boxed()
+        };
+        stream::select_all(self.apis.iter().enumerate().map(watch).collect::<Vec<_>>())
+    }
+
+    /// What is written to each.
+    fn wanted(&self, bundle: &CaBundle) -> [Value; 2] {
+        let pem = (self.keep == Keep::All).then_some(bundle.0.as_str());
+        let whole = [json!(self.registration.validating(pem)), json!(self.registration.mutating(pem))];
+        match self.keep {
+            Keep::All => whole,
+            Keep::CaBundle => whole.map(|configuration| ca_bundles(&configuration, bundle)),
         }
-        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        let validating_names =
-            self.registration.validating(None).webhooks.unwrap_or_default().into_iter().map(|w| w.name);
-        validating.patch(name, &params, &Patch::Strategic(ca_bundles(validating_names, bundle))).await?;
-        let mutating_names = self.registration.mutating(None).webhooks.unwrap_or_default().into_iter().map(|w| w.name);
-        mutating.patch(name, &params, &Patch::Strategic(ca_bundles(mutating_names, bundle))).await?;
-        Ok(())
+    }
+
+    /// Writes both, and returns what they are now.
+    async fn write(&self, wanted: &[Value; 2]) -> Result<[Seen; 2], kube::Error> {
+        let (name, [validating, mutating]) = (&self.registration.name, &self.apis);
+        let write = async |api: &Api<DynamicObject>, wanted: &Value| {
+            let written = match self.keep {
+                Keep::All => api.patch(name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(wanted)).await,
+                Keep::CaBundle => api.patch(name, &params(), &Patch::Strategic(wanted)).await,
+            };
+            written.map(|object| Seen::There(webhooks(&object)))
+        };
+        let [of_validating, of_mutating] = wanted;
+        Ok([write(validating, of_validating).await?, write(mutating, of_mutating).await?])
     }
 }
 
 /// Webhooks are merged by name: nothing but the bundle is touched.
-fn ca_bundles(names: impl Iterator<Item = String>, bundle: &CaBundle) -> Value {
+fn ca_bundles(configuration: &Value, bundle: &CaBundle) -> Value {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(&bundle.0);
-    let webhooks = names.map(|name| json!({ "name": name, "clientConfig": { "caBundle": encoded } }));
-    json!({ "webhooks": webhooks.collect::<Vec<_>>() })
+    let webhooks = configuration.pointer("/webhooks").and_then(Value::as_array).into_iter().flatten();
+    let bundle = |webhook: &Value| json!({ "name": webhook.get("name"), "clientConfig": { "caBundle": encoded } });
+    json!({ "webhooks": webhooks.map(bundle).collect::<Vec<_>>() })
+}
+
+fn webhooks(configuration: &DynamicObject) -> Value {
+    json!({ "webhooks": configuration.data.get("webhooks") })
+}
+
+/// A configuration as it was last seen.
+#[derive(Debug, Default)]
+enum Seen {
+    /// It could not be looked at.
+    #[default]
+    Unknown,
+    /// It is not there, since then.
+    Gone(Instant),
+    /// It has these webhooks.
+    There(Value),
+}
+
+impl Seen {
+    /// Whether it has what is wanted; `None` when that is not known.
+    fn carries(&self, wanted: &Value) -> Option<bool> {
+        match self {
+            Self::Unknown => None,
+            Self::Gone(_) => Some(false),
+            Self::There(found) => Some(has(found, &json!({ "webhooks": wanted.get("webhooks") }))),
+        }
+    }
+}
+
+/// True when all that is wanted stands in what was found. What others have added, and what the API server fills in, may stand
+/// beside it; of lists whose entries have names, further entries as well.
+fn has(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().all(|(field, wanted)| found.get(field).is_some_and(|found| has(found, wanted)))
+        }
+        (Value::Array(found), Value::Array(wanted)) => {
+            let named = wanted.iter().all(|entry| entry.get("name").is_some());
+            let same_name = |found: &&Value, wanted: &Value| found.get("name") == wanted.get("name");
+            if named {
+                let of_name = |wanted: &Value| found.iter().find(|found| same_name(found, wanted));
+                wanted.iter().all(|wanted| of_name(wanted).is_some_and(|found| has(found, wanted)))
+            } else {
+                found.len() == wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| has(found, wanted))
+            }
+        }
+        (found, wanted) => found == wanted,
+    }
+}
+
+/// What is known of the configurations, and when they were last written.
+#[derive(Debug, Default)]
+struct State {
+    seen: [Seen; 2],
+    /// The bundle that was written last.
+    written: Option<CaBundle>,
+    last: Option<Instant>,
+    failed: bool,
+    pause: Duration,
+}
+
+impl State {
+    fn see(&mut self, which: usize, seen: Seen) {
+        if let Some(known) = self.seen.get_mut(which) {
+            *known = seen;
+        }
+    }
+
+    /// Whether both have what is wanted; `None` when neither that is known nor the contrary.
+    fn carries(&self, wanted: &[Value; 2]) -> Option<bool> {
+        let both: Vec<_> = self.seen.iter().zip(wanted).map(|(seen, wanted)| seen.carries(wanted)).collect();
+        if both.contains(&Some(false)) {
+            Some(false)
+        } else {
+            both.into_iter().collect::<Option<Vec<_>>>().map(|_| true)
+        }
+    }
+
+    /// When they are to be written next; `None` while they are as they should be.
+    fn due(&self, bundle: &CaBundle, wanted: &[Value; 2]) -> Option<Instant> {
+        let Some(last) = self.last else { return Some(Instant::now()) };
+        if self.failed {
+            return Some(last + RETRY);
+        }
+        if self.written.as_ref() != Some(bundle) {
+            return Some(last);
+        }
+        let due = |(seen, wanted): (&Seen, &Value)| match seen {
+            Seen::Unknown => Some(last + EVERY),
+            Seen::Gone(since) => Some(*since + EVERY),
+            Seen::There(_) => (seen.carries(wanted) == Some(false)).then_some(last + self.pause),
+        };
+        self.seen.iter().zip(wanted).filter_map(due).min()
+    }
+
+    fn written(&mut self, bundle: CaBundle, seen: [Seen; 2]) {
+        // A new bundle is no repair.
+        let again = self.written.as_ref() == Some(&bundle) && self.last.is_some_and(|last| last.elapsed() < 2 * EVERY);
+        self.pause = if again { (2 * self.pause).clamp(FIRST_PAUSE, EVERY) } else { FIRST_PAUSE };
+        (self.seen, self.written, self.last, self.failed) = (seen, Some(bundle), Some(Instant::now()), false);
+    }
+
+    fn failed(&mut self) {
+        (self.last, self.failed) = (Some(Instant::now()), true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(bundle: &str) -> [Value; 2] {
+        let webhooks = json!({ "webhooks": [{ "name": "a", "clientConfig": { "caBundle": bundle } }] });
+        [webhooks.clone(), webhooks]
+    }
+
+    fn there(bundle: &str) -> Seen {
+        let [webhooks, _] = wanted(bundle);
+        Seen::There(webhooks)
+    }
+
+    #[test]
+    fn what_others_add_is_theirs_and_what_they_change_is_not() {
+        let wanted = json!({ "webhooks": [{ "name": "a", "rules": [{ "operations": ["CREATE"] }] }] });
+        let rule = json!({ "operations": ["CREATE"], "scope": "*" });
+        let added = json!({ "webhooks": [
+            { "name": "z" }, { "name": "a", "rules": [rule.clone()], "objectSelector": {} },
+        ] });
+        assert!(has(&added, &wanted));
+        let other = json!({ "operations": ["UPDATE"], "scope": "*" });
+        for rules in [json!([]), json!([other.clone()]), json!([rule, other]), Value::Null] {
+            assert!(!has(&json!({ "webhooks": [{ "name": "a", "rules": rules }] }), &wanted), "{rules}");
+        }
+        assert!(!has(&json!({ "webhooks": [{ "name": "z" }] }), &wanted));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_repair_comes_at_once_and_a_race_has_pauses() {
+        let (ours, wanted) = (CaBundle("ours".to_owned()), wanted("ours"));
+        let mut state = State::default();
+        assert_eq!(state.due(&ours, &wanted), Some(Instant::now()), "the first is written in any case");
+        state.written(ours.clone(), [there("ours"), there("ours")]);
+        assert_eq!(state.due(&ours, &wanted), None);
+        tokio::time::advance(EVERY * 5).await;
+        let (mut repairs, start) = (0, Instant::now());
+        while start.elapsed() < EVERY * 10 {
+            state.see(1, there("theirs"));
+            let due = state.due(&ours, &wanted).unwrap();
+            assert!(repairs > 0 || due <= start, "the first repair comes at once");
+            tokio::time::advance(due.saturating_duration_since(Instant::now())).await;
+            state.written(ours.clone(), [there("ours"), there("ours")]);
+            repairs += 1;
+        }
+        assert!((12..=20).contains(&repairs), "{repairs} in ten minutes");
+        assert_eq!(state.due(&CaBundle("new".to_owned()), &wanted), state.last, "a new bundle does not wait");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_is_gone_comes_back_after_a_minute() {
+        let (ours, wanted) = (CaBundle("ours".to_owned()), wanted("ours"));
+        let mut state = State::default();
+        state.written(ours.clone(), [there("ours"), there("ours")]);
+        tokio::time::advance(EVERY * 5).await;
+        state.see(0, Seen::Gone(Instant::now()));
+        assert_eq!(state.carries(&wanted), Some(false));
+        assert_eq!(state.due(&ours, &wanted), Some(Instant::now() + EVERY));
+        state.failed();
+        assert_eq!(state.due(&ours, &wanted), Some(Instant::now() + RETRY));
+        state.see(0, Seen::Unknown);
+        assert_eq!(state.carries(&wanted), None, "who cannot look says nothing");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_another_replica_has_put_back_is_published_as_well() {
+        let (ours, wanted) = (CaBundle("ours".to_owned()), wanted("ours"));
+        let mut state = State::default();
+        for bundle in ["first", "second", "third"] {
+            state.written(CaBundle(bundle.to_owned()), [there(bundle), there(bundle)]);
+        }
+        state.written(ours.clone(), [there("ours"), there("ours")]);
+        assert_eq!(state.carries(&wanted), Some(true));
+        state.see(1, there("third"));
+        assert_eq!(state.carries(&wanted), Some(false));
+        assert_eq!(state.due(&ours, &wanted), Some(Instant::now() + FIRST_PAUSE), "new bundles are no repairs");
+        state.see(1, there("ours"));
+        assert_eq!((state.carries(&wanted), state.due(&ours, &wanted)), (Some(true), None));
+    }
 }

@@ -28,6 +28,9 @@ pub enum BodyError {
     /// All bodies together would take more memory than they may: answer 503.
     #[error("too many large requests at a time")]
     NoMemory,
+    /// Other large requests took until the deadline: answer 503.
+    #[error("large requests take too long")]
+    NoTurn,
     /// The connection broke or the body was framed wrongly: answer 400, if anyone still listens.
     #[error("request body could not be read: {0}")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -39,13 +42,13 @@ impl BodyError {
         match self {
             Self::TooLarge { .. } => http::StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => http::StatusCode::REQUEST_TIMEOUT,
-            Self::NoMemory => http::StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoMemory | Self::NoTurn => http::StatusCode::SERVICE_UNAVAILABLE,
             Self::Broken(_) => http::StatusCode::BAD_REQUEST,
         }
     }
 
     /// Every word of [`BodyError::as_str`].
-    pub const REASONS: &[&str] = &["TooLarge", "TooSlow", "NoMemory", "Broken"];
+    pub const REASONS: &[&str] = &["TooLarge", "TooSlow", "NoMemory", "NoTurn", "Broken"];
 
     /// One word, for metrics.
     pub const fn as_str(&self) -> &'static str {
@@ -53,6 +56,7 @@ impl BodyError {
             Self::TooLarge { .. } => "TooLarge",
             Self::TooSlow => "TooSlow",
             Self::NoMemory => "NoMemory",
+            Self::NoTurn => "NoTurn",
             Self::Broken(_) => "Broken",
         }
     }

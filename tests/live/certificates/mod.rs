@@ -1,5 +1,6 @@
 //! Certificates on a real API server: the Secret, their rotation under load, and who is let in.
 
+mod ca_bundle;
 mod callers;
 mod rotation;
 mod shared_secret;

@@ -55,11 +55,10 @@ async fn a_group_that_is_not_in_the_cache_yet_is_read_live() {
     for name in ["one", "two", "three"] {
         let group = Group::new(name).role("prefill", 2, 1);
         stage.create_group(&group).await;
-        let mut pod = group.pod("prefill", name, &stage.namespace);
+        let mut pod = group.pod("prefill", &format!("{name}-1"), &stage.namespace);
         let owner =
             json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": "0", "controller": true });
         pod["metadata"]["ownerReferences"] = json!([owner]);
-        pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = json!("1");
         let made = stage.post(CORE, "pods", &pod).await;
         assert_eq!(made.code, 201, "{made:?}");
         let made = &made.body["metadata"];

@@ -58,15 +58,87 @@ async fn a_pod_that_has_its_node_passes_with_a_warning() {
 }
 
 #[tokio::test]
-async fn a_role_that_the_group_does_not_have_is_not_coordinated_and_told_so() {
+async fn a_pod_whose_role_the_group_does_not_have_is_held_until_it_has() {
     let stage = Stage::new("other-role").await;
-    let _rolegate = stage.launch().start().await;
+    stage.add_node("all", 4).await;
+    let rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("main", 4, 2);
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let made = stage.post(CORE, "pods", &group.pod("mian", "typo", &stage.namespace)).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    assert_eq!(made.warnings, [r#"role "mian" is not in group "llm": the pod is held until the group has it"#]);
+    let said = r#"1 pod names role "mian", which the group does not have"#;
+    let status = statuses.until("it is said", |status| status.progressing().contains(said)).await;
+    assert_eq!(status.0["summary"]["reason"], json!("UnknownRole"));
+    rolegate.until_metric(r#"rolegate_held_pods{reason="UnknownRole"}"#, 1).await;
+    stage.patch_group(&group, json!({ "spec": group.clone().role("mian", 1, 1).object()["spec"] })).await;
+    stage.pods.until("it goes", |now| now.named("typo").is_some_and(Pod::is_released)).await;
+    statuses.until("it is said no longer", |status| !status.progressing().contains("mian")).await;
+}
+
+#[tokio::test]
+async fn a_pod_whose_role_the_group_does_not_have_passes_where_that_is_asked_for() {
+    let stage = Stage::new("other-role-passes").await;
+    let _rolegate = stage.launch().flag("unknown-role", "pass").start().await;
+    let group = Group::new("llm").role("main", 4, 2);
+    let statuses = stage.statuses(&group);
     stage.create_group(&group).await;
     let made = stage.post(CORE, "pods", &group.pod("mian", "typo", &stage.namespace)).await;
     assert_eq!(made.code, 201, "{made:?}");
     assert_eq!(made.warnings, [r#"role "mian" is not in group "llm": the pod is not coordinated"#]);
     assert_eq!(made.body["spec"]["schedulingGates"], Value::Null);
+    statuses.until("it is said", |status| status.progressing().contains(r#"role "mian""#)).await;
+}
+
+#[tokio::test]
+async fn a_number_that_stands_in_labels_alone_lets_nobody_go() {
+    let stage = Stage::new("forged-numbers").await;
+    stage.add_node("all", 12).await;
+    let rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("main", 4, 2).held_back();
+    stage.deploy(&group).await;
+    stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) == 2).await;
+    let labels = [
+        json!({ "leaderworkerset.sigs.k8s.io/name": "x", "leaderworkerset.sigs.k8s.io/group-index": "0" }),
+        json!({ "rbg.workloads.x-k8s.io/role-instance-name": "x-0" }),
+        json!({ "instance.workloads.x-k8s.io/instance-name": "x-0" }),
+        json!({ "apps.kubernetes.io/pod-index": "0" }),
+        json!({ INDEX: "0" }),
+    ];
+    for (number, labels) in labels.iter().enumerate() {
+        let mut pod = group.pod("main", &format!("forged-{number}"), &stage.namespace);
+        json_patch::merge(&mut pod, &json!({ "metadata": { "labels": labels } }));
+        assert_eq!(stage.post(CORE, "pods", &pod).await.code, 201);
+    }
+    rolegate.until_metric(r#"rolegate_held_pods{reason="BeyondDesired"}"#, 5).await;
+    stage.let_ready(Pod::is_released).await;
+    stage.pods.until("the second segment", |now| now.count_all(Pod::is_released) == 4).await;
+    stage.pods.now(|now| assert!(now.all().filter(|pod| pod.name.starts_with("forged")).all(Pod::is_held), "{now}"));
+}
+
+#[tokio::test]
+async fn a_held_pod_is_what_it_was_born_as_whatever_is_written_on_it() {
+    let stage = Stage::new("relabelled").await;
+    stage.add_node("all", 12).await;
+    let rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 4, 4).role("decode", 2, 1).held_back();
+    stage.deploy(&group).await;
+    stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) == 5).await;
+    let relabel = |label: &str| {
+        let labels = json!({ "metadata": { "labels": { label: "prefill", "apps.kubernetes.io/pod-index": "0" } } });
+        (Patch::Merge(labels), PatchParams::default())
+    };
+    // Prefill has a replica 1, which is released.
+    let (patch, params) = relabel("rolegate.dev/role");
+    stage.api::<ApiPod>().patch("llm-decode-1", &params, &patch).await.unwrap();
+    drop(rolegate);
+    // One that starts now has never seen it otherwise.
+    let rolegate = stage.launch().start().await;
+    rolegate.until_metric(r#"rolegate_held_pods{reason="PreviousSegmentNotReady"}"#, 1).await;
+    stage.pods.now(|now| assert!(now.named("llm-decode-1").is_some_and(Pod::is_held), "{now}"));
+    stage.let_ready(Pod::is_released).await;
+    stage.pods.until("its turn", |now| now.named("llm-decode-1").is_some_and(Pod::is_released)).await;
 }
 
 #[tokio::test]

@@ -135,7 +135,7 @@ async fn a_stored_fault_holds_what_is_held_and_does_not_stop_other_edits() {
 async fn nothing_moves_for_too_long_and_the_group_says_what_it_waits_for() {
     let stage = Stage::new("stalled").await;
     stage.add_node("all", 30).await;
-    let _rolegate = stage.launch().flag("progress-deadline", "2s").start().await;
+    let rolegate = stage.launch().flag("progress-deadline", "2s").start().await;
     let group = group().held_back();
     let statuses = stage.statuses(&group);
     stage.deploy(&group).await;
@@ -144,9 +144,11 @@ async fn nothing_moves_for_too_long_and_the_group_says_what_it_waits_for() {
         status.progressing(),
         "False ProgressDeadlineExceeded: segment 2 is held: segment 1 has 0/5 prefill and 0/5 decode ready"
     );
+    rolegate.until_metric("rolegate_stalled_groups", 1).await;
     // It is only said: nothing goes early, and it ends when things move again.
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), 10, "{now}"));
     stage.let_ready(|pod| pod.index < 5).await;
     statuses.until("moving", |status| status.progressing() == "True Progressing").await;
+    rolegate.until_metric("rolegate_stalled_groups", 0).await;
     invariants::released_in_order(&stage.pods, &group);
 }

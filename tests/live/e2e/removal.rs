@@ -39,6 +39,25 @@ async fn held_pods_of_a_deleted_group_are_released_after_the_grace() {
 }
 
 #[tokio::test]
+async fn pods_that_are_made_after_the_grace_of_their_group_go_at_once() {
+    let stage = Stage::new("group-deleted-before").await;
+    stage.add_node("all", 18).await;
+    let grace = Duration::from_secs(30);
+    let _rolegate = stage.launch().flag("vanished-grace", "30s").start().await;
+    let group = Group::three_segments();
+    stage.deploy(&group).await;
+    released(&stage, 6).await;
+    stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
+    released(&stage, 18).await;
+    for pod in ["llm-prefill-0", "llm-decode-5"] {
+        let uid = stage.pods.now(|now| now.named(pod).unwrap().uid.clone());
+        stage.api::<k8s_openapi::api::core::v1::Pod>().delete(pod, &DeleteParams::default()).await.unwrap();
+        let again = |pod: &Pod| pod.uid != uid && pod.is_released();
+        stage.pods.until_within(grace / 2, "it goes", |now| now.named(pod).is_some_and(again)).await;
+    }
+}
+
+#[tokio::test]
 async fn a_group_that_is_replaced_within_the_grace_goes_on_where_it_was() {
     let stage = Stage::new("group-replaced").await;
     stage.add_node("all", 18).await;

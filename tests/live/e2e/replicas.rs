@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
+use crate::common::control_plane::SYSTEM;
 use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
 use crate::common::rolegate::{Launch, Rolegate};
@@ -94,6 +97,37 @@ async fn a_leader_that_is_no_longer_answered_stops_before_another_begins() {
     let statuses = stage.statuses(&group);
     stage.deploy(&group).await;
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 20/20 pods ready").await;
+}
+
+#[tokio::test]
+async fn a_lease_that_nobody_could_have_written_does_not_stop_leadership() {
+    let stage = Stage::new("absurd-lease").await;
+    stage.add_node("all", 2).await;
+    let end_of_time = "9999-12-31T23:59:59.000000Z";
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": { "name": stage.namespace },
+        "spec": {
+            "holderIdentity": "nobody",
+            "leaseDurationSeconds": i32::MAX,
+            "acquireTime": end_of_time,
+            "renewTime": end_of_time,
+            "leaseTransitions": i32::MAX,
+        },
+    });
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases");
+    assert_eq!(stage.send("POST", &path, &lease).await.code, 201);
+    let rolegate = stage.launch().start().await;
+    leads(&rolegate).await;
+    let group = Group::new("llm").role("main", 2, 1);
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 2/2 pods ready").await;
+    let (ended, _) = rolegate.terminate().await;
+    assert!(ended.success(), "{ended}");
+    let given_back = stage.send("GET", &format!("{path}/{}", stage.namespace), &json!({})).await;
+    assert_eq!(given_back.body["spec"]["holderIdentity"], "", "{given_back:?}");
 }
 
 #[tokio::test]

@@ -1,16 +1,21 @@
 //! The API server takes requests and never answers them. Whatever is lost so is tried again, and no group stands still for
 //! longer than a write may take.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kube::api::DeleteParams;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::common::pods::Pod;
+use crate::common::pods::{Pod, View};
 use crate::common::proxy::Proxy;
-use crate::common::rolegate::{Launch, Rolegate};
-use crate::common::stage::CORE;
-use crate::common::{Group, PATIENT, Stage, eventually, invariants};
+use crate::common::request_proxy::{Kind, RequestProxy};
+use crate::common::rolegate::{Launch, Rolegate, rolegate_command};
+use crate::common::stage::{CORE, GROUPS};
+use crate::common::status::Status;
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
+use crate::e2e::wholes::mis_stamped;
+use crate::pods::pod_groups::define as define_pod_groups;
 
 type ApiPod = k8s_openapi::api::core::v1::Pod;
 
@@ -29,7 +34,7 @@ async fn logged(rolegate: &Rolegate, text: &str) {
 }
 
 async fn released(stage: &Stage, pods: usize) {
-    let all = |now: &crate::common::pods::View| now.count_all(Pod::is_released) == pods;
+    let all = |now: &View| now.count_all(Pod::is_released) == pods;
     stage.pods.until_within(GOES_ON, "released", all).await;
 }
 
@@ -52,10 +57,10 @@ async fn writes_that_are_never_answered_are_tried_again() {
     released(&stage, 4).await;
     statuses.until("committed", |status| status.released("prefill") == 4).await;
 
-    // The release of a pod that is made again, for which nothing has to be committed.
+    // The look at the group before a pod goes that is made again, for which nothing has to be committed.
     proxy.silence();
     stage.api::<ApiPod>().delete("llm-prefill-0", &DeleteParams::default()).await.unwrap();
-    rolegate.until_metric(r#"rolegate_releases_total{outcome="failed"}"#, 1).await;
+    logged(&rolegate, "failed, will be tried again: look at the group").await;
     stage.pods.now(|now| assert!(now.named("llm-prefill-0").is_some_and(Pod::is_held), "{now}"));
     proxy.speak();
     released(&stage, 4).await;
@@ -124,4 +129,244 @@ async fn a_pod_is_answered_in_time_however_slow_each_read_is() {
     let message = answer.body["message"].as_str().unwrap_or_default();
     assert!(answer.code == 500 && message.contains("no answer in time"), "after {time:?}: {answer:?}");
     assert!(time < Duration::from_secs(3), "{time:?}");
+}
+
+/// A rolegate to which requests of one kind are not answered.
+struct Silence {
+    stage: Stage,
+    proxy: RequestProxy,
+    rolegate: Rolegate,
+    kubeconfig: PathBuf,
+}
+
+impl Silence {
+    /// From the first on they get lost.
+    async fn of(kind: Kind, stage: Stage, switches: &[&str]) -> Self {
+        let proxy = RequestProxy::before(&stage.plane).await;
+        proxy.lose(kind);
+        let launch = stage.launch().through_requests(&proxy).flag("write-timeout", "1s").flag("lease-duration", "2m");
+        let launch = switches.iter().fold(launch, |launch, switch| launch.switch(switch));
+        let rolegate = launch.start().await;
+        let kubeconfig = launch.kubeconfig().await;
+        Self { stage, proxy, rolegate, kubeconfig }
+    }
+
+    /// It is noticed, and another group goes on to its end; then all is answered.
+    async fn is_survived(&self, noticed: &str) {
+        logged(&self.rolegate, noticed).await;
+        self.stage.add_node("of-another", 3).await;
+        let other = Group::new("other").role("main", 3, 1);
+        let statuses = self.stage.statuses(&other);
+        self.stage.deploy(&other).await;
+        statuses.until("another is ready", |status| status.ready() == "True AllReplicasReady: 3/3 pods ready").await;
+        // It was tried again meanwhile, and got lost again.
+        eventually(PATIENT, "another try", async || match self.proxy.lost() {
+            count @ 0..2 => Err(count),
+            _ => Ok(()),
+        })
+        .await;
+        self.proxy.answer();
+    }
+
+    async fn until(&self, path: &str, what: &str, test: impl Fn(&Value) -> bool) {
+        eventually(PATIENT, what, async || {
+            let found = self.stage.send("GET", path, &Value::Null).await.body;
+            if test(&found) { Ok(()) } else { Err(found.to_string()) }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_pod_whose_release_is_never_answered_goes_in_the_end() {
+    let kind = Kind { method: "PATCH", path: "/pods/llm-main-0" };
+    let silence = Silence::of(kind, Stage::new("silent-release").await, &[]).await;
+    silence.stage.add_node("all", 2).await;
+    silence.stage.deploy(&Group::new("llm").role("main", 2, 1)).await;
+    silence.is_survived("failed, will be tried again: release of a pod").await;
+    let of_it = |pod: &Pod| pod.name.starts_with("llm-") && pod.is_released();
+    silence.stage.pods.until("released", |now| now.count_all(of_it) == 2).await;
+}
+
+#[tokio::test]
+async fn a_partition_whose_write_is_never_answered_is_set_in_the_end() {
+    let kind = Kind { method: "PATCH", path: "/statefulsets/frozen" };
+    let silence = Silence::of(kind, Stage::new("silent-partition").await, &[]).await;
+    let group = Group::new("llm").role("main", 0, 1);
+    silence.stage.create_group(&group).await;
+    // Nothing coordinates its rollout any longer.
+    let mut set = group.set(group.find("main"), &silence.stage.namespace);
+    set["metadata"] = json!({
+        "name": "frozen",
+        "labels": { "rolegate.dev/group": "llm", "rolegate.dev/role": "main" },
+        "annotations": { "rolegate.dev/user-partition": "3" },
+    });
+    set["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "partition": i32::MAX } });
+    assert_eq!(silence.stage.post("/apis/apps/v1", "statefulsets", &set).await.code, 201);
+    silence.is_survived("failed, will be tried again: partition of a workload").await;
+    let path = format!("/apis/apps/v1/namespaces/{}/statefulsets/frozen", silence.stage.namespace);
+    let thawed = |set: &Value| set["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 3;
+    silence.until(&path, "it is thawed", thawed).await;
+}
+
+#[tokio::test]
+async fn a_pod_whose_deletion_is_never_answered_is_made_again_in_the_end() {
+    // The first of the second batch: only those that were made for another one are deleted.
+    let kind = Kind { method: "DELETE", path: "/pods/llm-prefill-4" };
+    let silence = Silence::of(kind, Stage::new("silent-deletion").await, &["recreate-mis-stamped"]).await;
+    mis_stamped(&silence.stage).await;
+    silence.is_survived("failed, will be tried again: deletion of a held pod").await;
+    for pods in [6, 12] {
+        let of_it = |pod: &Pod| pod.name.starts_with("llm-") && pod.is_released();
+        silence.stage.pods.until("released", |now| now.count_all(of_it) == pods).await;
+        silence.stage.let_ready(of_it).await;
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_controls_nothing_is_told_so_in_the_end() {
+    let stage = Stage::new("silent-conflict").await;
+    let group = Group::new("llm").role("main", 2, 1);
+    let segments = json!({ "segmentPlacement": { "segmentSize": { "main": 1 } } });
+    // Before there is a webhook: it would refuse the second.
+    for name in ["first", "second"] {
+        let coordination = json!({
+            "apiVersion": "rolegate.dev/v1alpha1",
+            "kind": "RoleCoordination",
+            "metadata": { "name": name },
+            "spec": {
+                "groupRef": { "name": "llm" },
+                "coordination": [{ "name": "segments", "strategy": segments }],
+            },
+        });
+        assert_eq!(stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &coordination).await.code, 201);
+    }
+    let mut object = group.object();
+    object["spec"].as_object_mut().unwrap().remove("coordination");
+    object["metadata"]["annotations"] = json!({ "rolegate.dev/group": "first" });
+    assert_eq!(stage.post(GROUPS, "rolebasedgroups", &object).await.code, 201);
+    let silence = Silence::of(Kind { method: "PATCH", path: "/rolecoordinations/second/status" }, stage, &[]).await;
+    silence.is_survived("failed, will be tried again: status of an object that controls nothing").await;
+    let path = format!("/apis/rolegate.dev/v1alpha1/namespaces/{}/rolecoordinations/second", silence.stage.namespace);
+    let told = |object: &Value| object["status"]["conditions"].to_string().contains("Conflicted");
+    silence.until(&path, "it is told", told).await;
+}
+
+#[tokio::test]
+async fn why_pods_are_missing_is_found_in_the_end() {
+    let stage = Stage::new("silent-diagnosis").await;
+    stage.add_node("all", 2).await;
+    let silence = Silence::of(Kind { method: "GET", path: "/statefulsets/llm-main" }, stage, &[]).await;
+    let group = Group::new("llm").role("main", 2, 2);
+    let statuses = silence.stage.statuses(&group);
+    silence.stage.create_group(&group).await;
+    let mut set = group.set(group.find("main"), &silence.stage.namespace);
+    set["spec"]["replicas"] = json!(1);
+    assert_eq!(silence.stage.post("/apis/apps/v1", "statefulsets", &set).await.code, 201);
+    silence.is_survived("failed, will be tried again: look at why pods do not appear").await;
+    let told = |status: &Status| status.progressing().contains("has 1 replicas, the group declares more");
+    statuses.until("it is told", told).await;
+}
+
+#[tokio::test]
+async fn what_a_rollout_has_made_is_found_in_the_end() {
+    let stage = Stage::new("silent-surge").await;
+    stage.add_node("all", 4).await;
+    let silence = Silence::of(Kind { method: "GET", path: "/deployments/router" }, stage, &[]).await;
+    let group = Group::new("llm").role("router", 2, 1);
+    let statuses = silence.stage.statuses(&group);
+    silence.stage.create_group(&group).await;
+    let set = group.set(group.find("router"), &silence.stage.namespace);
+    let rolling = json!({ "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } });
+    let (selector, template) = (&set["spec"]["selector"], &set["spec"]["template"]);
+    let spec = json!({ "replicas": 2, "strategy": rolling, "selector": selector, "template": template });
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "router" }, "spec": spec,
+    });
+    assert_eq!(silence.stage.post("/apis/apps/v1", "deployments", &deployment).await.code, 201);
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 2/2 pods ready").await;
+    let path = format!("/apis/apps/v1/namespaces/{}/deployments/router", silence.stage.namespace);
+    let image = json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "yes" } } } } });
+    assert_eq!(silence.stage.send("PATCH", &path, &image).await.code, 200);
+    silence.is_survived("failed, will be tried again: look at whether a rollout made what is too many").await;
+    let done = |deployment: &Value| {
+        let status = &deployment["status"];
+        status["observedGeneration"] == 2 && status["updatedReplicas"] == 2 && status["replicas"] == 2
+    };
+    silence.until(&path, "the rollout ends", done).await;
+}
+
+#[tokio::test]
+async fn topologies_and_pod_groups_whose_writes_are_never_answered_are_kept_and_made_in_the_end() {
+    // What belongs to the whole cluster is kept by the rolegates of other tests as well.
+    let plane = ControlPlane::own_with_groups().await;
+    define_pod_groups(&plane);
+    let stage = Stage::on(plane, "silent-topology").await;
+    let status = Kind { method: "PATCH", path: "/clustertopologies/layers/status" };
+    let silence = Silence::of(status, stage, &[]).await;
+    let (path, stage) = ("/apis/rolegate.dev/v1alpha1/clustertopologies", &silence.stage);
+    let topology = json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "ClusterTopology",
+        "metadata": { "name": "layers" },
+        "spec": { "layers": [{ "name": "host", "key": "kubernetes.io/hostname" }] },
+    });
+    assert_eq!(stage.send("POST", path, &topology).await.code, 201);
+    silence.is_survived("ClusterTopology cannot be kept, will retry").await;
+    let layers = format!("{path}/layers");
+    silence.until(&layers, "its status", |found| found["status"]["validate"] == true).await;
+
+    silence.proxy.lose(Kind { method: "POST", path: "/podgroups" });
+    stage.add_node("all", 2).await;
+    let group = Group::new("llm").role("main", 2, 2);
+    let mut object = group.object();
+    let constraint = json!({
+        "clusterTopologyName": "layers", "topologyLayerName": "host", "podGroupPolicy": { "kubeScheduling": {} },
+    });
+    let deploy = json!({ "roleDeployStep": { "main": 2 }, "deployTopologyConstraint": constraint });
+    object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]);
+    assert_eq!(stage.post(GROUPS, "rolebasedgroups", &object).await.code, 201);
+    stage.create_sets(&group).await;
+    logged(&silence.rolegate, "failed, will be tried again: PodGroup of a batch").await;
+    silence.rolegate.until_metric(r#"rolegate_held_pods{reason="PodGroupMissing"}"#, 2).await;
+    silence.proxy.answer();
+    stage
+        .pods
+        .until("its pods go", |now| {
+            now.of("main").filter(|pod| pod.name.starts_with("llm") && pod.is_ready()).count() == 2
+        })
+        .await;
+
+    // The finalizer of one that nothing refers to any more.
+    silence.proxy.lose(Kind { method: "PATCH", path: "/clustertopologies/layers" });
+    stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
+    eventually(PATIENT, "it may be deleted", async || match stage.send("DELETE", &layers, &json!({})).await.code {
+        200 => Ok(()),
+        code => Err(code),
+    })
+    .await;
+    eventually(
+        PATIENT,
+        "it is to be let go",
+        async || if silence.proxy.lost() > 0 { Ok(()) } else { Err("not asked") },
+    )
+    .await;
+    silence.proxy.answer();
+    silence.until(&layers, "it is gone", |found| found["code"] == 404).await;
+}
+
+#[tokio::test]
+async fn a_release_by_hand_that_is_never_answered_ends_and_says_so() {
+    let kind = Kind { method: "PATCH", path: "/pods/llm-main-1" };
+    let silence = Silence::of(kind, Stage::new("silent-release-by-hand").await, &[]).await;
+    let stage = &silence.stage;
+    stage.add_node("all", 3).await;
+    stage.deploy(&Group::new("llm").role("main", 3, 1).held_back()).await;
+    let waiting = |now: &View| now.count_all(Pod::is_released) == 1 && now.count_all(Pod::is_held) == 2;
+    stage.pods.until("one is released, two are held", waiting).await;
+    let release = ["release", "--all", "--yes", "-n", &stage.namespace];
+    let ended = rolegate_command(&silence.kubeconfig, &release).output().await.unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned() + &String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.code() == Some(1) && said.contains("no answer within"), "{ended:?}");
+    stage.pods.until("the other is released", |now| now.named("llm-main-2").is_some_and(Pod::is_released)).await;
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::pods::{Pod, Step};
 use crate::common::rolegate::Launch;
 use crate::common::stage::typed;
-use crate::common::status::{Status, StatusLog};
+use crate::common::status::StatusLog;
 use crate::common::{Group, Stage, always};
 
 const BATCH: &str = "rolebasedgroup.workloads.x-k8s.io/deploy-topology-coordination-name";
@@ -31,10 +31,6 @@ async fn create(stage: &Stage, object: &Value) {
     stage.groups().create(&PostParams::default(), &typed(object.clone())).await.unwrap();
 }
 
-fn reason(status: &Status) -> &str {
-    status.0["summary"]["reason"].as_str().unwrap_or_default()
-}
-
 /// All pods of prefill, and none of decode but one.
 async fn incomplete(stage: &Stage, launch: &Launch) -> (crate::common::rolegate::Rolegate, StatusLog) {
     for node in ["a", "b"] {
@@ -55,7 +51,7 @@ async fn a_batch_that_lacks_pods_waits_and_says_for_what() {
     let (rolegate, statuses) = incomplete(&stage, &stage.launch()).await;
     let why = "StatefulSet incomplete/llm-decode has 1 replicas, the group declares more";
     let status = statuses.until("it is told", |status| status.progressing().contains(why)).await;
-    assert_eq!(reason(&status), "PreviousSegmentNotReady", "what comes later waits, too: {status}");
+    assert_eq!(status.reason(), "PreviousSegmentNotReady", "what comes later waits, too: {status}");
     rolegate.until_metric(r#"rolegate_held_pods{reason="IncompleteBatch"}"#, 5).await;
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 9, "{now}"));
     stage.scale_set(&group(), "decode", 4).await;
@@ -86,7 +82,7 @@ async fn the_pods_of_a_batch_that_lacks_others_go_when_they_have_waited_for_so_l
 }
 
 /// The group is made anew under another name of its coordination, while its held pods carry the old one.
-async fn mis_stamped(stage: &Stage) -> StatusLog {
+pub async fn mis_stamped(stage: &Stage) -> StatusLog {
     for node in ["a", "b"] {
         stage.add_node(node, 6).await;
     }
@@ -107,7 +103,7 @@ async fn pods_that_were_made_for_another_batch_are_held_and_a_person_may_delete_
     let stage = Stage::new("mis-stamped").await;
     let rolegate = stage.launch().start().await;
     let statuses = mis_stamped(&stage).await;
-    statuses.until("it is told", |status| reason(status) == "StampMismatch").await;
+    statuses.until("it is told", |status| status.reason() == "StampMismatch").await;
     rolegate.until_metric(r#"rolegate_held_pods{reason="StampMismatch"}"#, 6).await;
     // Their turn comes, and they stay.
     stage.let_ready(Pod::is_released).await;

@@ -3,6 +3,7 @@
 
 mod agreement;
 mod cert_manager;
+mod containment;
 mod deadlock;
 mod pods;
 mod rights;

@@ -116,16 +116,28 @@ async fn pods_that_come_before_their_workloads_are_known_find_all_roles() {
     }
 }
 
-#[tokio::test]
-async fn pods_of_groups_that_did_not_opt_in_are_left_alone() {
-    let stage = stage("no-discovery").await;
+/// Pods keep the variables of their own, and get none.
+async fn are_left_alone(stage: &Stage, annotation: &str) {
     stage.add_node("all", 4).await;
-    let _rolegate = stage.launch().start().await;
-    let group = prepare(&stage, "disabled").await;
-    scale_up(&stage, &group).await;
-    for pod in stored(&stage).await {
+    let group = prepare(stage, annotation).await;
+    scale_up(stage, &group).await;
+    for pod in stored(stage).await {
         let pod = serde_json::to_value(pod).unwrap();
         assert!(pod["spec"]["containers"][1]["env"].is_null(), "{pod}");
         assert_eq!(pod["spec"]["containers"][0]["env"].as_array().map(Vec::len), Some(2));
     }
+}
+
+#[tokio::test]
+async fn pods_of_groups_that_did_not_opt_in_are_left_alone() {
+    let stage = stage("no-discovery").await;
+    let _rolegate = stage.launch().start().await;
+    are_left_alone(&stage, "disabled").await;
+}
+
+#[tokio::test]
+async fn pods_are_left_alone_where_discovery_is_off_whatever_their_group_says() {
+    let stage = stage("discovery-off").await;
+    let _rolegate = stage.launch().flag("discovery", "off").start().await;
+    are_left_alone(&stage, "enabled").await;
 }

@@ -1,40 +1,38 @@
 //! KEP-75, podGroupPolicy: each batch has its PodGroup before its pods may go.
 
-use std::time::Duration;
-
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 
 use crate::common::pods::{Pod, Step};
-use crate::common::stage::typed;
-use crate::common::{Group, PATIENT, Stage, always, eventually, invariants};
-use crate::pods::support::{LAYERS, coordinated, stage};
+use crate::common::rolegate::rolegate_command;
+use crate::common::stage::{CORE, typed};
+use crate::common::status::Status;
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
+use crate::pods::support::{LAYERS, coordinated, stage, stored};
+use crate::rules::definitions::{loose, namespaced};
 
 const LABEL: &str = "scheduling.x-k8s.io/pod-group";
 
 /// A stand-in for the definition of the scheduler plugins.
-fn define(stage: &Stage) {
+pub fn define(plane: &ControlPlane) {
     let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     let version = json!({ "name": "v1alpha1", "served": true, "storage": true, "schema": schema });
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "podgroups.scheduling.x-k8s.io" },
-        "spec": {
-            "group": "scheduling.x-k8s.io",
-            "scope": "Namespaced",
-            "names": { "kind": "PodGroup", "plural": "podgroups", "singular": "podgroup", "listKind": "PodGroupList" },
-            "versions": [version],
-        },
-    });
-    stage.plane.must(&["create", "-f", "-"], &definition.to_string());
+    let definition = namespaced("scheduling.x-k8s.io", "PodGroup", "podgroups", &json!([version]));
+    plane.must(&["create", "-f", "-"], &definition.to_string());
 }
 
 fn pod_groups(stage: &Stage) -> Api<DynamicObject> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("scheduling.x-k8s.io", "v1alpha1", "PodGroup"));
     Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind)
+}
+
+/// What `rolegate explain` says of a pod.
+async fn explain(stage: &Stage, pod: &str) -> String {
+    let explain = ["explain", "pod", pod, "-n", &stage.namespace];
+    let output = rolegate_command(&stage.plane.kubeconfig, &explain).output().await.unwrap();
+    String::from_utf8(output.stdout).unwrap()
 }
 
 async fn members(stage: &Stage, name: &str, wanted: u64) -> DynamicObject {
@@ -48,7 +46,7 @@ async fn members(stage: &Stage, name: &str, wanted: u64) -> DynamicObject {
 #[tokio::test]
 async fn a_batch_goes_when_its_pod_group_is_there() {
     let stage = stage("pod-groups").await;
-    let _rolegate = stage.launch().start().await;
+    let rolegate = stage.launch().start().await;
     let constraint = json!({
         "clusterTopologyName": LAYERS, "topologyLayerName": "host", "constraintMode": "hard",
         "podGroupPolicy": { "kubeScheduling": { "scheduleTimeoutSeconds": 60 } },
@@ -56,18 +54,33 @@ async fn a_batch_goes_when_its_pod_group_is_there() {
     let deploy = json!({ "roleDeployStep": { "prefill": 2, "decode": 1 }, "deployTopologyConstraint": constraint });
     let coordination = json!({ "name": "pd", "strategy": { "rollingDeploy": deploy } });
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
+    let statuses = stage.statuses(&group);
     let created =
         stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &coordination))).await.unwrap();
     stage.create_sets(&group).await;
 
     // Its kind is not defined: a pod that came before its PodGroup would be scheduled without it.
     stage.pods.until("all pods", |now| now.count_all(Pod::is_held) == 6).await;
-    always(Duration::from_millis(1500), "all are held", async || {
-        stage.pods.now(|now| if now.count_all(Pod::is_held) == 6 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
-    define(&stage);
+    let missing = r#"rolegate_held_pods{reason="PodGroupMissing"}"#;
+    rolegate.until_metric(missing, 3).await;
+    let explained = explain(&stage, "llm-prefill-0").await;
+    assert!(explained.contains("PodGroupMissing: step 1 is held without PodGroup \"llm-pd-0\""), "{explained}");
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 6, "{now}"));
+    define(&stage.plane);
     stage.pods.until("the first batch is released", |now| now.count_all(Pod::is_released) == 3).await;
+    rolegate.until_metric(missing, 0).await;
+
+    // The name of the second one is another object's, for good.
+    let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "somebody" } });
+    let somebody = stage.post(CORE, "configmaps", &config).await.body;
+    let owner = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "somebody", "uid": somebody["metadata"]["uid"],
+    });
+    let metadata = json!({ "name": "llm-pd-1", "ownerReferences": [owner] });
+    let theirs = json!({
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": metadata, "spec": { "minMember": 9 },
+    });
+    assert_eq!(stage.post("/apis/scheduling.x-k8s.io/v1alpha1", "podgroups", &theirs).await.code, 201);
 
     // No node is there yet: it is as it was made.
     let first = members(&stage, "llm-pd-0", 3).await;
@@ -79,11 +92,15 @@ async fn a_batch_goes_when_its_pod_group_is_there() {
     for event in stage.pods.events().into_iter().filter(|event| event.step == Step::Released) {
         assert!(event.pod.labels[LABEL] == "llm-pd-0" && event.pod.version > version, "{event:?}");
     }
-    assert!(pod_groups(&stage).get_opt("llm-pd-1").await.unwrap().is_none());
-
     // Once it was scheduled its pods may be replaced one by one.
     stage.add_node("a", 3).await;
     members(&stage, "llm-pd-0", 1).await;
+    let told = |status: &Status| status.0["summary"]["reason"] == "PodGroupMissing" && status.0["summary"]["held"] == 3;
+    statuses.until("the second is committed, held, and told why", told).await;
+    let explained = explain(&stage, "llm-decode-1").await;
+    assert!(explained.contains("another object's or about to go"), "{explained}");
+    assert_eq!(members(&stage, "llm-pd-1", 9).await.metadata.owner_references.unwrap()[0].name, "somebody");
+    pod_groups(&stage).delete("llm-pd-1", &DeleteParams::default()).await.unwrap();
     stage.pods.until("the second batch is released", |now| now.count_all(Pod::is_released) == 6).await;
     let second = members(&stage, "llm-pd-1", 3).await;
     let version: u64 = second.metadata.resource_version.unwrap().parse().unwrap();
@@ -102,4 +119,53 @@ async fn a_batch_goes_when_its_pod_group_is_there() {
         if left.items.is_empty() { Ok(()) } else { Err(json!(left.items.len()).to_string()) }
     })
     .await;
+}
+
+/// What volcano and KAI find, with the annotation by which a pod says that it is a member.
+#[tokio::test]
+async fn volcano_and_kai_get_their_pod_groups_in_their_own_words() {
+    let plane = ControlPlane::own_with_groups().await;
+    let schedulers = [
+        (
+            "scheduling.volcano.sh/v1beta1",
+            json!({ "volcanoScheduling": { "queue": "llm", "priorityClassName": "high" } }),
+            json!({ "minMember": 3, "queue": "llm", "priorityClassName": "high" }),
+            "scheduling.k8s.io/group-name",
+        ),
+        (
+            "scheduling.run.ai/v2alpha2",
+            json!({ "kai": { "queue": "team" } }),
+            json!({ "minMember": 3, "queue": "team" }),
+            "pod-group-name",
+        ),
+    ];
+    for (api_version, ..) in &schedulers {
+        let (group, version) = api_version.split_once('/').unwrap();
+        let definition =
+            loose(group, "PodGroup", "podgroups", &[(version, true, &["minMember", "queue", "priorityClassName"])]);
+        plane.must(&["create", "-f", "-"], &definition.to_string());
+    }
+    let stage = Stage::on(plane, "schedulers").await;
+    let _rolegate = stage.launch().start().await;
+    for (number, (api_version, policy, spec, annotation)) in schedulers.into_iter().enumerate() {
+        let deploy = json!({
+            "roleDeployStep": { "prefill": 2, "decode": 1 }, "deployTopologyConstraint": { "podGroupPolicy": policy },
+        });
+        let group = Group::new(&format!("llm-{number}")).role("prefill", 2, 2).role("decode", 1, 1);
+        let coordination = json!({ "name": "pd", "strategy": { "rollingDeploy": deploy } });
+        stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &coordination))).await.unwrap();
+        stage.create_sets(&group).await;
+        let released = |pod: &Pod| pod.name.starts_with(&group.name) && pod.is_released();
+        stage.pods.until("they go", |now| now.count_all(released) == 3).await;
+        let (api_group, version) = api_version.split_once('/').unwrap();
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(api_group, version, "PodGroup"));
+        let made: Api<DynamicObject> = Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind);
+        let name = format!("{}-pd-0", group.name);
+        assert_eq!(made.get(&name).await.unwrap().data["spec"], spec, "{api_version}");
+        let members = stored(&stage).await.into_iter().filter(|pod| {
+            let annotations = pod.metadata.annotations.as_ref();
+            annotations.and_then(|all| all.get(annotation)).is_some_and(|value| *value == name)
+        });
+        assert_eq!(members.count(), 3, "{api_version}");
+    }
 }

@@ -84,8 +84,10 @@ async fn a_dry_run_shows_the_pod_as_it_would_be_and_makes_nothing() {
     let group = Group::new("llm").role("main", 4, 2);
     deploy(&stage, &group, &rolling_deploy("rack", "hard", &json!({ "main": 2 }))).await;
     stage.pods.until("all pods", |now| now.count_all(|_| true) == 4).await;
-    let mut pod = group.pod("main", "try", &stage.namespace);
-    pod["metadata"]["labels"]["rolebasedgroup.workloads.x-k8s.io/role-instance-index"] = json!("3");
+    let mut pod = group.pod("main", "try-3", &stage.namespace);
+    let owner =
+        json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "try", "uid": "0", "controller": true });
+    pod["metadata"]["ownerReferences"] = json!([owner]);
     let tried = stage.post(CORE, "pods?dryRun=All", &pod).await;
     assert_eq!(tried.code, 201, "{tried:?}");
     assert_eq!(tried.body["metadata"]["labels"][BATCH], "pd-1");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::pods::GATE;
 use crate::common::stage::{CORE, typed};
 use crate::common::{Group, PATIENT, Stage, eventually};
-use crate::pods::support::{BATCH, HOST, INDEX, coordinated, stage};
+use crate::pods::support::{BATCH, HOST, coordinated, stage};
 
 /// Label schemes that tie a pod to a group and a role.
 pub const SCHEMES: [(&str, &str); 3] = [
@@ -107,8 +107,11 @@ async fn the_longest_names_make_labels_that_fit() {
     stage.groups().create(&PostParams::default(), &typed(coordinated(&llm, &strategy))).await.unwrap();
     let mut batches = std::collections::BTreeSet::new();
     for ordinal in 0..4 {
-        let mut pod = llm.pod(&role, &format!("{}{ordinal}", "p".repeat(252)), &stage.namespace);
-        pod["metadata"]["labels"][INDEX] = json!(ordinal.to_string());
+        let set = "p".repeat(251);
+        let mut pod = llm.pod(&role, &format!("{set}-{ordinal}"), &stage.namespace);
+        let owner =
+            json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": set, "uid": "0", "controller": true });
+        pod["metadata"]["ownerReferences"] = json!([owner]);
         let made = stage.post(CORE, "pods", &pod).await;
         assert_eq!(made.code, 201, "{made:?}");
         let labels = &made.body["metadata"]["labels"];

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::Eviction;
@@ -10,6 +9,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Propag
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use crate::common::policies::policies_fit_the_types;
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, PATIENT, eventually};
 use crate::policies::cluster::{Answer, WITH_POLICIES, client_as, grant, namespace};
@@ -95,20 +95,7 @@ fn refused(answer: &Answer, words: &str) {
 /// The API server checks expressions against the types it knows, and writes down what does not fit.
 #[tokio::test]
 async fn expressions_fit_the_types() {
-    let client = WITH_POLICIES.client().await;
-    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client);
-    eventually(PATIENT, "all policies are checked", async || {
-        let all = policies.list(&ListParams::default()).await.unwrap().items;
-        assert_eq!(all.len(), 6);
-        let status = |policy: &ValidatingAdmissionPolicy| policy.status.clone().unwrap_or_default();
-        for policy in &all {
-            let warnings = status(policy).type_checking.and_then(|checking| checking.expression_warnings);
-            assert_eq!(warnings.unwrap_or_default(), [], "{:?}", policy.metadata.name);
-        }
-        let checked = all.iter().all(|policy| status(policy).observed_generation == policy.metadata.generation);
-        if checked { Ok(()) } else { Err("not yet") }
-    })
-    .await;
+    policies_fit_the_types(&WITH_POLICIES.client().await, 6).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The policies of `policies/` in a real API server: the twins agree with the rules on every golden case, the guard keeps
 //! holds closed, and pods are held without any webhook.
 
-mod cluster;
+pub mod cluster;
 mod guard;
 mod hold;
 mod labeller;

@@ -166,6 +166,7 @@ impl Case {
         match (self.options.kai_dialect, definition.and_then(Dialect::of_crd)) {
             (KaiDialect::Auto, Some(Dialect::Proposal)) => KaiDialect::Proposal,
             (KaiDialect::Auto, Some(Dialect::Upstream)) => KaiDialect::Upstream,
+            (KaiDialect::Auto, Some(Dialect::Pods)) => KaiDialect::Pods,
             (chosen, _) => chosen,
         }
     }

@@ -1,10 +1,12 @@
 //! Rollouts that go well.
 
+use kube::api::PostParams;
 use serde_json::json;
 
 use crate::common::pods::Pod;
+use crate::common::stage::typed;
 use crate::common::status::Status;
-use crate::common::{Group, always};
+use crate::common::{Group, Stage, always};
 use crate::rollouts::support::{Duo, FROZEN};
 
 /// The KEP's example: with 10 of 40 and 3 of 20 updated prefill waits and decode goes on, and both get to the end.
@@ -134,4 +136,29 @@ async fn a_partition_is_a_pause() {
     duo.stage.patch_group(&duo.group, json!({ "spec": { "coordination": rolling } })).await;
     duo.until_over().await;
     duo.assert_bounds(10, &|desired| desired / 5);
+}
+
+/// The labels in the pod template hold the pods; those on the workload itself are what claims it.
+#[tokio::test]
+async fn a_role_is_not_coordinated_until_its_workload_is_claimed() {
+    let stage = Stage::new("unclaimed").await;
+    stage.add_node("all", 6).await;
+    let group = Group::new("llm").role("prefill", 4, 1).role("decode", 2, 1);
+    let rolling = json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": { "maxSkew": "25%" } } });
+    let _rolegate = stage.launch().start().await;
+    let statuses = stage.statuses(&group);
+    let mut object = group.object();
+    object["spec"]["coordination"] = json!([rolling]);
+    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create_sets(&group).await;
+    let status = statuses.until("it serves", |status| status.ready().starts_with("True")).await;
+    assert_eq!((status.state("prefill"), status.state("decode")), ("NotCoordinated", "NotCoordinated"));
+    assert!(
+        status.progressing().contains(r#"role "decode" is not rolled in lockstep: no workload claims it"#),
+        "{status}"
+    );
+    let claim = ["-n", &stage.namespace, "label", "statefulset/llm-decode", "rolegate.dev/group=llm"];
+    stage.plane.must(&[&claim[..], &["rolegate.dev/role=decode"]].concat(), "");
+    let status = statuses.until("it is claimed", |status| status.state("decode") == "Complete").await;
+    assert_eq!(status.state("prefill"), "NotCoordinated");
 }

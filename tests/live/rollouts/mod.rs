@@ -4,6 +4,8 @@
 mod failures;
 mod leader_worker_sets;
 mod lockstep;
+mod role_based_groups;
+mod rounds;
 mod support;
 mod thaw;
 mod users;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{ListParams, PostParams};
+use rolegate::model::names::USER_PARTITIONS;
 use serde_json::{Value, json};
 
 use crate::common::pods::{Pod, View};
@@ -110,7 +111,8 @@ impl Duo {
 
     /// What its user asked for, while a rollout is open.
     pub async fn user_partition(&self, role: &str) -> Option<String> {
-        self.set(role).await.metadata.annotations.unwrap_or_default().remove(USER_PARTITION)
+        let annotations = self.set(role).await.metadata.annotations.unwrap_or_default();
+        USER_PARTITIONS.iter().find_map(|key| annotations.get(*key)).cloned()
     }
 
     pub async fn until_partition(&self, role: &str, partition: i64) {

@@ -11,8 +11,12 @@ use crate::rollouts::support::{Duo, FROZEN};
 
 /// Prefill is edited and waits for decode, for an hour.
 async fn frozen(namespace: &str) -> Duo {
+    frozen_for(namespace, "1h").await
+}
+
+async fn frozen_for(namespace: &str, settle: &str) -> Duo {
     let bounds = json!({ "maxSkew": "25%" });
-    let flags = [("settle", "1h"), ("vanished-grace", "1s")];
+    let flags = [("settle", settle), ("vanished-grace", "1s")];
     let duo = Duo::serve(namespace, 4, 2, bounds, &flags).await.ready().await;
     duo.set_image("prefill", "registry.invalid/x:2");
     assert_eq!(duo.partition("prefill").await, FROZEN);
@@ -42,7 +46,7 @@ async fn without_the_group_it_is_thawed() {
 
 #[tokio::test]
 async fn without_its_claim_it_is_thawed() {
-    let duo = frozen("no-claim").await;
+    let duo = frozen_for("no-claim", "2s").await;
     duo.kubectl(&["label", &duo.target("prefill"), "rolegate.dev/group-"], "");
     rolls_by_itself(&duo).await;
 }

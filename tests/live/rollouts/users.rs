@@ -1,8 +1,12 @@
 //! What users do to a workload in the middle of a rollout: the live partition stays, what they asked for is kept.
 
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use crate::common::pods::Pod;
+use crate::common::stage::typed;
+use crate::common::{Group, Stage};
 use crate::rollouts::support::{Duo, FROZEN, claimed};
 
 /// A rollout that stands: one pod of each role is new and does not get ready.
@@ -84,6 +88,7 @@ async fn a_restart_in_the_middle_freezes_again() {
     let duo = standing("restart").await;
     duo.kubectl(&["rollout", "restart", &duo.target("prefill")], "");
     assert_eq!(duo.user_partition("prefill").await, Some("0".to_owned()));
+    duo.kubectl(&["rollout", "restart", &duo.target("decode")], "");
     goes_on_to_the_end(&duo).await;
 }
 
@@ -133,4 +138,23 @@ async fn rollout_status_takes_a_frozen_workload_for_done() {
     assert_eq!(duo.partition("prefill").await, FROZEN);
     let said = duo.kubectl(&["rollout", "status", &duo.target("prefill"), "--timeout=20s"], "");
     assert!(said.contains("partitioned roll out complete: 0 new pods have been updated"), "{said}");
+}
+
+/// KEP-75, Workload Label Example.
+#[tokio::test]
+async fn a_claimed_workload_is_labelled_when_it_is_made() {
+    let stage = Stage::new("workload-labels").await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
+    stage.create_group(&group).await;
+    let key = |name: &str| format!("rolebasedgroup.workloads.x-k8s.io/{name}");
+    for (role, size) in [("prefill", "2"), ("decode", "1")] {
+        let mut set = claimed(&stage, &group, role);
+        // Somebody's selector may count on it.
+        set["metadata"]["labels"][key("role")] = json!("theirs");
+        let made = stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+        let labels = made.metadata.labels.unwrap();
+        let expected = [("name", "llm"), ("role", "theirs"), ("role-subgroup-size", size)];
+        assert!(expected.iter().all(|(name, value)| labels[&key(name)] == *value), "{labels:?}");
+    }
 }

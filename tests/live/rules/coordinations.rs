@@ -97,7 +97,7 @@ async fn a_surge_would_run_ahead_of_the_coordination() {
         json!({
             "apiVersion": "leaderworkerset.x-k8s.io/v1",
             "kind": "LeaderWorkerSet",
-            "metadata": { "name": "prefill" },
+            "metadata": { "name": "prefill", "labels": labels },
             "spec": {
                 "replicas": 8,
                 "leaderWorkerTemplate": { "size": 2, "workerTemplate": { "metadata": { "labels": labels } } },

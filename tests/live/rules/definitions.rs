@@ -24,6 +24,11 @@ pub fn loose(group: &str, kind: &str, plural: &str, versions: &[Version<'_>]) ->
             "subresources": { "status": {} },
         })
     };
+    namespaced(group, kind, plural, &versions.iter().map(version).collect())
+}
+
+/// A definition with these versions.
+pub fn namespaced(group: &str, kind: &str, plural: &str, versions: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -35,7 +40,7 @@ pub fn loose(group: &str, kind: &str, plural: &str, versions: &[Version<'_>]) ->
             "group": group,
             "scope": "Namespaced",
             "names": { "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase() },
-            "versions": versions.iter().map(version).collect::<Vec<_>>(),
+            "versions": versions,
         },
     })
 }
@@ -52,6 +57,11 @@ fn pod_groups(fields: &[&str]) -> Value {
 /// As KAI v0.15 has them.
 pub fn upstream_pod_groups() -> Value {
     pod_groups(&["minMember", "minSubGroup", "subGroups", "topologyConstraint", "preemptibility"])
+}
+
+/// As KAI v0.14 has them.
+pub fn pod_groups_that_count_pods() -> Value {
+    pod_groups(&["minMember", "subGroups"])
 }
 
 /// As the hierarchical PodGroup design has them.

@@ -1,9 +1,10 @@
-//! KAI's PodGroups in both dialects, and the pods that name them.
+//! KAI's PodGroups in all dialects, and the pods that name them.
 
 use serde_json::{Value, json};
 
 use crate::common::stage::{Answer, CORE, Stage};
-use crate::common::{PATIENT, eventually};
+use crate::common::{ControlPlane, PATIENT, eventually};
+use crate::rules::definitions;
 use crate::rules::desk::{cases, causes, put, refused, stage, tied, warned};
 use crate::rules::turn::Turn;
 
@@ -103,6 +104,24 @@ async fn todays_dialect_is_told_by_the_definition() {
     warned(&stage, &update, &[reason]);
     let updates = r#"rolegate_reviews_total{resource="podgroups",operation="UPDATE",verdict="allowed"}"#;
     assert!(rolegate.metric(updates).await >= 1);
+}
+
+#[tokio::test]
+async fn releases_that_count_pods_on_every_level_are_told_by_the_definition() {
+    let plane = ControlPlane::own(|| {
+        let plane = ControlPlane::start_with_groups("kwok", &[]);
+        definitions::install(&plane, &[definitions::pod_groups_that_count_pods()]);
+        plane
+    });
+    let stage = Stage::on(plane.await, "kai-auto-pods").await;
+    let rolegate = stage.launch().start().await;
+    let sub_groups =
+        json!([{ "name": "decode", "minMember": 16 }, { "name": "workers", "parent": "decode", "minMember": 4 }]);
+    let group = pod_group("pd", &json!({ "minMember": 32, "subGroups": sub_groups }));
+    let answer = stage.post(POD_GROUPS, "podgroups", &group).await;
+    assert!(answer.code == 201 && answer.warnings.is_empty(), "{answer:?}");
+    let reviews = r#"rolegate_reviews_total{resource="podgroups",operation="CREATE",verdict="allowed"}"#;
+    assert!(rolegate.metric(reviews).await >= 1);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 mod coordinations;
 pub mod definitions;
-mod desk;
+pub mod desk;
 mod groups;
 mod grove;
 mod kai;

@@ -3,7 +3,7 @@
 mod graph;
 mod source;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -48,9 +48,10 @@ const WITHIN: &[(&str, &[Row])] = &[
             ("index", &[]),
             ("lease", &[]),
             ("metrics", &[]),
-            ("watch", &["index"]),
-            ("read", &["index", "watch"]),
-            ("write", &["index", "metrics", "read", "watch"]),
+            ("objects", &[]),
+            ("watch", &["index", "objects"]),
+            ("read", &["index", "objects", "watch"]),
+            ("write", &["index", "lease", "metrics", "objects", "read", "watch"]),
             ("run", &["index", "metrics", "write"]),
         ],
     ),
@@ -62,7 +63,6 @@ const NAME_A_WORKLOAD_KIND: &[(&str, &str)] = &[
     ("cluster/index/pods.rs", "labels and owners tell which kind has made a pod"),
     ("cluster/index/workloads.rs", "StatefulSets alone begin to count anywhere"),
     ("cluster/read/lookup.rs", "StatefulSets alone are read before their pods are numbered"),
-    ("cluster/write/writer.rs", "what a write answers is read as its type"),
     ("model/first_host.rs", "RBG names the pods of each kind in its own way"),
     ("model/workload_kind.rs", "the rows"),
     ("model/workload_object.rs", "the types"),
@@ -76,11 +76,25 @@ const WRITES: &[&str] = &["PatchParams", "PostParams", "DeleteParams"];
 /// Those who write, each with the reason.
 const WRITERS: &[(&str, &str)] = &[
     ("cli/doctor/reads.rs", "asks for rights and dry runs, which are said by creating reviews and pods"),
+    ("cluster/objects.rs", "hands on what the writer says, once names are checked"),
     ("cluster/lease.rs", "its deadlines are those of leadership, shorter than a write's"),
     ("cluster/read/live_world.rs", "asks what an author may do, which is said by creating a review"),
     ("cluster/write", "the writer"),
     ("server/admission/webhooks.rs", "our own webhook configurations, which every replica keeps"),
     ("server/tls/certificates/mod.rs", "our own Secret, which every replica keeps"),
+];
+
+/// Whoever asks for objects by kube's own means, which check no name, has names from nobody but ourselves.
+const NAMES_UNCHECKED: &[(&str, &str)] = &[
+    ("cli/doctor/reads.rs", "what is installed, by the names of the command line"),
+    ("cluster/lease.rs", "our own Lease"),
+    ("cluster/objects.rs", "checks names"),
+    ("cluster/read/live_world.rs", "creates a review, which has no name"),
+    ("cluster/read/lookup.rs", "definitions of kinds that we know"),
+    ("cluster/write/events.rs", "Events, which we name ourselves"),
+    ("cluster/write/removal.rs", "our own objects"),
+    ("server/admission/webhooks.rs", "our own webhook configurations"),
+    ("server/tls/certificates/mod.rs", "our own Secret"),
 ];
 
 /// Rooms without async code, client and clock.
@@ -184,6 +198,21 @@ fn only_the_writer_writes() {
 }
 
 #[test]
+fn names_are_checked_before_they_are_asked_for() {
+    let apis = ["all", "all_with", "namespaced", "namespaced_with", "default_namespaced", "default_namespaced_with"];
+    let unchecked = |mention: &Mention| {
+        let names: Vec<_> = mention.names.iter().map(String::as_str).collect();
+        let asks = names.windows(2).any(|pair| pair[0] == "Api" && apis.contains(&pair[1]));
+        !mention.test
+            && (asks || names.starts_with(&["kube", "core", "request"]) || names.ends_with(&["core", "Request"]))
+    };
+    let found = SOURCES.0.values().filter(|module| module.mentions.iter().any(unchecked));
+    let found: BTreeSet<_> = found.map(|module| module.file.strip_prefix(SRC).unwrap().to_str().unwrap()).collect();
+    let listed: BTreeSet<_> = NAMES_UNCHECKED.iter().map(|(file, _)| *file).collect();
+    assert_eq!(found, listed, "cluster/objects.rs checks names");
+}
+
+#[test]
 fn the_root_of_a_module_with_a_folder_is_its_mod_rs() {
     for file in files(Path::new(SRC)) {
         let folder = file.with_extension("");
@@ -209,6 +238,20 @@ fn nobody_is_sent_to_a_document_that_is_not_here() {
 }
 
 /// `cargo test --test offline figures -- --nocapture` shows them.
+/// Two tests that share a namespace fail whenever they run in one process.
+#[test]
+fn each_live_test_has_a_namespace_of_its_own() {
+    let mut seen = BTreeMap::new();
+    for file in files(Path::new("tests/live")) {
+        let text = fs::read_to_string(&file).unwrap();
+        for namespace in text.split("Stage::new(\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            let other = seen.insert(namespace.to_owned(), file.clone());
+            assert_eq!(other, None, "{namespace} is used twice, also in {}", file.display());
+        }
+    }
+    assert!(seen.len() > 50, "namespaces are made in another way: {}", seen.len());
+}
+
 #[test]
 fn figures_of_the_rooms() {
     println!("{:<10}{:>8}{:>8}{:>8}", "room", "modules", "levels", "edges");

@@ -1,6 +1,6 @@
 //! Random roles, speeds, failures and edits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use rolegate::model::ProgressState;
@@ -45,12 +45,7 @@ fn roles(count: usize) -> impl Strategy<Value = BTreeMap<String, Role>> {
 
 fn world(partition: impl Strategy<Value = u32>) -> impl Strategy<Value = World> {
     (2..=NAMES.len(), partition).prop_flat_map(|(count, partition)| {
-        (all_bounds(count, partition), roles(count)).prop_map(|(bounds, roles)| World {
-            bounds,
-            roles,
-            broken: BTreeSet::new(),
-            stuck: false,
-        })
+        (all_bounds(count, partition), roles(count)).prop_map(|(bounds, roles)| World::new(bounds, roles))
     })
 }
 
@@ -117,7 +112,9 @@ proptest! {
     #[test]
     fn a_broken_image_stops_all_and_is_rolled_back(mut world in world(Just(0)), events in events(false), back in 0..3_u8) {
         world.broken.insert(7);
-        world.edit("decode", 7);
+        for name in world.names() {
+            world.edit(&name, if name == "decode" { 7 } else { 4 });
+        }
         for event in &events {
             happen(&mut world, event);
         }

@@ -1,6 +1,6 @@
 //! Cases with known answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rolegate::model::ProgressState;
 use rolegate::model::rolling::{FROZEN, Unavailable};
@@ -27,12 +27,10 @@ fn plan(max_skew: u32, unavailable: Unavailable, roles: &[(&str, RoleRollout)]) 
 
 fn rounds(skew: u32, unavailable: Unavailable) -> usize {
     let role = |desired| Role::new(desired, Controller::StatefulSet);
-    let mut world = World {
-        bounds: vec![mk_bounds(&["decode", "prefill"], skew, unavailable, 0)],
-        roles: BTreeMap::from([("decode".to_owned(), role(100)), ("prefill".to_owned(), role(200))]),
-        broken: BTreeSet::new(),
-        stuck: false,
-    };
+    let mut world = World::new(
+        vec![mk_bounds(&["decode", "prefill"], skew, unavailable, 0)],
+        BTreeMap::from([("decode".to_owned(), role(100)), ("prefill".to_owned(), role(200))]),
+    );
     let rounds = std::iter::from_fn(|| world.round().then_some(())).count();
     assert!(world.roles.values().all(|role| role.updated() == role.desired()));
     println!("200 prefills and 100 decodes, maxSkew {skew} %, {unavailable:?} unavailable: {rounds} rounds");
@@ -63,12 +61,10 @@ fn as_many_rounds_as_the_bounds_demand() {
 #[test]
 fn the_upper_fifth_is_updated() {
     let roles = [("prefill", 200_u32), ("decode", 100)];
-    let mut world = World {
-        bounds: vec![mk_bounds(&["prefill", "decode"], 1, Unavailable::Percent(5), 80)],
-        roles: roles.map(|(name, desired)| (name.to_owned(), Role::new(desired, Controller::StatefulSet))).into(),
-        broken: BTreeSet::new(),
-        stuck: false,
-    };
+    let mut world = World::new(
+        vec![mk_bounds(&["prefill", "decode"], 1, Unavailable::Percent(5), 80)],
+        roles.map(|(name, desired)| (name.to_owned(), Role::new(desired, Controller::StatefulSet))).into(),
+    );
     let plan = world.settle();
     for (name, desired) in roles {
         let pods = world.roles[name].pods.iter().enumerate();

@@ -1,11 +1,13 @@
 //! Workloads of several roles with their controllers, as far as a rollout is concerned.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use rolegate::model::ProgressState;
-use rolegate::model::RollingBounds;
 use rolegate::model::rolling::{FROZEN, Unavailable};
-use rolegate::plan::rollout::{Ordinal, RoleRollout, RolloutPlan, excess, plan_rollout};
+use rolegate::model::{GroupKey, RolledWorkload, RollingBounds, RolloutClaim, WorkloadKey, WorkloadKind};
+use rolegate::plan::reconcile::rounds::Rounds;
+use rolegate::plan::rollout::{Edit, Ordinal, RoleRollout, RolloutPlan, excess, plan_rollout};
 
 /// A pod, or a whole group of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub struct Role {
     pub update: u8,
     /// Updated replicas up to here are excused: they were granted before somebody edited another role.
     pub excused: u32,
+    /// How often somebody edited it.
+    edits: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -44,7 +48,17 @@ pub struct World {
     pub broken: BTreeSet<u8>,
     /// True while nothing has moved for a while.
     pub stuck: bool,
+    /// Which roles were edited together, as the loop remembers it.
+    rounds: Rounds,
+    /// The same in other words: since when, and which roles were edited in the newest round, and the round of each.
+    since: Duration,
+    edited: BTreeSet<String>,
+    round: BTreeMap<String, u32>,
+    now: Duration,
 }
+
+/// How long an edit waits for those of the other roles; each plan takes a second.
+const SETTLE: Duration = Duration::from_secs(5);
 
 pub fn mk_bounds(roles: &[&str], max_skew: u32, max_unavailable: Unavailable, partition: u32) -> RollingBounds {
     let roles = roles.iter().map(|role| (*role).to_owned()).collect();
@@ -54,7 +68,7 @@ pub fn mk_bounds(roles: &[&str], max_skew: u32, max_unavailable: Unavailable, pa
 impl Role {
     pub fn new(desired: u32, controller: Controller) -> Self {
         let pods = (0..desired).map(|_| Some(Pod { revision: 0, ready: true })).collect();
-        Self { controller, pods, partition: FROZEN, floor: 0, current: 0, update: 1, excused: 0 }
+        Self { controller, pods, partition: FROZEN, floor: 0, current: 0, update: 1, excused: 0, edits: 0 }
     }
 
     pub fn desired(&self) -> u32 {
@@ -70,7 +84,26 @@ impl Role {
         u32::try_from(self.pods.iter().filter(|pod| pod.is_none_or(|pod| !pod.ready)).count()).unwrap()
     }
 
-    pub fn view(&self, stuck: bool) -> RoleRollout {
+    /// The workload as its watch reports it.
+    fn workload(&self, name: &str, edits: u32) -> RolledWorkload {
+        let claim = RolloutClaim { group: GroupKey::new("ns", "pd"), role: name.to_owned() };
+        RolledWorkload {
+            key: WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: name.to_owned() },
+            uid: name.into(),
+            resource_version: String::new(),
+            claim,
+            desired: self.desired(),
+            observed: true,
+            partition: self.partition,
+            user_partition: Some(self.floor),
+            rollout_id: None,
+            update_revision: Some(format!("{}-{edits}", self.update)),
+            current_revision: None,
+            unclaimed: false,
+        }
+    }
+
+    pub fn view(&self, stuck: bool, edit: &Edit) -> RoleRollout {
         let ordinal = |pod: &Option<Pod>| {
             let missing = Ordinal { updated: self.current == self.update, ..Ordinal::default() };
             pod.map_or(missing, |pod| Ordinal {
@@ -85,7 +118,8 @@ impl Role {
             floor: self.floor,
             ordinals: self.pods.iter().map(ordinal).collect(),
             judged: true,
-            settled: true,
+            round: edit.round,
+            settled: edit.settled,
             stuck,
         }
     }
@@ -123,21 +157,56 @@ impl Role {
 }
 
 impl World {
+    pub fn new(bounds: Vec<RollingBounds>, roles: BTreeMap<String, Role>) -> Self {
+        let names: BTreeSet<_> = roles.keys().cloned().collect();
+        let mut world = Self {
+            bounds,
+            round: names.iter().map(|name| (name.clone(), 0)).collect(),
+            edited: names,
+            roles,
+            broken: BTreeSet::new(),
+            stuck: false,
+            rounds: Rounds::default(),
+            since: Duration::ZERO,
+            now: Duration::ZERO,
+        };
+        world.note();
+        world
+    }
+
+    /// The loop sees all workloads.
+    fn note(&mut self) {
+        let seen: Vec<_> = self.roles.iter().map(|(name, role)| role.workload(name, role.edits)).collect();
+        self.rounds.note(&self.bounds, &seen, self.now);
+    }
+
+    /// True while all roles wait for edits of others.
+    fn stands_still(&self) -> bool {
+        self.edited.len() < self.roles.len() && self.now < self.since + SETTLE
+    }
+
     pub fn names(&self) -> Vec<String> {
         self.roles.keys().cloned().collect()
     }
 
     pub fn view(&self) -> BTreeMap<String, RoleRollout> {
-        self.roles.iter().map(|(name, role)| (name.clone(), role.view(self.stuck))).collect()
+        let view = |(name, role): (&String, &Role)| {
+            let edit = self.rounds.edit(&self.bounds, &role.workload(name, role.edits), SETTLE, self.now);
+            (name.clone(), role.view(self.stuck, &edit.unwrap()))
+        };
+        self.roles.iter().map(view).collect()
     }
 
     /// Plans and sets the partitions. Says what was decided, and whether anything was.
     pub fn plan(&mut self) -> (RolloutPlan, bool) {
+        self.now += Duration::from_secs(1);
         let plan = plan_rollout(&self.bounds, &self.view());
-        let mut moved = false;
+        let still = self.stands_still();
+        let mut moved = still;
         for (name, decided) in &plan {
             let role = self.roles.get_mut(name).unwrap();
             assert!(decided.partition <= role.partition, "{name}: a partition may only fall");
+            assert!(!still || decided.partition == role.partition, "{name} moves while others are edited");
             moved |= decided.partition < role.partition;
             role.partition = decided.partition;
         }
@@ -182,14 +251,22 @@ impl World {
 
     /// Somebody changes the template of one role, and the webhook freezes it.
     pub fn edit(&mut self, name: &str, revision: u8) {
+        let newest = *self.round.values().max().unwrap();
+        let joins = self.edited.insert(name.to_owned());
+        if !joins {
+            (self.edited, self.since) = (BTreeSet::from([name.to_owned()]), self.now);
+        }
+        *self.round.get_mut(name).unwrap() = if joins { newest } else { newest + 1 };
         for (other, role) in &mut self.roles {
-            role.excused = role.excused.max(role.view(false).reach());
+            role.excused = role.excused.max(role.view(false, &Edit::default()).reach());
             if other == name {
                 (role.update, role.partition) = (revision, FROZEN);
+                role.edits += 1;
                 // Those that are missing come back as what they were.
-                role.excused = role.view(false).updated();
+                role.excused = role.view(false, &Edit::default()).updated();
             }
         }
+        self.note();
     }
 
     /// Every role is as far ahead of the others as it may be, or less.
@@ -199,7 +276,9 @@ impl World {
             return;
         }
         for bounds in self.bounds.iter().filter(|bounds| bounds.has(name)) {
-            for (other, state) in self.roles.iter().filter(|(other, _)| *other != name && bounds.has(other)) {
+            let compared =
+                |other: &&String| *other != name && self.round[*other] == self.round[name] && bounds.has(other);
+            for (other, state) in self.roles.iter().filter(|(other, _)| compared(other)) {
                 let (ours, theirs) = ((role.updated(), role.desired()), (state.updated(), state.desired()));
                 // One replica of a role whose share is less than one goes last.
                 let share = (100 - bounds.partition) * role.desired();

@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions: which kinds are there, and what they keep of what is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use crate::api::{ObjectKind, crd};
 use crate::cli::doctor::facts::Facts;
 use crate::cli::doctor::finding::Findings;
 use crate::cli::rights::RIGHTS;
+use crate::cli::terminal::counted;
 use crate::model::Dialect;
 
 /// Where a RoleBasedGroup says how its roles go together.
@@ -102,6 +103,7 @@ pub fn neighbours(facts: &Facts, found: &mut Findings) {
         let dialect = match Dialect::of_crd(groups) {
             Some(Dialect::Proposal) => "counts as in the hierarchical design",
             Some(Dialect::Upstream) => "counts as in KAI v0.15 and later",
+            Some(Dialect::Pods) => "counts pods, as KAI v0.10 to v0.14 does",
             None => "counts cannot be told: say which with --kai-dialect",
         };
         found.info(format!("KAI is there ({}): {dialect}", served(groups).join(", ")));
@@ -115,6 +117,30 @@ pub fn neighbours(facts: &Facts, found: &mut Findings) {
 
 fn versions(definition: &Value) -> &[Value] {
     definition.pointer("/spec/versions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Are the PodGroups served that groups ask for?
+pub fn pod_groups(facts: &Facts, found: &mut Findings) {
+    let (Ok(definitions), Some(gangs)) = (&facts.definitions, found.known(&facts.gangs, "groups")) else { return };
+    let is_served = |kind: &ObjectKind| {
+        let definition = definitions.get(&kind.crd_name()).filter(|definition| is_established(definition));
+        definition.is_some_and(|definition| served(definition).contains(&kind.version))
+    };
+    let mut waiting = BTreeMap::<_, BTreeSet<_>>::new();
+    for gang in gangs.iter().filter(|gang| !is_served(&gang.kind)) {
+        waiting.entry(gang.kind).or_default().insert(gang.group.as_str());
+    }
+    if waiting.is_empty() {
+        found.ok("the PodGroups that groups ask for are served");
+    }
+    for (kind, groups) in waiting {
+        let (name, version, count) = (kind.crd_name(), kind.version, counted(groups.len(), "group"));
+        let first = groups.first().copied().unwrap_or_default();
+        found.warning(
+            format!("{name} are not served as {version}, and batches of {count} wait for them, first {first}"),
+            "install the gang scheduler, or take podGroupPolicy away",
+        );
+    }
 }
 
 fn served(definition: &Value) -> Vec<&str> {

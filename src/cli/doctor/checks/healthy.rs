@@ -74,5 +74,7 @@ fn make_healthy() -> Facts {
         lease: Ok(Some(lease)),
         probe: Ok(Probe::Held),
         orphans: Ok(Vec::new()),
+        strangers: Ok(Vec::new()),
+        gangs: Ok(Vec::new()),
     }
 }

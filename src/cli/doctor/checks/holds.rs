@@ -1,6 +1,6 @@
 //! Who lifts gates, and whose nobody lifts.
 
-use crate::cli::doctor::facts::Facts;
+use crate::cli::doctor::facts::{Facts, Strangers};
 use crate::cli::doctor::finding::Findings;
 use crate::cli::terminal::{age, counted};
 
@@ -45,7 +45,27 @@ pub fn orphans(facts: &Facts, found: &mut Findings) {
             "apply the group, or `rolegate release group NAME -n NAMESPACE`",
         );
     }
-    if let Some(more @ 1..) = orphans.len().checked_sub(NAMED) {
-        found.warning(format!("{} more with held pods are missing", counted(more, "group")), "`rolegate status -A`");
+    more(orphans.len(), "group", "with held pods are missing", found);
+}
+
+/// Does a pod name a role that its group does not have?
+pub fn strangers(facts: &Facts, found: &mut Findings) {
+    let Some(strangers) = found.known(&facts.strangers, "pods") else { return };
+    if strangers.is_empty() {
+        found.ok("every pod's role is in its group");
+    }
+    for Strangers { group, role, pods } in strangers.iter().take(NAMED) {
+        let pods = counted(*pods as usize, "pod");
+        found.warning(
+            format!("{pods} of role {role:?}, which group {group} does not have"),
+            "correct the role's name, in the group or in the pods' labels",
+        );
+    }
+    more(strangers.len(), "role", "with pods are not in their group", found);
+}
+
+fn more(all: usize, what: &str, are: &str, found: &mut Findings) {
+    if let Some(more @ 1..) = all.checked_sub(NAMED) {
+        found.warning(format!("{} more {are}", counted(more, what)), "`rolegate status -A`");
     }
 }

@@ -26,6 +26,7 @@ pub const CHECKS: &[Check] = &[
     ("definitions", definitions::carriers),
     ("definitions-current", definitions::are_current),
     ("neighbours", definitions::neighbours),
+    ("pod-groups", definitions::pod_groups),
     ("rights", cluster::rights),
     ("webhooks", admission::are_there),
     ("webhooks-current", admission::are_current),
@@ -40,6 +41,7 @@ pub const CHECKS: &[Check] = &[
     ("grove-authorizer", neighbours::grove_authorizer),
     ("leader", holds::leader),
     ("orphans", holds::orphans),
+    ("unknown-roles", holds::strangers),
 ];
 
 /// Everything that is found, in the order of the checks.

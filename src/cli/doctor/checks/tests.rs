@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::healthy::{established, healthy, stored, typed};
 use super::{CHECKS, judge};
 use crate::api::crd;
-use crate::cli::doctor::facts::{AskedRight, Facts, Orphans, Probe, Served};
+use crate::api::pod_group::KUBE_POD_GROUP;
+use crate::cli::doctor::facts::{AskedRight, Facts, Gang, Orphans, Probe, Served, Strangers};
 use crate::cli::doctor::finding::Level;
 use crate::server::tls::authority::new_ca;
 
@@ -302,6 +303,22 @@ const CASES: &[Case] = &[
             "Warning orphans: 3 pods held for group ml/gone-3, which is not there",
             "Warning orphans: 3 pods held for group ml/gone-4, which is not there",
             "Warning orphans: 2 groups more with held pods are missing",
+        ],
+    ),
+    (
+        |facts| {
+            facts.strangers = Ok(vec![Strangers { group: "ml/llm".to_owned(), role: "decoder".to_owned(), pods: 16 }]);
+        },
+        &[r#"Warning unknown-roles: 16 pods of role "decoder", which group ml/llm does not have"#],
+    ),
+    (
+        |facts| {
+            let gang = |group: &str| Gang { group: group.to_owned(), kind: KUBE_POD_GROUP };
+            facts.gangs = Ok(vec![gang("ml/llm"), gang("ml/llm"), gang("prod/llm")]);
+        },
+        &[
+            "Warning pod-groups: podgroups.scheduling.x-k8s.io are not served as v1alpha1, and batches of 2 groups wait for \
+           them, first ml/llm",
         ],
     ),
 ];

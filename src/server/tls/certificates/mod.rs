@@ -3,6 +3,7 @@
 //! It is read by watch and not mounted: the kubelet brings a changed Secret to a mount half a minute or more later, and a
 //! Secret that does not exist yet keeps a pod from starting.
 
+mod bundle;
 mod plan;
 mod secret;
 
@@ -21,8 +22,9 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::write::deadline::{WRITE_TIMEOUT, within};
 use crate::server::tls::acceptor::CertStore;
 use crate::server::tls::authority::AuthorityError;
+pub use crate::server::tls::certificates::bundle::CaBundle;
 pub use crate::server::tls::certificates::plan::{
-    CaBundle, CertificateAction, Policy, Published, SecretState, Stored, carry_out, plan_certificates,
+    CertificateAction, Policy, Published, SecretState, Stored, carry_out, plan_certificates,
 };
 pub(crate) use crate::server::tls::certificates::secret::read as read_secret;
 

@@ -5,18 +5,13 @@
 //! the publication is confirmed; the old CA leaves the bundle when no replica can be serving the old leaf any more.
 
 use jiff::{SignedDuration, Timestamp};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 
 use crate::server::tls::acceptor::check_pair;
 use crate::server::tls::authority::{
-    AuthorityError, BACKDATE, Issued, LeafSpec, covers, issued_by, leaf_info, new_ca, new_leaf, renewal_time,
+    AuthorityError, BACKDATE, Issued, LeafSpec, covers, issued_by, new_ca, new_leaf, renewal_time,
 };
 use crate::server::tls::cert_info::CertInfo;
-
-/// The CAs that callers should trust, PEM, the issuing one first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CaBundle(pub String);
+use crate::server::tls::certificates::bundle::CaBundle;
 
 /// What the Secret holds. A part that is missing there is an empty text here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,14 +110,14 @@ pub fn plan_certificates(
     if now >= ca_due {
         return replace_ca("the CA is due for renewal");
     }
-    if !contains(&stored.bundle, &stored.ca.cert_pem) {
+    if !stored.bundle.contains(&stored.ca.cert_pem) {
         return CertificateAction::AddToBundle;
     }
     let Some(leaf) = leaf else {
         return CertificateAction::IssueLeaf("the leaf is broken, has expired or has no CA in the bundle");
     };
     if !issued_by(&stored.leaf.cert_pem, &stored.ca.cert_pem) {
-        return match published.filter(|published| contains(&published.bundle, &stored.ca.cert_pem)) {
+        return match published.filter(|published| published.bundle.contains(&stored.ca.cert_pem)) {
             None => CertificateAction::WaitForBundle(Some(leaf.not_after)),
             Some(published) => match published.since.saturating_add(policy.settle) {
                 Ok(settled) if now < settled => CertificateAction::WaitForBundle(Some(settled.min(leaf.not_after))),
@@ -137,7 +132,7 @@ pub fn plan_certificates(
     if now >= leaf_due {
         return CertificateAction::IssueLeaf("the leaf is due for renewal");
     }
-    if certificates(&stored.bundle.0).len() > 1 {
+    if stored.bundle.certificates().len() > 1 {
         let issued = leaf.not_before.saturating_add(BACKDATE).unwrap_or(leaf.not_before);
         return match issued.saturating_add(policy.overlap) {
             Ok(over) if now < over => CertificateAction::Nothing(over.min(leaf_due)),
@@ -157,26 +152,26 @@ pub fn carry_out(
     policy: &Policy,
     now: Timestamp,
 ) -> Result<Option<Stored>, AuthorityError> {
-    let known = base.map(|stored| stored.bundle.0.as_str()).unwrap_or_default();
+    let known = base.map(|stored| &stored.bundle);
     let next = match (action, base) {
         (CertificateAction::CreateAll(_), _) | (_, None) => {
             let ca = new_ca(now)?;
             let leaf = new_leaf(&ca, &policy.leaf, now)?;
             // Callers that still have an older CA cost nothing, and another replica may serve its leaf for a moment.
-            Stored { bundle: bundle(&ca, known, now), leaf, ca }
+            Stored { bundle: CaBundle::of(&ca, known, now), leaf, ca }
         }
         (CertificateAction::RotateCa(_), Some(stored)) => {
             let ca = new_ca(now)?;
-            Stored { bundle: bundle(&ca, known, now), leaf: stored.leaf.clone(), ca }
+            Stored { bundle: CaBundle::of(&ca, known, now), leaf: stored.leaf.clone(), ca }
         }
         (CertificateAction::AddToBundle, Some(stored)) => {
-            Stored { bundle: bundle(&stored.ca, known, now), ..stored.clone() }
+            Stored { bundle: CaBundle::of(&stored.ca, known, now), ..stored.clone() }
         }
         (CertificateAction::IssueLeaf(_), Some(stored)) => {
             Stored { leaf: new_leaf(&stored.ca, &policy.leaf, now)?, ..stored.clone() }
         }
         (CertificateAction::PruneBundle, Some(stored)) => {
-            Stored { bundle: bundle(&stored.ca, "", now), ..stored.clone() }
+            Stored { bundle: CaBundle::of(&stored.ca, None, now), ..stored.clone() }
         }
         (CertificateAction::WaitForBundle(_) | CertificateAction::Nothing(_), Some(_)) => return Ok(None),
     };
@@ -192,41 +187,6 @@ fn serviceable(stored: &Stored, now: Timestamp) -> Option<CertInfo> {
 fn valid(issued: &Issued, now: Timestamp) -> Option<CertInfo> {
     let info = check_pair(issued.cert_pem.as_bytes(), issued.key_pem.as_bytes()).ok()?;
     (now < info.not_after).then_some(info)
-}
-
-/// The most CAs in a bundle: a Secret deleted again and again must not let it grow without end.
-const MOST_CAS: usize = 8;
-
-/// `ca`, then those of `known` that have not expired.
-fn bundle(ca: &Issued, known: &str, now: Timestamp) -> CaBundle {
-    let mut pems = vec![ca.cert_pem.clone()];
-    for pem in certificates(known) {
-        if leaf_info(&pem).is_ok_and(|info| now < info.not_after) && !pems.iter().any(|have| same(have, &pem)) {
-            pems.push(pem);
-        }
-    }
-    pems.truncate(MOST_CAS);
-    CaBundle(pems.concat())
-}
-
-fn contains(bundle: &CaBundle, ca_pem: &str) -> bool {
-    certificates(&bundle.0).iter().any(|pem| same(pem, ca_pem))
-}
-
-fn same(one: &str, other: &str) -> bool {
-    match (leaf_info(one), leaf_info(other)) {
-        (Ok(one), Ok(other)) => one.fingerprint == other.fingerprint,
-        _ => false,
-    }
-}
-
-/// Each readable certificate of a PEM text, as PEM.
-fn certificates(pem: &str) -> Vec<String> {
-    const END: &str = "-----END CERTIFICATE-----";
-    pem.split_inclusive(END)
-        .filter(|part| CertificateDer::from_pem_slice(part.as_bytes()).is_ok())
-        .map(|part| format!("{}\n", part.trim()))
-        .collect()
 }
 
 #[cfg(test)]
@@ -328,7 +288,7 @@ mod tests {
         assert!(matches!(plan(&old, due), CertificateAction::RotateCa(_)));
         let new = rotated(&old, due);
         assert_eq!(new.leaf, old.leaf);
-        assert!(contains(&new.bundle, &old.ca.cert_pem) && contains(&new.bundle, &new.ca.cert_pem));
+        assert!(new.bundle.contains(&old.ca.cert_pem) && new.bundle.contains(&new.ca.cert_pem));
         // Unknown to callers, then known to some, then settled.
         assert!(matches!(plan(&new, due + days(9)), CertificateAction::WaitForBundle(Some(_))));
         let stale = Published { bundle: old.bundle.clone(), since: start() };
@@ -386,16 +346,5 @@ mod tests {
             }
         }
         assert!((2..=3).contains(&rotations), "{rotations}");
-    }
-
-    #[test]
-    fn a_bundle_does_not_grow_without_end() {
-        let mut stored = fresh(start());
-        for _ in 0..12 {
-            stored = rotated(&stored, start());
-        }
-        let cas = certificates(&stored.bundle.0);
-        assert_eq!(cas.len(), MOST_CAS);
-        assert!(same(&cas[0], &stored.ca.cert_pem));
     }
 }

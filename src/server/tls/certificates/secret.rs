@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 
 use crate::server::tls::authority::Issued;
-use crate::server::tls::certificates::plan::{CaBundle, Stored};
+use crate::server::tls::certificates::bundle::CaBundle;
+use crate::server::tls::certificates::plan::Stored;
 
 /// Reads a Secret. What is missing or not text becomes an empty text, which no check takes for a certificate.
 pub(crate) fn read(secret: &Secret) -> Stored {

@@ -1,0 +1,107 @@
+use std::collections::HashSet;
+
+use serde_json::json;
+
+use super::*;
+use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::plan::{Action, Ended, IncompleteBatch, LoopOptions, MissingGroup, Reconciler};
+
+const LIST: u64 = 9;
+
+fn key() -> GroupKey {
+    GroupKey::new("ns", "pd")
+}
+
+/// Four pods that run, as a watch has told of them, and a group that has never committed anything.
+fn with_pods() -> Index {
+    let mut index = Index::default();
+    index.pod_change(0, Change::Listed((0..4).map(|ordinal| pod(ordinal, 1)).collect()));
+    let segments = json!({ "segmentPlacement": { "segmentSize": { "prefill": 2 } } });
+    let object = json!({
+        "metadata": { "name": "pd", "namespace": "ns", "uid": "new", "resourceVersion": "5" },
+        "spec": { "roles": [{ "name": "prefill", "replicas": 4 }], "coordination": [{ "strategy": segments }] },
+    });
+    index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap()));
+    index
+}
+
+fn pod(ordinal: u32, version: u64) -> Pod {
+    let owner = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "p", "uid": "p", "controller": true });
+    let metadata = json!({
+        "name": format!("p-{ordinal}"), "namespace": "ns", "uid": format!("{ordinal}-{version}"),
+        "resourceVersion": version.to_string(), "ownerReferences": [owner],
+        "labels": { (names::GROUP): "pd", (names::ROLE): "prefill" },
+    });
+    serde_json::from_value(json!({ "metadata": metadata, "spec": { "nodeName": "n" } })).unwrap()
+}
+
+fn leader() -> Reconciler {
+    let options = LoopOptions {
+        missing_group: MissingGroup::Hold,
+        vanished_grace: Duration::from_secs(30),
+        progress_deadline: Duration::from_secs(600),
+        settle: Duration::from_secs(10),
+        incomplete: IncompleteBatch::Wait,
+        frees_unknown_roles: false,
+        recreate_mis_stamped: false,
+    };
+    let mut reconciler = Reconciler::new(options);
+    reconciler.sync([], Duration::ZERO);
+    reconciler.lead(true, [key()], Duration::ZERO);
+    reconciler
+}
+
+/// What a pass does: the released count that it writes, `None` for a look at which pods are there.
+fn pass(reconciler: &mut Reconciler, index: &Index, second: u64) -> Vec<Option<u32>> {
+    let actions = reconciler.pass(&key(), &index.snapshot(&key()), Duration::from_secs(second), "2026-01-01T00:00:00Z");
+    let written = |action: &Action| match action {
+        Action::ConfirmPods => Some(None),
+        Action::WriteStatus { status, .. } => Some(status.coordination_state[0].progress["prefill"].released),
+        _ => None,
+    };
+    actions.iter().filter_map(written).collect()
+}
+
+fn uids(pods: std::ops::Range<u32>, version: u64) -> HashSet<String> {
+    pods.map(|ordinal| format!("{ordinal}-{version}")).collect()
+}
+
+#[test]
+fn what_runs_counts_for_a_new_group_when_it_is_seen_to_be_there() {
+    let (mut index, mut reconciler) = (with_pods(), leader());
+    assert_eq!(pass(&mut reconciler, &index, 0), [None]);
+    assert!(pass(&mut reconciler, &index, 1).is_empty(), "it is asked once, and nothing is decided meanwhile");
+    reconciler.ended(key(), Ended::PodsConfirmed { failed: true }, Duration::from_secs(1));
+    assert_eq!(pass(&mut reconciler, &index, 2), [None], "it is asked again");
+    index.running_pods_read(&key(), &uids(0..4, 1), Some(LIST));
+    reconciler.ended(key(), Ended::PodsConfirmed { failed: false }, Duration::from_secs(2));
+    assert_eq!(pass(&mut reconciler, &index, 3), [Some(4)]);
+}
+
+#[test]
+fn pods_of_an_earlier_group_open_nothing_to_those_of_a_new_one() {
+    let (mut index, mut reconciler) = (with_pods(), leader());
+    assert_eq!(pass(&mut reconciler, &index, 0), [None]);
+    index.running_pods_read(&key(), &HashSet::new(), Some(LIST));
+    reconciler.ended(key(), Ended::PodsConfirmed { failed: false }, Duration::from_secs(1));
+    assert_eq!(pass(&mut reconciler, &index, 2), [Some(2)], "the first segment goes, and no other");
+}
+
+#[test]
+fn what_came_after_the_list_stays_and_what_the_list_lacked_does_not_come_back() {
+    let mut index = with_pods();
+    index.pod_change(0, Change::Applied(pod(0, LIST + 1)));
+    index.running_pods_read(&key(), &uids(1..2, 1), Some(LIST));
+    let names = |index: &Index| {
+        let mut names: Vec<_> = index.snapshot(&key()).pods.iter().map(|pod| pod.pod.name.to_string()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&index), ["p-0", "p-1"]);
+    // The watch is still behind.
+    index.pod_change(0, Change::Applied(pod(3, 2)));
+    assert_eq!(names(&index), ["p-0", "p-1"]);
+    // A list of no known version proves nothing.
+    index.running_pods_read(&key(), &HashSet::new(), None);
+    assert_eq!(names(&index), ["p-0", "p-1"]);
+}

@@ -1,0 +1,196 @@
+//! Objects by name. Each name is checked before it becomes part of a request's path: kube does not, and a name that holds `/`
+//! or `?` would make it another request.
+
+use std::fmt::Debug;
+
+use http::Request;
+use kube::api::{DeleteParams, GetParams, ListParams, ObjectList, Patch, PatchParams, PostParams};
+use kube::core::request::{Error as RequestError, Request as Requests};
+use kube::core::{DynamicResourceScope, PartialObjectMeta};
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::api::ObjectKind;
+use crate::model::object_name::{label_fault, subdomain_fault};
+
+/// The objects of a kind, in one namespace or in all.
+#[derive(Clone)]
+pub struct Objects<K> {
+    api: Api<K>,
+    namespace: Option<String>,
+}
+
+impl<K: Resource<Scope = DynamicResourceScope>> Objects<K> {
+    /// Those of a kind.
+    pub fn new(client: &Client, kind: &K::DynamicType, namespace: Option<&str>) -> Self {
+        let client = client.clone();
+        let api = match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, kind),
+            None => Api::all_with(client, kind),
+        };
+        Self { api, namespace: namespace.map(str::to_owned) }
+    }
+}
+
+/// Why a request cannot be made.
+fn refuse(what: &str, name: &str, fault: Option<&str>) -> Result<(), RequestError> {
+    fault.map_or(Ok(()), |fault| Err(RequestError::Validation(format!("{what} {name:?}: {fault}"))))
+}
+
+fn check(namespace: Option<&str>, name: Option<&str>) -> Result<(), RequestError> {
+    namespace.map_or(Ok(()), |namespace| refuse("namespace", namespace, label_fault(namespace)))?;
+    name.map_or(Ok(()), |name| refuse("name", name, subdomain_fault(name)))
+}
+
+impl<K> Objects<K> {
+    fn api(&self, name: Option<&str>) -> Result<&Api<K>, kube::Error> {
+        check(self.namespace.as_deref(), name).map_err(kube::Error::BuildRequest)?;
+        Ok(&self.api)
+    }
+
+    /// All of them, to be watched.
+    ///
+    /// # Errors
+    ///
+    /// When the namespace cannot be the name of one.
+    pub fn all(self) -> Result<Api<K>, kube::Error> {
+        self.api(None)?;
+        Ok(self.api)
+    }
+}
+
+/// Each request fails when the API server refuses or fails, and for a name that no object can have.
+#[allow(clippy::missing_errors_doc, reason = "said once, above")]
+impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
+    /// Reads one.
+    pub async fn get(&self, name: &str) -> Result<K, kube::Error> {
+        self.api(Some(name))?.get(name).await
+    }
+
+    /// Reads one; `None` when it is not there.
+    pub async fn get_opt(&self, name: &str) -> Result<Option<K>, kube::Error> {
+        self.api(Some(name))?.get_opt(name).await
+    }
+
+    /// Reads the metadata of one.
+    pub async fn get_metadata(&self, name: &str) -> Result<PartialObjectMeta<K>, kube::Error> {
+        self.api(Some(name))?.get_metadata(name).await
+    }
+
+    /// Lists their metadata.
+    pub async fn list_metadata(&self, params: &ListParams) -> Result<ObjectList<PartialObjectMeta<K>>, kube::Error> {
+        self.api(None)?.list_metadata(params).await
+    }
+
+    /// Lists them.
+    pub async fn list(&self, params: &ListParams) -> Result<ObjectList<K>, kube::Error> {
+        self.api(None)?.list(params).await
+    }
+
+    /// Creates one, whose name the API server checks.
+    pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, kube::Error>
+    where
+        K: Serialize,
+    {
+        self.api(None)?.create(params, object).await
+    }
+
+    /// Patches one.
+    pub async fn patch<P: Serialize + Debug>(
+        &self,
+        name: &str,
+        params: &PatchParams,
+        patch: &Patch<P>,
+    ) -> Result<K, kube::Error> {
+        self.api(Some(name))?.patch(name, params, patch).await
+    }
+
+    /// Patches the status of one.
+    pub async fn patch_status<P: Serialize + Debug>(
+        &self,
+        name: &str,
+        params: &PatchParams,
+        patch: &Patch<P>,
+    ) -> Result<K, kube::Error> {
+        self.api(Some(name))?.patch_status(name, params, patch).await
+    }
+
+    /// Deletes one.
+    pub async fn delete(&self, name: &str, params: &DeleteParams) -> Result<(), kube::Error> {
+        self.api(Some(name))?.delete(name, params).await.map(drop)
+    }
+}
+
+/// The request for one object, to be read as text.
+///
+/// # Errors
+///
+/// When no object can have the name.
+pub fn get(kind: ObjectKind, namespace: Option<&str>, name: &str) -> Result<Request<Vec<u8>>, kube::Error> {
+    let request =
+        check(namespace, Some(name)).and_then(|()| requests(kind, namespace).get(name, &GetParams::default()));
+    request.map_err(kube::Error::BuildRequest)
+}
+
+/// The request for what the version of a kind serves, to be read as text.
+///
+/// # Errors
+///
+/// When it cannot be built.
+pub fn versions(kind: ObjectKind) -> Result<Request<Vec<u8>>, kube::Error> {
+    let root = if kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", kind.group) };
+    let request = Request::get(format!("{root}/{}", kind.version)).body(Vec::new());
+    request.map_err(|error| kube::Error::BuildRequest(RequestError::BuildRequest(error)))
+}
+
+/// The request for a list, to be read as text.
+///
+/// # Errors
+///
+/// When no namespace can have the name.
+pub fn list(kind: ObjectKind, namespace: Option<&str>, params: &ListParams) -> Result<Request<Vec<u8>>, kube::Error> {
+    let request = check(namespace, None).and_then(|()| requests(kind, namespace).list(params));
+    request.map_err(kube::Error::BuildRequest)
+}
+
+/// The request for a list of which only the metadata is wanted, to be read as text.
+///
+/// # Errors
+///
+/// When no namespace can have the name.
+pub fn list_metadata(
+    kind: ObjectKind,
+    namespace: Option<&str>,
+    params: &ListParams,
+) -> Result<Request<Vec<u8>>, kube::Error> {
+    let request = check(namespace, None).and_then(|()| requests(kind, namespace).list_metadata(params));
+    request.map_err(kube::Error::BuildRequest)
+}
+
+fn requests(kind: ObjectKind, namespace: Option<&str>) -> Requests {
+    let root = if kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", kind.group) };
+    Requests::new(match namespace {
+        Some(namespace) if kind.namespaced => {
+            format!("{root}/{}/namespaces/{namespace}/{}", kind.version, kind.plural)
+        }
+        _ => format!("{root}/{}/{}", kind.version, kind.plural),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::pod::POD;
+
+    #[test]
+    fn a_name_cannot_lead_elsewhere() {
+        let path = |name: &str| get(POD, Some("ns"), name).map(|request| request.uri().to_string());
+        assert!(path("pd-1").unwrap().starts_with("/api/v1/namespaces/ns/pods/pd-1"));
+        for name in ["/", "..", "a?watch=true", "x/status", "a%2f..", ""] {
+            let why = path(name).unwrap_err().to_string();
+            assert!(why.contains(&format!("name {name:?}")), "{why}");
+        }
+        assert!(get(POD, Some("ns/secrets"), "a").is_err() && list(POD, Some("../x"), &ListParams::default()).is_err());
+    }
+}

@@ -1,0 +1,60 @@
+//! Whether the PodGroups are there that batches wait for.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use kube::Client;
+use kube::api::ObjectMeta;
+
+use crate::api::{ObjectKind, PodGroup};
+use crate::cluster::watch::watched::api;
+use crate::model::Group;
+use crate::plan::MissingPodGroup;
+
+/// Why a PodGroup cannot be made while one of its name is there.
+pub const TAKEN: &str = "one of this name is there, which is another object's or about to go";
+/// Nobody has made it.
+const ABSENT: &str = "it is not there, or its kind is not defined";
+
+/// Those that are not there for the batches that wait for them, of these names and kinds. What cannot be read is left out.
+pub async fn missing(client: &Client, group: &Group, awaited: &BTreeMap<String, ObjectKind>) -> Vec<MissingPodGroup> {
+    let look = async |(name, kind): (&String, &ObjectKind)| {
+        let pod_groups = api::<PodGroup>(client, *kind, Some(&group.key.namespace));
+        let why = match pod_groups.get_metadata(name).await {
+            Ok(present) if !stays(&present.metadata, &group.carrier.uid) => TAKEN,
+            // For a kind that is not defined as well, which is answered in another form.
+            Err(kube::Error::Api(status)) if status.code == 404 => ABSENT,
+            Ok(_) | Err(_) => return None,
+        };
+        Some(MissingPodGroup { name: name.clone(), why: why.to_owned() })
+    };
+    join_all(awaited.iter().map(look)).await.into_iter().flatten().collect()
+}
+
+/// True for a PodGroup that stays as long as the object that carries the group. One that is being deleted does not, nor one
+/// that an earlier object of the same name owns: it is garbage-collected with that one.
+pub fn stays(present: &ObjectMeta, owner: &str) -> bool {
+    let owners = present.owner_references.as_deref().unwrap_or_default();
+    present.deletion_timestamp.is_none() && (owners.is_empty() || owners.iter().any(|known| known.uid == owner))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn present(meta: Value) -> ObjectMeta {
+        serde_json::from_value(meta).unwrap()
+    }
+
+    #[test]
+    fn a_pod_group_of_an_earlier_object_or_on_its_way_out_has_yet_to_go() {
+        let owned = |uid: &str| json!([{ "apiVersion": "v1", "kind": "RoleBasedGroup", "name": "pd", "uid": uid }]);
+        assert!(stays(&present(json!({ "ownerReferences": owned("new") })), "new"));
+        assert!(stays(&present(json!({})), "new"), "somebody made it by hand");
+        assert!(!stays(&present(json!({ "ownerReferences": owned("old") })), "new"));
+        let going = json!({ "ownerReferences": owned("new"), "deletionTimestamp": "2026-01-01T00:00:00Z" });
+        assert!(!stays(&present(going), "new"));
+    }
+}

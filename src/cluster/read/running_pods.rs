@@ -1,0 +1,43 @@
+//! Which pods of a group are there: a live look before what runs already counts for a group that has never committed anything.
+//! What a watch still knows of them may be of an earlier group of the same name.
+
+use std::collections::HashSet;
+
+use kube::Client;
+use kube::api::ListParams;
+
+use crate::api::Pod;
+use crate::api::pod::POD;
+use crate::cluster::index::version;
+use crate::cluster::objects::Objects;
+use crate::cluster::watch::watched::{Watched, api};
+use crate::model::{GroupKey, names};
+
+/// Pods that are there and not on their way out, by unique id.
+#[derive(Debug)]
+pub struct RunningPods {
+    /// Unique ids.
+    pub uids: HashSet<String>,
+    /// The version at which all of them were listed.
+    pub at: Option<u64>,
+}
+
+/// Lists the pods of a group under each scheme of labels.
+///
+/// # Errors
+///
+/// When the API server refuses or fails.
+pub async fn list(client: &Client, group: &GroupKey) -> Result<RunningPods, kube::Error> {
+    let pods: Objects<Watched<Pod>> = api(client, POD, Some(&group.namespace));
+    let mut found = RunningPods { uids: HashSet::new(), at: None };
+    // No pod can carry what is no label's value, and in a selector it may mean something else.
+    let possible = names::label_value(&group.name) == *group.name;
+    for (label, _) in names::LABEL_SCHEMES.iter().filter(|_| possible) {
+        let list = pods.list_metadata(&ListParams::default().labels(&format!("{label}={}", group.name))).await?;
+        let at = list.metadata.resource_version.as_deref();
+        found.at = found.at.or_else(|| version(at)).min(version(at));
+        let there = list.items.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        found.uids.extend(there.filter_map(|pod| pod.metadata.uid));
+    }
+    Ok(found)
+}

@@ -1,0 +1,57 @@
+//! Names of objects, judged as Kubernetes judges its own. Names come from labels, annotations and specs that anybody may write:
+//! what is no name must not become part of a request.
+
+/// Longest name of an object.
+const SUBDOMAIN_MAX: usize = 253;
+/// Longest name of a namespace, and of what is named after a label.
+const LABEL_MAX: usize = 63;
+
+/// What a DNS-1123 label must be, in Kubernetes' words; `None` when the name is one.
+pub fn label_fault(name: &str) -> Option<&'static str> {
+    if name.len() > LABEL_MAX {
+        return Some("must be no more than 63 characters");
+    }
+    (!is_part(name)).then_some(
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end \
+         with an alphanumeric character",
+    )
+}
+
+/// What a DNS-1123 subdomain must be, which most objects are named by; `None` when the name is one.
+pub fn subdomain_fault(name: &str) -> Option<&'static str> {
+    if name.len() > SUBDOMAIN_MAX {
+        return Some("must be no more than 253 characters");
+    }
+    (!name.split('.').all(is_part)).then_some(
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start \
+         and end with an alphanumeric character",
+    )
+}
+
+fn is_part(part: &str) -> bool {
+    let inner = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
+    let ends = |letter: Option<&u8>| letter.is_some_and(|letter| *letter != b'-');
+    let bytes = part.as_bytes();
+    bytes.iter().copied().all(inner) && ends(bytes.first()) && ends(bytes.last())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_judged_as_kubernetes_does() {
+        for name in ["a", "0", "pd-1", &"a".repeat(63)] {
+            assert_eq!((label_fault(name), subdomain_fault(name)), (None, None), "{name}");
+        }
+        for name in ["a.b", "0.1-x.y", &"a".repeat(64), &"a".repeat(253)] {
+            assert!(label_fault(name).is_some() && subdomain_fault(name).is_none(), "{name}");
+        }
+        for name in
+            ["", "/", ".", "..", "a/b", "a?watch=true", "x/status", "A", "a_b", "-a", "a-", "a..b", ".a", "é", "a%2f"]
+        {
+            assert!(label_fault(name).is_some() && subdomain_fault(name).is_some(), "{name}");
+        }
+        assert!(subdomain_fault(&"a".repeat(254)).is_some());
+    }
+}

@@ -1,0 +1,122 @@
+//! Rounds of edits: roles that were edited together are rolled together, and an edit in an open rollout begins anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::model::{RolledWorkload, RollingBounds, WorkloadKey};
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::rollout::Edit;
+
+/// What is remembered of the edits of a group's roles. It may be lost: what is open then counts as one round.
+#[derive(Clone, Debug, Default)]
+pub struct Rounds {
+    /// The newest round of roles that share coordinations, directly or by way of others, by the first of them.
+    current: BTreeMap<String, Round>,
+    /// The last edit of each open workload.
+    edits: BTreeMap<WorkloadKey, LastEdit>,
+    /// Revisions of workloads when no rollout of theirs was open.
+    closed: BTreeMap<WorkloadKey, Option<String>>,
+    /// What tied the last edit of each workload to others.
+    ids: BTreeMap<WorkloadKey, String>,
+}
+
+/// Edits of several roles that belong together: at most one of each.
+#[derive(Clone, Debug)]
+struct Round {
+    number: u32,
+    since: Uptime,
+    edited: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug)]
+struct LastEdit {
+    revision: Option<String>,
+    round: u32,
+    stale_id: Option<String>,
+}
+
+impl Rounds {
+    /// Notes which rollouts are open. A new revision is an edit: it joins the round, or begins another if its role was edited
+    /// in this one already.
+    pub fn note(&mut self, bounds: &[RollingBounds], workloads: &[RolledWorkload], now: Uptime) {
+        let mut before = std::mem::take(&mut self.edits);
+        let mut open = BTreeSet::new();
+        for workload in workloads.iter().filter(|workload| workload.is_open()) {
+            let role = &workload.claim.role;
+            let first = first_of(bounds, role);
+            open.insert(first.clone());
+            let (known, revision) = (before.remove(&workload.key), &workload.update_revision);
+            // A workload is frozen at once, and its controller makes the new revision later.
+            let unseen = workload.unclaimed || !workload.observed || revision.is_none();
+            let is_new = known.is_none();
+            if let Some(known) = known.filter(|known| unseen || known.revision == *revision) {
+                self.edits.insert(workload.key.clone(), known);
+                continue;
+            }
+            if unseen || (is_new && self.closed.get(&workload.key) == Some(revision)) {
+                continue;
+            }
+            let new = || Round { number: 0, since: now, edited: BTreeSet::new() };
+            let round = self.current.entry(first).or_insert_with(new);
+            if !round.edited.insert(role.clone()) {
+                *round = Round { number: round.number + 1, since: now, edited: BTreeSet::from([role.clone()]) };
+            }
+            let stale_id = match &workload.rollout_id {
+                Some(id) => self.ids.insert(workload.key.clone(), id.clone()),
+                None => self.ids.remove(&workload.key),
+            };
+            let edit = LastEdit { revision: workload.update_revision.clone(), round: round.number, stale_id };
+            self.edits.insert(workload.key.clone(), edit);
+        }
+        self.current.retain(|first, _| open.contains(first));
+        let closed = workloads.iter().filter(|workload| !workload.is_open());
+        self.closed.extend(closed.map(|workload| (workload.key.clone(), workload.update_revision.clone())));
+        self.closed.retain(|key, _| workloads.iter().any(|workload| workload.key == *key));
+        self.ids.retain(|key, _| workloads.iter().any(|workload| workload.key == *key));
+    }
+
+    /// When the edits of other roles are waited for no longer, before one of this workload's role moves.
+    pub fn settled_at(&self, bounds: &[RollingBounds], workload: &RolledWorkload, settle: Duration) -> Option<Uptime> {
+        Some(self.current.get(&first_of(bounds, &workload.claim.role))?.since + settle)
+    }
+
+    /// The last edit of a workload with an open rollout.
+    pub fn edit(
+        &self,
+        bounds: &[RollingBounds],
+        workload: &RolledWorkload,
+        settle: Duration,
+        now: Uptime,
+    ) -> Option<Edit> {
+        let last = self.edits.get(&workload.key)?;
+        let role = &workload.claim.role;
+        let round = self.current.get(&first_of(bounds, role));
+        // Also when the rollout of one of them is over by now.
+        let all_edited = |round: &Round| {
+            let mut roles = bounds.iter().filter(|bounds| bounds.has(role)).flat_map(|bounds| &bounds.roles);
+            roles.all(|role| round.edited.contains(role))
+        };
+        let settled = round.is_some_and(|round| round.since + settle <= now || all_edited(round));
+        Some(Edit { round: last.round, settled, stale_id: last.stale_id.clone() })
+    }
+}
+
+/// The first of the roles that are connected with this one by coordinations.
+fn first_of(bounds: &[RollingBounds], role: &str) -> String {
+    let mut connected = BTreeSet::from([role]);
+    loop {
+        let before = connected.len();
+        for bounds in bounds {
+            if bounds.roles.iter().any(|role| connected.contains(role.as_str())) {
+                connected.extend(bounds.roles.iter().map(String::as_str));
+            }
+        }
+        if connected.len() == before {
+            return connected.first().copied().unwrap_or(role).to_owned();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "rounds_tests.rs"]
+mod tests;

@@ -1,0 +1,85 @@
+//! How large a group may be: judging it, and reading what it names, costs everybody who shares the webhook.
+
+use crate::model::{FieldPath, Group};
+use crate::rules::{Cause, Report, World};
+
+/// Most roles.
+const ROLES: usize = 1024;
+/// Most coordinations.
+const COORDINATIONS: usize = 256;
+/// Most bytes of all names that are written in it.
+const NAMES: usize = 64 << 10;
+
+/// Its roles, coordinations and names are not too many.
+pub(super) fn size(group: &Group, _: &World, report: &mut Report) {
+    let spec = FieldPath::new("spec");
+    let roles_at = group.reference.as_ref().map_or_else(|| spec.child("roles"), |reference| reference.at.clone());
+    let coordinations_at = group.coordinations.first().map_or_else(|| spec.clone(), |first| first.at.parent());
+    for (path, count, most) in
+        [(roles_at, group.roles.len(), ROLES), (coordinations_at, group.coordinations.len(), COORDINATIONS)]
+    {
+        if count > most {
+            let detail = format!("must have at most {most} items");
+            report.error("", path, Cause::TooMany, Some(count.to_string()), detail);
+        }
+    }
+    if names(group) > NAMES {
+        let detail = format!("all names in it may not be more than {NAMES} bytes together");
+        report.error("", spec, Cause::TooLong, None, detail);
+    }
+}
+
+/// True for a group that is refused for its size alone: nothing is read for it.
+pub(super) fn is_too_large(group: &Group) -> bool {
+    group.roles.len() > ROLES || group.coordinations.len() > COORDINATIONS || names(group) > NAMES
+}
+
+/// Bytes of all names; an empty one is none the less an entry.
+fn names(group: &Group) -> usize {
+    let roles = group.roles.iter().flat_map(|role| std::iter::once(&role.name).chain(&role.dependencies));
+    let coordinations = group.coordinations.iter().flat_map(|coordination| {
+        let sized = coordination.batchings.iter().flat_map(|batching| batching.sizes.keys());
+        coordination.name.iter().chain(coordination.roles.iter().flatten()).chain(sized)
+    });
+    roles.chain(coordinations).map(|name| name.len().max(1)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::rbg::ROLE_BASED_GROUP;
+    use crate::rules::{needs_of_group, read_group};
+
+    fn group(roles: usize, name: &str, dependencies: &Value) -> Group {
+        let role = |number| json!({ "name": format!("{name}{number}"), "dependencies": dependencies });
+        let sizes: serde_json::Map<_, _> = (0..roles).map(|number| (format!("{name}{number}"), json!(1))).collect();
+        let segments = json!({ "strategy": { "segmentPlacement": { "segmentSize": sizes } } });
+        let roles: Vec<_> = (0..roles).map(role).collect();
+        let object = json!({ "metadata": { "name": "pd" }, "spec": { "roles": roles, "coordination": [segments] } });
+        read_group(ROLE_BASED_GROUP, &object.to_string(), &()).unwrap()
+    }
+
+    fn found(group: &Group) -> Vec<String> {
+        crate::rules::judge_group(group, None, &World::default()).errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn as_many_roles_as_may_be_are_judged_and_one_more_is_refused_with_nothing_else_said() {
+        assert_eq!(found(&group(ROLES, "r", &json!([]))), Vec::<String>::new());
+        let beyond = group(ROLES + 1, "r", &json!([]));
+        assert_eq!(found(&beyond), ["spec.roles: Too many: 1025: must have at most 1024 items"]);
+        assert!(needs_of_group(&beyond).is_empty());
+    }
+
+    #[test]
+    fn names_are_counted_wherever_they_stand() {
+        let long = "all names in it may not be more than 65536 bytes together";
+        // Each name stands twice.
+        assert_eq!(found(&group(700, &"n".repeat(43), &json!([]))), Vec::<String>::new());
+        assert_eq!(found(&group(700, &"n".repeat(45), &json!([]))), [format!("spec: Too long: {long}")]);
+        let empty = group(2, "r", &json!(vec![""; NAMES / 2]));
+        assert_eq!(found(&empty), [format!("spec: Too long: {long}")]);
+    }
+}

@@ -1,0 +1,77 @@
+//! Large reviews, judged beside the threads that serve all others: what takes one of those for long makes everybody wait.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::JoinError;
+use tokio::time::Instant;
+
+/// Largest body that is judged where it was read: the reviews of nearly all pods and groups.
+pub(super) const LIGHT: usize = 64 << 10;
+
+/// Threads for large reviews: half as many as there are processors.
+#[derive(Clone, Debug)]
+pub struct Beside(Arc<Semaphore>);
+
+impl Default for Beside {
+    fn default() -> Self {
+        let threads = available_parallelism().map_or(1, |all| (all.get() / 2).max(1));
+        Self(Arc::new(Semaphore::new(threads)))
+    }
+}
+
+impl Beside {
+    /// Does something when it is its turn; `None` when that does not come in time. If it panics, so does this.
+    pub(super) async fn run<T, F>(&self, deadline: Instant, work: F) -> Option<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let turn = tokio::time::timeout_at(deadline, self.0.clone().acquire_owned()).await.ok()?.ok()?;
+        let runtime = Handle::current();
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            runtime.block_on(work)
+        });
+        match done.await.map_err(JoinError::try_into_panic) {
+            Ok(done) => Some(done),
+            Err(Ok(panic)) => resume_unwind(panic),
+            Err(Err(_)) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_beside_takes_no_thread_of_the_runtime_and_is_bounded() {
+        let beside = Beside(Arc::new(Semaphore::new(1)));
+        let soon = || Instant::now() + Duration::from_millis(20);
+        let (started, has_started) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let first = tokio::spawn({
+            let beside = beside.clone();
+            async move {
+                let work = async move {
+                    started.send(()).unwrap();
+                    // As rules do that compute for long: this runtime has only the one thread.
+                    ended.recv().unwrap();
+                    1
+                };
+                beside.run(Instant::now() + Duration::from_secs(60), work).await
+            }
+        });
+        tokio::task::spawn_blocking(move || has_started.recv().unwrap()).await.unwrap();
+        assert_eq!(beside.run(soon(), async { 2 }).await, None, "no turn in time");
+        end.send(()).unwrap();
+        assert_eq!(first.await.unwrap(), Some(1));
+        assert_eq!(beside.run(soon(), async { 3 }).await, Some(3));
+    }
+}

@@ -1,0 +1,99 @@
+//! What rolegate knows of a group is older than the group's pods: nobody runs for that.
+
+use std::time::Duration;
+
+use kube::api::{DeleteParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::pods::Pod;
+use crate::common::proxy::Proxy;
+use crate::common::stage::typed;
+use crate::common::{Group, Stage, invariants};
+
+/// A stage whose rolegate knows one group, and hears of everything else half a second late.
+async fn late(name: &str, known: &Value) -> (Stage, Vec<Box<dyn Send>>) {
+    let stage = Stage::new(name).await;
+    stage.add_node("all", 40).await;
+    stage.groups().create(&PostParams::default(), &typed(known.clone())).await.unwrap();
+    let proxy = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
+    let rolegate = stage.launch().through(&proxy).flag("lease-duration", "15s").start().await;
+    proxy.delay(Duration::from_millis(500));
+    (stage, vec![Box::new(rolegate), Box::new(proxy)])
+}
+
+/// Makes the pods at once, and sees them come up in three segments.
+async fn come_up_in_order(stage: &Stage, group: &Group) {
+    stage.create_sets(group).await;
+    let (pods, first) = (group.pods() as usize, group.roles.iter().map(|role| role.segment as usize).sum::<usize>());
+    stage.pods.until("all are made", |now| now.count_all(|_| true) == pods).await;
+    for released in [first, 2 * first, 3 * first] {
+        stage.pods.until("the next segment", |now| now.count_all(Pod::is_released) == released.min(pods)).await;
+        stage.let_ready(Pod::is_released).await;
+    }
+    assert_eq!(invariants::all_born_held(&stage.pods), pods);
+    invariants::released_in_order(&stage.pods, group);
+}
+
+/// Three segments of five.
+fn wanted() -> Group {
+    Group::new("llm").role("decode", 15, 5).held_back()
+}
+
+#[tokio::test]
+async fn pods_of_a_role_that_was_added_just_now_wait_for_their_turn() {
+    let (stage, _running) = late("late-role", &Group::new("llm").role("prefill", 2, 1).object()).await;
+    let group = wanted();
+    stage.patch_group(&group, json!({ "spec": group.object()["spec"] })).await;
+    come_up_in_order(&stage, &group).await;
+}
+
+#[tokio::test]
+async fn pods_of_a_coordination_that_was_added_just_now_wait_for_their_turn() {
+    let group = wanted();
+    let mut without = group.object();
+    without["spec"]["coordination"] = json!([]);
+    let (stage, _running) = late("late-coordination", &without).await;
+    stage.patch_group(&group, json!({ "spec": { "coordination": group.object()["spec"]["coordination"] } })).await;
+    come_up_in_order(&stage, &group).await;
+}
+
+#[tokio::test]
+async fn pods_of_segments_that_were_made_smaller_just_now_wait_for_their_turn() {
+    let (stage, _running) = late("late-size", &Group::new("llm").role("decode", 5, 15).object()).await;
+    let group = wanted();
+    stage.patch_group(&group, json!({ "spec": group.object()["spec"] })).await;
+    come_up_in_order(&stage, &group).await;
+}
+
+#[tokio::test]
+async fn pods_of_a_group_that_another_object_carries_since_just_now_wait_for_their_turn() {
+    let (stage, _running) = late("late-carrier", &Group::new("llm").role("prefill", 15, 15).object()).await;
+    let group = wanted();
+    stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
+    let coordination = json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": "llm" },
+        "spec": group.object()["spec"],
+    });
+    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    come_up_in_order(&stage, &group).await;
+}
+
+#[tokio::test]
+async fn pods_that_are_made_with_their_group_anew_wait_for_their_turn_again() {
+    let group = wanted();
+    let (stage, _running) = late("late-again", &group.object()).await;
+    come_up_in_order(&stage, &group).await;
+    // All of them were committed, and ready: that was another group.
+    let sets = stage.api::<k8s_openapi::api::apps::v1::StatefulSet>();
+    sets.delete("llm-decode", &DeleteParams::foreground()).await.unwrap();
+    stage.pods.until("all are gone", |now| now.count_all(|_| true) == 0).await;
+    // To rolegate it still looks as if they ran.
+    stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
+    stage.create_group(&group).await;
+    stage.create_sets(&group).await;
+    stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) >= 5).await;
+    stage.pods.until("all are made", |now| now.count_all(|_| true) == 15).await;
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), 5, "{now}"));
+}

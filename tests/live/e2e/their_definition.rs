@@ -1,0 +1,226 @@
+//! RoleBasedGroups as their own project defines them: a definition that drops what is ours, and one whose stored version is
+//! another than ours.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::common::audit::Account;
+use crate::common::pods::Pod;
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
+use crate::rules::definitions::namespaced;
+
+const RBG: &str = "workloads.x-k8s.io";
+const COORDINATIONS: &str = "/apis/rolegate.dev/v1alpha1";
+
+/// The definition, with these versions.
+fn definition(versions: &Value, conversion: &Value) -> Value {
+    let mut definition = namespaced(RBG, "RoleBasedGroup", "rolebasedgroups", versions);
+    definition["spec"]["conversion"] = conversion.clone();
+    definition
+}
+
+/// A version whose spec has roles and this, and whose status keeps nothing that we write but the generation.
+fn version(name: &str, stored: bool, coordination: &Value) -> Value {
+    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let mut spec = json!({ "type": "object", "properties": { "roles": { "type": "array", "items": any } } });
+    if !coordination.is_null() {
+        spec["properties"]["coordination"] = coordination.clone();
+    }
+    let status = json!({
+        "type": "object",
+        "properties": {
+            "observedGeneration": { "type": "integer" },
+            "roleStatuses": { "type": "array", "items": any },
+        },
+    });
+    json!({
+        "name": name,
+        "served": true,
+        "storage": stored,
+        "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec, "status": status } } },
+        "subresources": { "status": {} },
+    })
+}
+
+/// As RBG v0.6 has it: coordinations of its own.
+fn upstream_coordination() -> Value {
+    let text = json!({ "x-kubernetes-int-or-string": true });
+    let update = json!({
+        "type": "object",
+        "properties": { "maxSkew": text, "partition": text, "maxUnavailable": text },
+    });
+    let scaling = json!({ "type": "object", "properties": { "maxSkew": text, "progression": { "type": "string" } } });
+    json!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "name": { "type": "string" },
+                "roles": { "type": "array", "items": { "type": "string" } },
+                "strategy": { "type": "object", "properties": { "rollingUpdate": update, "scaling": scaling } },
+            },
+        },
+    })
+}
+
+/// A control plane of its own, with this definition of RoleBasedGroups and all of ours.
+async fn plane(definition: Value) -> Arc<ControlPlane> {
+    ControlPlane::own(move || {
+        let plane = ControlPlane::start_with_groups("kwok", &["--audit"]);
+        plane.must(&["delete", "crd", &format!("rolebasedgroups.{RBG}")], "");
+        plane.must(&["create", "-f", "-"], &definition.to_string());
+        plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+        plane
+    })
+    .await
+}
+
+async fn create(stage: &Stage, version: &str, name: &str, metadata: Value, coordination: &Value) {
+    let mut object = json!({
+        "apiVersion": format!("{RBG}/{version}"),
+        "kind": "RoleBasedGroup",
+        "metadata": metadata,
+        "spec": { "roles": [{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 4 }] },
+    });
+    object["metadata"]["name"] = json!(name);
+    if !coordination.is_null() {
+        object["spec"]["coordination"] = json!([coordination]);
+    }
+    let answer = stage.post(&format!("/apis/{RBG}/{version}"), "rolebasedgroups", &object).await;
+    assert_eq!(answer.code, 201, "{answer:?}");
+}
+
+/// How often the status of each RoleBasedGroup was written.
+fn writes(account: &Account) -> BTreeMap<String, u32> {
+    let requests = account.requests();
+    let writes = requests.into_iter().filter(|request| request.what == "patch rolebasedgroups/status");
+    writes.fold(BTreeMap::new(), |mut counts, request| {
+        *counts.entry(request.name).or_default() += 1;
+        counts
+    })
+}
+
+/// Whatever the loop has to do for what it has seen, it has done when a later group is told how it stands.
+async fn until_all_was_seen(stage: &Stage, name: &str) {
+    let role = json!({ "name": "main", "replicas": 1 });
+    let segments = json!({ "name": "c", "strategy": { "segmentPlacement": { "segmentSize": { "main": 1 } } } });
+    let object = json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": name },
+        "spec": { "roles": [role], "coordination": [segments] },
+    });
+    let answer = stage.post(COORDINATIONS, "rolecoordinations", &object).await;
+    assert_eq!(answer.code, 201, "{answer:?}");
+    stage.coordination_statuses(name).until("it is told", |status| !status.0["summary"].is_null()).await;
+}
+
+#[tokio::test]
+async fn what_is_not_kept_is_said_once_and_what_is_not_ours_is_never_written_to() {
+    let versions = json!([version("v1alpha1", true, &upstream_coordination())]);
+    let plane = plane(definition(&versions, &json!({ "strategy": "None" }))).await;
+    let stage = Stage::on(plane, "dropped").await;
+    let rolegate = stage.launch().start().await;
+    let account = Account::of(&stage);
+    let roles = json!(["prefill", "decode"]);
+    let update = json!({ "maxSkew": "10%" });
+    let theirs = json!({ "name": "c", "roles": roles, "strategy": { "rollingUpdate": update, "scaling": update } });
+    let ours = json!({ "name": "c", "roles": roles, "strategy": { "rollingUpdate": update } });
+    for (name, coordination) in [("none", &Value::Null), ("theirs", &theirs), ("ours", &ours)] {
+        create(&stage, "v1alpha1", name, json!({}), coordination).await;
+    }
+    let events = stage.objects("events.k8s.io", "v1", "Event");
+    let told = async || {
+        let all = events.list(&kube::api::ListParams::default()).await.unwrap();
+        let told = all.items.into_iter().filter(|event| event.data["reason"] == "StatusNotKept");
+        told.map(|event| event.data["regarding"]["name"].clone()).collect::<Vec<_>>()
+    };
+    eventually(PATIENT, "the Event", async || {
+        let told = told().await;
+        if told == ["ours"] { Ok(()) } else { Err(format!("{told:?}\n{}", rolegate.log())) }
+    })
+    .await;
+    // Each is seen once more, with the same spec.
+    for name in ["none", "theirs", "ours"] {
+        let patch = json!({ "metadata": { "labels": { "touched": "" } } });
+        stage.groups().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+    until_all_was_seen(&stage, "first").await;
+    assert_eq!(writes(&account), BTreeMap::from([("ours".to_owned(), 1)]));
+    for name in ["none", "theirs"] {
+        let found = stage.groups().get(name).await.unwrap();
+        assert!(found.data["status"].is_null(), "{:?}", found.data);
+    }
+
+    // Another spec may be kept.
+    let patch =
+        json!({ "spec": { "roles": [{ "name": "prefill", "replicas": 5 }, { "name": "decode", "replicas": 5 }] } });
+    stage.groups().patch("ours", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    eventually(PATIENT, "a second write", async || match writes(&account).get("ours") {
+        Some(2) => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    until_all_was_seen(&stage, "second").await;
+    assert_eq!(writes(&account), BTreeMap::from([("ours".to_owned(), 2)]));
+    assert_eq!(told().await, ["ours"]);
+
+    // And so may another definition.
+    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let mut versions = versions;
+    versions[0]["schema"]["openAPIV3Schema"]["properties"]["status"] = any;
+    let patch = json!({ "spec": { "versions": versions } }).to_string();
+    stage.plane.must(&["patch", "crd", &format!("rolebasedgroups.{RBG}"), "--type=merge", "-p", &patch], "");
+    eventually(PATIENT, "the status is kept", async || {
+        let found = stage.groups().get("ours").await.map_err(|error| error.to_string())?;
+        let status = &found.data["status"];
+        if status["summary"].is_null() { Err(format!("{status}\n{}", rolegate.log())) } else { Ok(()) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_conversion_of_another_project_may_be_away() {
+    let versions =
+        json!([version("v1alpha1", false, &upstream_coordination()), version("v1alpha2", true, &Value::Null)]);
+    // Nobody listens there.
+    let client = json!({ "url": "https://127.0.0.1:1/convert" });
+    let conversion = json!({
+        "strategy": "Webhook",
+        "webhook": { "clientConfig": client, "conversionReviewVersions": ["v1"] },
+    });
+    let stage = Stage::on(plane(definition(&versions, &conversion)).await, "unconverted").await;
+    stage.add_node("all", 8).await;
+    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2).held_back();
+    // One is there before, and one comes later.
+    create(&stage, "v1alpha2", "before", json!({}), &Value::Null).await;
+    let rolegate = stage.launch().start_unready().await;
+    rolegate.until_ready().await;
+    let metadata = json!({ "annotations": { "rolegate.dev/group": "llm" } });
+    create(&stage, "v1alpha2", "llm", metadata, &Value::Null).await;
+    let coordination = json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": "llm" },
+        "spec": { "groupRef": { "name": "llm" }, "coordination": group.object()["spec"]["coordination"] },
+    });
+    let answer = stage.post(COORDINATIONS, "rolecoordinations", &coordination).await;
+    assert!(answer.code == 201 && answer.warnings.is_empty(), "{answer:?}");
+    stage.create_sets(&group).await;
+    for released in [4, 8] {
+        stage.pods.until("the next segment", |now| now.count_all(Pod::is_released) == released).await;
+        stage.let_ready(Pod::is_released).await;
+    }
+    assert_eq!(invariants::all_born_held(&stage.pods), 8);
+    // Pods of a group that is not known are looked for live, and that is answered as well.
+    let mut pod = group.pod("prefill", "stranger", &stage.namespace);
+    pod["metadata"]["labels"]["rolegate.dev/group"] = json!("another");
+    let made = stage.post("/api/v1", "pods", &pod).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    let asked = Account::of(&stage).requests();
+    let failed: Vec<_> = asked.iter().filter(|request| request.code >= 500).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}

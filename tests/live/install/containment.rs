@@ -1,0 +1,147 @@
+//! Whoever has the token of our own account can change what rolegate changes, and nothing else: it runs no code.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::account::account;
+use crate::common::control_plane::client_of;
+use crate::common::policies::policies_fit_the_types;
+use crate::common::stage::{Stage, typed};
+use crate::common::{ControlPlane, PATIENT, eventually};
+use crate::policies::cluster::{Answer, api_of, define, loose_definition};
+use crate::rules::desk::stateful_set;
+
+fn held_pod() -> Value {
+    json!({
+        "metadata": { "name": "a", "labels": { "app": "llm" }, "annotations": { "rolegate.dev/held-by": "llm/segments" } },
+        "spec": {
+            "containers": [{ "name": "main", "image": "none" }],
+            "schedulingGates": [{ "name": "rolegate.dev/hold" }, { "name": "example.com/other" }],
+        },
+    })
+}
+
+/// What a thief would like to do to a pod, and where he is stopped.
+fn thefts_of_a_pod() -> Vec<(Value, &'static str)> {
+    let without = |gate: &str| json!({ "spec": { "schedulingGates": [{ "name": gate, "$patch": "delete" }] } });
+    vec![
+        (json!({ "spec": { "containers": [{ "name": "main", "image": "theirs" }] } }), "spec[containers]"),
+        (json!({ "spec": { "nodeSelector": { "node": "theirs" } } }), "spec[nodeSelector]"),
+        (json!({ "spec": { "activeDeadlineSeconds": 1 } }), "spec[activeDeadlineSeconds]"),
+        (without("example.com/other"), "spec.schedulingGates"),
+        (json!({ "metadata": { "labels": { "app": "other" } } }), "metadata.labels[app]"),
+        (json!({ "metadata": { "labels": { "app": null } } }), "metadata.labels[app]"),
+        (json!({ "metadata": { "labels": { "rolegate.dev.example.com/x": "y" } } }), "rolegate.dev.example.com/x"),
+        (json!({ "metadata": { "annotations": { "cni": "theirs" } } }), "metadata.annotations[cni]"),
+        (json!({ "metadata": { "finalizers": ["example.com/for-ever"] } }), "metadata.finalizers"),
+    ]
+}
+
+/// The same of a workload, whose strategy stands in this field, and in its place the bounds.
+fn thefts_of_a_workload(strategy: &str, template: &Value) -> Vec<(Value, String)> {
+    let of = |patch: Value, words: &str| (patch, words.to_owned());
+    vec![
+        of(json!({ "spec": template }), "spec["),
+        of(json!({ "spec": { "replicas": 7 } }), "spec[replicas]"),
+        of(
+            json!({ "spec": { strategy: { "type": "OnDelete", "rollingUpdate": null } } }),
+            &format!("spec.{strategy}[type]"),
+        ),
+        of(
+            json!({ "metadata": { "labels": { "rolegate.dev/group": "other" } } }),
+            "metadata.labels[rolegate.dev/group]",
+        ),
+        of(json!({ "metadata": { "annotations": { "a": "b" } } }), "metadata.annotations[a]"),
+        of(json!({ "metadata": { "finalizers": ["example.com/for-ever"] } }), "metadata.finalizers"),
+    ]
+}
+
+async fn patch<K>(api: &Api<K>, name: &str, patch: &Patch<&Value>) -> Answer
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    Answer::of(api.patch(name, &PatchParams::default(), patch).await)
+}
+
+/// Every change is refused, for its own reason, once the policies have reached the API server.
+async fn refused<K>(api: &Api<K>, name: &str, thefts: &[(Patch<&Value>, &str)])
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    for (change, words) in thefts {
+        eventually(PATIENT, "the policy is in force", async || {
+            let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
+            match Answer::of(api.patch(name, &dry_run, change).await) {
+                Answer::Refused(text)
+                    if text.starts_with("rolegate itself may not change ") && text.contains(words) =>
+                {
+                    Ok(())
+                }
+                answer => Err(format!("{answer:?}, not {words}")),
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_stolen_token_runs_no_code() {
+    let plane = Arc::new(ControlPlane::start());
+    let kind = ("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", "Namespaced");
+    define(&plane, &loose_definition(kind, &json!({})).to_string());
+    let stage = Stage::on(plane.clone(), "contained").await;
+    let thief = client_of(&account(&plane, &stage.client, "rolegate", &[]).await).await;
+    policies_fit_the_types(&stage.client, 3).await;
+
+    let pods: Api<Pod> = Api::namespaced(thief.clone(), &stage.namespace);
+    stage.api::<Pod>().create(&PostParams::default(), &typed(held_pod())).await.unwrap();
+    let thefts = thefts_of_a_pod();
+    refused(&pods, "a", &thefts.iter().map(|(patch, words)| (Patch::Strategic(patch), *words)).collect::<Vec<_>>())
+        .await;
+    let release = json!({
+        "metadata": {
+            "labels": { "rolegate.dev/x": "y", "rolebasedgroup.workloads.x-k8s.io/role-instance-index": "3" },
+            "annotations": { "rolegate.dev/held-by": null },
+        },
+        "spec": { "schedulingGates": [{ "name": "rolegate.dev/hold", "$patch": "delete" }] },
+    });
+    assert_eq!(patch(&pods, "a", &Patch::Strategic(&release)).await, Answer::Admitted);
+    let image = json!({ "spec": { "containers": [{ "name": "main", "image": "theirs" }] } });
+    assert_eq!(patch(&stage.api::<Pod>(), "a", &Patch::Strategic(&image)).await, Answer::Admitted, "others are free");
+
+    let sets: Api<StatefulSet> = Api::namespaced(thief.clone(), &stage.namespace);
+    let set = stateful_set("s", "Parallel", &json!({}));
+    stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    let container = json!([{ "name": "main", "image": "theirs" }]);
+    let template = json!({ "template": { "spec": { "containers": container } } });
+    let thefts = thefts_of_a_workload("updateStrategy", &template);
+    refused(&sets, "s", &thefts.iter().map(|(patch, words)| (Patch::Merge(patch), words.as_str())).collect::<Vec<_>>())
+        .await;
+    let rolled = json!({
+        "metadata": { "annotations": { "rolegate.dev/user-partition": "0" } },
+        "spec": { "updateStrategy": { "rollingUpdate": { "partition": 3 } } },
+    });
+    assert_eq!(patch(&sets, "s", &Patch::Merge(&rolled)).await, Answer::Admitted);
+
+    let kind = rolegate::api::workload::LEADER_WORKER_SET;
+    let template = json!({ "size": 2, "workerTemplate": { "spec": { "containers": container } } });
+    let set = json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.kind,
+        "metadata": { "name": "l" },
+        "spec": { "replicas": 0, "rolloutStrategy": { "type": "RollingUpdate" }, "leaderWorkerTemplate": { "size": 1 } },
+    });
+    let all: Api<DynamicObject> = api_of(&stage.client, kind, &stage.namespace);
+    all.create(&PostParams::default(), &typed(set)).await.unwrap();
+    let sets = api_of(&thief, kind, &stage.namespace);
+    let thefts = thefts_of_a_workload("rolloutStrategy", &json!({ "leaderWorkerTemplate": template }));
+    refused(&sets, "l", &thefts.iter().map(|(patch, words)| (Patch::Merge(patch), words.as_str())).collect::<Vec<_>>())
+        .await;
+    let rolled = json!({ "spec": { "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": 3 } } } });
+    assert_eq!(patch(&sets, "l", &Patch::Merge(&rolled)).await, Answer::Admitted);
+}

@@ -1,0 +1,129 @@
+//! Objects that name a thousand others, and many of them at a time: what they cost does not grow with what they name, and
+//! others do not wait for them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::common::audit::Account;
+use crate::common::pods::Pod;
+use crate::common::proxy::Proxy;
+use crate::common::stage::{CORE, GROUPS, Stage};
+use crate::common::{Group, PATIENT, eventually};
+use crate::tenants::stage;
+
+/// A group of so many roles, all of them in one coordination.
+fn wide(roles: usize) -> Value {
+    let mut group = Group::new("wide");
+    for role in 0..roles {
+        group.roles.push(crate::common::group::Role { name: format!("role-{role:04}"), replicas: 2, segment: 1 });
+    }
+    group.object()
+}
+
+/// Creates it without storing it.
+async fn try_create(stage: &Stage, object: &Value) -> u16 {
+    let path = format!("{GROUPS}/namespaces/{}/rolebasedgroups?dryRun=All", stage.namespace);
+    stage.send("POST", &path, object).await.code
+}
+
+#[tokio::test]
+async fn a_thousand_roles_cost_a_handful_of_reads() {
+    let stage = stage("wide").await;
+    let _rolegate = stage.launch().start().await;
+    let account = Account::of(&stage);
+    let reads = || {
+        let requests = account.requests();
+        let reads = requests.into_iter().filter(|request| {
+            let is_read = ["get ", "list "].iter().any(|verb| request.what.starts_with(verb));
+            is_read && !request.what.ends_with(" leases")
+        });
+        reads.map(|request| request.what).collect::<Vec<_>>()
+    };
+    let before = reads().len();
+    assert_eq!(try_create(&stage, &wide(1000)).await, 201);
+    let new = eventually(PATIENT, "the workloads are listed", async || {
+        let new = reads().split_off(before);
+        if new.iter().any(|what| what == "list statefulsets") { Ok(new) } else { Err(format!("{new:?}")) }
+    })
+    .await;
+    assert!(new.len() <= 8, "{new:?}");
+}
+
+#[tokio::test]
+async fn a_pod_that_is_to_find_a_hundred_roles_costs_one_list() {
+    let stage = stage("many-hosts").await;
+    let _rolegate = stage.launch().start().await;
+    let account = Account::of(&stage);
+    let mut group = wide(100);
+    group["metadata"]["annotations"] = json!({ "rolegate.dev/discovery": "enabled" });
+    assert_eq!(stage.post(GROUPS, "rolebasedgroups", &group).await.code, 201);
+    let reads = |verb: &str| account.counts().get(&format!("{verb} statefulsets")).copied().unwrap_or_default();
+    let before = (reads("get"), reads("list"));
+    let pod = Group::new("wide").pod("role-0000", "pod", &stage.namespace);
+    assert_eq!(stage.post(CORE, "pods", &pod).await.code, 201);
+    eventually(PATIENT, "the workloads are listed", async || match reads("list") - before.1 {
+        0 => Err("not yet"),
+        _ => Ok(()),
+    })
+    .await;
+    assert_eq!((reads("get"), reads("list")), (before.0, before.1 + 1));
+}
+
+#[tokio::test]
+async fn a_review_that_could_not_read_everything_logs_one_line() {
+    let stage = stage("unread").await;
+    let proxy = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
+    let rolegate = stage.launch().through(&proxy).flag("lease-duration", "2m").start().await;
+    let lines = || rolegate.log().lines().filter(|line| line.contains("rules that look at it do not judge")).count();
+    let before = lines();
+    proxy.delay(Duration::from_secs(3));
+    let code = try_create(&stage, &wide(200)).await;
+    proxy.delay(Duration::ZERO);
+    assert_eq!(code, 201);
+    assert_eq!(lines() - before, 1);
+}
+
+#[tokio::test]
+async fn four_thousand_roles_are_refused_in_time() {
+    let stage = stage("too-wide").await;
+    let _rolegate = stage.launch().start().await;
+    // The API server waits for 3 s, and says 500 then.
+    assert_eq!(try_create(&stage, &wide(4000)).await, 422);
+}
+
+#[tokio::test]
+async fn a_flood_in_one_namespace_does_not_stop_another() {
+    let (victim, flooded) = (stage("victim").await, Arc::new(stage("flooded").await));
+    victim.add_node("all", 30).await;
+    let _rolegate = victim.launch().flag("namespaces", "victim,flooded").start().await;
+    let (over, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let object = Arc::new(wide(1000));
+    let flood = (0..6).map(|_| {
+        let (flooded, over, sent, object) = (flooded.clone(), over.clone(), sent.clone(), object.clone());
+        tokio::spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                try_create(&flooded, &object).await;
+                sent.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    });
+    let flood: Vec<_> = flood.collect();
+    eventually(PATIENT, "the flood has begun", async || match sent.load(Ordering::Relaxed) {
+        0..6 => Err("not yet"),
+        _ => Ok(()),
+    })
+    .await;
+    let started = Instant::now();
+    victim.deploy(&Group::new("llm").role("prefill", 20, 4).role("decode", 10, 2)).await;
+    victim.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 30).await;
+    let time = started.elapsed();
+    over.store(true, Ordering::Relaxed);
+    for caller in flood {
+        caller.await.unwrap();
+    }
+    println!("30 pods in 5 segments after {time:?}, beside {} wide groups", sent.load(Ordering::Relaxed));
+    assert!(time < Duration::from_secs(40), "{time:?}");
+}

@@ -1,0 +1,52 @@
+//! A status that somebody wrote by hand: it is as good as lost, and written anew.
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::common::pods::Pod;
+use crate::common::{Group, PATIENT, eventually};
+use crate::tenants::stage;
+
+type ApiPod = k8s_openapi::api::core::v1::Pod;
+
+#[tokio::test]
+async fn garbage_in_a_status_stops_no_pod_and_is_written_anew() {
+    let stage = stage("garbage").await;
+    stage.add_node("all", 6).await;
+    let rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 6, 2).held_back();
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+    statuses.until("the first segment is committed", |status| status.released("prefill") == 2).await;
+    stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) == 2).await;
+
+    let released = |count: Value| json!([{ "name": "segments", "progress": { "prefill": { "state": 7, "released": count }, "ghost": "x" } }]);
+    let garbage = [
+        json!({ "coordinationState": released(json!(1_u64 << 62)), "summary": { "held": -1 } }),
+        json!({ "coordinationState": released(json!(-1)), "conditions": "x", "observedGeneration": "new" }),
+        json!({ "coordinationState": "x", "lastReadyReplicas": { "prefill": "all" }, "summary": [] }),
+    ];
+    for (round, status) in garbage.into_iter().enumerate() {
+        let patch = Patch::Merge(json!({ "status": status }));
+        stage.groups().patch_status("llm", &PatchParams::default(), &patch).await.unwrap();
+        // It was released before, and so it is when it is made again.
+        let pods = stage.api::<ApiPod>();
+        let before = pods.get("llm-prefill-0").await.unwrap().metadata.uid;
+        pods.delete("llm-prefill-0", &DeleteParams::default().grace_period(0)).await.unwrap();
+        eventually(PATIENT, "it is made again and released", async || {
+            let Some(pod) = pods.get_opt("llm-prefill-0").await.unwrap() else { return Err("not there".to_owned()) };
+            let gates = pod.spec.unwrap().scheduling_gates.unwrap_or_default();
+            if pod.metadata.uid != before && gates.is_empty() { Ok(()) } else { Err(format!("{gates:?}")) }
+        })
+        .await;
+        eventually(PATIENT, "the status is written anew", async || {
+            let status = stage.groups().get("llm").await.unwrap().data["status"].clone();
+            let role = &status["coordinationState"][0]["progress"]["prefill"];
+            let anew = role["released"] == 2 && role["state"].is_string() && status["summary"]["held"] == 4;
+            if anew && status["conditions"].is_array() { Ok(()) } else { Err(format!("round {round}: {status:#}")) }
+        })
+        .await;
+        stage.pods.until("the first segment again", |now| now.count_all(Pod::is_released) == 2).await;
+    }
+    assert!(!rolegate.log().contains("does not have the expected shape"), "{}", rolegate.log());
+}

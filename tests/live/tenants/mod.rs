@@ -1,0 +1,27 @@
+//! What anybody may write who has a namespace: names that would be other requests, objects that would cost others their share.
+
+mod floods;
+mod garbage;
+mod names;
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::json;
+
+use crate::common::control_plane::Shared;
+use crate::common::{ControlPlane, Stage};
+
+/// With an audit log, to see what is asked for whom, and a definition of groups that takes every status.
+static PLANE: Shared = LazyLock::new(|| {
+    let plane = ControlPlane::start_with_groups("kwok", &["--audit"]);
+    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let path = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
+    let patch = json!([{ "op": "replace", "path": path, "value": any }]).to_string();
+    plane.must(&["patch", "crd", "rolebasedgroups.workloads.x-k8s.io", "--type=json", "-p", &patch], "");
+    Arc::new(plane)
+});
+
+/// A namespace on the control plane of this suite.
+async fn stage(namespace: &str) -> Stage {
+    Stage::on(PLANE.clone(), namespace).await
+}

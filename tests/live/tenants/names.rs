@@ -1,0 +1,110 @@
+//! Names that no object can have: they never become part of a request.
+
+use serde_json::{Value, json};
+
+use crate::common::Group;
+use crate::common::audit::{Account, Request};
+use crate::common::http::Caller;
+use crate::common::stage::{CORE, GROUPS};
+use crate::tenants::stage;
+
+/// As a path or a query they would be other requests.
+const IMPOSSIBLE: [&str; 4] = ["/", "a?watch=true", "x/status", "My_Group"];
+
+#[tokio::test]
+async fn a_pod_that_names_an_impossible_group_is_refused_before_anything_is_read() {
+    let stage = stage("impossible").await;
+    let _rolegate = stage.launch().start().await;
+    let account = Account::of(&stage);
+    let is_read = |request: &Request| ["get role", "list role"].iter().any(|read| request.what.starts_with(read));
+    let reads = |requests: Vec<Request>| requests.into_iter().filter(is_read).count();
+    let before = reads(account.requests());
+    for name in IMPOSSIBLE {
+        let mut pod = Group::new("llm").pod("prefill", "pod", &stage.namespace);
+        pod["metadata"]["labels"]["rolegate.dev/group"] = json!(name);
+        let answer = stage.post(CORE, "pods", &pod).await;
+        let causes = &answer.body["details"]["causes"];
+        assert_eq!((answer.code, causes[0]["field"].as_str()), (422, Some("metadata.labels[rolegate.dev/group]")));
+        let why = causes[0]["message"].as_str().unwrap();
+        assert!(why.starts_with(&format!("Invalid value: {name:?}: no group can have this name: ")), "{why}");
+    }
+    assert_eq!(reads(account.requests()), before);
+}
+
+#[tokio::test]
+async fn a_pod_of_an_impossible_pod_group_owner_or_set_is_admitted_without_asking_for_them() {
+    let stage = stage("impossible-owner").await;
+    let _rolegate = stage.launch().start().await;
+    let account = Account::of(&stage);
+    let mut pod = Group::new("llm").pod("prefill", "pod", &stage.namespace);
+    json_patch::merge(
+        &mut pod,
+        &json!({ "metadata": {
+            "annotations": { "pod-group-name": "x/status" },
+            "ownerReferences": [
+                { "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "a?watch=true", "uid": "u", "controller": true },
+            ],
+        } }),
+    );
+    let answer = stage.post(CORE, "pods", &pod).await;
+    assert_eq!(answer.code, 201, "{answer:?}");
+    assert!(answer.warnings.iter().any(|text| text.contains("no PodGroup can have this name")), "{answer:?}");
+    let asked = |request: &Request| request.what.contains("podgroups") && request.what.starts_with("get");
+    assert!(!account.requests().iter().any(|request| asked(request) || request.name.contains('?')));
+}
+
+#[tokio::test]
+async fn a_name_in_an_object_is_a_violation_and_no_request() {
+    let stage = stage("impossible-names").await;
+    let _rolegate = stage.launch().start().await;
+    let constraint = json!({ "clusterTopologyName": "../secrets", "topologyLayerName": "rack" });
+    let deploy = json!({ "roleDeployStep": { "prefill": 1 }, "deployTopologyConstraint": constraint });
+    let mut group = Group::new("llm").role("prefill", 1, 1).object();
+    group["metadata"]["annotations"] = json!({ "rolegate.dev/group": "/" });
+    group["spec"]["roles"][0]["name"] = json!("prefill");
+    group["spec"]["coordination"] = json!([{ "name": "steps", "strategy": { "rollingDeploy": deploy } }]);
+    let answer = stage.post(GROUPS, "rolebasedgroups", &group).await;
+    let fields = |body: &Value| -> Vec<String> {
+        let causes = body["details"]["causes"].as_array().unwrap();
+        causes.iter().map(|cause| cause["field"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(answer.code, 422, "{answer:?}");
+    let topology = "spec.coordination[0].strategy.rollingDeploy.deployTopologyConstraint.clusterTopologyName";
+    assert_eq!(fields(&answer.body), ["metadata.annotations[rolegate.dev/group]", topology]);
+    let reference = json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": "llm" },
+        "spec": {
+            "roles": [{ "name": "prefill", "workloadRef": { "kind": "StatefulSet", "name": "prefill/scale" } }],
+            "coordination": [{ "name": "s", "strategy": { "segmentPlacement": { "segmentSize": { "prefill": 1 } } } }],
+        },
+    });
+    let answer = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &reference).await;
+    assert_eq!((answer.code, fields(&answer.body)), (422, vec!["spec.roles[0].workloadRef.name".to_owned()]));
+    let requests = Account::of(&stage).requests();
+    assert!(!requests.iter().any(|request| request.what.ends_with("/scale") || request.what.contains("secrets/")));
+}
+
+#[tokio::test]
+async fn nobody_may_make_a_pod_group() {
+    let stage = stage("nobody").await;
+    let launch = stage.launch();
+    let rolegate = launch.start().await;
+    let mut caller = Caller::connect(rolegate.webhook, &launch.ca_bundle().await).await;
+    let constraint = json!({ "topologyLayerName": "rack", "podGroupPolicy": { "kai": {} } });
+    let deploy = json!({ "roleDeployStep": { "prefill": 1 }, "deployTopologyConstraint": constraint });
+    let mut group = Group::new("llm").role("prefill", 1, 1).object();
+    group["metadata"]["namespace"] = json!(stage.namespace);
+    group["spec"]["coordination"] = json!([{ "name": "steps", "strategy": { "rollingDeploy": deploy } }]);
+    let (api, version) = ("workloads.x-k8s.io", "v1alpha1");
+    let review = json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "42", "operation": "CREATE", "namespace": stage.namespace, "object": group, "userInfo": { "username": "" },
+        "kind": { "group": api, "version": version, "kind": "RoleBasedGroup" },
+        "resource": { "group": api, "version": version, "resource": "rolebasedgroups" },
+    }});
+    let (status, answer) = caller.post("/validate", review.to_string()).await.unwrap();
+    let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+    let code = &answer["response"]["status"]["code"];
+    assert_eq!((status, code), (200, &json!(403)), "{answer:#}");
+}
