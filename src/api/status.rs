@@ -31,6 +31,9 @@ pub struct GroupStatus {
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]
     pub last_ready_replicas: BTreeMap<String, u32>,
+    /// Which pods of its roles were rolled together.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub cohorts: Option<Cohorts>,
     /// Figures for the print columns.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
@@ -91,6 +94,28 @@ pub struct RoleProgress {
     #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub released: Option<u32>,
+}
+
+/// Pods of several roles that were rolled together are of one cohort, by the revisions that they were made at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Cohorts {
+    /// The last one that was counted. Never falls.
+    #[serde(deserialize_with = "readable")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub last: u32,
+    /// The revisions of each role, the one that it goes to last.
+    #[serde(deserialize_with = "values")]
+    pub roles: BTreeMap<String, Vec<RevisionCohort>>,
+}
+
+/// The cohort of the pods that are made at one revision of a role.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RevisionCohort {
+    /// The revision, as the pods are labelled.
+    pub revision: String,
+    /// What tied the edits of several roles together, else a number.
+    pub cohort: String,
 }
 
 /// Figures for the print columns.

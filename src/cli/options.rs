@@ -87,6 +87,10 @@ pub struct PodArgs {
     /// Another label that says the segment of a pod, beside `rolegate.dev/segment`: of pods with a number at creation.
     #[arg(long, value_name = "KEY", value_parser = parse_label_key)]
     segment_label: Option<String>,
+    /// Another label that says with which pods of other roles a pod was rolled, beside `rolegate.dev/cohort`: of pods with a
+    /// revision at creation.
+    #[arg(long, value_name = "KEY", value_parser = parse_label_key)]
+    cohort_label: Option<String>,
 }
 
 impl PodArgs {
@@ -97,6 +101,7 @@ impl PodArgs {
             frees_unknown_roles: self.unknown_role == UnknownRole::Pass,
             cluster_domain: self.cluster_domain.clone(),
             segment_label: self.segment_label.clone(),
+            cohort_label: self.cohort_label.clone(),
         }
     }
 }

@@ -14,6 +14,9 @@ pub const SEGMENT: &str = "rolegate.dev/segment";
 pub const IGNORE: &str = "rolegate.dev/ignore";
 /// Label of pods in a rollingUpdate coordination: the revision they were made at, whoever made them (KEP-30, Router).
 pub const REVISION: &str = "rolegate.dev/revision";
+/// Label of pods in a rollingUpdate coordination: equal for those of all roles that were rolled together, and another one
+/// than that of the pods before.
+pub const COHORT: &str = "rolegate.dev/cohort";
 /// Annotation that claims a workload for rollouts in lockstep though another controller owns it.
 pub const ROLLOUT: &str = "rolegate.dev/rollout";
 /// Annotation of a workload with an open rollout: the partition that its user asked for.

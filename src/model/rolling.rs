@@ -1,5 +1,7 @@
 //! The bounds of a coordinated rollout (KEP-30), free of spelling.
 
+use std::collections::BTreeSet;
+
 use super::{Coordination, Group};
 use crate::api::IntOrString;
 
@@ -80,6 +82,22 @@ impl RollingBounds {
         let (whole, rest) = share(self.partition, desired);
         let kept = whole + u32::from(rest > 0);
         if self.partition < 100 { kept.min(desired.saturating_sub(1)) } else { desired }
+    }
+}
+
+/// The roles that are connected with this one by coordinations, directly or by way of others; with itself.
+pub fn connected<'a>(bounds: &'a [RollingBounds], role: &'a str) -> BTreeSet<&'a str> {
+    let mut connected = BTreeSet::from([role]);
+    loop {
+        let before = connected.len();
+        for bounds in bounds {
+            if bounds.roles.iter().any(|role| connected.contains(role.as_str())) {
+                connected.extend(bounds.roles.iter().map(String::as_str));
+            }
+        }
+        if connected.len() == before {
+            return connected;
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::api::Pod;
 use crate::model::{
     CliquePod, CliqueSet, GangTree, Group, GroupKey, OrdinalStarts, PodIdentity, identify, identify_clique_pod, names,
+    revision,
 };
 
 /// Who a pod is, and so which objects have to be known before it can be born right.
@@ -42,6 +43,13 @@ impl Subject {
     pub fn is_free_in(&self, group: &Group) -> bool {
         let role = self.identity.as_ref().and_then(|identity| identity.role.as_deref());
         role.is_some_and(|role| group.batchings_of(role).next().is_none())
+    }
+
+    /// True when this view of its group does not know yet with which pods of other roles it is rolled.
+    pub fn is_new_in(&self, group: &Group, pod: &Pod) -> bool {
+        let role = self.identity.as_ref().and_then(|identity| identity.role.as_deref());
+        let known = |(role, revision)| group.rolls(role) && group.lacks_cohort(role, revision);
+        role.zip(revision(&pod.metadata)).is_some_and(known)
     }
 
     /// The Grove set that it names.
@@ -97,6 +105,8 @@ pub struct PodSettings {
     pub cluster_domain: String,
     /// A label that says the segment of a pod, beside our own.
     pub segment_label: Option<String>,
+    /// A label that says the cohort of a pod, beside our own.
+    pub cohort_label: Option<String>,
 }
 
 impl Default for PodSettings {
@@ -106,6 +116,7 @@ impl Default for PodSettings {
             frees_unknown_roles: false,
             cluster_domain: "cluster.local".to_owned(),
             segment_label: None,
+            cohort_label: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::additions::{Additions, Entry};
 use crate::api::Meta;
-use crate::model::{BatchKind, Group, names};
+use crate::model::{BatchKind, Group, names, revision};
 use crate::mutate::context::{Coordinated, MutationContext, TopologyLookup};
 
 /// The labels of a batched replica's pods (KEP-75, Pod Label Example; KEP-30, Coordination Labels); none where a stored
@@ -50,10 +50,13 @@ pub(super) fn workload_labels(group: &Group, role: &str) -> Vec<(&'static str, S
 
 /// The labels that the loop gives to a held pod of a batched replica when it goes: all of them to one that came before its
 /// group, or that had to be numbered, and to one that was made when its batch had another size those that change with it.
-pub fn late_labels(group: &Group, role: &str, ordinal: u32, size_only: bool) -> Vec<Entry> {
+pub fn late_labels(group: &Group, role: &str, ordinal: u32, size_only: bool, revision: Option<&str>) -> Vec<Entry> {
     match group.batch_size(role) {
         Some(size) if size_only => of_size(size, ordinal).to_vec(),
-        _ => batch_labels(group, role, Some(ordinal)),
+        _ => {
+            let of_rollout = revision.into_iter().flat_map(|revision| rollout_labels(group, role, revision));
+            batch_labels(group, role, Some(ordinal)).into_iter().chain(of_rollout).collect()
+        }
     }
 }
 
@@ -87,12 +90,23 @@ pub(super) fn shared_label(meta: &Meta, key: &str, text: &str) -> String {
     names_of_others(meta, key).map_or_else(|| names::label_value(text), str::to_owned)
 }
 
-/// In a rollout in lockstep: the revision, under one key for every maker, so that a router can tell updated pods (KEP-30,
-/// Router).
-pub(super) fn revision(context: &MutationContext<'_>, additions: &mut Additions) {
+/// The labels of the pods of a role that is rolled in lockstep: the revision, under one key for every maker, and the cohort,
+/// so that a router can tell updated pods (KEP-30, Router) and pairs those that were rolled together.
+fn rollout_labels(group: &Group, role: &str, revision: &str) -> Vec<Entry> {
+    if !group.rolls(role) {
+        return Vec::new();
+    }
+    let cohort = group.cohort(role, revision).to_owned();
+    vec![(names::REVISION.into(), revision.to_owned()), (names::COHORT.into(), cohort)]
+}
+
+/// The labels of a pod that is rolled in lockstep.
+pub(super) fn of_rollout(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, .. }) = context.coordinated else { return };
-    if group.rolls(role) {
-        let revision = names::REVISION_LABELS.iter().find_map(|key| context.pod.metadata.label(key));
-        additions.labels.extend(revision.map(|revision| (names::REVISION.into(), revision.to_owned())));
+    let Some(revision) = revision(&context.pod.metadata) else { return };
+    for (key, value) in rollout_labels(group, role, revision) {
+        let also = context.settings.cohort_label.as_ref().filter(|_| key == names::COHORT);
+        additions.labels.extend(also.map(|also| (also.clone().into(), value.clone())));
+        additions.labels.push((key, value));
     }
 }

@@ -25,7 +25,7 @@ const STEPS: &[Step] = &[
     hold,
     place,
     labels::of_batch,
-    labels::revision,
+    labels::of_rollout,
     affinity::of_batch,
     membership::of_batch,
     subgroup::of_role,

@@ -60,7 +60,7 @@ impl Evaluation {
         batches(group, &self.view, &self.decision)
     }
 
-    /// True when released counts are to be committed before anything is released under them.
+    /// True when something is to be committed before anything is released or rolled.
     pub fn needs_commit(&self, group: &Group) -> bool {
         needs_commit(&self.status, &group.status)
     }

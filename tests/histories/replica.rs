@@ -11,7 +11,8 @@ use rolegate::cluster::index::{CarrierObject, Index};
 use rolegate::model::{Group, GroupKey};
 use rolegate::mutate::{Entry, late_labels};
 use rolegate::plan::{
-    Action, BatchPodGroup, Ended, IncompleteBatch, LoopOptions, MissingGroup, PodRef, Reconciler, Snapshot,
+    Action, BatchPodGroup, Ended, IncompleteBatch, LoopOptions, MissingGroup, MissingLabels, PodRef, Reconciler,
+    Snapshot,
 };
 
 use crate::broken::{Broken, hold};
@@ -253,7 +254,10 @@ impl Replica {
     fn request(&mut self, action: Action) -> Option<Request> {
         match action {
             Action::Release { pod, labels } => {
-                let labels = labels.map(|of| late_labels(&of.group, &of.role, of.ordinal, of.size_only));
+                let late = |of: MissingLabels| {
+                    late_labels(&of.group, &of.role, of.ordinal, of.size_only, of.revision.as_deref())
+                };
+                let labels = labels.map(late);
                 Some(Request::Release { pod, labels: labels.unwrap_or_default() })
             }
             Action::WriteStatus { group, status } => Some(Request::Write { group, status }),

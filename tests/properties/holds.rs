@@ -75,6 +75,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             ready: state > 2,
             labelled_size: Some(1),
             revision: None,
+            cohort: None,
             created: None,
             stamp: Stamp { batch: stamp.map(Into::into), carrier: carried.then_some(ROLE_BASED_GROUP) },
         },

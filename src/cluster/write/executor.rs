@@ -18,7 +18,7 @@ use crate::model::{Group, GroupKey};
 use crate::mutate::late_labels;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::status::dropped;
-use crate::plan::{Action, Ended, StatusCarrier};
+use crate::plan::{Action, Ended, MissingLabels, StatusCarrier};
 
 /// Writes of pods in flight at a time.
 const PODS: usize = 64;
@@ -92,7 +92,10 @@ impl Executor {
     async fn act(&self, key: &GroupKey, action: &Action) -> Result<Done, ActionError> {
         let (outcome, failure) = match action {
             Action::Release { pod, labels } => {
-                let labels = labels.as_ref().map(|of| late_labels(&of.group, &of.role, of.ordinal, of.size_only));
+                let late = |of: &MissingLabels| {
+                    late_labels(&of.group, &of.role, of.ordinal, of.size_only, of.revision.as_deref())
+                };
+                let labels = labels.as_ref().map(late);
                 match self.writer.release(&key.namespace, pod, &labels.unwrap_or_default()).await? {
                     Released::Done(pod) => {
                         self.index().write(|index| index.pod_written(&pod));

@@ -46,6 +46,7 @@ impl Setup {
             ready: false,
             labelled_size: Some(1),
             revision: None,
+            cohort: None,
             created: None,
             stamp: Stamp::default(),
         }));

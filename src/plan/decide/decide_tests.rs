@@ -37,6 +37,7 @@ impl Setup {
             ready: false,
             labelled_size: Some(1),
             revision: None,
+            cohort: None,
             created: None,
             stamp: Stamp::default(),
         }));

@@ -149,6 +149,7 @@ mod tests {
                     role: role.to_owned(),
                     ordinal,
                     labelled_size: Some(1),
+                    revision: None,
                     named_by_us: true,
                     stamp: Stamp::default(),
                 },

@@ -58,6 +58,7 @@ mod tests {
             role: "main".to_owned(),
             ordinal,
             labelled_size: None,
+            revision: None,
             stamp: Stamp::default(),
         };
         let view = GroupView { roles: [("main".to_owned(), mk_role(2, 2, 2))].into(), ..GroupView::default() };

@@ -129,6 +129,8 @@ pub struct MissingLabels {
     pub ordinal: u32,
     /// Only those of another size are missing.
     pub size_only: bool,
+    /// Revision that the pod was made at.
+    pub revision: Option<Arc<str>>,
 }
 
 impl MissingLabels {
@@ -138,7 +140,8 @@ impl MissingLabels {
         if size_only && group.batch_size(&pod.role).is_none_or(|size| pod.labelled_size == Some(size)) {
             return None;
         }
-        Some(Self { group: group.clone(), role: pod.role.clone(), ordinal: pod.ordinal, size_only })
+        let (role, revision) = (pod.role.clone(), pod.revision.clone());
+        Some(Self { group: group.clone(), role, ordinal: pod.ordinal, size_only, revision })
     }
 }
 

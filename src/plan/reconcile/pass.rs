@@ -97,7 +97,7 @@ impl Pass<'_> {
         if let Some(at) = again.filter(|at| *at > self.now) {
             self.pass_again(at);
         }
-        self.roll(rollouts, decision);
+        self.roll(group, rollouts, decision);
         self.pod_groups(group, view);
         self.recreate(decision);
         for release in decision.release.iter().filter(|release| release.at_once) {

@@ -29,7 +29,7 @@ impl Pass<'_> {
     }
 
     /// Lowers partitions, and gives them back where a rollout is over or nothing coordinates it any longer.
-    pub(in crate::plan) fn roll(&mut self, rollouts: &Rollouts, decision: &Decision) {
+    pub(in crate::plan) fn roll(&mut self, group: &Group, rollouts: &Rollouts, decision: &Decision) {
         self.memory.note_unclaimed(&rollouts.strays, self.now);
         for workload in &rollouts.strays {
             // What is taken away may be given back at once.
@@ -42,7 +42,7 @@ impl Pass<'_> {
             let Some(workload) = rollouts.workloads.get(name) else { continue };
             if plan.state == ProgressState::Complete {
                 self.thaw(workload);
-            } else if plan.partition < workload.partition {
+            } else if plan.partition < workload.partition && says_cohort(group, workload) {
                 self.set_partition(workload, plan.partition, false);
             }
         }
@@ -57,4 +57,9 @@ impl Pass<'_> {
         let set = || Action::SetPartition { workload: Box::new(workload.clone()), partition, ends };
         self.begin(&workload.uid, set);
     }
+}
+
+/// True when the status has the cohort of the pods that the workload will make.
+fn says_cohort(group: &Group, workload: &RolledWorkload) -> bool {
+    workload.update_revision.as_deref().is_some_and(|to| group.known_cohort(&workload.claim.role, to).is_some())
 }

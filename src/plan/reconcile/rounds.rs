@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{RolledWorkload, RollingBounds, WorkloadKey};
+use crate::model::{RolledWorkload, RollingBounds, WorkloadKey, connected};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Edit;
 
@@ -103,18 +103,7 @@ impl Rounds {
 
 /// The first of the roles that are connected with this one by coordinations.
 fn first_of(bounds: &[RollingBounds], role: &str) -> String {
-    let mut connected = BTreeSet::from([role]);
-    loop {
-        let before = connected.len();
-        for bounds in bounds {
-            if bounds.roles.iter().any(|role| connected.contains(role.as_str())) {
-                connected.extend(bounds.roles.iter().map(String::as_str));
-            }
-        }
-        if connected.len() == before {
-            return connected.first().copied().unwrap_or(role).to_owned();
-        }
-    }
+    connected(bounds, role).first().copied().unwrap_or(role).to_owned()
 }
 
 #[cfg(test)]

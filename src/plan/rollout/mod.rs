@@ -1,5 +1,6 @@
 //! Rollouts in lockstep (KEP-30): from what each ordinal of each role is to the partition of each workload. Pure.
 
+mod cohorts;
 mod counts;
 mod observe;
 mod skew;

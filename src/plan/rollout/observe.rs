@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::cohorts::{RolledRole, cohorts};
 use super::{Edit, Ordinal, RoleRollout};
+use crate::api::status::Cohorts;
 use crate::model::{Group, RolledWorkload, RollingBounds};
 use crate::plan::view::{GroupView, PodFacts};
 
@@ -20,6 +22,8 @@ pub struct Rollouts {
     pub unclaimed: BTreeSet<String>,
     /// Workloads with an open rollout that nothing coordinates (any longer): they are thawed.
     pub strays: Vec<RolledWorkload>,
+    /// Which pods are rolled together, as it is to be committed before a partition moves.
+    pub cohorts: Option<Cohorts>,
 }
 
 impl Rollouts {
@@ -33,9 +37,10 @@ impl Rollouts {
     ) -> Self {
         let bounds = RollingBounds::all_of(group);
         let mut seen = Self::default();
-        let mut open: Vec<_> = workloads.iter().filter(|workload| workload.is_open()).collect();
+        let (mut open, closed): (Vec<_>, Vec<_>) = workloads.iter().partition(|workload| workload.is_open());
         // Where two claim one role, the workload that has the name of the role's is the one.
         open.sort_by_key(|workload| !is_named(group, workload));
+        let mut rolled: Vec<RolledRole<'_>> = Vec::new();
         for workload in open {
             let role = &workload.claim.role;
             if workload.unclaimed || seen.workloads.contains_key(role) || !is_coordinated(group, &bounds, workload) {
@@ -43,13 +48,15 @@ impl Rollouts {
                 continue;
             }
             let edit = edit(workload);
+            let settled = edit.settled || edited_together(&bounds, workloads, workload, &edit);
+            rolled.push(RolledRole { workload, edit: Edit { settled, ..edit.clone() } });
             let rollout = RoleRollout {
                 partition: workload.partition,
                 floor: workload.asked_partition(),
                 ordinals: ordinals(view, pods, workload),
                 judged: workload.observed && workload.update_revision.is_some(),
                 round: edit.round,
-                settled: edit.settled || edited_together(&bounds, workloads, workload, &edit),
+                settled,
                 stuck: false,
             };
             seen.roles.insert(role.clone(), rollout);
@@ -58,7 +65,14 @@ impl Rollouts {
         let claimed = |role: &String| workloads.iter().any(|one| !one.unclaimed && one.claim.role == *role);
         let named = bounds.iter().flat_map(|bounds| &bounds.roles);
         seen.unclaimed = named.filter(|role| group.role(role).is_some() && !claimed(role)).cloned().collect();
-        Self { bounds, ..seen }
+        for workload in closed {
+            let is_known = rolled.iter().any(|known| known.workload.claim.role == workload.claim.role);
+            if !workload.unclaimed && !is_known && is_coordinated(group, &bounds, workload) {
+                rolled.push(RolledRole { workload, edit: Edit::long_ago() });
+            }
+        }
+        let cohorts = cohorts(group, &bounds, pods, &rolled);
+        Self { bounds, cohorts, ..seen }
     }
 }
 

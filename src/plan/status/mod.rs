@@ -52,6 +52,7 @@ pub fn status(
         ),
         first_ready_time: before.first_ready_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
+        cohorts: rollouts.cohorts.clone(),
         summary: Some(Summary {
             segments: segments.map(|s| format!("{}/{}", s.ready, s.total)).unwrap_or_default(),
             ready: format!("{ready}/{desired}"),
@@ -81,6 +82,7 @@ pub fn dropped(written: &GroupStatus, answer: &GroupStatus) -> Vec<&'static str>
         ("coordinationState", written.coordination_state == answer.coordination_state),
         ("firstReadyTime", written.first_ready_time == answer.first_ready_time),
         ("lastReadyReplicas", written.last_ready_replicas == answer.last_ready_replicas),
+        ("cohorts", written.cohorts == answer.cohorts),
         ("summary", written.summary == answer.summary),
     ];
     fields.into_iter().filter(|(_, kept)| !kept).map(|(field, _)| field).collect()
@@ -173,9 +175,10 @@ fn coordination_states(
     group.coordinations.iter().filter(ours).map(entry).collect()
 }
 
-/// True when the released counts differ from what the stored status keeps: they are committed before anything is released.
+/// True when released counts or cohorts differ from what the stored status keeps: they are committed before anything is
+/// released under them, or made again.
 pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
-    committed_counts(decided) != committed_counts(stored)
+    committed_counts(decided) != committed_counts(stored) || decided.cohorts != stored.cohorts
 }
 
 fn committed_counts(status: &GroupStatus) -> BTreeMap<(&str, &str), u32> {

@@ -48,6 +48,7 @@ fn view(group: &Group, released: u32, sizes: (u32, u32)) -> GroupView {
                     role: name.clone(),
                     ordinal,
                     labelled_size: Some(1),
+                    revision: None,
                     named_by_us: true,
                     stamp: Stamp::default(),
                 });

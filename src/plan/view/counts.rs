@@ -93,6 +93,7 @@ impl ObservedCounts {
                 ready: ordinal < counts.ready,
                 labelled_size: group.batch_size(&role.name),
                 revision: None,
+                cohort: None,
                 created: None,
                 stamp: Stamp::default(),
             }));

@@ -81,6 +81,7 @@ impl GroupView {
                 role: role.to_owned(),
                 ordinal,
                 labelled_size: pod.labelled_size,
+                revision: pod.revision.clone(),
                 named_by_us: pod.identity.named_by_us,
                 stamp: pod.stamp.clone(),
             });

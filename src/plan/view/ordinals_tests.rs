@@ -28,6 +28,7 @@ fn mk_pod(name: &str, made: u32, held: bool) -> PodFacts {
         ready: !held,
         labelled_size: None,
         revision: None,
+        cohort: None,
         created: Some(format!("2026-01-01T00:00:{made:02}Z").into()),
         stamp: Stamp::default(),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::api::{Meta, Pod};
-use crate::model::{PodIdentity, names};
+use crate::model::{PodIdentity, names, revision};
 use crate::plan::view::Stamp;
 
 /// A pod, as far as planning needs it.
@@ -24,6 +24,8 @@ pub struct PodFacts {
     pub labelled_size: Option<u32>,
     /// Revision that it was made at.
     pub revision: Option<Arc<str>>,
+    /// With which pods of other roles it was rolled, as it is labelled.
+    pub cohort: Option<Arc<str>>,
     /// When it was made, RFC 3339: those without an ordinal are served in this order.
     pub created: Option<Arc<str>>,
     /// What admission wrote on it.
@@ -56,7 +58,8 @@ impl PodFacts {
             scheduled: pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty()),
             ready: pod.condition_is_true("Ready") || pod.is_completed(),
             labelled_size: labelled_size(meta),
-            revision: names::REVISION_LABELS.iter().find_map(|key| meta.label(key)).map(Into::into),
+            revision: revision(meta).map(Into::into),
+            cohort: meta.label(names::COHORT).map(Into::into),
             created: meta.creation_timestamp.as_deref().map(Into::into),
             stamp: Stamp::of(meta),
         })
@@ -79,6 +82,8 @@ pub struct HeldPod {
     pub ordinal: u32,
     /// Size of its batch as its labels say; `None` when they are not there.
     pub labelled_size: Option<u32>,
+    /// Revision that it was made at.
+    pub revision: Option<Arc<str>>,
     /// Our own label names its group.
     pub named_by_us: bool,
     /// What admission wrote on it.

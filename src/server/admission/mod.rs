@@ -209,7 +209,9 @@ impl Admission {
         }
         let group = match subject.group() {
             Some(key) => match self.lookup.group(key, deadline).await? {
-                Some(known) if subject.is_free_in(&known) => self.lookup.group_since(key, arrived, deadline).await?,
+                Some(known) if subject.is_free_in(&known) || subject.is_new_in(&known, pod) => {
+                    self.lookup.group_since(key, arrived, deadline).await?
+                }
                 known => known,
             },
             None => None,

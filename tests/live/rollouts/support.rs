@@ -49,6 +49,11 @@ impl Duo {
     pub async fn serve_on(stage: Stage, group: Group, coordination: &Value, flags: &[(&str, &str)]) -> Self {
         let launch = flags.iter().fold(stage.launch(), |launch, (name, value)| launch.flag(name, value));
         let rolegate = launch.start().await;
+        Self::create(stage, rolegate, group, coordination).await
+    }
+
+    /// The same where one serves already.
+    pub async fn create(stage: Stage, rolegate: Rolegate, group: Group, coordination: &Value) -> Self {
         let statuses = stage.statuses(&group);
         create(&stage, &group, coordination).await;
         let first = BTreeMap::new();

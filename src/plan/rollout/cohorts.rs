@@ -1,0 +1,183 @@
+//! Cohorts: which pods of several roles were rolled together, so that a router pairs old with old and new with new.
+//!
+//! The cohort of a revision is decided once, and committed before the first pod is made at it. Roles that are edited
+//! together get a new one; a role that is edited alone works with what runs, and keeps its own.
+
+use std::collections::BTreeSet;
+
+use super::Edit;
+use crate::api::status::{Cohorts, RevisionCohort};
+use crate::model::{Group, KnownCohorts, RolledWorkload, RollingBounds, connected, names, newest_cohort};
+use crate::plan::view::PodFacts;
+
+/// Numbers of cohorts are below it.
+const MOST: u32 = 1_000_000_000;
+
+/// A role, the workload that makes its pods, and what is remembered of its last edit.
+pub(super) struct RolledRole<'a> {
+    pub(super) workload: &'a RolledWorkload,
+    pub(super) edit: Edit,
+}
+
+/// The cohorts of a group with these rolled roles, as they are to be committed; `None` for one that rolls nothing.
+pub(super) fn cohorts(
+    group: &Group,
+    bounds: &[RollingBounds],
+    pods: &[PodFacts],
+    rolled: &[RolledRole<'_>],
+) -> Option<Cohorts> {
+    let before = group.status.cohorts.clone().unwrap_or_default();
+    let mut book = Book { bounds, pods, rolled, known: KnownCohorts::new() };
+    for role in bounds.iter().flat_map(|bounds| &bounds.roles).filter(|role| group.role(role).is_some()) {
+        let known = before.roles.get(role).filter(|known| !known.is_empty()).cloned();
+        book.known.insert(role.clone(), known.unwrap_or_else(|| book.as_labelled(role)));
+    }
+    if bounds.is_empty() {
+        return None;
+    }
+    rolled.iter().for_each(|role| book.begin(role));
+    let last = book.decide(before.last);
+    rolled.iter().for_each(|role| book.tidy(role));
+    book.known.retain(|_, known| !known.is_empty());
+    Some(Cohorts { last, roles: book.known })
+}
+
+impl RolledRole<'_> {
+    fn name(&self) -> &str {
+        &self.workload.claim.role
+    }
+
+    /// The revision that it goes to, once its controller has made it.
+    fn revision(&self) -> Option<&str> {
+        self.workload.update_revision.as_deref().filter(|_| self.workload.observed)
+    }
+
+    /// What ties its last edit to those of others, as a label value.
+    fn id(&self) -> Option<String> {
+        let id = self.workload.rollout_id.as_ref().filter(|id| !id.is_empty())?;
+        (self.edit.stale_id.as_ref() != Some(id)).then(|| names::label_value(id))
+    }
+
+    fn makes(&self, pod: &PodFacts) -> bool {
+        pod.identity.role.as_deref() == Some(self.name())
+    }
+}
+
+/// What is known, and what it is judged by.
+struct Book<'a> {
+    bounds: &'a [RollingBounds],
+    pods: &'a [PodFacts],
+    rolled: &'a [RolledRole<'a>],
+    known: KnownCohorts,
+}
+
+impl<'a> Book<'a> {
+    /// What the pods of a role say, where the status has lost it.
+    fn as_labelled(&self, role: &str) -> Vec<RevisionCohort> {
+        let mut pods: Vec<_> = self.pods.iter().filter(|pod| pod.identity.role.as_deref() == Some(role)).collect();
+        pods.sort_by(|a, b| a.created.cmp(&b.created));
+        let mut known: Vec<RevisionCohort> = Vec::new();
+        for pod in pods {
+            if let (Some(revision), Some(cohort)) = (pod.revision.as_deref(), pod.cohort.as_deref())
+                && known.iter().all(|known| known.revision != revision)
+            {
+                known.push(RevisionCohort { revision: revision.to_owned(), cohort: cohort.to_owned() });
+            }
+        }
+        known
+    }
+
+    /// Begins with what a role runs, where nothing is known of it.
+    fn begin(&mut self, role: &RolledRole<'_>) {
+        if self.known.get(role.name()).is_none_or(|known| !known.is_empty()) {
+            return;
+        }
+        let goes_to = role.workload.update_revision.as_deref();
+        let made_at = |pod: &PodFacts| pod.revision.as_deref().filter(|made| Some(*made) != goes_to).map(str::to_owned);
+        let of_pods = || self.pods.iter().filter(|pod| role.makes(pod)).find_map(made_at);
+        let runs = if role.workload.is_open() {
+            role.workload.current_revision.clone().or_else(of_pods)
+        } else {
+            role.revision().map(str::to_owned)
+        };
+        if let Some(revision) = runs {
+            let cohort = newest_cohort(&self.known, self.bounds, role.name()).to_owned();
+            self.known.insert(role.name().to_owned(), vec![RevisionCohort { revision, cohort }]);
+        }
+    }
+
+    /// Decides on the revisions of which nothing is known. Returns the last number, which was `last` before.
+    fn decide(&mut self, last: u32) -> u32 {
+        // What others write on pods must not use up the numbers.
+        let number = |cohort: &String| cohort.parse().ok().filter(|number| *number < MOST);
+        let numbers = |cohorts: &mut dyn Iterator<Item = &String>| cohorts.filter_map(number).max();
+        let last = last.max(numbers(&mut self.known.values().flatten().map(|known| &known.cohort)).unwrap_or(0));
+        let undecided: Vec<_> = self.rolled.iter().filter(|role| self.is_undecided(role)).collect();
+        let decided: Vec<_> =
+            undecided.iter().filter_map(|role| Some((*role, self.cohort_of(role, &undecided, last)?))).collect();
+        let last = last.max(numbers(&mut decided.iter().map(|(_, cohort)| cohort)).unwrap_or(0));
+        for (role, cohort) in decided {
+            let revision = role.revision().unwrap_or_default().to_owned();
+            self.known.entry(role.name().to_owned()).or_default().push(RevisionCohort { revision, cohort });
+        }
+        last
+    }
+
+    fn is_undecided(&self, role: &RolledRole<'_>) -> bool {
+        role.revision().is_some_and(|to| self.cohort_at(role, to).is_none() && self.known.contains_key(role.name()))
+    }
+
+    fn cohort_at(&self, role: &RolledRole<'_>, revision: &str) -> Option<&str> {
+        let known = self.known.get(role.name())?.iter().find(|known| known.revision == revision)?;
+        Some(known.cohort.as_str())
+    }
+
+    /// The cohort of the revision that a role goes to; `None` while the others may be edited any moment.
+    fn cohort_of(&self, role: &RolledRole<'_>, undecided: &[&'a RolledRole<'a>], last: u32) -> Option<String> {
+        if let Some(id) = role.id() {
+            return Some(id);
+        }
+        let own = || Some(newest_cohort(&self.known, self.bounds, role.name()).to_owned());
+        if !role.workload.is_open() {
+            return own();
+        }
+        let connected = connected(self.bounds, role.name());
+        let is_unsettled = |other: &RolledRole<'_>| {
+            let unseen = other.workload.is_open() && !other.workload.observed;
+            unseen || (!other.edit.settled && self.is_undecided(other))
+        };
+        if self.rolled.iter().any(|other| connected.contains(other.name()) && is_unsettled(other)) {
+            return None;
+        }
+        if undecided.iter().any(|other| other.name() != role.name() && connected.contains(other.name())) {
+            return Some(last.saturating_add(1).to_string());
+        }
+        self.joined(role, &connected).or_else(own)
+    }
+
+    /// The cohort of the round that a role joins late: that of another one whose rollout is still open.
+    fn joined(&self, role: &RolledRole<'_>, connected: &BTreeSet<&str>) -> Option<String> {
+        let is_beside = |other: &&RolledRole<'_>| {
+            let is_other = other.name() != role.name() && connected.contains(other.name());
+            is_other && other.workload.is_open() && other.edit.round == role.edit.round
+        };
+        let cohort = |other: &RolledRole<'_>| Some(self.cohort_at(other, other.revision()?)?.to_owned());
+        self.rolled.iter().filter(is_beside).find_map(cohort)
+    }
+
+    /// Forgets revisions that no pod of the role has or will have, and puts last the one that it goes to.
+    fn tidy(&mut self, role: &RolledRole<'_>) {
+        let Some(to) = role.revision().filter(|to| self.cohort_at(role, to).is_some()) else { return };
+        let Some(known) = self.known.get_mut(role.name()) else { return };
+        known.sort_by_key(|known| known.revision == to);
+        known.retain(|known| {
+            let revision = Some(known.revision.as_str());
+            let has = |pod: &PodFacts| role.makes(pod) && pod.revision.as_deref() == revision;
+            revision == Some(to) || role.workload.current_revision.as_deref() == revision || self.pods.iter().any(has)
+        });
+    }
+}
+
+#[cfg(test)]
+#[path = "cohorts_tests.rs"]
+mod tests;

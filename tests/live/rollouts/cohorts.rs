@@ -1,0 +1,130 @@
+//! Which pods were rolled together, as their labels say it to a router.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::common::pods::Pod;
+use crate::common::proxy::Proxy;
+use crate::common::{Group, Stage};
+use crate::rollouts::support::{Duo, revision};
+
+const COHORT: &str = "rolegate.dev/cohort";
+
+fn cohort(pod: &Pod) -> String {
+    pod.labels.get(COHORT).cloned().unwrap_or_default()
+}
+
+/// The cohorts of all pods that were ever made, by role and whether they were new.
+fn cohorts(duo: &Duo) -> BTreeMap<(String, bool), BTreeSet<String>> {
+    let mut cohorts: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for pod in duo.stage.pods.births() {
+        cohorts.entry((pod.role.clone(), duo.is_new(&pod))).or_default().insert(cohort(&pod));
+    }
+    cohorts
+}
+
+fn each(prefill: [&str; 2], decode: [&str; 2]) -> BTreeMap<(String, bool), BTreeSet<String>> {
+    let one = |role: &str, [old, new]: [&str; 2]| {
+        let entry = |is_new: bool, cohort: &str| ((role.to_owned(), is_new), BTreeSet::from([cohort.to_owned()]));
+        [entry(false, old), entry(true, new)]
+    };
+    one("prefill", prefill).into_iter().chain(one("decode", decode)).collect()
+}
+
+/// The cohort that the status has for the revision of this pod.
+fn committed(duo: &Duo, pod: &Pod) -> Option<String> {
+    let known = duo.statuses.now().0["cohorts"]["roles"][&pod.role].as_array().cloned().unwrap_or_default();
+    let known = known.iter().find(|known| known["revision"] == json!(revision(pod)))?;
+    known["cohort"].as_str().map(str::to_owned)
+}
+
+fn rolling(bounds: Value) -> Value {
+    json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }])
+}
+
+/// Old pods that are made again in the middle are of the old cohort, new ones of the new.
+#[tokio::test]
+async fn roles_that_are_rolled_together_get_a_cohort_and_old_pods_keep_theirs() {
+    let flags = [("cohort-label", "example.com/revision")];
+    let duo = Duo::serve("cohorts", 8, 4, json!({ "maxSkew": "25%", "maxUnavailable": 2 }), &flags).await.ready().await;
+    for role in ["prefill", "decode"] {
+        duo.edit_held_back(role, "registry.invalid/x:2");
+    }
+    duo.until_partition("prefill", 6).await;
+    duo.stage.pods.until("new ones", |now| now.count_all(|pod| duo.is_new(pod)) > 0).await;
+    for name in ["llm-prefill-0", "llm-decode-0"] {
+        let before = duo.stage.pods.now(|now| now.named(name).unwrap().uid.clone());
+        duo.stage.api::<k8s_openapi::api::core::v1::Pod>().delete(name, &DeleteParams::default()).await.unwrap();
+        let made_again = |pod: &Pod| pod.name == name && pod.uid != before;
+        duo.stage.pods.until("made again", |now| now.count_all(made_again) == 1).await;
+    }
+    let ready = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
+    duo.let_ready_until(|_| true, |now| now.count_all(ready) == 12).await;
+    duo.until_over().await;
+    assert_eq!(cohorts(&duo), each(["1", "2"], ["1", "2"]));
+    for pod in duo.stage.pods.births() {
+        assert_eq!(pod.labels.get("example.com/revision"), pod.labels.get(COHORT), "{pod:?}");
+    }
+    // What was before is forgotten, and the number is not given again.
+    let tidy = |role: &str| duo.statuses.now().0["cohorts"]["roles"][role].as_array().map(Vec::len);
+    duo.statuses.until("only what runs", |_| (tidy("prefill"), tidy("decode")) == (Some(1), Some(1))).await;
+    for role in ["prefill", "decode"] {
+        duo.edit_good(role, "registry.invalid/x:3");
+    }
+    duo.stage.pods.until("the third", |now| now.count_all(|pod| cohort(pod) == "3" && pod.is_ready()) == 12).await;
+}
+
+#[tokio::test]
+async fn a_role_that_is_rolled_alone_keeps_its_cohort() {
+    let flags = [("settle", "2s")];
+    let duo = Duo::serve("cohort-alone", 4, 4, json!({ "maxSkew": "25%" }), &flags).await.ready().await;
+    duo.kubectl(&["rollout", "restart", &duo.target("prefill")], "");
+    let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
+    duo.stage.pods.until("prefill is new", |now| now.count("prefill", new) == 4).await;
+    duo.until_closed("prefill").await;
+    assert!(duo.stage.pods.births().iter().all(|pod| cohort(pod) == "1"), "{:#?}", duo.stage.pods.births());
+}
+
+#[tokio::test]
+async fn a_rollout_id_is_the_cohort() {
+    let duo = Duo::serve("cohort-id", 4, 4, json!({ "maxSkew": "25%" }), &[]).await.ready().await;
+    for role in ["prefill", "decode"] {
+        duo.kubectl(&["annotate", &duo.target(role), "rolegate.dev/rollout=v2"], "");
+        duo.set_image(role, "registry.invalid/x:2");
+    }
+    duo.until_over().await;
+    assert_eq!(cohorts(&duo), each(["1", "v2"], ["1", "v2"]));
+}
+
+/// The webhook that is asked hears half a second late of what the leader has committed; the status is lost on the way.
+// kubectl is waited for while the proxies go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
+    let stage = Stage::new("cohort-late").await;
+    stage.add_node("all", 12).await;
+    let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
+    let launch = stage.launch().flag("reach", &format!("https://{}", service.address)).flag("lease-duration", "15s");
+    let leader = launch.start_unready().await;
+    service.lead_to(&[leader.webhook]);
+    leader.until_metric("rolegate_leader", 1).await;
+    let behind = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
+    let follower = launch.clone().through(&behind).start().await;
+    service.lead_to(&[follower.webhook]);
+    let group = Group::new("llm").role("prefill", 8, 1).role("decode", 4, 1);
+    let duo = Duo::create(stage, leader, group, &rolling(json!({ "maxSkew": "25%", "maxUnavailable": 2 }))).await;
+    let duo = duo.ready().await;
+    behind.delay(Duration::from_millis(500));
+    for role in ["prefill", "decode"] {
+        duo.set_image(role, "registry.invalid/x:2");
+    }
+    duo.stage.pods.until("new ones", |now| now.count_all(|pod| duo.is_new(pod)) > 0).await;
+    let wipe = Patch::Merge(json!({ "status": { "cohorts": null } }));
+    duo.stage.groups().patch_status("llm", &PatchParams::default(), &wipe).await.unwrap();
+    duo.until_over().await;
+    assert_eq!(cohorts(&duo), each(["1", "2"], ["1", "2"]));
+    let pods = duo.stage.pods.now(|now| now.all().cloned().collect::<Vec<_>>());
+    duo.statuses.until("what pods say", |_| pods.iter().all(|pod| committed(&duo, pod) == Some("2".to_owned()))).await;
+}
