@@ -8,7 +8,7 @@ use crate::plan::{Action, Ended, IncompleteBatch, LoopOptions, MissingGroup, Rec
 
 const LIST: u64 = 9;
 
-fn key() -> GroupKey {
+pub(super) fn key() -> GroupKey {
     GroupKey::new("ns", "pd")
 }
 
@@ -35,7 +35,7 @@ fn pod(ordinal: u32, version: u64) -> Pod {
     serde_json::from_value(json!({ "metadata": metadata, "spec": { "nodeName": "n" } })).unwrap()
 }
 
-fn leader() -> Reconciler {
+pub(super) fn leader() -> Reconciler {
     let options = LoopOptions {
         missing_group: MissingGroup::Hold,
         vanished_grace: Duration::from_secs(30),

@@ -412,3 +412,5 @@ mod tests;
 
 #[cfg(test)]
 mod adoption_tests;
+#[cfg(test)]
+mod cohort_tests;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
@@ -39,10 +39,6 @@ fn committed(duo: &Duo, pod: &Pod) -> Option<String> {
     let known = duo.statuses.now().0["cohorts"]["roles"][&pod.role].as_array().cloned().unwrap_or_default();
     let known = known.iter().find(|known| known["revision"] == json!(revision(pod)))?;
     known["cohort"].as_str().map(str::to_owned)
-}
-
-fn rolling(bounds: Value) -> Value {
-    json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }])
 }
 
 /// Old pods that are made again in the middle are of the old cohort, new ones of the new.
@@ -99,7 +95,7 @@ async fn a_rollout_id_is_the_cohort() {
     assert_eq!(cohorts(&duo), each(["1", "v2"], ["1", "v2"]));
 }
 
-/// The webhook that is asked hears half a second late of what the leader has committed; the status is lost on the way.
+/// The webhook that is asked hears one and a half seconds late of what the leader has committed; the status is lost on the way.
 // kubectl is waited for while the proxies go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
@@ -113,10 +109,18 @@ async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
     let behind = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
     let follower = launch.clone().through(&behind).start().await;
     service.lead_to(&[follower.webhook]);
+    service.cut();
     let group = Group::new("llm").role("prefill", 8, 1).role("decode", 4, 1);
-    let duo = Duo::create(stage, leader, group, &rolling(json!({ "maxSkew": "25%", "maxUnavailable": 2 }))).await;
+    // Pods of roles that nothing batches would have their group read live anyway.
+    let placement = json!({ "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
+    let rolling = json!({ "rollingUpdate": { "maxSkew": "25%", "maxUnavailable": 2 } });
+    let coordination = json!([
+        { "name": "segments", "strategy": placement },
+        { "name": "roll", "roles": ["prefill", "decode"], "strategy": rolling },
+    ]);
+    let duo = Duo::create(stage, leader, group, &coordination).await;
     let duo = duo.ready().await;
-    behind.delay(Duration::from_millis(500));
+    behind.delay(Duration::from_millis(1500));
     for role in ["prefill", "decode"] {
         duo.set_image(role, "registry.invalid/x:2");
     }

@@ -1,0 +1,81 @@
+use serde_json::json;
+
+use super::adoption_tests::{key, leader};
+use super::*;
+use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::api::status::GroupStatus;
+use crate::api::workload::StatefulSet;
+use crate::cluster::index::workloads::SeenWorkload;
+use crate::plan::{Action, Reconciler};
+
+fn with_group(index: &mut Index, version: u32, status: &GroupStatus) {
+    let rolling = json!({ "rollingUpdate": { "maxSkew": "50%" } });
+    let object = json!({
+        "metadata": { "name": "pd", "namespace": "ns", "uid": "g", "resourceVersion": version.to_string() },
+        "spec": {
+            "roles": [{ "name": "prefill", "replicas": 2 }, { "name": "decode", "replicas": 2 }],
+            "coordination": [{ "name": "roll", "roles": ["prefill", "decode"], "strategy": rolling }],
+        },
+        "status": status,
+    });
+    index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap()));
+}
+
+/// A claimed set with an open rollout, and its two old pods.
+fn with_open_rollout(index: &mut Index, role: &str) {
+    let labels = json!({ (names::GROUP): "pd", (names::ROLE): role });
+    let set: StatefulSet = serde_json::from_value(json!({
+        "metadata": {
+            "name": role, "namespace": "ns", "uid": role, "resourceVersion": "7", "generation": 2, "labels": labels,
+            "annotations": { (names::USER_PARTITION): "0" },
+        },
+        "spec": {
+            "replicas": 2,
+            "updateStrategy": { "rollingUpdate": { "partition": crate::model::rolling::FROZEN } },
+            "template": { "metadata": { "labels": labels } },
+        },
+        "status": { "observedGeneration": 2, "currentRevision": format!("{role}-1"), "updateRevision": format!("{role}-2") },
+    }))
+    .unwrap();
+    index.apply_workload(None, SeenWorkload::of(&set));
+    let owner =
+        json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": role, "uid": role, "controller": true });
+    let pod = |ordinal: u32| {
+        let mut metadata = json!({
+            "name": format!("{role}-{ordinal}"), "namespace": "ns", "uid": format!("{role}-{ordinal}"),
+            "resourceVersion": "8", "ownerReferences": [owner], "labels": labels,
+        });
+        metadata["labels"]["controller-revision-hash"] = json!(format!("{role}-1"));
+        let ready = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
+        serde_json::from_value(json!({ "metadata": metadata, "spec": { "nodeName": "n" }, "status": ready })).unwrap()
+    };
+    (0..2).for_each(|ordinal| index.pod_change(0, Change::Applied(pod(ordinal))));
+}
+
+/// The status that a pass writes, and the roles whose partition it lowers.
+fn pass(reconciler: &mut Reconciler, index: &Index, second: u64) -> (Option<GroupStatus>, Vec<String>) {
+    let now = Duration::from_secs(second);
+    let actions = reconciler.pass(&key(), &index.snapshot(&key()), now, "2026-01-01T00:00:00Z");
+    let (mut written, mut lowered) = (None, Vec::new());
+    for action in actions {
+        match action {
+            Action::WriteStatus { status, .. } => written = Some(status),
+            Action::SetPartition { workload, .. } => lowered.push(workload.claim.role),
+            _ => {}
+        }
+    }
+    (written, lowered)
+}
+
+#[test]
+fn no_partition_moves_before_the_cohort_of_the_new_pods_is_committed() {
+    let (mut index, mut reconciler) = (Index::default(), leader());
+    with_group(&mut index, 5, &GroupStatus::default());
+    ["prefill", "decode"].iter().for_each(|role| with_open_rollout(&mut index, role));
+    let (written, lowered) = pass(&mut reconciler, &index, 60);
+    let cohorts = written.as_ref().and_then(|status| status.cohorts.clone()).unwrap();
+    assert_eq!((cohorts.last, &cohorts.roles["decode"][1].cohort, lowered.len()), (2, &"2".to_owned(), 0));
+    assert!(pass(&mut reconciler, &index, 61).1.is_empty(), "while it is written");
+    with_group(&mut index, 6, &written.unwrap());
+    assert!(!pass(&mut reconciler, &index, 62).1.is_empty());
+}
