@@ -10,6 +10,8 @@ use http::{HeaderValue, header};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+use crate::cluster::failure;
+
 /// Where the API server is.
 #[derive(Args, Clone, Debug)]
 pub struct ConnectionArgs {
@@ -127,17 +129,12 @@ impl Connection {
     }
 }
 
-/// The innermost cause says what happened; the outer ones say by which layer it came.
-fn root_cause(error: &dyn Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    one_line(&cause.to_string())
+fn one_line(text: &str) -> String {
+    super::terminal::shown(&failure::one_line(text))
 }
 
-fn one_line(text: &str) -> String {
-    super::terminal::shown(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+fn root_cause(error: &dyn Error) -> String {
+    super::terminal::shown(&failure::root_cause(error))
 }
 
 /// Runs a command that talks to a cluster.

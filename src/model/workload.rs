@@ -40,6 +40,8 @@ pub enum OneByOne {
 pub struct Workload {
     /// Its name.
     pub key: WorkloadKey,
+    /// Its unique id; empty where it has none yet.
+    pub uid: String,
     /// Desired replicas; a negative value reads as 0.
     pub desired: u32,
     /// Pods in one replica.

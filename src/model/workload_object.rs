@@ -164,6 +164,7 @@ fn plain<'a, T: WorkloadObject>(
             kind: T::KIND,
             name: meta.display_name().to_owned(),
         },
+        uid: meta.uid.clone().unwrap_or_default(),
         desired: desired(replicas),
         replica_size: 1,
         template_labels: templates.into_iter().map(|template| template.metadata.labels.clone()).collect(),

@@ -25,7 +25,9 @@ pub use workloads::SeenWorkload;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::definition::Definition;
 use crate::api::{Meta, Object, ObjectKind, Pod};
-use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, WorkloadKey, WorkloadKind, names};
+use crate::model::{
+    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Workload, WorkloadKey, WorkloadKind, names,
+};
 use crate::plan::Snapshot;
 
 /// Names one watch: what one has listed, another must not remove.
@@ -126,6 +128,11 @@ impl Index {
         let schemes = names::LABEL_SCHEMES.iter();
         let sets: Vec<_> = schemes.map(|(of_group, of_role)| [(*of_group, &*group.name), (*of_role, role)]).collect();
         self.workloads.with_labels(&group.namespace, &sets).cloned()
+    }
+
+    /// The workload that makes the pods of a role, where it is known.
+    pub fn workload_of(&self, group: &Group, role: &str) -> Option<Arc<Workload>> {
+        self.workloads.of_role(group, role).cloned()
     }
 
     /// What planning needs of one group.

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{SourceId, version};
-use crate::model::{GroupKey, OrdinalStarts, RolledWorkload, Workload, WorkloadKey, WorkloadKind, WorkloadObject};
+use crate::model::{
+    Group, GroupKey, OrdinalStarts, RolledWorkload, Workload, WorkloadKey, WorkloadKind, WorkloadObject,
+};
 
 /// A workload as a watch reports it.
 #[derive(Clone, Debug)]
@@ -119,6 +121,14 @@ impl Workloads {
         }
         all.sort_by(|a, b| a.key.cmp(&b.key));
         all
+    }
+
+    /// The workload that makes the pods of a role: the one that is claimed for it, else the one that the group names.
+    pub(super) fn of_role(&self, group: &Group, role: &str) -> Option<&Arc<Workload>> {
+        let is_claimed =
+            |workload: &Workload| workload.claim.as_ref().is_some_and(|c| c.role == role && c.group == group.key);
+        let claimed = self.all.values().map(|entry| &entry.workload).find(|workload| is_claimed(workload));
+        claimed.or_else(|| self.get(group.role(role)?.workload.key.as_ref()?))
     }
 
     /// Groups with an open rollout.

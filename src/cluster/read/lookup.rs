@@ -16,6 +16,7 @@ use crate::api::pod_group::POD_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{Object, ObjectKind};
+use crate::cluster::failure::short;
 use crate::cluster::index::{CarrierObject, Index, LookedUp, SeenWorkload, SharedIndex};
 use crate::cluster::watch::sources::{
     CARRIERS, CLIQUE_SETS, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group, read_rbg,
@@ -319,7 +320,9 @@ impl Lookup {
                 let found = found.iter().map(|set| SeenWorkload::of(&set.object));
                 found.for_each(|seen| index.apply_workload(None, seen));
             }),
-            Ok(Err(error)) => tracing::warn!(namespace, sets = unknown.len(), %error, "StatefulSets cannot be read"),
+            Ok(Err(error)) => {
+                tracing::warn!(namespace, sets = unknown.len(), error = short(&error), "StatefulSets cannot be read")
+            }
             Err(_) => tracing::warn!(namespace, sets = unknown.len(), "StatefulSets cannot be read in time"),
         }
         true

@@ -1,5 +1,7 @@
-//! Events on the object that carries a group. Admission never makes any: it has no side effects. Each has a name that says
+//! Events on the object that carries a group, and on the workloads of its roles. Admission never makes any: it has no side effects. Each has a name that says
 //! what it is about, so the same again, also of the next leader, counts up the Event that is there.
+
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
@@ -9,13 +11,15 @@ use kube::api::{Patch, PostParams};
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use crate::api::ObjectKind;
+use crate::cluster::failure::short;
 use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::write::writer::{MANAGER, Writer, params};
-use crate::model::Group;
+use crate::model::{Group, Workload};
 use crate::plan::reconcile::events::{EventNote, RELEASED};
 
 /// Events that wait to be written. More are dropped: conditions tell the state, Events only how it came about.
-const QUEUE: usize = 256;
+const QUEUE: usize = 1024;
 
 /// Longest part of an object's name in the name of its Events.
 const NAME_MAX: usize = 200;
@@ -37,7 +41,7 @@ impl Events {
             while let Some((namespace, event)) = waiting.recv().await {
                 let written = writer.in_time(writer.write_event(&namespace, event)).await;
                 if let Err(error) = &written {
-                    tracing::warn!(namespace, %error, "Event cannot be published");
+                    tracing::warn!(namespace, error = short(error), "Event cannot be published");
                 }
                 count(&counted, if written.is_ok() { "written" } else { "failed" });
             }
@@ -45,28 +49,26 @@ impl Events {
         Self { queue, identity: identity.to_owned(), metrics }
     }
 
-    /// Publishes Events of a group: one that is lost is a pity and no more.
-    pub fn publish(&self, group: &Group, events: &[EventNote]) {
+    /// Publishes Events on a group, and on the workloads of the roles that they are about: one that is lost is a pity and no
+    /// more.
+    pub fn publish(&self, group: &Group, events: &[EventNote], workload: impl Fn(&str) -> Option<Arc<Workload>>) {
         for note in events {
-            if self.queue.try_send((group.key.namespace.to_string(), self.event(group, note.clone()))).is_err() {
-                count(&self.metrics, "dropped");
+            let workloads = note.roles.iter().filter_map(|role| Some(of_workload(&*workload(role)?)));
+            for regarding in std::iter::once(of_carrier(group)).chain(workloads) {
+                let event = self.event(regarding, note.clone());
+                if self.queue.try_send((group.key.namespace.to_string(), event)).is_err() {
+                    count(&self.metrics, "dropped");
+                }
             }
         }
     }
 
-    fn event(&self, group: &Group, EventNote { reason, subject, note, warning }: EventNote) -> Event {
-        let (carrier, namespace) = (&group.carrier, group.key.namespace.to_string());
-        let regarding = ObjectReference {
-            api_version: Some(carrier.kind.api_version()),
-            kind: Some(carrier.kind.kind.to_owned()),
-            namespace: Some(namespace.clone()),
-            name: Some(carrier.name.clone()),
-            uid: Some(carrier.uid.clone()),
-            ..ObjectReference::default()
-        };
-        let name = name(&carrier.name, &[&carrier.uid, &reason, &subject]);
+    fn event(&self, regarding: ObjectReference, told: EventNote) -> Event {
+        let EventNote { reason, subject, note, warning, roles: _ } = told;
+        let part = |part: &Option<String>| part.clone().unwrap_or_default();
+        let name = name(&part(&regarding.name), &[&part(&regarding.uid), &reason, &subject]);
         Event {
-            metadata: ObjectMeta { name: Some(name), namespace: Some(namespace), ..ObjectMeta::default() },
+            metadata: ObjectMeta { name: Some(name), namespace: regarding.namespace.clone(), ..ObjectMeta::default() },
             action: Some(if reason == RELEASED { "Release" } else { "Hold" }.to_owned()),
             event_time: Some(MicroTime(jiff::Timestamp::now())),
             note: Some(note.chars().take(NOTE_MAX).collect()),
@@ -77,6 +79,26 @@ impl Events {
             type_: Some(if warning { "Warning" } else { "Normal" }.to_owned()),
             ..Event::default()
         }
+    }
+}
+
+fn of_carrier(group: &Group) -> ObjectReference {
+    reference(group.carrier.kind, &group.key.namespace, &group.carrier.name, &group.carrier.uid)
+}
+
+fn of_workload(workload: &Workload) -> ObjectReference {
+    let key = &workload.key;
+    reference(key.kind.object_kind(), &key.namespace, &key.name, &workload.uid)
+}
+
+fn reference(kind: ObjectKind, namespace: &str, name: &str, uid: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(kind.api_version()),
+        kind: Some(kind.kind.to_owned()),
+        namespace: Some(namespace.to_owned()),
+        name: Some(name.to_owned()),
+        uid: Some(uid.to_owned()),
+        ..ObjectReference::default()
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::api::status::GroupStatus;
+use crate::cluster::failure::short;
 use crate::cluster::index::{CarrierObject, SharedIndex};
 use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::read::lookup::{Lookup, LookupError};
@@ -45,10 +46,10 @@ enum ActionError {
 }
 
 impl ActionError {
-    /// For people who do not see the log.
+    /// In one line.
     fn text(&self) -> String {
         match self {
-            Self::Api(kube::Error::Api(status)) => status.message.clone(),
+            Self::Api(error) => short(error),
             other => other.to_string(),
         }
     }
@@ -76,8 +77,9 @@ impl Executor {
             Ok(done) => done,
             Err(error) => {
                 let (what, name) = described(&action);
-                tracing::warn!(group = %key, name, %error, "failed, will be tried again: {what}");
-                ("failed", action.ended(Some(&error.text())))
+                let error = error.text();
+                tracing::warn!(group = %key, name, error, "failed, will be tried again: {what}");
+                ("failed", action.ended(Some(&error)))
             }
         };
         self.count(&action, outcome);
@@ -86,7 +88,7 @@ impl Executor {
 
     /// Has Events written, beside everything else.
     pub fn publish(&self, group: &Group, events: &[EventNote]) {
-        self.events.publish(group, events);
+        self.events.publish(group, events, |role| self.index().read().workload_of(group, role));
     }
 
     async fn act(&self, key: &GroupKey, action: &Action) -> Result<Done, ActionError> {

@@ -117,6 +117,7 @@ async fn an_event_without_an_answer_makes_way_for_the_next() {
         subject: String::new(),
         note: "segment 1 is released".to_owned(),
         warning: false,
+        roles: BTreeSet::new(),
     };
     let action = Action::Publish { group: group(), events: vec![note.clone(), note] };
     assert!(executor.carry_out(&group().key, action).await.is_none());

@@ -1,7 +1,7 @@
 //! Objects whose status does not keep what is written to it: they are told once, and then left alone. Written again, it
 //! would differ again, for ever.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use crate::model::Group;
@@ -89,6 +89,7 @@ impl DroppedStatuses {
             ),
             subject: fields,
             warning: true,
+            roles: BTreeSet::new(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! What is worth an Event: a batch begins to be held for a reason, a hold is over, a batch is released, nothing moves any
 //! more. One for each batch, never one for each pod.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::api::status::{CoordinationState, GroupStatus};
 use crate::model::{Group, HoldReason};
@@ -10,6 +10,7 @@ use crate::plan::decide::held::Held;
 use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::status::conditions;
+use crate::plan::view::GroupView;
 
 /// Reason of the Event that a batch was released.
 pub const RELEASED: &str = "Released";
@@ -21,13 +22,20 @@ pub const RESUMED: &str = "ProgressResumed";
 /// What is held: the coordination, why, and the lowest batch.
 type What = (Option<String>, HoldReason, Option<u32>);
 
+/// What was told of a hold, and of which roles.
+#[derive(Debug)]
+struct Told {
+    message: String,
+    roles: BTreeSet<String>,
+}
+
 /// Released counts by coordination and role.
 type Counts = BTreeMap<String, BTreeMap<String, u32>>;
 
 /// What was reported last of a group, so that it is not reported again.
 #[derive(Debug, Default)]
 pub struct Reported {
-    held: BTreeMap<What, String>,
+    held: BTreeMap<What, Told>,
     /// Why pods of a role do not appear.
     missing_pods: BTreeMap<(String, WhyMissing), String>,
     /// `None` before the first pass: what was released before this process began is not reported.
@@ -78,10 +86,21 @@ impl Reported {
         let commits = seen.needs_commit(group);
         let is_over = |what: &What| !(held.contains_key(what) || is_turn(what.1) || (commits && what.2.is_some()));
         let over =
-            self.held.iter().filter(|(what, _)| is_over(what)).map(|(what, note)| EventNote::cleared(what, note));
-        let begun = held.iter().filter(|(what, _)| !self.held.contains_key(*what));
-        let events = over.chain(begun.map(|(what, held)| EventNote::held(what, held))).collect();
-        self.held = held.into_iter().map(|(what, held)| (what, held.message.clone())).collect();
+            self.held.iter().filter(|(what, _)| is_over(what)).map(|(what, told)| EventNote::cleared(what, told));
+        let mut events: Vec<_> = over.collect();
+        let mut told_before = std::mem::take(&mut self.held);
+        for (what, held) in held {
+            let message = held.message.clone();
+            let told = match told_before.remove(&what) {
+                Some(told) => Told { message, ..told },
+                None => {
+                    let roles = roles_of(held, &seen.view);
+                    events.push(EventNote::held(&what, held, roles.clone()));
+                    Told { message, roles }
+                }
+            };
+            self.held.insert(what, told);
+        }
         events
     }
 
@@ -89,13 +108,16 @@ impl Reported {
         let now: BTreeMap<_, _> =
             decision.diagnosis_texts().map(|(of, note)| ((of.role.clone(), of.why), note)).collect();
         let over = self.missing_pods.iter().filter(|(what, _)| !now.contains_key(*what));
-        let over = over.map(|((role, why), note)| EventNote::over(format!("{} {role}", why.as_str()), note));
+        let over = over.map(|((role, why), note)| {
+            EventNote::over(format!("{} {role}", why.as_str()), note, BTreeSet::from([role.clone()]))
+        });
         let begun = now.iter().filter(|(what, _)| !self.missing_pods.contains_key(*what));
         let begun = begun.map(|((role, why), note)| EventNote {
             reason: why.as_str().to_owned(),
             subject: role.clone(),
             note: note.clone(),
             warning: true,
+            roles: BTreeSet::from([role.clone()]),
         });
         let events = over.chain(begun).collect();
         self.missing_pods = now;
@@ -111,12 +133,14 @@ impl Reported {
                 subject: condition.message.clone(),
                 note: format!("nothing moves: {}", condition.message),
                 warning: true,
+                roles: BTreeSet::new(),
             }),
             None if was => Some(EventNote {
                 reason: RESUMED.to_owned(),
                 subject: String::new(),
                 note: "the group moves again".to_owned(),
                 warning: false,
+                roles: BTreeSet::new(),
             }),
             _ => None,
         }
@@ -147,22 +171,24 @@ pub struct EventNote {
     pub note: String,
     /// True when somebody should see to it.
     pub warning: bool,
+    /// Roles whose workloads are told as well.
+    pub roles: BTreeSet<String>,
 }
 
 impl EventNote {
-    fn held(what: &What, held: &Held) -> Self {
+    fn held(what: &What, held: &Held, roles: BTreeSet<String>) -> Self {
         let pods = if held.pods.is_empty() { String::new() } else { format!(" ({} pods)", held.count()) };
         let note = held.message.clone() + &pods;
         let warning = !(is_turn(held.reason) || held.reason == HoldReason::IncompleteBatch);
-        Self { reason: held.reason.to_string(), subject: subject(what), note, warning }
+        Self { reason: held.reason.to_string(), subject: subject(what), note, warning, roles }
     }
 
-    fn cleared(what: &What, note: &str) -> Self {
-        Self::over(format!("{} {}", what.1, subject(what)), note)
+    fn cleared(what: &What, told: &Told) -> Self {
+        Self::over(format!("{} {}", what.1, subject(what)), &told.message, told.roles.clone())
     }
 
-    fn over(subject: String, note: &str) -> Self {
-        Self { reason: CLEARED.to_owned(), subject, note: format!("no longer so: {note}"), warning: false }
+    fn over(subject: String, note: &str, roles: BTreeSet<String>) -> Self {
+        Self { reason: CLEARED.to_owned(), subject, note: format!("no longer so: {note}"), warning: false, roles }
     }
 
     /// `segment 2 is released: decode 5-9, prefill 10-19`; `None` when counts only fell.
@@ -173,12 +199,13 @@ impl EventNote {
         now: &BTreeMap<String, u32>,
     ) -> Option<Self> {
         let (_, batching) = group.batched().find(|(known, _)| known.display_name() == coordination)?;
-        let (mut ranges, mut first, mut last) = (Vec::new(), u32::MAX, 0);
+        let (mut ranges, mut roles, mut first, mut last) = (Vec::new(), BTreeSet::new(), u32::MAX, 0);
         for (role, count) in now {
             let from = before.get(role).copied().unwrap_or(0);
             let new = (*count > from).then(|| (batching.batch_of(role, from), batching.batch_of(role, count - 1)));
             if let Some((Some(lowest), Some(highest))) = new {
                 ranges.push(format!("{role} {from}-{}", count - 1));
+                roles.insert(role.clone());
                 (first, last) = (first.min(lowest), last.max(highest));
             }
         }
@@ -188,8 +215,14 @@ impl EventNote {
             _ => format!("{}s {} to {} are released: {ranges}", batching.kind.word(), first + 1, last + 1),
         };
         let subject = format!("{coordination} {ranges}");
-        Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false })
+        Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
     }
+}
+
+/// The roles of the pods that are held.
+fn roles_of(held: &Held, view: &GroupView) -> BTreeSet<String> {
+    let uids: HashSet<_> = held.pods.iter().map(|pod| &pod.uid).collect();
+    view.held.iter().filter(|pod| uids.contains(&pod.pod.uid)).map(|pod| pod.role.clone()).collect()
 }
 
 fn subject((coordination, _, batch): &What) -> String {

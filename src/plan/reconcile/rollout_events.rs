@@ -38,17 +38,20 @@ impl ReportedRollouts {
         self.waits.retain(|(name, ..)| roles.contains_key(name));
         let open =
             plan.iter().filter(|(_, role)| !matches!(role.state, ProgressState::Complete | ProgressState::Paused));
+        let one = |name: &str| BTreeSet::from([name.to_owned()]);
         let waits: Vec<_> = open.filter_map(|(name, role)| Some((name, role.state, role.waits.as_ref()?))).collect();
         for (name, state, wait) in &waits {
             // What lasts a moment is not reported, nor is a replica of its own that starts; held ones are reported as such.
             let lasts =
                 *state == ProgressState::Waiting && matches!(wait.reason, WaitReason::Skew | WaitReason::Settling);
             if lasts && self.waits.insert(((*name).clone(), wait.reason, wait.role.clone())) {
-                events.push(event(HELD, waits_for(name, wait, roles), false));
+                events.push(event(HELD, waits_for(name, wait, roles), false, one(name)));
             }
         }
         if stalled && !self.stalled {
-            events.extend(waits.iter().map(|(name, _, wait)| event(STALLED, waits_for(name, wait, roles), true)));
+            events.extend(
+                waits.iter().map(|(name, _, wait)| event(STALLED, waits_for(name, wait, roles), true, one(name))),
+            );
         }
         self.stalled = stalled;
         events
@@ -61,13 +64,13 @@ fn advanced(reported: &BTreeMap<String, u32>, roles: &BTreeMap<String, RoleRollo
         Some(role) if is_worth(role, *before) => {
             let (low, high) = (granted_from(role), (*before).min(role.desired()) - 1);
             let ordinals = if low == high { low.to_string() } else { format!("{low}-{high}") };
-            Some(format!("{name} {ordinals} may be updated"))
+            Some((name.clone(), format!("{name} {ordinals} may be updated")))
         }
         Some(_) => None,
-        None => Some(format!("{name} is done")),
+        None => Some((name.clone(), format!("{name} is done"))),
     });
-    let granted: Vec<_> = granted.collect();
-    (!granted.is_empty()).then(|| event(ADVANCED, granted.join(", "), false))
+    let (names, granted): (BTreeSet<_>, Vec<_>) = granted.unzip();
+    (!granted.is_empty()).then(|| event(ADVANCED, granted.join(", "), false, names))
 }
 
 /// Ordinals from here on may be updated.
@@ -82,8 +85,8 @@ fn is_worth(role: &RoleRollout, reported: u32) -> bool {
     tenth(granted_from(role)) < tenth(reported.min(role.desired()))
 }
 
-fn event(reason: &str, note: String, warning: bool) -> EventNote {
-    EventNote { reason: reason.to_owned(), subject: note.clone(), note, warning }
+fn event(reason: &str, note: String, warning: bool, roles: BTreeSet<String>) -> EventNote {
+    EventNote { reason: reason.to_owned(), subject: note.clone(), note, warning, roles }
 }
 
 #[cfg(test)]

@@ -45,13 +45,14 @@ const WITHIN: &[(&str, &[Row])] = &[
     (
         "cluster",
         &[
+            ("failure", &[]),
             ("index", &[]),
             ("lease", &[]),
             ("metrics", &[]),
             ("objects", &[]),
             ("watch", &["index", "objects"]),
-            ("read", &["index", "objects", "watch"]),
-            ("write", &["index", "lease", "metrics", "objects", "read", "watch"]),
+            ("read", &["failure", "index", "objects", "watch"]),
+            ("write", &["failure", "index", "lease", "metrics", "objects", "read", "watch"]),
             ("run", &["index", "metrics", "write"]),
         ],
     ),
