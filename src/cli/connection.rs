@@ -10,6 +10,7 @@ use http::{HeaderValue, header};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+use super::terminal::{in_words, shown};
 use crate::cluster::failure;
 
 /// Where the API server is.
@@ -130,11 +131,11 @@ impl Connection {
 }
 
 fn one_line(text: &str) -> String {
-    super::terminal::shown(&failure::one_line(text))
+    shown(&in_words(&failure::one_line(text)))
 }
 
 fn root_cause(error: &dyn Error) -> String {
-    super::terminal::shown(&failure::root_cause(error))
+    shown(&in_words(&failure::root_cause(error)))
 }
 
 /// Runs a command that talks to a cluster.

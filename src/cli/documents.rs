@@ -10,7 +10,7 @@ use std::rc::Rc;
 use serde_saphyr::{DuplicateKeyPolicy, Options};
 
 use super::node::{Kind, Node, Position};
-use super::terminal::shown;
+use super::terminal::{in_words, shown};
 use crate::api::ObjectKind;
 use crate::model::CARRIERS;
 
@@ -205,7 +205,7 @@ impl Documents {
     }
 
     fn refuse(&mut self, file: &str, at: Option<Position>, message: String) {
-        self.unreadable.push(Unreadable { file: file.to_owned(), at, message });
+        self.unreadable.push(Unreadable { file: file.to_owned(), at, message: in_words(&message) });
     }
 }
 

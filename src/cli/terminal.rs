@@ -161,9 +161,24 @@ pub fn ordinals(range: &std::ops::RangeInclusive<u32>) -> String {
     if range.start() == range.end() { range.start().to_string() } else { format!("{}-{}", range.start(), range.end()) }
 }
 
+/// What the operating system or a library says, without what only its makers can read: `no such file` has no number.
+pub fn in_words(text: &str) -> String {
+    let mut told = text.replace("'\"", "\"").replace("\"'", "\"");
+    while let Some((before, after)) = told.split_once(" (os error ") {
+        told = format!("{before}{}", after.split_once(')').map_or("", |(_, rest)| rest));
+    }
+    told
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_system_says_is_told_without_its_numbers() {
+        let told = in_words("(cannot read '\"/a\"': No such file (os error 2)), nor b (os error 13)");
+        assert_eq!(told, "(cannot read \"/a\": No such file), nor b");
+    }
 
     #[test]
     fn ages_have_two_units_at_most() {

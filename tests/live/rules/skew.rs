@@ -24,7 +24,7 @@ async fn a_field_of_another_type_passes_with_a_warning_and_is_counted() {
         &stage,
         &newer(),
         &[
-            "rolegate cannot read this PodCliqueSet and lets it pass: spec.template.cliques: invalid type: map, expected a sequence",
+            "rolegate cannot read this PodCliqueSet and lets it pass: spec.template.cliques: must be a list, and is an object",
         ],
     );
     let after = rolegate.metric("rolegate_schema_skew_total").await;
@@ -41,7 +41,7 @@ async fn a_field_of_another_type_passes_with_a_warning_and_is_counted() {
 async fn strict_refuses_it_and_says_where() {
     let stage = stage("skew-strict").await;
     let _rolegate = stage.launch().switch("strict").start().await;
-    refused(&stage, &newer(), "spec.template.cliques: Invalid value: invalid type: map, expected a sequence");
+    refused(&stage, &newer(), "spec.template.cliques: Invalid value: must be a list, and is an object");
 }
 
 #[tokio::test]
