@@ -1,8 +1,41 @@
-//! KEP-32, Story 1: a deployment that does not fit serves with what fits.
+//! Deployments that do not fit serve with what fits: KEP-32, Story 1, and KEP-75, Story 3.
 
-use crate::common::pods::Pod;
+use kube::api::PostParams;
+use serde_json::json;
+
+use crate::common::pods::{Pod, View};
+use crate::common::stage::typed;
 use crate::common::status::Status;
 use crate::common::{Group, Stage, invariants};
+
+/// 4P4D in steps of 2P:2D with room for five: whole steps have nodes, and never prefill or decode alone.
+#[tokio::test]
+async fn story_3_of_kep_75_deploys_in_whole_steps_where_room_is_short() {
+    let stage = Stage::new("kep75-story-3").await;
+    stage.add_node("small", 5).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2);
+    let statuses = stage.statuses(&group);
+    let step = json!({ "rollingDeploy": { "roleDeployStep": { "prefill": 2, "decode": 2 } } });
+    let mut object = group.object();
+    object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": step }]);
+    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create_sets(&group).await;
+    stage.pods.until("as many as there is room for", |now| now.count_all(Pod::is_scheduled) == 5).await;
+    statuses.until("the first step serves", |status| status.ready().ends_with("5/8 pods ready")).await;
+
+    stage.add_node("more", 3).await;
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 8/8 pods ready").await;
+    let (mut view, mut looks) = (View::default(), 0);
+    for batch in stage.pods.events().chunk_by(|a, b| a.batch == b.batch) {
+        batch.iter().for_each(|event| view.take(event));
+        let has_node = |role: &str| view.count(role, Pod::is_scheduled);
+        let step = |role: &str, other: &str| has_node(role) <= 2 || has_node(other) >= 2;
+        assert!(step("prefill", "decode") && step("decode", "prefill"), "{view}");
+        looks += 1;
+    }
+    assert!(looks > 8, "{looks}");
+}
 
 #[tokio::test]
 async fn story_1_serves_with_nine_segments_and_completes_when_room_comes() {
