@@ -1,13 +1,15 @@
 //! Builders for the tests of this room.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::model::Group;
+use crate::model::{Group, GroupKey, PodIdentity};
 use crate::plan::decide::DecisionContext;
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
-use crate::plan::view::{GroupView, Replica, RoleView};
+use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, Replica, RoleView, Stamp};
 
 /// A group with these roles and coordinations.
 pub fn mk_group(roles: &[(&str, u32)], coordination: &Value) -> Group {
@@ -41,6 +43,41 @@ pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
         replicas: (0..desired).map(|ordinal| (ordinal, replica(ordinal))).collect(),
         newest: None,
     }
+}
+
+/// A held pod that is a replica of a role.
+pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
+    PodFacts {
+        pod: PodRef { name: name.into(), uid: name.into() },
+        identity: PodIdentity {
+            group: GroupKey::new("ns", "pd"),
+            role: Some(role.to_owned()),
+            ordinal: Some(ordinal),
+            member: Some(0),
+            replica_size: 1,
+            made_at_once: false,
+            unnumbered: None,
+            named_by_us: true,
+        },
+        held: true,
+        scheduled: false,
+        ready: false,
+        labelled_size: Some(1),
+        revision: None,
+        cohort: None,
+        created: None,
+        stamp: Stamp::default(),
+    }
+}
+
+/// The same, in its place.
+pub fn mk_held(name: &str, role: &str, ordinal: u32) -> HeldPod {
+    HeldPod { facts: mk_pod(name, role, ordinal).into(), ordinal }
+}
+
+/// Pods as a snapshot has them.
+pub fn shared(pods: &[PodFacts]) -> Vec<Arc<PodFacts>> {
+    pods.iter().cloned().map(Arc::new).collect()
 }
 
 /// The evaluation of a group without rollouts.

@@ -140,7 +140,7 @@ fn places(replica: &Replica, snapshot: &Snapshot, requests: &[Request], server: 
         });
         now.or_else(|| replica.asked.get(&pod.pod.uid)).map(Vec::as_slice)
     };
-    let standing = |pod: &PodFacts| Standing::seen(pod, asked(pod));
+    let standing = |pod: &Arc<PodFacts>| Standing::seen(pod, asked(pod));
     let group = snapshot.claims.as_ref().map(|claims| &claims.group);
     let desired = |role: usize| {
         let role = group.and_then(|group| group.role(ROLES[role]));
@@ -271,7 +271,7 @@ fn tells_of_all(
     stored: &Stored,
     (snapshot, places): (&Snapshot, &Places),
 ) -> Result<(), Broken> {
-    let stays = |pod: &&PodFacts| {
+    let stays = |pod: &&Arc<PodFacts>| {
         let place = places[&*pod.pod.name];
         let free = stored.wish.of_role(place.role).is_empty();
         let waits = !free && released(status, ROLES[place.role]).is_none_or(|count| place.ordinal >= count);

@@ -58,7 +58,7 @@ impl Sabotage {
             let Request::Write { status, .. } = request else { continue };
             match self {
                 Self::ReleasesUncommitted => {
-                    let may = |pod: &&rolegate::plan::PodFacts| {
+                    let may = |pod: &&std::sync::Arc<rolegate::plan::PodFacts>| {
                         let count = pod.identity.role.as_deref().and_then(|role| released(status, role));
                         pod.held && pod.identity.ordinal < count
                     };

@@ -102,7 +102,7 @@ impl Seen {
     /// The index shows the newest that was delivered.
     pub fn check(&self, snapshot: &Snapshot) -> Result<(), Broken> {
         let there = self.pods.values().filter(|(_, pod)| pod.is_some()).count();
-        let is_as_delivered = |shown: &&PodFacts| {
+        let is_as_delivered = |shown: &&Arc<PodFacts>| {
             self.pods.get(&*shown.pod.name).and_then(|(_, pod)| pod.as_ref()).is_some_and(|pod| {
                 let held = pod.has_gate(names::GATE) == shown.held && pod.condition_is_true("Ready") == shown.ready;
                 held && pod.metadata.uid.as_deref() == Some(&*shown.pod.uid)

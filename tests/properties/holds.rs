@@ -2,6 +2,7 @@
 //! is held for one reason.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -92,7 +93,7 @@ fn pods() -> impl Strategy<Value = Vec<PodFacts>> {
 }
 
 fn evaluation(group: &Group, pods: &[PodFacts]) -> Evaluation {
-    let snapshot = Snapshot { pods: pods.to_vec(), ..Snapshot::default() };
+    let snapshot = Snapshot { pods: pods.iter().cloned().map(Arc::new).collect(), ..Snapshot::default() };
     evaluate(group, Observation::of(group, &snapshot, |_| None, |_| Edit::long_ago()), DecisionContext::default())
 }
 
@@ -123,7 +124,7 @@ proptest! {
             let is_in = |role: &str, ordinal: u32| {
                 batch.roles.get(role).is_some_and(|share| share.ordinals.contains(&ordinal))
             };
-            let of_it = seen.view.held.iter().filter(|pod| is_in(&pod.role, pod.ordinal));
+            let of_it = seen.view.held.iter().filter(|pod| is_in(pod.role(), pod.ordinal));
             let reasons: Vec<HoldReason> = of_it
                 .filter_map(|pod| seen.decision.held.iter().find(|held| held.holds(&pod.pod.uid)))
                 .map(|held| held.reason)

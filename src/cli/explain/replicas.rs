@@ -1,5 +1,7 @@
 //! Replicas that keep a batch from going, with the pods to look at.
 
+use std::sync::Arc;
+
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -27,7 +29,7 @@ pub fn awaited(picture: &Picture, held: &Held) -> Vec<Awaited> {
     let Some((group, coordination)) = picture.group().zip(held.coordination.as_ref()) else { return Vec::new() };
     let missing = waits_for(group, &picture.seen.view, &picture.seen.decision.targets, coordination.index);
     let of = |missing: crate::plan::Missing| {
-        let is_of = |pod: &&PodFacts| {
+        let is_of = |pod: &&Arc<PodFacts>| {
             pod.identity.role.as_deref() == Some(&missing.role) && pod.identity.ordinal == Some(missing.ordinal)
         };
         let pods: Vec<_> = picture.snapshot.pods.iter().filter(is_of).filter(|pod| !pod.ready).collect();

@@ -7,7 +7,7 @@ use super::workloads::Workloads;
 use super::{Name, SourceId, name_of, version};
 use crate::api::{Meta, Pod};
 use crate::cluster::index::tombstones::{Tombstones, is_older};
-use crate::model::{GroupKey, Maker, OrdinalStarts, WorkloadKey, WorkloadKind, identify};
+use crate::model::{GroupKey, Maker, OrdinalStarts, PodIdentity, WorkloadKey, WorkloadKind, identify};
 use crate::plan::PodFacts;
 
 /// Pods that name a group.
@@ -20,7 +20,7 @@ pub(super) struct Pods {
 
 #[derive(Debug)]
 struct Entry {
-    facts: PodFacts,
+    facts: Arc<PodFacts>,
     /// What makes it, where that says more of it than the pod itself.
     maker: Option<MadeBy>,
     source: SourceId,
@@ -32,9 +32,17 @@ type MadeBy = (WorkloadKind, Arc<str>);
 
 impl Pods {
     /// The pods of a group, with what their workloads say of them.
-    pub(super) fn of(&self, key: &GroupKey, workloads: &Workloads) -> Vec<PodFacts> {
+    pub(super) fn of(&self, key: &GroupKey, workloads: &Workloads) -> Vec<Arc<PodFacts>> {
+        let mut makers = HashMap::new();
         let entries = self.by_group.get(key).into_iter().flat_map(HashMap::values);
-        entries.map(|entry| completed(key, entry, workloads)).collect()
+        let completed = |entry: &Entry| match &entry.maker {
+            None => entry.facts.clone(),
+            Some(maker) => {
+                let says = makers.entry(maker.clone()).or_insert_with(|| Says::of(key, maker, workloads));
+                says.completed(&entry.facts)
+            }
+        };
+        entries.map(completed).collect()
     }
 
     /// Groups that pods name.
@@ -98,7 +106,7 @@ impl Pods {
             self.gone.add(name.clone(), None, version);
             return self.forget(&name).into_iter().collect();
         };
-        if let Some(known) = known.filter(|known| known.facts == facts && known.source == source) {
+        if let Some(known) = known.filter(|known| *known.facts == facts && known.source == source) {
             known.version = version;
             return Vec::new();
         }
@@ -108,7 +116,7 @@ impl Pods {
         let home = facts.identity.group.clone();
         let left = if self.homes.get(&name).is_some_and(|old| *old != home) { self.forget(&name) } else { None };
         self.homes.insert(name.clone(), home.clone());
-        let entry = Entry { facts, maker: maker(&pod.metadata), source, version };
+        let entry = Entry { facts: facts.into(), maker: maker(&pod.metadata), source, version };
         self.by_group.entry(home.clone()).or_default().insert(name.1, entry);
         left.into_iter().chain([home]).collect()
     }
@@ -155,24 +163,38 @@ fn uid_and_version(pod: &Pod) -> (&str, Option<u64>) {
     (meta.uid.as_deref().unwrap_or_default(), version(meta.resource_version.as_deref()))
 }
 
-fn completed(key: &GroupKey, entry: &Entry, workloads: &Workloads) -> PodFacts {
-    let mut facts = entry.facts.clone();
-    match &entry.maker {
-        // The ordinal in the facts is not yet counted from the set's start.
-        Some((WorkloadKind::StatefulSet, name)) => {
-            let start = workloads.start(&key.namespace, name);
-            let index = facts.identity.ordinal.map(i64::from);
-            facts.identity.ordinal = index.and_then(|index| u32::try_from(index - start).ok());
+/// What a workload says of its pods beyond what they say themselves.
+struct Says {
+    /// Where a StatefulSet starts to count: the ordinals in the facts are not yet counted from there.
+    start: i64,
+    /// A LeaderWorkerSet makes the pods of a group after their leader.
+    one_by_one: bool,
+}
+
+impl Says {
+    fn of(group: &GroupKey, (kind, name): &MadeBy, workloads: &Workloads) -> Self {
+        let is = |other: WorkloadKind| *kind == other;
+        let set = || {
+            let (namespace, name) = (group.namespace.to_string(), name.to_string());
+            workloads.get(&WorkloadKey { namespace, kind: *kind, name })
+        };
+        Self {
+            start: if is(WorkloadKind::StatefulSet) { workloads.start(&group.namespace, name) } else { 0 },
+            one_by_one: is(WorkloadKind::LeaderWorkerSet) && set().is_some_and(|set| set.one_by_one.is_some()),
         }
-        // It may make the pods of a group after their leader.
-        Some((kind @ WorkloadKind::LeaderWorkerSet, name)) => {
-            let (namespace, name) = (key.namespace.to_string(), name.to_string());
-            let set = workloads.get(&WorkloadKey { namespace, kind: *kind, name });
-            facts.identity.made_at_once &= set.is_none_or(|set| set.one_by_one.is_none());
-        }
-        _ => {}
     }
-    facts
+
+    /// The facts with that; nothing is copied where it changes nothing.
+    fn completed(&self, facts: &Arc<PodFacts>) -> Arc<PodFacts> {
+        let made_at_once = facts.identity.made_at_once && !self.one_by_one;
+        if self.start == 0 && made_at_once == facts.identity.made_at_once {
+            return facts.clone();
+        }
+        let index = facts.identity.ordinal.map(i64::from);
+        let ordinal = index.and_then(|index| u32::try_from(index - self.start).ok());
+        let identity = PodIdentity { ordinal, made_at_once, ..facts.identity.clone() };
+        Arc::new(PodFacts { identity, ..PodFacts::clone(facts) })
+    }
 }
 
 /// The StatefulSet from whose start a pod's index counts, or its LeaderWorkerSet, which numbers its groups from 0.

@@ -65,17 +65,17 @@ impl<'a> Incomplete<'a> {
     fn whole_of(&mut self, pod: &HeldPod) -> Option<AllOrNothing> {
         let (group, view) = (self.group, self.view);
         // Where no coordination holds a replica (any more), none of its pods waits for the others.
-        group.batching_of(&pod.role)?;
-        for batch in group.batches_of(&pod.role, pod.ordinal).filter(|batch| batch.batching.is_all_or_nothing()) {
+        group.batching_of(pod.role())?;
+        for batch in group.batches_of(pod.role(), pod.ordinal).filter(|batch| batch.batching.is_all_or_nothing()) {
             let Batch { coordination, batching, index, .. } = batch;
             let waits = self.batches.entry((coordination.index, index));
             if *waits.or_insert_with(|| batch_waits(view, batching, index)) {
                 return Some(AllOrNothing::Batch { coordination: coordination.index, index });
             }
         }
-        let replica = self.view.roles.get(&pod.role)?.replicas.get(&pod.ordinal)?;
+        let replica = self.view.roles.get(pod.role())?.replicas.get(&pod.ordinal)?;
         let waits = replica.made_at_once && replica.is_incomplete() && replica.is_untouched();
-        waits.then(|| AllOrNothing::Replica { role: pod.role.clone(), ordinal: pod.ordinal })
+        waits.then(|| AllOrNothing::Replica { role: pod.role().to_owned(), ordinal: pod.ordinal })
     }
 
     /// One entry for each coordination, which speaks of the first whole that waits.

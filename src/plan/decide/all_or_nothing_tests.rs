@@ -1,13 +1,13 @@
 use serde_json::{Value, json};
 
-use crate::model::{Group, GroupKey, HoldReason, PodIdentity};
+use crate::model::{Group, HoldReason};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::decision::Decision;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::status::transition_times;
-use crate::plan::test_support::{mk_evaluation, mk_group, mk_segments};
-use crate::plan::view::{GroupView, PodFacts, PodRef, Stamp};
+use crate::plan::test_support::{mk_evaluation, mk_group, mk_pod, mk_segments, shared};
+use crate::plan::view::{GroupView, PodFacts, Stamp};
 
 struct Setup {
     group: Group,
@@ -26,29 +26,12 @@ impl Setup {
 
     /// Held pods of one replica.
     fn with(mut self, role: &str, ordinal: u32, size: u32, members: std::ops::Range<u32>) -> Self {
-        self.pods.extend(members.map(|member| PodFacts {
-            pod: PodRef {
-                name: format!("{role}-{ordinal}-{member}").into(),
-                uid: format!("{role}-{ordinal}-{member}-of-{size}").into(),
-            },
-            identity: PodIdentity {
-                group: GroupKey::new("ns", "pd"),
-                role: Some(role.to_owned()),
-                ordinal: Some(ordinal),
-                member: Some(member),
-                replica_size: size,
-                made_at_once: size > 1,
-                unnumbered: None,
-                named_by_us: true,
-            },
-            held: true,
-            scheduled: false,
-            ready: false,
-            labelled_size: Some(1),
-            revision: None,
-            cohort: None,
-            created: None,
-            stamp: Stamp::default(),
+        self.pods.extend(members.map(|member| {
+            let mut pod = mk_pod(&format!("{role}-{ordinal}-{member}"), role, ordinal);
+            pod.pod.uid = format!("{role}-{ordinal}-{member}-of-{size}").into();
+            pod.identity.member = Some(member);
+            (pod.identity.replica_size, pod.identity.made_at_once) = (size, size > 1);
+            pod
         }));
         self
     }
@@ -71,7 +54,7 @@ impl Setup {
     }
 
     fn evaluate(&self) -> Evaluation {
-        mk_evaluation(&self.group, &GroupView::build(&self.group, &self.pods), DecisionContext::default())
+        mk_evaluation(&self.group, &GroupView::build(&self.group, &shared(&self.pods)), DecisionContext::default())
     }
 
     fn decide(&self) -> Decision {
@@ -198,7 +181,7 @@ fn what_has_waited_long_enough_goes_with_the_pods_that_it_has() {
     let overdue = vec![whole];
     let decision = setup.decide();
     assert_eq!((decision.release.len(), &decision.incomplete), (0, &overdue));
-    let view = GroupView::build(&setup.group, &setup.pods);
+    let view = GroupView::build(&setup.group, &shared(&setup.pods));
     let context = DecisionContext { overdue: &overdue, ..DecisionContext::default() };
     let decision = mk_evaluation(&setup.group, &view, context).decision;
     assert_eq!((decision.release.len(), decision.held.len()), (3, 0));

@@ -141,7 +141,7 @@ impl<'a> Holds<'a> {
         let mut by_role: BTreeMap<&str, BTreeMap<u32, Vec<&Held>>> = BTreeMap::new();
         for pod in &view.held {
             if let Some(held) = by_pod.get(&pod.pod) {
-                by_role.entry(&pod.role).or_default().entry(pod.ordinal).or_default().push(held);
+                by_role.entry(pod.role()).or_default().entry(pod.ordinal).or_default().push(held);
             }
         }
         Self { by_role, turns: &decision.turns }

@@ -1,10 +1,10 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::{GroupKey, HoldReason, PodIdentity};
+use crate::model::{HoldReason, PodIdentity};
 use crate::plan::evaluate::Evaluation;
-use crate::plan::test_support::{mk_evaluation, mk_group, mk_segments};
-use crate::plan::view::{PodFacts, PodRef, Stamp};
+use crate::plan::test_support::{mk_evaluation, mk_group, mk_pod, mk_segments, shared};
+use crate::plan::view::{PodFacts, Stamp};
 
 struct Setup {
     group: Group,
@@ -20,27 +20,7 @@ impl Setup {
 
     /// Adds pods of a role, held.
     fn held(mut self, role: &str, ordinals: std::ops::Range<u32>) -> Self {
-        self.pods.extend(ordinals.map(|ordinal| PodFacts {
-            pod: PodRef { name: format!("{role}-{ordinal}").into(), uid: format!("uid-{role}-{ordinal}").into() },
-            identity: PodIdentity {
-                group: GroupKey::new("ns", "pd"),
-                role: Some(role.to_owned()),
-                ordinal: Some(ordinal),
-                member: Some(0),
-                replica_size: 1,
-                made_at_once: false,
-                unnumbered: None,
-                named_by_us: true,
-            },
-            held: true,
-            scheduled: false,
-            ready: false,
-            labelled_size: Some(1),
-            revision: None,
-            cohort: None,
-            created: None,
-            stamp: Stamp::default(),
-        }));
+        self.pods.extend(ordinals.map(|ordinal| mk_pod(&format!("{role}-{ordinal}"), role, ordinal)));
         self
     }
 
@@ -56,7 +36,7 @@ impl Setup {
     }
 
     fn evaluate(&self) -> Evaluation {
-        mk_evaluation(&self.group, &GroupView::build(&self.group, &self.pods), DecisionContext::default())
+        mk_evaluation(&self.group, &GroupView::build(&self.group, &shared(&self.pods)), DecisionContext::default())
     }
 
     fn decide(&self) -> Decision {
@@ -211,7 +191,7 @@ fn a_broken_group_releases_no_new_batch_and_still_replaces_what_ran() {
         detail: "must be set".to_owned(),
         subject: String::new(),
     }];
-    let view = GroupView::build(&setup.group, &setup.pods);
+    let view = GroupView::build(&setup.group, &shared(&setup.pods));
     let context = DecisionContext { faults: &faults, ..DecisionContext::default() };
     let decision = mk_evaluation(&setup.group, &view, context);
     assert_eq!(names(&decision.decision, true), ["prefill-3"]);
@@ -239,7 +219,7 @@ fn mk_steps(stamped: bool) -> Setup {
 fn what_shares_a_layer_that_is_not_there_is_held_until_it_is() {
     let missing = DecisionContext { missing_layers: &[0], ..DecisionContext::default() };
     let decide = |setup: &Setup, context| {
-        mk_evaluation(&setup.group, &GroupView::build(&setup.group, &setup.pods), context).decision
+        mk_evaluation(&setup.group, &GroupView::build(&setup.group, &shared(&setup.pods)), context).decision
     };
     let reasons =
         |decision: &Decision| decision.held.iter().map(|held| (held.reason, held.count())).collect::<Vec<_>>();
@@ -276,7 +256,8 @@ fn a_pod_without_number_keeps_its_place_while_its_release_is_on_its_way() {
     let mut setup = Setup::of(4, 0).held("prefill", 1..4);
     setup.pods.iter_mut().for_each(|pod| pod.identity.ordinal = None);
     let chosen = |setup: &Setup, on_its_way: &str| {
-        let view = GroupView::build_while(&setup.group, &setup.pods, |pod| (&*pod.name == on_its_way).then_some(0));
+        let view =
+            GroupView::build_while(&setup.group, &shared(&setup.pods), |pod| (&*pod.name == on_its_way).then_some(0));
         view.held.first().map(|held| held.pod.name.to_string())
     };
     assert_eq!(chosen(&setup, "prefill-3").as_deref(), Some("prefill-3"));

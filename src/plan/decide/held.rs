@@ -2,6 +2,7 @@
 
 use crate::model::{Coordination, GroupKey, HoldReason};
 use crate::plan::view::{PodFacts, PodRef, count};
+use std::sync::Arc;
 
 /// Names a coordination of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl Held {
     }
 
     /// The pods of a group that is not there.
-    pub fn of_missing_group(key: &GroupKey, pods: &[PodFacts]) -> Self {
+    pub fn of_missing_group(key: &GroupKey, pods: &[Arc<PodFacts>]) -> Self {
         let held = pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.clone());
         Self::new(HoldReason::GroupMissing, format!("group {:?} is not there", &*key.name), held.collect())
     }

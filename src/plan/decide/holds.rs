@@ -33,9 +33,10 @@ pub(super) struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    pub(super) fn of(view: &GroupView, pods: &'a [HeldPod]) -> Self {
-        let role = |pod: &HeldPod| view.roles.get(&pod.role);
-        let (unknown, known): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| role(pod).is_none_or(|role| role.unknown));
+    pub(super) fn of(view: &GroupView, pods: &[&'a HeldPod]) -> Self {
+        let role = |pod: &HeldPod| view.roles.get(pod.role());
+        let (unknown, known): (Vec<_>, Vec<_>) =
+            pods.iter().copied().partition(|pod| role(pod).is_none_or(|role| role.unknown));
         let (surplus, waiting) = known.into_iter().partition(|pod| role(pod).is_none_or(|r| pod.ordinal >= r.desired));
         Self { waiting, surplus, unknown }
     }
@@ -43,16 +44,16 @@ impl<'a> Kept<'a> {
     /// Of the pods that no batch waits for: one entry for those beyond the desired replicas, one for unknown roles.
     pub(super) fn explain_others(&self, group: &Group, view: &GroupView) -> impl Iterator<Item = Held> {
         let surplus = self.surplus.first().map(|first| {
-            let desired = view.roles.get(&first.role).map_or(0, |role| role.desired);
-            let (ordinal, role) = (first.ordinal, &first.role);
+            let desired = view.roles.get(first.role()).map_or(0, |role| role.desired);
+            let (ordinal, role) = (first.ordinal, first.role());
             let message = format!("replica {ordinal} of role {role:?} is held: the group declares {desired} replicas");
             Held::new(HoldReason::BeyondDesired, message, names(&self.surplus))
         });
         let (strangers, unknown): (Vec<_>, Vec<_>) =
-            self.unknown.iter().copied().partition(|pod| view.strangers.contains_key(&pod.role));
+            self.unknown.iter().copied().partition(|pod| view.strangers.contains_key(pod.role()));
         let entry = |reason, pods: &[&HeldPod]| {
             let first = pods.first()?;
-            let message = format!("role {:?} is held: {}", first.role, absent(group, &first.role));
+            let message = format!("role {:?} is held: {}", first.role(), absent(group, first.role()));
             Some(Held::new(reason, message, names(pods)))
         };
         let (unknown, strangers) =
@@ -67,7 +68,7 @@ impl Turns<'_> {
     pub(super) fn explain(&self, kept: &Kept<'_>) -> Vec<Held> {
         let mut pods: BTreeMap<usize, (u32, Vec<&HeldPod>)> = BTreeMap::new();
         for pod in &kept.waiting {
-            let Some(batch) = self.group.batches_of(&pod.role, pod.ordinal).next() else { continue };
+            let Some(batch) = self.group.batches_of(pod.role(), pod.ordinal).next() else { continue };
             let (lowest, pods) = pods.entry(batch.coordination.index).or_insert((batch.index, Vec::new()));
             *lowest = batch.index.min(*lowest);
             pods.push(pod);

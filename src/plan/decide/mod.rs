@@ -67,18 +67,22 @@ pub(in crate::plan) fn decide(
     let sorted = stamp_mismatch::sort(group, view, context.missing_layers);
     for pod in &sorted.right {
         match release_of(pod, view, &released) {
-            Some(_) if !context.frees_unknown_roles && pod.named_by_us && view.strangers.contains_key(&pod.role) => {
-                kept.push((*pod).clone());
+            Some(_)
+                if !context.frees_unknown_roles
+                    && pod.identity.named_by_us
+                    && view.strangers.contains_key(pod.role()) =>
+            {
+                kept.push(*pod);
             }
             Some(_) if incomplete.holds(pod) => {}
             Some(goes) => release.push(goes),
-            None => kept.push((*pod).clone()),
+            None => kept.push(*pod),
         }
     }
     let surplus = surplus::surplus(view, &kept, &released);
-    let goes = |pod: &HeldPod| context.surge.contains(&pod.pod) && surplus::is_in(&surplus, pod);
+    let goes = |pod: &&HeldPod| context.surge.contains(&pod.pod) && surplus::is_in(&surplus, pod);
     let (in_surge, kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(goes);
-    release.extend(in_surge.into_iter().map(|pod| Release { pod, at_once: true }));
+    release.extend(in_surge.into_iter().map(|pod| Release { pod: pod.clone(), at_once: true }));
     let kept = Kept::of(view, &kept);
     let mut turns = Turns { group, view, targets: &targets, released: &released, context }.explain(&kept);
     let mut held: Vec<_> = kept.explain_others(group, view).collect();
@@ -126,7 +130,7 @@ fn rollout(rollouts: &Rollouts, context: DecisionContext<'_>, releases: bool) ->
 
 /// The release of a pod that may go by its count; `None` for one that stays.
 fn release_of(pod: &HeldPod, view: &GroupView, released: &BTreeMap<String, u32>) -> Option<Release> {
-    let at_once = match (view.roles.get(&pod.role), released.get(&pod.role)) {
+    let at_once = match (view.roles.get(pod.role()), released.get(pod.role())) {
         (Some(role), Some(released)) => {
             (pod.ordinal < *released).then_some(pod.ordinal < role.committed.unwrap_or(0))?
         }

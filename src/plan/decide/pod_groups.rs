@@ -79,7 +79,7 @@ pub fn pod_group_of(group: &Group, role: &str, ordinal: u32) -> Option<String> {
 /// The PodGroups that pods wait for which may go, with their kinds.
 pub fn awaited(group: &Group, release: &[Release]) -> BTreeMap<String, ObjectKind> {
     let committed = release.iter().filter(|release| release.at_once).map(|release| &release.pod);
-    let batches = committed.filter_map(|pod| batch_of(group, &pod.role, pod.ordinal));
+    let batches = committed.filter_map(|pod| batch_of(group, pod.role(), pod.ordinal));
     let kind = |batch: &Batch<'_>| batch.batching.pod_group.as_ref().and_then(|(policy, _)| policy.kind());
     batches.filter_map(|batch| Some((batch.pod_group_name(), kind(&batch)?))).collect()
 }
@@ -88,7 +88,7 @@ pub fn awaited(group: &Group, release: &[Release]) -> BTreeMap<String, ObjectKin
 pub(super) fn explain(group: &Group, release: &[Release], missing: &[MissingPodGroup]) -> Vec<Held> {
     let mut all = BTreeMap::<String, Held>::new();
     for Release { pod, .. } in release.iter().filter(|release| release.at_once && !missing.is_empty()) {
-        let Some(batch) = batch_of(group, &pod.role, pod.ordinal) else { continue };
+        let Some(batch) = batch_of(group, pod.role(), pod.ordinal) else { continue };
         let name = batch.pod_group_name();
         let Some(MissingPodGroup { why, .. }) = missing.iter().find(|missing| missing.name == name) else { continue };
         let held = all.entry(name).or_insert_with_key(|name| Held {
@@ -109,8 +109,7 @@ mod tests {
 
     use super::*;
     use crate::api::pod_group::KUBE_POD_GROUP;
-    use crate::plan::test_support::{mk_group, mk_role};
-    use crate::plan::view::{HeldPod, PodRef, Stamp};
+    use crate::plan::test_support::{mk_group, mk_held, mk_role};
 
     fn view(released: u32, scheduled: bool) -> GroupView {
         let mut prefill = mk_role(8, released, released);
@@ -142,19 +141,7 @@ mod tests {
     fn committed_pods_say_which_pod_group_they_lack() {
         let pod = |role: &str, ordinal: u32, at_once| {
             let name = format!("{role}-{ordinal}");
-            let pod = PodRef { name: name.as_str().into(), uid: name.as_str().into() };
-            Release {
-                pod: HeldPod {
-                    pod,
-                    role: role.to_owned(),
-                    ordinal,
-                    labelled_size: Some(1),
-                    revision: None,
-                    named_by_us: true,
-                    stamp: Stamp::default(),
-                },
-                at_once,
-            }
+            Release { pod: mk_held(&name, role, ordinal), at_once }
         };
         let release =
             [pod("prefill", 3, true), pod("prefill", 4, true), pod("decode", 3, true), pod("prefill", 7, false)];

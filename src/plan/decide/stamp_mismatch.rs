@@ -13,7 +13,7 @@ use crate::plan::view::{GroupView, HeldPod};
 /// its group, or has no number of its own, was made for none.
 pub fn mismatch(group: &Group, pod: &HeldPod) -> Option<(Option<Arc<str>>, Option<String>)> {
     let marked = pod.stamp.batch.as_deref();
-    let batch = group.batch_with_topology(&pod.role, pod.ordinal).map(|batch| batch.label());
+    let batch = group.batch_with_topology(pod.role(), pod.ordinal).map(|batch| batch.label());
     let differs = match (marked, batch.as_deref()) {
         (Some(marked), batch) => batch != Some(marked),
         (None, Some(_)) => pod.labelled_size.is_some() && pod.stamp.carrier.is_some(),
@@ -38,14 +38,14 @@ pub(in crate::plan) struct Sorted<'a> {
 /// Sorts the held pods of a group, of which these coordinations miss their layer.
 pub(in crate::plan) fn sort<'a>(group: &Group, view: &'a GroupView, missing_layers: &[usize]) -> Sorted<'a> {
     let known =
-        |pod: &HeldPod| view.roles.get(&pod.role).is_some_and(|role| !role.unknown && pod.ordinal < role.desired);
+        |pod: &HeldPod| view.roles.get(pod.role()).is_some_and(|role| !role.unknown && pod.ordinal < role.desired);
     let is_wrong = |pod: &HeldPod| known(pod) && mismatch(group, pod).is_some();
     let (wrong, right): (Vec<_>, Vec<_>) = view.held.iter().partition(|pod| is_wrong(pod));
     let wholes: BTreeSet<_> = wrong.iter().flat_map(|pod| untouched_units(group, view, pod)).collect();
     let stays = |pod: &&HeldPod| untouched_units(group, view, pod).any(|whole| wholes.contains(&whole));
     let (beside, right) = right.into_iter().partition(|pod| !wholes.is_empty() && stays(pod));
     let lacks_layer = |pod: &&HeldPod| {
-        let batch = group.batch_with_topology(&pod.role, pod.ordinal);
+        let batch = group.batch_with_topology(pod.role(), pod.ordinal);
         batch.is_some_and(|batch| missing_layers.contains(&batch.coordination.index))
     };
     let (layerless, wrong) = wrong.into_iter().partition(lacks_layer);
@@ -54,7 +54,7 @@ pub(in crate::plan) fn sort<'a>(group: &Group, view: &'a GroupView, missing_laye
 
 /// The batches of a pod that are released as a whole, and of which nothing runs.
 fn untouched_units<'a>(group: &'a Group, view: &'a GroupView, pod: &'a HeldPod) -> impl Iterator<Item = (usize, u32)> {
-    let batches = group.batches_of(&pod.role, pod.ordinal).filter(|batch| batch.batching.is_all_or_nothing());
+    let batches = group.batches_of(pod.role(), pod.ordinal).filter(|batch| batch.batching.is_all_or_nothing());
     let untouched = batches.filter(|batch| is_untouched(view, batch.batching, batch.index));
     untouched.map(|batch| (batch.coordination.index, batch.index))
 }
@@ -66,7 +66,7 @@ impl Sorted<'_> {
         let entries = [(HoldReason::TopologyMissing, &self.layerless), (HoldReason::StampMismatch, &self.wrong)];
         let entries = entries.map(|(reason, pods)| {
             let first = pods.first()?;
-            let own = group.batches_of(&first.role, first.ordinal).next();
+            let own = group.batches_of(first.role(), first.ordinal).next();
             Some(Held {
                 coordination: own.map(|batch| CoordinationRef::from(batch.coordination)),
                 batch: own.map(|batch| batch.index),
@@ -82,7 +82,7 @@ impl Sorted<'_> {
 /// What is wrong with a pod, in words.
 fn why(group: &Group, pod: &HeldPod, reason: HoldReason) -> Option<String> {
     if reason == HoldReason::TopologyMissing {
-        let batch = group.batch_with_topology(&pod.role, pod.ordinal)?;
+        let batch = group.batch_with_topology(pod.role(), pod.ordinal)?;
         let missing = missing_layer(batch.batching)?;
         return Some(format!("{missing}, and it was made without its affinity"));
     }

@@ -19,12 +19,12 @@ pub struct Surplus {
 /// `released` says how many may.
 pub(in crate::plan) fn surplus<'a>(
     view: &GroupView,
-    held: &[HeldPod],
+    held: &[&HeldPod],
     released: impl IntoIterator<Item = (&'a String, &'a u32)>,
 ) -> Vec<Surplus> {
     let of_role = |(role, released): (&String, &u32)| {
         let seen = view.roles.get(role).filter(|seen| !seen.unknown && *released >= seen.desired)?;
-        let own = held.iter().filter(|pod| pod.role == *role && pod.ordinal >= seen.desired);
+        let own = held.iter().filter(|pod| pod.role() == *role && pod.ordinal >= seen.desired);
         let pods: Vec<_> = own.map(|pod| pod.pod.clone()).collect();
         (!pods.is_empty()).then(|| Surplus { role: role.clone(), desired: seen.desired, pods })
     };
@@ -33,14 +33,13 @@ pub(in crate::plan) fn surplus<'a>(
 
 /// True for a pod of the surplus.
 pub(in crate::plan) fn is_in(surplus: &[Surplus], pod: &HeldPod) -> bool {
-    surplus.iter().any(|surplus| surplus.role == pod.role && surplus.pods.contains(&pod.pod))
+    surplus.iter().any(|surplus| surplus.role == pod.role() && surplus.pods.contains(&pod.pod))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::test_support::mk_role;
-    use crate::plan::view::Stamp;
+    use crate::plan::test_support::{mk_held, mk_role};
 
     fn mk_pod(name: &str) -> PodRef {
         PodRef { name: name.into(), uid: name.into() }
@@ -52,17 +51,9 @@ mod tests {
 
     #[test]
     fn a_role_that_is_not_complete_has_no_surplus() {
-        let held = |name: &str, ordinal| HeldPod {
-            named_by_us: true,
-            pod: mk_pod(name),
-            role: "main".to_owned(),
-            ordinal,
-            labelled_size: None,
-            revision: None,
-            stamp: Stamp::default(),
-        };
         let view = GroupView { roles: [("main".to_owned(), mk_role(2, 2, 2))].into(), ..GroupView::default() };
-        let held = [held("a", 1), held("b", 2)];
+        let held = [mk_held("a", "main", 1), mk_held("b", "main", 2)];
+        let held: Vec<_> = held.iter().collect();
         assert_eq!(surplus(&view, &held, [(&"main".to_owned(), &2)]), mk_surplus(&["b"]));
         assert_eq!(surplus(&view, &held, [(&"main".to_owned(), &1)]), []);
     }

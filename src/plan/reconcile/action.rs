@@ -137,10 +137,10 @@ impl MissingLabels {
     /// Those of a held pod; `None` when it has all.
     pub(in crate::plan) fn of(group: &Arc<Group>, pod: &HeldPod) -> Option<Self> {
         let size_only = pod.labelled_size.is_some();
-        if size_only && group.batch_size(&pod.role).is_none_or(|size| pod.labelled_size == Some(size)) {
+        if size_only && group.batch_size(pod.role()).is_none_or(|size| pod.labelled_size == Some(size)) {
             return None;
         }
-        let (role, revision) = (pod.role.clone(), pod.revision.clone());
+        let (role, revision) = (pod.role().to_owned(), pod.revision.clone());
         Some(Self { group: group.clone(), role, ordinal: pod.ordinal, size_only, revision })
     }
 }

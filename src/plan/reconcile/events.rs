@@ -222,7 +222,7 @@ impl EventNote {
 /// The roles of the pods that are held.
 fn roles_of(held: &Held, view: &GroupView) -> BTreeSet<String> {
     let uids: HashSet<_> = held.pods.iter().map(|pod| &pod.uid).collect();
-    view.held.iter().filter(|pod| uids.contains(&pod.pod.uid)).map(|pod| pod.role.clone()).collect()
+    view.held.iter().filter(|pod| uids.contains(&pod.pod.uid)).map(|pod| pod.role().to_owned()).collect()
 }
 
 fn subject((coordination, _, batch): &What) -> String {

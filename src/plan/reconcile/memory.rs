@@ -191,7 +191,7 @@ impl Memory {
     }
 
     /// Remembers since when pods are held.
-    pub(in crate::plan) fn note_held(&mut self, pods: &[PodFacts], now: Uptime) {
+    pub(in crate::plan) fn note_held(&mut self, pods: &[Arc<PodFacts>], now: Uptime) {
         note_since(&mut self.held_since, pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid), now);
         self.given.retain(|uid, _| self.held_since.contains_key(uid));
     }
@@ -401,11 +401,11 @@ mod tests {
     fn snapshot(owner: &str, pods: &[&str]) -> Snapshot {
         let mut group = mk_group(&[], &json!([]));
         owner.clone_into(&mut group.carrier.uid);
-        let pod = |uid: &&str| {
+        let pod = |uid: &&str| -> Arc<PodFacts> {
             let labels = json!({ names::GROUP: "pd", names::ROLE: "prefill" });
             let pod: Pod =
                 serde_json::from_value(json!({ "metadata": { "name": uid, "uid": uid, "labels": labels } })).unwrap();
-            PodFacts::of(&pod, identify(&pod, "ns", &()).unwrap()).unwrap()
+            PodFacts::of(&pod, identify(&pod, "ns", &()).unwrap()).unwrap().into()
         };
         let claims = Claims { group: Arc::new(group), others: Vec::new() };
         Snapshot { claims: Some(claims), pods: pods.iter().map(pod).collect(), ..Snapshot::default() }

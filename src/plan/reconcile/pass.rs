@@ -103,7 +103,7 @@ impl Pass<'_> {
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
             // A pod that comes before its PodGroup would be scheduled without it.
-            if pod_group_of(group, &pod.role, pod.ordinal).is_some_and(|name| !self.has_pod_group(group, name)) {
+            if pod_group_of(group, pod.role(), pod.ordinal).is_some_and(|name| !self.has_pod_group(group, name)) {
                 continue;
             }
             if !self.memory.is_confirmed(&pod.pod.uid) {

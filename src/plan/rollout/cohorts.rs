@@ -4,6 +4,7 @@
 //! together get a new one; a role that is edited alone works with what runs, and keeps its own.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Edit;
 use crate::api::status::{Cohorts, RevisionCohort};
@@ -23,7 +24,7 @@ pub(super) struct RolledRole<'a> {
 pub(super) fn cohorts(
     group: &Group,
     bounds: &[RollingBounds],
-    pods: &[PodFacts],
+    pods: &[Arc<PodFacts>],
     rolled: &[RolledRole<'_>],
 ) -> Option<Cohorts> {
     let before = group.status.cohorts.clone().unwrap_or_default();
@@ -66,7 +67,7 @@ impl RolledRole<'_> {
 /// What is known, and what it is judged by.
 struct Book<'a> {
     bounds: &'a [RollingBounds],
-    pods: &'a [PodFacts],
+    pods: &'a [Arc<PodFacts>],
     rolled: &'a [RolledRole<'a>],
     known: KnownCohorts,
 }
@@ -93,7 +94,8 @@ impl<'a> Book<'a> {
             return;
         }
         let goes_to = role.workload.update_revision.as_deref();
-        let made_at = |pod: &PodFacts| pod.revision.as_deref().filter(|made| Some(*made) != goes_to).map(str::to_owned);
+        let made_at =
+            |pod: &Arc<PodFacts>| pod.revision.as_deref().filter(|made| Some(*made) != goes_to).map(str::to_owned);
         let of_pods = || self.pods.iter().filter(|pod| role.makes(pod)).find_map(made_at);
         let runs = if role.workload.is_open() {
             role.workload.current_revision.clone().or_else(of_pods)
@@ -172,7 +174,7 @@ impl<'a> Book<'a> {
         known.sort_by_key(|known| known.revision == to);
         known.retain(|known| {
             let revision = Some(known.revision.as_str());
-            let has = |pod: &PodFacts| role.makes(pod) && pod.revision.as_deref() == revision;
+            let has = |pod: &Arc<PodFacts>| role.makes(pod) && pod.revision.as_deref() == revision;
             revision == Some(to) || role.workload.current_revision.as_deref() == revision || self.pods.iter().any(has)
         });
     }

@@ -53,7 +53,7 @@ fn open(role: &str, from: &str, to: &str) -> RolledWorkload {
     }
 }
 
-fn pod(role: &str, revision: &str, cohort: Option<&str>) -> PodFacts {
+fn pod(role: &str, revision: &str, cohort: Option<&str>) -> Arc<PodFacts> {
     let mut labels = json!({
         names::GROUP: "pd", names::ROLE: role, names::REVISION: revision, "controller-revision-hash": revision,
     });
@@ -61,7 +61,7 @@ fn pod(role: &str, revision: &str, cohort: Option<&str>) -> PodFacts {
     let name = format!("{role}-{revision}");
     let pod: Pod =
         serde_json::from_value(json!({ "metadata": { "name": name, "uid": name, "labels": labels } })).unwrap();
-    PodFacts::of(&pod, identify(&pod, "ns", &()).unwrap()).unwrap()
+    PodFacts::of(&pod, identify(&pod, "ns", &()).unwrap()).unwrap().into()
 }
 
 fn settled(workload: &RolledWorkload) -> RolledRole<'_> {
@@ -69,7 +69,7 @@ fn settled(workload: &RolledWorkload) -> RolledRole<'_> {
 }
 
 /// What is to be committed for these workloads, whose edits have settled.
-fn decide(group: &Group, pods: &[PodFacts], workloads: &[RolledWorkload]) -> Cohorts {
+fn decide(group: &Group, pods: &[Arc<PodFacts>], workloads: &[RolledWorkload]) -> Cohorts {
     let rolled: Vec<_> = workloads.iter().map(settled).collect();
     cohorts(group, &RollingBounds::all_of(group), pods, &rolled).unwrap()
 }

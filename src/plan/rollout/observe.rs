@@ -31,7 +31,7 @@ impl Rollouts {
     pub(in crate::plan) fn observe(
         group: &Group,
         view: &GroupView,
-        pods: &[PodFacts],
+        pods: &[Arc<PodFacts>],
         workloads: &[RolledWorkload],
         edit: impl Fn(&RolledWorkload) -> Edit,
     ) -> Self {
@@ -106,7 +106,7 @@ fn edited_together(
 
 /// The desired replicas of a workload. Revisions are read from the pods: the counts of its status are stale right after an
 /// edit, and do not say which ordinals they mean.
-fn ordinals(view: &GroupView, pods: &[PodFacts], workload: &RolledWorkload) -> Vec<Ordinal> {
+fn ordinals(view: &GroupView, pods: &[Arc<PodFacts>], workload: &RolledWorkload) -> Vec<Ordinal> {
     let role = &workload.claim.role;
     let mut revisions: BTreeMap<u32, Vec<Option<&Arc<str>>>> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| pod.identity.role.as_ref() == Some(role)) {

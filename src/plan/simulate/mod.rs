@@ -116,7 +116,7 @@ fn run_replica(replica: &mut Replica) {
 /// Commits a decision, releases its pods and lets them become ready.
 fn let_ready(view: &mut GroupView, decision: &Decision) {
     for release in &decision.release {
-        let replicas = view.roles.get_mut(&release.pod.role).map(|role| &mut role.replicas);
+        let replicas = view.roles.get_mut(release.pod.role()).map(|role| &mut role.replicas);
         let replica = replicas.and_then(|replicas| replicas.get_mut(&release.pod.ordinal));
         replica.into_iter().for_each(run_replica);
     }
@@ -126,7 +126,7 @@ fn let_ready(view: &mut GroupView, decision: &Decision) {
         }
     }
     let released = |role: &str| decision.released.get(role).copied().unwrap_or(u32::MAX);
-    view.held.retain(|pod| pod.ordinal >= released(&pod.role));
+    view.held.retain(|pod| pod.ordinal >= released(pod.role()));
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::Group;
 use crate::plan::decide::DecisionContext;
-use crate::plan::test_support::{mk_evaluation, mk_segments};
-use crate::plan::view::{GroupView, HeldPod, PodRef, Replica, RoleView, Stamp};
+use crate::plan::test_support::{mk_evaluation, mk_held, mk_segments};
+use crate::plan::view::{GroupView, Replica, RoleView};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 /// A thousand batches fit as well as one.
@@ -42,16 +42,7 @@ fn view(group: &Group, released: u32, sizes: (u32, u32)) -> GroupView {
                 Replica { pods: 1, held: u32::from(held), scheduled: 1, ready, size: 1, made_at_once: false },
             );
             if held {
-                let pod = PodRef { name: format!("{name}-{ordinal}").into(), uid: format!("{name}-{ordinal}").into() };
-                view.held.push(HeldPod {
-                    pod,
-                    role: name.clone(),
-                    ordinal,
-                    labelled_size: Some(1),
-                    revision: None,
-                    named_by_us: true,
-                    stamp: Stamp::default(),
-                });
+                view.held.push(mk_held(&format!("{name}-{ordinal}"), name, ordinal));
             }
         }
     }

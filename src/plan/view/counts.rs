@@ -1,6 +1,7 @@
 //! A group's replicas given as counts, for planning without a cluster (`plan --state`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -76,26 +77,28 @@ impl ObservedCounts {
         let mut facts = Vec::new();
         for (role, size, created, counts) in &roles {
             let replicas = (0..*created).flat_map(|ordinal| (0..*size).map(move |member| (ordinal, member)));
-            facts.extend(replicas.map(|(ordinal, member)| PodFacts {
-                pod: name(&role.name, ordinal, member, *size),
-                identity: PodIdentity {
-                    group: group.key.clone(),
-                    role: Some(role.name.clone()),
-                    ordinal: Some(ordinal),
-                    member: (*size > 1).then_some(member),
-                    replica_size: *size,
-                    made_at_once: *size > 1,
-                    unnumbered: None,
-                    named_by_us: true,
-                },
-                held: ordinal >= counts.released && group.batch_size(&role.name).is_some(),
-                scheduled: ordinal < counts.scheduled,
-                ready: ordinal < counts.ready,
-                labelled_size: group.batch_size(&role.name),
-                revision: None,
-                cohort: None,
-                created: None,
-                stamp: Stamp::default(),
+            facts.extend(replicas.map(|(ordinal, member)| {
+                Arc::new(PodFacts {
+                    pod: name(&role.name, ordinal, member, *size),
+                    identity: PodIdentity {
+                        group: group.key.clone(),
+                        role: Some(role.name.clone()),
+                        ordinal: Some(ordinal),
+                        member: (*size > 1).then_some(member),
+                        replica_size: *size,
+                        made_at_once: *size > 1,
+                        unnumbered: None,
+                        named_by_us: true,
+                    },
+                    held: ordinal >= counts.released && group.batch_size(&role.name).is_some(),
+                    scheduled: ordinal < counts.scheduled,
+                    ready: ordinal < counts.ready,
+                    labelled_size: group.batch_size(&role.name),
+                    revision: None,
+                    cohort: None,
+                    created: None,
+                    stamp: Stamp::default(),
+                })
             }));
         }
         let mut view = GroupView::build(group, &facts);

@@ -1,6 +1,7 @@
 //! What is observed of a group's pods, counted by role and ordinal.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::model::Group;
 use crate::plan::view::ordinals::assign;
@@ -20,14 +21,14 @@ pub struct GroupView {
 
 impl GroupView {
     /// Counts the pods of a group.
-    pub(in crate::plan) fn build<'a>(group: &Group, pods: impl IntoIterator<Item = &'a PodFacts>) -> Self {
+    pub(in crate::plan) fn build<'a>(group: &Group, pods: impl IntoIterator<Item = &'a Arc<PodFacts>>) -> Self {
         Self::build_while(group, pods, |_| None)
     }
 
     /// Counts the pods of a group while the release of some is under way: they keep the ordinals that they were `given`.
     pub(in crate::plan) fn build_while<'a>(
         group: &Group,
-        pods: impl IntoIterator<Item = &'a PodFacts>,
+        pods: impl IntoIterator<Item = &'a Arc<PodFacts>>,
         given: impl Fn(&PodRef) -> Option<u32>,
     ) -> Self {
         let mut view = Self { roles: named_roles(group), ..Self::default() };
@@ -49,7 +50,7 @@ impl GroupView {
             let released = role.replicas.values().filter(|replica| replica.is_released()).count();
             role.desired = role.committed.unwrap_or(0).max(count(released));
         }
-        view.held.sort_by(|a, b| (a.ordinal, &a.role, &a.pod).cmp(&(b.ordinal, &b.role, &b.pod)));
+        view.held.sort_by(|a, b| (a.ordinal, a.role(), &a.pod).cmp(&(b.ordinal, b.role(), &b.pod)));
         view
     }
 
@@ -59,7 +60,7 @@ impl GroupView {
         self.roles.iter().any(|(name, role)| adopts(role) && group.batch_size(name).is_some())
     }
 
-    fn count(&mut self, pod: &PodFacts, ordinal: u32) {
+    fn count(&mut self, pod: &Arc<PodFacts>, ordinal: u32) {
         let role = pod.identity.role.as_deref().unwrap_or_default();
         if let Some(view) = self.roles.get_mut(role) {
             let replica = view.replicas.entry(ordinal).or_default();
@@ -76,15 +77,7 @@ impl GroupView {
             *self.strangers.entry(role.to_owned()).or_default() += 1;
         }
         if pod.held {
-            self.held.push(HeldPod {
-                pod: pod.pod.clone(),
-                role: role.to_owned(),
-                ordinal,
-                labelled_size: pod.labelled_size,
-                revision: pod.revision.clone(),
-                named_by_us: pod.identity.named_by_us,
-                stamp: pod.stamp.clone(),
-            });
+            self.held.push(HeldPod { facts: pod.clone(), ordinal });
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::plan::view::{PodFacts, PodRef, RoleView};
 
 /// The pods of one replica.
-type Pods<'a> = Vec<&'a PodFacts>;
+type Pods<'a> = Vec<&'a Arc<PodFacts>>;
 
 /// A replica without an ordinal.
 struct Candidate<'a> {
@@ -23,7 +23,7 @@ struct Candidate<'a> {
 /// down to a free place. `given` is the ordinal with which the release of a pod is under way.
 pub(in crate::plan) fn assign<'a>(
     roles: &BTreeMap<String, RoleView>,
-    pods: Vec<&'a PodFacts>,
+    pods: Vec<&'a Arc<PodFacts>>,
     given: impl Fn(&PodRef) -> Option<u32>,
 ) -> Vec<(Pods<'a>, u32)> {
     let mut by_role: BTreeMap<&str, Vec<Candidate<'a>>> = BTreeMap::new();
@@ -34,7 +34,7 @@ pub(in crate::plan) fn assign<'a>(
 }
 
 /// Pods by role and instance.
-fn replicas(pods: Vec<&PodFacts>) -> impl Iterator<Item = (&str, Pods<'_>)> {
+fn replicas(pods: Vec<&Arc<PodFacts>>) -> impl Iterator<Item = (&str, Pods<'_>)> {
     let mut all: BTreeMap<(&str, &str), Pods<'_>> = BTreeMap::new();
     for pod in pods {
         let instance = pod.identity.unnumbered.as_ref().and_then(|replica| replica.instance.as_deref());
@@ -46,7 +46,7 @@ fn replicas(pods: Vec<&PodFacts>) -> impl Iterator<Item = (&str, Pods<'_>)> {
 
 fn candidate<'a>(mut pods: Pods<'a>, given: &impl Fn(&PodRef) -> Option<u32>) -> Candidate<'a> {
     pods.sort_by_key(|pod| (pod.created.clone(), pod.pod.clone()));
-    let state = |pod: &&PodFacts| match pod.held {
+    let state = |pod: &&Arc<PodFacts>| match pod.held {
         false => 0,
         true if given(&pod.pod).is_some() => 1,
         true => 2,

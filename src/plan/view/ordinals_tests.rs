@@ -1,9 +1,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::{Group, GroupKey, PodIdentity, Unnumbered};
-use crate::plan::test_support::{mk_group, mk_segments};
-use crate::plan::view::{GroupView, Stamp};
+use crate::model::{Group, PodIdentity, Unnumbered};
+use crate::plan::test_support::{self, mk_group, mk_segments, shared};
+use crate::plan::view::GroupView;
 
 fn mk_workers(desired: u32) -> Group {
     mk_group(&[("worker", desired)], &json!([mk_segments("w", "OrderedReady", &[("worker", 2)])]))
@@ -11,26 +11,15 @@ fn mk_workers(desired: u32) -> Group {
 
 /// A pod of a Deployment: `made` is the second of its creation.
 fn mk_pod(name: &str, made: u32, held: bool) -> PodFacts {
+    let pod = test_support::mk_pod(name, "worker", 0);
     PodFacts {
-        pod: PodRef { name: name.into(), uid: name.into() },
-        identity: PodIdentity {
-            group: GroupKey::new("ns", "pd"),
-            role: Some("worker".to_owned()),
-            ordinal: None,
-            member: Some(0),
-            replica_size: 1,
-            made_at_once: false,
-            unnumbered: Some(Unnumbered::default()),
-            named_by_us: true,
-        },
+        identity: PodIdentity { ordinal: None, unnumbered: Some(Unnumbered::default()), ..pod.identity },
         held,
         scheduled: !held,
         ready: !held,
         labelled_size: None,
-        revision: None,
-        cohort: None,
         created: Some(format!("2026-01-01T00:00:{made:02}Z").into()),
-        stamp: Stamp::default(),
+        ..pod
     }
 }
 
@@ -49,6 +38,7 @@ fn mk_member(name: &str, instance: &str, made: u32) -> PodFacts {
 
 fn ordinals(group: &Group, pods: &[PodFacts], given: &[(&str, u32)]) -> Vec<(String, u32)> {
     let view = GroupView::build(group, []);
+    let pods = shared(pods);
     let placed = assign(&view.roles, pods.iter().collect(), |pod| {
         given.iter().find(|(name, _)| *name == &*pod.name).map(|(_, ordinal)| *ordinal)
     });

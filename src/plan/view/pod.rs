@@ -74,18 +74,23 @@ fn labelled_size(meta: &Meta) -> Option<u32> {
 /// A held pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldPod {
-    /// The pod.
-    pub pod: PodRef,
-    /// Its role, empty where it names only the group.
-    pub role: String,
+    /// What is known of it.
+    pub facts: Arc<PodFacts>,
     /// Ordinal of its replica, given or assigned.
     pub ordinal: u32,
-    /// Size of its batch as its labels say; `None` when they are not there.
-    pub labelled_size: Option<u32>,
-    /// Revision that it was made at.
-    pub revision: Option<Arc<str>>,
-    /// Our own label names its group.
-    pub named_by_us: bool,
-    /// What admission wrote on it.
-    pub stamp: Stamp,
+}
+
+impl HeldPod {
+    /// Its role, empty where it names only the group.
+    pub fn role(&self) -> &str {
+        self.facts.identity.role.as_deref().unwrap_or_default()
+    }
+}
+
+impl std::ops::Deref for HeldPod {
+    type Target = PodFacts;
+
+    fn deref(&self) -> &PodFacts {
+        &self.facts
+    }
 }

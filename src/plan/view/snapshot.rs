@@ -18,7 +18,7 @@ pub struct Snapshot {
     /// Coordinations whose layer is not there, by their place in the group's list.
     pub missing_layers: Vec<usize>,
     /// Its pods.
-    pub pods: Vec<PodFacts>,
+    pub pods: Vec<Arc<PodFacts>>,
     /// Workloads that are claimed for its rollouts.
     pub workloads: Vec<RolledWorkload>,
     /// The namespace has opted out.
