@@ -9,13 +9,16 @@
 mod broken;
 mod history;
 mod invariants;
+mod lockstep;
 mod nature;
 mod places;
 mod random;
 mod replica;
+mod rollouts;
 mod sabotage;
 mod seen;
 mod server;
+mod sets;
 mod settle;
 mod shrink;
 mod spec;
