@@ -58,6 +58,7 @@ fn role_of(workload: &RolledWorkload) -> usize {
 }
 
 /// A replica of a role, as a pass sees it.
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts of a replica")]
 #[derive(Clone, Copy, Default)]
 struct Ordinal {
     updated: bool,
@@ -74,7 +75,9 @@ fn ordinals(workload: &RolledWorkload, snapshot: &Snapshot) -> Vec<Ordinal> {
     let mut ordinals = vec![missing; workload.desired as usize];
     let is_of = |pod: &&PodFacts| pod.identity.role.as_deref() == Some(&*workload.claim.role);
     for pod in snapshot.pods.iter().filter(is_of) {
-        let Some(ordinal) = pod.identity.ordinal.and_then(|ordinal| ordinals.get_mut(ordinal as usize)) else { continue };
+        let Some(ordinal) = pod.identity.ordinal.and_then(|ordinal| ordinals.get_mut(ordinal as usize)) else {
+            continue;
+        };
         let revision = pod.revision.as_deref();
         *ordinal = Ordinal {
             updated: revision == to,
@@ -113,14 +116,21 @@ pub fn decided(
         if snapshot.ignored {
             hold!(server.was_ignored, "S7: the namespace has never opted out");
         } else if stored.is_none() {
-            hold!(replica.absence.verified, "S7: {role} is given back, and nobody has looked whether the group is gone");
+            hold!(
+                replica.absence.verified,
+                "S7: {role} is given back, and nobody has looked whether the group is gone"
+            );
         }
         return Ok(());
     }
     let Some((rolling, stored)) = rolling.zip(stored) else {
         return Err(Broken(format!("R3: the partition of {role} is lowered, and nothing coordinates it")));
     };
-    hold!(partition < workload.partition, "R3: the partition of {role} is {}, and {partition} is set", workload.partition);
+    hold!(
+        partition < workload.partition,
+        "R3: the partition of {role} is {}, and {partition} is set",
+        workload.partition
+    );
     hold!(workload.observed, "R3: the partition of {role} is lowered before its controller has seen its last change");
     hold!(stored.wish != Wish::Wrong, "R3: the partition of {role} is lowered by a group that breaks a rule");
     let kept = rolling.kept_old(workload.desired);
@@ -230,8 +240,8 @@ pub fn cohorts_stay(server: &mut Server) -> Result<(), Broken> {
         })
     };
     ledger.recorded.retain(|(role, revision), _| has_pods(*role, revision));
-    for role in 0..ROLLED {
-        let known = group.status.cohorts.iter().flat_map(|cohorts| cohorts.roles.get(ROLES[role]));
+    for (role, name) in ROLES.iter().enumerate().take(ROLLED) {
+        let known = group.status.cohorts.iter().filter_map(|cohorts| cohorts.roles.get(*name));
         for known in known.flatten() {
             let before = ledger.recorded.insert((role, known.revision.clone()), known.cohort.clone());
             hold!(
@@ -280,7 +290,11 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
             pod.is_some_and(|pod| revision_of(pod) == Some(set.update_revision()) && crate::nature::is_ready(pod))
         };
         let old: Vec<_> = (kept..set.replicas()).filter(|ordinal| !updated(ordinal)).collect();
-        hold!(old.is_empty(), "R9: {name} {old:?} are not updated, and nothing is in the way: {:?}", group.status.conditions);
+        hold!(
+            old.is_empty(),
+            "R9: {name} {old:?} are not updated, and nothing is in the way: {:?}",
+            group.status.conditions
+        );
         let paused = (0..kept).any(|ordinal| !updated(&ordinal));
         hold!(paused, "R9: all of {name} are updated, and its rollout is open");
     }

@@ -191,7 +191,11 @@ impl Replica {
     /// A write failed, and is to be tried again.
     pub fn retries(&self) -> bool {
         let looks_again = self.confirm_failed || self.confirm_pods_failed;
-        self.write_failed || looks_again || !self.frozen.is_empty() || !self.refused.is_empty() || !self.without_pod_group.is_empty()
+        self.write_failed
+            || looks_again
+            || !self.frozen.is_empty()
+            || !self.refused.is_empty()
+            || !self.without_pod_group.is_empty()
     }
 
     pub fn clock(&self, now: Duration) -> Duration {
@@ -237,7 +241,8 @@ impl Replica {
                 now.as_secs() % 60
             );
             let actions = self.reconciler.pass(&due, &snapshot, clock, &text);
-            let mut requests: Vec<_> = actions.into_iter().filter_map(|action| self.request(action, &snapshot)).collect();
+            let mut requests: Vec<_> =
+                actions.into_iter().filter_map(|action| self.request(action, &snapshot)).collect();
             if let Some(sabotage) = self.sabotage {
                 sabotage.of_requests(&mut requests, &snapshot);
             }

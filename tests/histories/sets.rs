@@ -130,8 +130,7 @@ impl Server {
         let mut set = (*before).clone();
         change(&mut set);
         if set.object["spec"] != before.object["spec"] {
-            set.object["metadata"]["generation"] =
-                json!(before.object["metadata"]["generation"].as_u64().unwrap() + 1);
+            set.object["metadata"]["generation"] = json!(before.object["metadata"]["generation"].as_u64().unwrap() + 1);
         }
         set.object["metadata"]["resourceVersion"] = json!(self.next_version().to_string());
         self.sets[role] = Arc::new(set);
@@ -222,9 +221,8 @@ impl Server {
     /// All pods of a set, and no others, are at this revision and ready.
     pub fn is_at(&self, role: usize, revision: &str) -> bool {
         let pods = (0..self.sets[role].replicas()).map(|ordinal| self.pods.get(&self.pod_of_set(role, ordinal)));
-        pods.into_iter().all(|pod| {
-            pod.is_some_and(|pod| crate::nature::is_ready(pod) && revision_of(pod) == Some(revision))
-        })
+        pods.into_iter()
+            .all(|pod| pod.is_some_and(|pod| crate::nature::is_ready(pod) && revision_of(pod) == Some(revision)))
     }
 
     pub fn pod_of_set(&self, role: usize, ordinal: u32) -> String {

@@ -294,13 +294,13 @@ impl Stored {
     }
 
     fn role_coordination(&self) -> RoleCoordination {
-            let roles = ROLES
-                .iter()
-                .zip(self.makers)
-                .map(|(name, maker)| json!({ "name": name, "workloadRef": { "kind": maker.kind(), "name": name } }));
-            let spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": self.coordination() });
-            let spec = serde_json::from_value(spec).unwrap();
-            RoleCoordination { metadata: self.meta.clone(), spec, status: self.status.clone() }
+        let roles = ROLES
+            .iter()
+            .zip(self.makers)
+            .map(|(name, maker)| json!({ "name": name, "workloadRef": { "kind": maker.kind(), "name": name } }));
+        let spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": self.coordination() });
+        let spec = serde_json::from_value(spec).unwrap();
+        RoleCoordination { metadata: self.meta.clone(), spec, status: self.status.clone() }
     }
 
     fn role_based_group(&self) -> RoleBasedGroup {
