@@ -127,6 +127,9 @@ impl History {
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut setup = Setup::random(&mut random);
+        if seed % 5 == 1 {
+            setup = setup.rolled(&mut random);
+        }
         let themes = [Theme::Everything, Theme::Faults, Theme::Groups, Theme::Pods, Theme::Leaders, Theme::Late];
         let theme = random.pick(&themes);
         setup.two |= theme == Theme::Leaders;

@@ -290,6 +290,11 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
             pod.is_some_and(|pod| revision_of(pod) == Some(set.update_revision()) && crate::nature::is_ready(pod))
         };
         let old: Vec<_> = (kept..set.replicas()).filter(|ordinal| !updated(ordinal)).collect();
+        // After a rollback the updated ones may be those below: as many as are to be, though not the highest.
+        let enough = (0..set.replicas()).filter(updated).count() >= (set.replicas() - kept) as usize;
+        if kept > 0 && enough {
+            continue;
+        }
         hold!(
             old.is_empty(),
             "R9: {name} {old:?} are not updated, and nothing is in the way: {:?}",

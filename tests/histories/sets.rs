@@ -1,7 +1,7 @@
 //! The claimed StatefulSets of the roles that are rolled in lockstep: as the API server stores them, after the webhook, and
 //! what their controller makes of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rolegate::api::Meta;
 use rolegate::api::workload::StatefulSet;
@@ -24,6 +24,8 @@ pub struct Set {
     pub object: Value,
     /// The partition that its controller has seen: it replaces pods by that one.
     seen_partition: u32,
+    /// As it is read, once it was.
+    read: OnceLock<SeenWorkload>,
 }
 
 impl Set {
@@ -48,12 +50,12 @@ impl Set {
             },
             "status": { "observedGeneration": 1, "currentRevision": revision, "updateRevision": revision },
         });
-        Self { object, seen_partition: 0 }
+        Self { object, seen_partition: 0, read: OnceLock::new() }
     }
 
     pub fn seen(&self) -> SeenWorkload {
-        let set: StatefulSet = serde_json::from_value(self.object.clone()).unwrap();
-        SeenWorkload::of(&set)
+        let read = || SeenWorkload::of(&serde_json::from_value::<StatefulSet>(self.object.clone()).unwrap());
+        self.read.get_or_init(read).clone()
     }
 
     pub fn version(&self) -> &str {
@@ -127,7 +129,7 @@ impl Server {
 
     fn store_set(&mut self, role: usize, change: impl FnOnce(&mut Set)) {
         let before = self.sets[role].clone();
-        let mut set = (*before).clone();
+        let mut set = Set { read: OnceLock::new(), ..(*before).clone() };
         change(&mut set);
         if set.object["spec"] != before.object["spec"] {
             set.object["metadata"]["generation"] = json!(before.object["metadata"]["generation"].as_u64().unwrap() + 1);

@@ -98,7 +98,7 @@ impl Setup {
             3 => Maker::Alike,
             _ => Maker::Set { start: 0 },
         };
-        let mut setup = Self {
+        Self {
             refers: random.percent(40),
             makers: [maker(random), maker(random), Maker::Set { start: 0 }],
             replicas: [random.below(6), random.below(5), random.below(3)],
@@ -106,14 +106,16 @@ impl Setup {
             rolling: None,
             two: random.percent(60),
             operator: random.percent(85),
-        };
-        if random.percent(30) {
-            setup.rolling = Some(Rolling::random(random));
-            setup.makers[..ROLLED].fill_with(|| Maker::Set { start: random.pick(&[0, 0, 3]) });
-            setup.replicas[..ROLLED].fill_with(|| 1 + random.below(6));
-            setup.wish = Wish::rollable(random);
         }
-        setup
+    }
+
+    /// The same with roles that are rolled in lockstep.
+    pub fn rolled(mut self, random: &mut Random) -> Self {
+        self.rolling = Some(Rolling::random(random));
+        self.makers[..ROLLED].fill_with(|| Maker::Set { start: random.pick(&[0, 0, 3]) });
+        self.replicas[..ROLLED].fill_with(|| 1 + random.below(6));
+        self.wish = Wish::rollable(random);
+        self
     }
 }
 
