@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::random::Random;
 use crate::replica::Fault;
+use crate::rollouts::{ROLLED, Rolling, SetStep};
 use crate::spec::{Setup, Wish};
 
 /// What happens to a pod; numbers choose among the pods to which it can happen.
@@ -36,6 +37,10 @@ pub enum Step {
         stale: bool,
     },
     Pod(Fate, usize),
+    /// Something happens to a claimed StatefulSet.
+    Set(usize, SetStep),
+    /// The bounds of the rollout are edited, or it is no longer coordinated.
+    Roll(Option<Rolling>),
     /// The group's replicas, and with an operator or a referring carrier the workload's.
     Scale {
         role: usize,
@@ -122,11 +127,22 @@ impl History {
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut setup = Setup::random(&mut random);
+        if seed % 5 == 1 {
+            setup = setup.rolled(&mut random);
+        }
         let themes = [Theme::Everything, Theme::Faults, Theme::Groups, Theme::Pods, Theme::Leaders, Theme::Late];
         let theme = random.pick(&themes);
         setup.two |= theme == Theme::Leaders;
         let length = 10 + random.below(50);
-        let steps = (0..length).map(|_| Step::random(&mut random, theme, setup.two)).collect();
+        let mut steps = Vec::new();
+        if setup.rolling.is_some() && random.percent(85) {
+            // Updates are coordinated from when the group was ready for the first time.
+            steps.push(Step::Flow(15));
+        }
+        for _ in 0..length {
+            let rolls = setup.rolling.is_some() && random.percent(40);
+            steps.push(if rolls { Step::of_rollout(&mut random) } else { Step::random(&mut random, theme, setup.two) });
+        }
         Self { setup, steps }
     }
 }
@@ -157,6 +173,15 @@ impl Step {
             (Theme::Leaders, 1) => Self::Serve { replica, n, fault: Fault::None },
             (Theme::Leaders, 2) => Self::Answer { replica, n },
             (Theme::Leaders, _) => Self::Deliver { replica, watch: n % 2, most: 20, duplicate: false },
+        }
+    }
+
+    fn of_rollout(random: &mut Random) -> Self {
+        match random.below(20) {
+            0 => Self::Roll(random.percent(80).then(|| Rolling::random(random))),
+            1..=4 => Self::Flow(1 + random.below(4)),
+            5 => Self::Wait(Duration::from_secs(11)),
+            _ => Self::Set(random.below(2) as usize % ROLLED, SetStep::random(random)),
         }
     }
 

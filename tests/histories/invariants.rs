@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use rolegate::api::Pod;
 use rolegate::api::status::GroupStatus;
-use rolegate::model::{Group, Progression, names};
+use rolegate::model::{Group, HoldReason, Progression, names};
 use rolegate::plan::{PodFacts, PodRef, Snapshot};
 use serde_json::Value;
 
 use crate::broken::{Broken, hold};
+use crate::lockstep;
 use crate::places::{Places, Standing, role_of};
 use crate::replica::{GRACE, MISSING, Replica, Request};
 use crate::server::{Answered, Server};
@@ -28,6 +29,7 @@ pub fn release(server: &mut Server, pod: &PodRef, patch: &Value) -> Result<Answe
             gates.cloned().collect::<Vec<_>>()
         };
         hold!(others(&before) == others(after), "S4: {} lost another gate than ours", pod.name);
+        lockstep::keeps_cohort(&before, after)?;
         no_more_run_than_may(server, role_of(&pod.name))?;
         none_has_the_number_of(server, after)?;
     }
@@ -79,6 +81,7 @@ fn none_has_the_number_of(server: &Server, pod: &Pod) -> Result<(), Broken> {
 pub fn write(server: &mut Server, group: &Group, patch: &Value) -> Result<Answered<Arc<Stored>>, Broken> {
     let before = server.group.clone();
     let done = server.patch_status(&group.carrier.name, patch);
+    lockstep::cohorts_stay(server)?;
     if let (Some(before), Ok(after)) = (before, &done) {
         for (role, name) in ROLES.iter().enumerate() {
             let desired = group.role(name).map_or(0, |role| role.desired);
@@ -103,6 +106,9 @@ pub fn pass(
     hold!(requests.is_empty() || replica.is_synced(), "S6: something is done before all was listed: {requests:?}");
     let group = snapshot.claims.as_ref().map(|claims| &*claims.group);
     let stored = group.and_then(|group| server.history.get(&group.carrier.resource_version.parse().unwrap()));
+    if replica.leads && replica.is_synced() {
+        replica.edits.note(snapshot, stored.map(|stored| &**stored));
+    }
     let places = places(replica, snapshot, requests, server);
     for request in requests {
         match request {
@@ -118,6 +124,10 @@ pub fn pass(
             Request::Ensure { owner, gang } => {
                 let is_present = group.is_some_and(|group| group.carrier.uid == *owner);
                 hold!(is_present, "PodGroup {} is made for {owner}, which carries nothing", gang.name);
+            }
+            Request::SetPartition { workload, partition, ends, .. } => {
+                let stored = stored.map(|stored| &**stored);
+                lockstep::decided(replica, (workload, *partition, *ends), snapshot, stored, server)?;
             }
             Request::Reread | Request::Confirm | Request::ConfirmPods | Request::Verify | Request::Look(_) => {}
         }
@@ -282,7 +292,10 @@ fn tells_of_all(
         return Ok(());
     }
     let summary = status.summary.clone().unwrap_or_default();
-    let told = summary.held as usize >= staying.len() && summary.reason.is_empty() == (summary.held == 0);
+    // A rollout that waits for pods which are about to go has a reason as well.
+    let waits = summary.reason == HoldReason::RolloutBehindHeldBatch.as_str();
+    let has_reason = summary.reason.is_empty() == (summary.held == 0) || waits;
+    let told = summary.held as usize >= staying.len() && has_reason;
     hold!(told, "S8: {staying:?} stay, and the status says {summary:?}");
     Ok(())
 }

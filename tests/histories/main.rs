@@ -9,13 +9,16 @@
 mod broken;
 mod history;
 mod invariants;
+mod lockstep;
 mod nature;
 mod places;
 mod random;
 mod replica;
+mod rollouts;
 mod sabotage;
 mod seen;
 mod server;
+mod sets;
 mod settle;
 mod shrink;
 mod spec;
@@ -81,7 +84,7 @@ fn every_history_keeps_the_promises() {
 #[test]
 fn a_loop_that_does_one_thing_wrong_is_found() {
     for sabotage in Sabotage::ALL {
-        let found = first_broken(0..HISTORIES, Some(*sabotage));
+        let found = first_broken(0..3 * HISTORIES, Some(*sabotage));
         let Some(seed) = found else { panic!("{sabotage:?} is not found") };
         let Err(broken) = run(&History::random(seed), Some(*sabotage)) else { panic!("{sabotage:?}: found only once") };
         println!("{sabotage:?}: history {seed}: {}", broken.0);

@@ -91,6 +91,7 @@ impl Server {
         let batched = self.group.as_ref().map(|group| !group.wish.of_role(role).is_empty());
         let gated = !self.ignored && (stale || batched != Some(false));
         let maker = self.setup.makers[role];
+        let of_set = self.labels_of_set(role, ordinal);
         self.create_pod(&self.setup.pod_name(place), |pod| {
             let meta = &mut pod.metadata;
             let mut label = |key: &str, value: &str| _ = meta.labels.insert(key.to_owned(), value.to_owned());
@@ -99,6 +100,7 @@ impl Server {
             if gated && batched == Some(true) && maker != Maker::Alike {
                 label(names::KEP75_INSTANCE_INDEX, &ordinal.to_string());
             }
+            of_set.iter().for_each(|(key, value)| label(key, value));
             match maker {
                 Maker::Set { start } => {
                     label(names::POD_INDEX, &(start + ordinal).to_string());

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rolegate::api::Pod;
 use rolegate::api::status::GroupStatus;
-use rolegate::cluster::index::{CarrierObject, Index};
-use rolegate::model::{Group, GroupKey};
+use rolegate::cluster::index::{CarrierObject, Index, SeenWorkload};
+use rolegate::model::{Group, GroupKey, RolledWorkload};
 use rolegate::mutate::{Entry, late_labels};
 use rolegate::plan::{
     Action, BatchPodGroup, Ended, IncompleteBatch, LoopOptions, MissingGroup, MissingLabels, PodRef, Reconciler,
@@ -16,6 +16,7 @@ use rolegate::plan::{
 };
 
 use crate::broken::{Broken, hold};
+use crate::lockstep::Edits;
 use crate::sabotage::Sabotage;
 use crate::seen::Seen;
 use crate::server::{Answered, WATCHES};
@@ -42,6 +43,14 @@ pub enum Request {
         owner: String,
         gang: BatchPodGroup,
     },
+    /// The partition of a workload is set; it is over if it `ends`.
+    SetPartition {
+        workload: Box<RolledWorkload>,
+        partition: u32,
+        ends: bool,
+        /// Unique id of the group that it was decided for.
+        carrier: Option<String>,
+    },
     /// The group is read after a conflict.
     Reread,
     /// The group is read before pods go that came after the last look at it.
@@ -58,6 +67,7 @@ pub enum Request {
 pub enum Answer {
     Released(PodRef, Answered<Arc<Pod>>),
     Written(Answered<Arc<Stored>>),
+    PartitionSet(PodRef, Answered<SeenWorkload>),
     /// Whether the PodGroup is there.
     Ensured(String, BatchPodGroup, Answered<bool>),
     Reread(LiveRead),
@@ -119,6 +129,10 @@ pub struct Replica {
     pub refused: BTreeSet<Arc<str>>,
     /// PodGroups that could not be made, by owner and name.
     pub without_pod_group: BTreeSet<(String, String)>,
+    /// Workloads whose partition could not be set.
+    pub frozen: BTreeSet<Arc<str>>,
+    /// What it has seen of open rollouts.
+    pub edits: Edits,
     /// Its last write of the status failed.
     pub write_failed: bool,
     /// Its last look at the group before a release failed.
@@ -159,6 +173,8 @@ impl Replica {
             asked: BTreeMap::new(),
             refused: BTreeSet::new(),
             without_pod_group: BTreeSet::new(),
+            frozen: BTreeSet::new(),
+            edits: Edits::default(),
             write_failed: false,
             confirm_failed: false,
             confirm_pods_failed: false,
@@ -175,7 +191,11 @@ impl Replica {
     /// A write failed, and is to be tried again.
     pub fn retries(&self) -> bool {
         let looks_again = self.confirm_failed || self.confirm_pods_failed;
-        self.write_failed || looks_again || !self.refused.is_empty() || !self.without_pod_group.is_empty()
+        self.write_failed
+            || looks_again
+            || !self.frozen.is_empty()
+            || !self.refused.is_empty()
+            || !self.without_pod_group.is_empty()
     }
 
     pub fn clock(&self, now: Duration) -> Duration {
@@ -221,7 +241,8 @@ impl Replica {
                 now.as_secs() % 60
             );
             let actions = self.reconciler.pass(&due, &snapshot, clock, &text);
-            let mut requests: Vec<_> = actions.into_iter().filter_map(|action| self.request(action)).collect();
+            let mut requests: Vec<_> =
+                actions.into_iter().filter_map(|action| self.request(action, &snapshot)).collect();
             if let Some(sabotage) = self.sabotage {
                 sabotage.of_requests(&mut requests, &snapshot);
             }
@@ -244,6 +265,8 @@ impl Replica {
         let is_held = |uid: &Arc<str>| snapshot.pods.iter().any(|pod| pod.pod.uid == *uid && pod.held);
         self.asked.retain(|uid, _| is_held(uid));
         self.refused.retain(is_held);
+        let is_open = |uid: &Arc<str>| snapshot.workloads.iter().any(|set| set.uid == *uid && set.is_open());
+        self.frozen.retain(is_open);
         if snapshot.claims.is_some() {
             self.absence = MissingPods { carried: true, ..MissingPods::default() };
         } else {
@@ -251,7 +274,7 @@ impl Replica {
         }
     }
 
-    fn request(&mut self, action: Action) -> Option<Request> {
+    fn request(&mut self, action: Action, snapshot: &Snapshot) -> Option<Request> {
         match action {
             Action::Release { pod, labels } => {
                 let late = |of: MissingLabels| {
@@ -271,8 +294,12 @@ impl Replica {
                 self.said.extend(events.into_iter().map(|event| event.reason));
                 None
             }
-            Action::WriteConflicted { .. } | Action::Recreate { .. } | Action::SetPartition { .. } => {
-                unreachable!("one carrier, nothing is made again, and nothing is rolled")
+            Action::SetPartition { workload, partition, ends } => {
+                let carrier = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.clone());
+                Some(Request::SetPartition { workload, partition, ends, carrier })
+            }
+            Action::WriteConflicted { .. } | Action::Recreate { .. } => {
+                unreachable!("one carrier, and nothing is made again")
             }
         }
     }

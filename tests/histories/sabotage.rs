@@ -1,5 +1,6 @@
 //! Loops with one thing wrong each, to show that the histories find it.
 
+use rolegate::model::RolledWorkload;
 use rolegate::plan::Snapshot;
 use serde_json::Value;
 
@@ -34,6 +35,18 @@ pub enum Sabotage {
     ConfirmsUnread,
     /// Takes a PodGroup of an earlier group for one of the group.
     TakesOldPodGroups,
+    /// Lowers a partition by two replicas more than was decided.
+    LowersTooFar,
+    /// Lowers a partition by one replica more than was decided, to no less than may be updated in the end.
+    LowersAhead,
+    /// Lowers a partition before the cohort of the new pods is committed.
+    LowersUncommitted,
+    /// Sets a partition on whatever version is there.
+    IgnoresWorkloadVersion,
+    /// Gives a workload back when it lowers its partition.
+    GivesBackEarly,
+    /// Loses each partition on the way.
+    LosesPartitions,
 }
 
 impl Sabotage {
@@ -50,13 +63,44 @@ impl Sabotage {
         Self::LosesReleases,
         Self::ConfirmsUnread,
         Self::TakesOldPodGroups,
+        Self::LowersTooFar,
+        Self::LowersAhead,
+        Self::LowersUncommitted,
+        Self::IgnoresWorkloadVersion,
+        Self::GivesBackEarly,
+        Self::LosesPartitions,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
         let mut hasty = Vec::new();
         for request in requests.iter_mut() {
-            let Request::Write { status, .. } = request else { continue };
+            if let Request::SetPartition { workload, partition, ends, .. } = request
+                && !*ends
+            {
+                match self {
+                    Self::LowersTooFar => *partition = (*partition).min(workload.desired).saturating_sub(2),
+                    Self::LowersAhead => *partition = (*partition).min(workload.desired).saturating_sub(1),
+                    Self::GivesBackEarly => (*partition, *ends) = (workload.asked_partition(), true),
+                    _ => {}
+                }
+            }
+            let Request::Write { group, status } = request else { continue };
             match self {
+                Self::LowersUncommitted => {
+                    let is_new = |workload: &&RolledWorkload| {
+                        let (role, to) = (&workload.claim.role, workload.update_revision.as_deref());
+                        let known = status.cohorts.iter().filter_map(|cohorts| cohorts.roles.get(role)).flatten();
+                        let commits = known.last().is_some_and(|last| Some(&*last.revision) == to);
+                        let frozen = workload.partition >= workload.desired;
+                        workload.is_open() && frozen && commits && group.known_cohort(role, to.unwrap()).is_none()
+                    };
+                    hasty.extend(snapshot.workloads.iter().filter(is_new).map(|workload| Request::SetPartition {
+                        workload: Box::new(workload.clone()),
+                        partition: workload.desired.saturating_sub(1),
+                        ends: false,
+                        carrier: Some(group.carrier.uid.clone()),
+                    }));
+                }
                 Self::ReleasesUncommitted => {
                     let may = |pod: &&std::sync::Arc<rolegate::plan::PodFacts>| {
                         let count = pod.identity.role.as_deref().and_then(|role| released(status, role));
@@ -94,7 +138,17 @@ impl Sabotage {
         }
     }
 
+    pub fn of_partition(self, patch: &mut Value) {
+        if self == Self::IgnoresWorkloadVersion {
+            patch["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+        }
+    }
+
     pub fn swallows(self, request: &Request) -> bool {
-        self == Self::LosesReleases && matches!(request, Request::Release { .. })
+        match request {
+            Request::Release { .. } => self == Self::LosesReleases,
+            Request::SetPartition { .. } => self == Self::LosesPartitions,
+            _ => false,
+        }
     }
 }

@@ -11,6 +11,8 @@ use rolegate::cluster::read::pod_groups::stays;
 use rolegate::model::names;
 use serde_json::{Value, json};
 
+use crate::lockstep::Ledger;
+use crate::sets::Set;
 use crate::spec::{GROUP, Maker, NAMESPACE, Setup, Stored, Wish};
 
 /// What a watch tells.
@@ -22,6 +24,8 @@ pub enum Event {
     GroupGone(Arc<Stored>),
     /// Replicas of the workload of a role.
     Workload(usize, u32),
+    /// A claimed StatefulSet.
+    Set(Arc<Set>),
     Ignored(bool),
 }
 
@@ -42,6 +46,10 @@ pub struct Server {
     pub made: BTreeSet<(String, String)>,
     /// Replicas of each workload.
     pub workloads: [u32; 3],
+    /// Those of the first roles that are claimed for rollouts in lockstep; none in most histories.
+    pub sets: Vec<Arc<Set>>,
+    /// What was promised of the pods of these.
+    pub ledger: Ledger,
     pub ignored: bool,
     pub was_ignored: bool,
     /// Pods may run that no count was committed for: nothing held them for a while, or somebody let them go.
@@ -56,7 +64,7 @@ pub struct Server {
 
 impl Server {
     pub fn new(setup: &Setup) -> Self {
-        Self {
+        let mut server = Self {
             setup: setup.clone(),
             version: 100,
             uids: 0,
@@ -65,16 +73,20 @@ impl Server {
             pod_groups: BTreeMap::new(),
             made: BTreeSet::new(),
             workloads: setup.replicas,
+            sets: Vec::new(),
+            ledger: Ledger::default(),
             ignored: false,
             was_ignored: false,
             uncounted: false,
             log: [const { Vec::new() }; WATCHES],
             born: HashMap::new(),
             history: HashMap::new(),
-        }
+        };
+        server.make_sets();
+        server
     }
 
-    fn next_version(&mut self) -> u64 {
+    pub fn next_version(&mut self) -> u64 {
         self.version += 1;
         self.version
     }
@@ -84,7 +96,7 @@ impl Server {
         format!("uid-{}", self.uids)
     }
 
-    fn tell(&mut self, watch: usize, event: Event) {
+    pub fn tell(&mut self, watch: usize, event: Event) {
         self.log[watch].push((self.version, event));
     }
 
@@ -97,22 +109,24 @@ impl Server {
             creation_timestamp: Some("2026-01-01T00:00:00Z".to_owned()),
             ..Meta::default()
         };
-        let (refers, makers) = (self.setup.refers, self.setup.makers);
+        let Setup { refers, makers, rolling, .. } = self.setup;
         self.store_group(Stored {
             meta,
             wish,
+            rolling,
             replicas,
             status: GroupStatus::default(),
             refers,
             makers,
             object: OnceLock::new(),
+            group: OnceLock::new(),
         });
     }
 
     fn store_group(&mut self, mut stored: Stored) -> Arc<Stored> {
         let version = self.next_version();
         stored.meta.resource_version = Some(version.to_string());
-        stored.object = OnceLock::new();
+        (stored.object, stored.group) = (OnceLock::new(), OnceLock::new());
         let stored = Arc::new(stored);
         self.group = Some(stored.clone());
         self.history.insert(version, stored.clone());
@@ -263,6 +277,9 @@ impl Server {
             return;
         }
         self.workloads[role] = replicas;
+        if role < self.sets.len() {
+            return self.edit_set(role, |set| set["spec"]["replicas"] = json!(replicas));
+        }
         self.next_version();
         self.tell(self.watch_of(role), Event::Workload(role, replicas));
     }

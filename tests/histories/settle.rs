@@ -6,6 +6,7 @@ use rolegate::cluster::read::pod_groups::stays;
 use rolegate::model::HoldReason;
 
 use crate::broken::{Broken, hold};
+use crate::lockstep;
 use crate::nature::{FOREIGN, is_ready};
 use crate::replica::Replica;
 use crate::server::is_held;
@@ -117,6 +118,7 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
 /// What may be held at rest, and that it says why.
 fn judge(world: &World) -> Result<(), Broken> {
     nothing_is_in_the_way(world)?;
+    lockstep::judge(&world.server)?;
     let server = &world.server;
     let held: Vec<_> = server.pods_that(is_held);
     let nobody = server.ignored || server.group.is_none();

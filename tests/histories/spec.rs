@@ -1,16 +1,18 @@
 //! What users ask for: roles, replicas, coordinations; and how it is written down in an object.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rolegate::api::rbg::ROLE_BASED_GROUP;
+use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::api::status::GroupStatus;
 use rolegate::api::{Meta, RoleBasedGroup, RoleCoordination};
 use rolegate::cluster::index::CarrierObject;
-use rolegate::model::Progression;
+use rolegate::model::{Group, Progression};
 use serde_json::{Value, json};
 
 use crate::random::Random;
+use crate::rollouts::{ROLLED, Rolling};
 
 /// Namespace of everything.
 pub const NAMESPACE: &str = "ns";
@@ -48,6 +50,8 @@ pub struct Setup {
     pub makers: [Maker; 3],
     pub replicas: [u32; 3],
     pub wish: Wish,
+    /// The first roles are rolled in lockstep: their StatefulSets are claimed.
+    pub rolling: Option<Rolling>,
     /// Two replicas of rolegate; otherwise one.
     pub two: bool,
     /// In the end the workloads make as many replicas as the group says.
@@ -99,9 +103,19 @@ impl Setup {
             makers: [maker(random), maker(random), Maker::Set { start: 0 }],
             replicas: [random.below(6), random.below(5), random.below(3)],
             wish: Wish::random(random),
+            rolling: None,
             two: random.percent(60),
             operator: random.percent(85),
         }
+    }
+
+    /// The same with roles that are rolled in lockstep.
+    pub fn rolled(mut self, random: &mut Random) -> Self {
+        self.rolling = Some(Rolling::random(random));
+        self.makers[..ROLLED].fill_with(|| Maker::Set { start: random.pick(&[0, 0, 3]) });
+        self.replicas[..ROLLED].fill_with(|| 1 + random.below(6));
+        self.wish = Wish::rollable(random);
+        self
     }
 }
 
@@ -172,12 +186,15 @@ impl Wish {
 pub struct Stored {
     pub meta: Meta,
     pub wish: Wish,
+    pub rolling: Option<Rolling>,
     pub replicas: [u32; 3],
     pub status: GroupStatus,
     pub refers: bool,
     pub makers: [Maker; 3],
     /// As it is read, once it was.
     pub object: OnceLock<CarrierObject>,
+    /// As the webhook knows it, once it was asked for.
+    pub group: OnceLock<Arc<Group>>,
 }
 
 impl Stored {
@@ -191,7 +208,7 @@ impl Stored {
 
     /// True when it says how it stands: a RoleBasedGroup that coordinates nothing is not written to.
     pub fn is_told(&self) -> bool {
-        self.refers || self.wish != Wish::Nothing
+        self.refers || self.wish != Wish::Nothing || self.rolling.is_some()
     }
 
     /// The highest released count that a coordination keeps of the role.
@@ -253,23 +270,47 @@ impl Stored {
     }
 
     fn read_anew(&self) -> CarrierObject {
-        let coordination = self.wish.to_json(&self.makers);
         if self.refers {
-            let roles = ROLES
-                .iter()
-                .zip(self.makers)
-                .map(|(name, maker)| json!({ "name": name, "workloadRef": { "kind": maker.kind(), "name": name } }));
-            let spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": coordination });
-            let spec = serde_json::from_value(spec).unwrap();
-            let object = RoleCoordination { metadata: self.meta.clone(), spec, status: self.status.clone() };
-            return CarrierObject::coordination(object);
+            CarrierObject::coordination(self.role_coordination())
+        } else {
+            CarrierObject::rbg(ROLE_BASED_GROUP, &self.role_based_group())
         }
+    }
+
+    /// As the webhook knows it.
+    pub fn group(&self) -> Arc<Group> {
+        let read = || {
+            Arc::new(if self.refers {
+                Group::from_role_coordination(ROLE_COORDINATION, &self.role_coordination(), &())
+            } else {
+                Group::from_rbg(ROLE_BASED_GROUP, &self.role_based_group())
+            })
+        };
+        self.group.get_or_init(read).clone()
+    }
+
+    fn coordination(&self) -> Value {
+        let mut all = self.wish.to_json(&self.makers);
+        all.as_array_mut().unwrap().extend(self.rolling.map(Rolling::to_json));
+        all
+    }
+
+    fn role_coordination(&self) -> RoleCoordination {
+        let roles = ROLES
+            .iter()
+            .zip(self.makers)
+            .map(|(name, maker)| json!({ "name": name, "workloadRef": { "kind": maker.kind(), "name": name } }));
+        let spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": self.coordination() });
+        let spec = serde_json::from_value(spec).unwrap();
+        RoleCoordination { metadata: self.meta.clone(), spec, status: self.status.clone() }
+    }
+
+    fn role_based_group(&self) -> RoleBasedGroup {
         let roles =
             ROLES.iter().zip(self.replicas).map(|(name, replicas)| json!({ "name": name, "replicas": replicas }));
-        let spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": coordination });
+        let spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": self.coordination() });
         let spec = serde_json::from_value(spec).unwrap();
-        let object = RoleBasedGroup { metadata: self.meta.clone(), spec, status: self.status.clone() };
-        CarrierObject::rbg(ROLE_BASED_GROUP, &object)
+        RoleBasedGroup { metadata: self.meta.clone(), spec, status: self.status.clone() }
     }
 }
 

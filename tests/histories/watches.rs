@@ -42,7 +42,11 @@ impl Replica {
             2..NAMESPACES => {
                 let kind = WorkloadKind::ALL[watch - 2];
                 let of_kind = (0..ROLES.len()).filter(|role| server.watch_of(*role) == watch);
-                let listed = of_kind.map(|role| workload(&server.setup, role, server.workloads[role])).collect();
+                let seen = |role: usize| match server.sets.get(role) {
+                    Some(set) => set.seen(),
+                    None => workload(&server.setup, role, server.workloads[role]),
+                };
+                let listed = of_kind.map(seen).collect();
                 self.index.workload_change(watch, kind, Change::Listed(listed));
             }
             _ => {
@@ -72,6 +76,9 @@ impl Replica {
             Event::Workload(role, replicas) => {
                 let seen = workload(&server.setup, role, replicas);
                 self.index.workload_change(watch, seen.workload.key.kind, Change::Applied(seen));
+            }
+            Event::Set(set) => {
+                self.index.workload_change(watch, WorkloadKind::StatefulSet, Change::Applied(set.seen()));
             }
             Event::Ignored(true) => self.index.ignored_change(NAMESPACES, Change::Applied(namespace())),
             Event::Ignored(false) => self.index.ignored_change(NAMESPACES, Change::Deleted(namespace())),

@@ -9,6 +9,7 @@ use crate::history::{Fate, Step};
 use crate::invariants;
 use crate::nature::{self, FOREIGN};
 use crate::replica::{Fault, Replica};
+use crate::rollouts::{ROLLED, SetStep};
 use crate::sabotage::Sabotage;
 use crate::server::{Server, WATCHES};
 use crate::spec::{ROLES, Setup, Wish};
@@ -53,6 +54,8 @@ impl World {
             }
             Step::Wait(time) => self.now += time,
             Step::Control { role, most, stale } => _ = server.control(role, most, stale),
+            Step::Set(role, step) => _ = server.set_step(role, step),
+            Step::Roll(rolling) => server.edit_group(|group| group.rolling = rolling),
             Step::Pod(fate, n) => fall(server, fate, n),
             Step::Scale { role, replicas } => {
                 server.edit_group(|group| group.replicas[role] = replicas);
@@ -118,6 +121,9 @@ impl World {
         (0..ROLES.len()).for_each(|role| _ = self.server.control(role, 100, false));
         for pod in self.server.pods_that(|pod| pod.metadata.is_deleting()) {
             self.server.delete_pod(&pod);
+        }
+        for (role, step) in (0..ROLLED).flat_map(|role| [(role, SetStep::Observe), (role, SetStep::Replace)]) {
+            self.server.set_step(role, step);
         }
         for pod in self.server.pods_that(nature::is_unscheduled) {
             self.server.schedule(&pod);

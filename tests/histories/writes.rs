@@ -5,10 +5,14 @@ use std::time::Duration;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::cluster::write::writer::{Released, Written, release_patch, released, status_patch, written};
-use rolegate::plan::Ended;
+use rolegate::model::WorkloadKind;
+use rolegate::mutate::rollout::partition_patch;
+use rolegate::plan::{Ended, PodRef};
+use serde_json::json;
 
 use crate::broken::Broken;
 use crate::invariants;
+use crate::lockstep;
 use crate::replica::{Answer, Fault, LiveRead, Replica, Request, key};
 use crate::sabotage::Sabotage;
 use crate::server::{Answered, Server, refusal};
@@ -43,6 +47,14 @@ impl Replica {
             Request::Ensure { owner, gang } => {
                 let made = answered(fault, || Ok(Ok(server.ensure_pod_group(&owner, &gang.name))))?;
                 Answer::Ensured(owner, gang, made)
+            }
+            Request::SetPartition { workload, partition, ends, carrier } => {
+                let version = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
+                let mut patch = partition_patch(WorkloadKind::StatefulSet, partition, ends, version).unwrap();
+                self.sabotage.iter().for_each(|sabotage| sabotage.of_partition(&mut patch));
+                let by = (ends, carrier.as_deref());
+                let done = answered(fault, || lockstep::set_partition(server, &workload, by, &patch))?;
+                Answer::PartitionSet(PodRef { name: workload.key.name.into(), uid: workload.uid }, done)
             }
             Request::Reread => Answer::Reread(self.read(fault, server)),
             Request::Confirm if self.sabotage == Some(Sabotage::ConfirmsUnread) => {
@@ -103,6 +115,16 @@ impl Replica {
                     Ok(Written::Gone) => Ended::Written { failed: true },
                     Err(_) => Ended::Written { failed: self.sabotage != Some(Sabotage::ForgetsFailures) },
                 }
+            }
+            Answer::PartitionSet(object, answer) => {
+                let failed = answer.is_err();
+                if let Ok(seen) = answer {
+                    self.index.apply_workload(None, seen);
+                    self.frozen.remove(&object.uid);
+                } else {
+                    self.frozen.insert(object.uid.clone());
+                }
+                Ended::Tried { object, failed }
             }
             Answer::Ensured(owner, gang, made) => {
                 let failed = made.map_or(true, |made| !made && self.sabotage != Some(Sabotage::TakesOldPodGroups));

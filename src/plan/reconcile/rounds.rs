@@ -16,6 +16,9 @@ pub struct Rounds {
     edits: BTreeMap<WorkloadKey, LastEdit>,
     /// Revisions of workloads when no rollout of theirs was open.
     closed: BTreeMap<WorkloadKey, Option<String>>,
+    /// Since when open workloads go to the revision that they went to when none was open: a new one is on its way, or the
+    /// edit was taken back.
+    unchanged: BTreeMap<WorkloadKey, Uptime>,
     /// What tied the last edit of each workload to others.
     ids: BTreeMap<WorkloadKey, String>,
 }
@@ -40,6 +43,7 @@ impl Rounds {
     /// in this one already.
     pub fn note(&mut self, bounds: &[RollingBounds], workloads: &[RolledWorkload], now: Uptime) {
         let mut before = std::mem::take(&mut self.edits);
+        let unchanged = std::mem::take(&mut self.unchanged);
         let mut open = BTreeSet::new();
         for workload in workloads.iter().filter(|workload| workload.is_open()) {
             let role = &workload.claim.role;
@@ -53,7 +57,12 @@ impl Rounds {
                 self.edits.insert(workload.key.clone(), known);
                 continue;
             }
-            if unseen || (is_new && self.closed.get(&workload.key) == Some(revision)) {
+            if unseen {
+                continue;
+            }
+            if is_new && self.closed.get(&workload.key) == Some(revision) {
+                let since = unchanged.get(&workload.key).copied().unwrap_or(now);
+                self.unchanged.insert(workload.key.clone(), since);
                 continue;
             }
             let new = || Round { number: 0, since: now, edited: BTreeSet::new() };
@@ -77,7 +86,8 @@ impl Rounds {
 
     /// When the edits of other roles are waited for no longer, before one of this workload's role moves.
     pub fn settled_at(&self, bounds: &[RollingBounds], workload: &RolledWorkload, settle: Duration) -> Option<Uptime> {
-        Some(self.current.get(&first_of(bounds, &workload.claim.role))?.since + settle)
+        let round = || self.current.get(&first_of(bounds, &workload.claim.role)).map(|round| round.since);
+        Some(self.unchanged.get(&workload.key).copied().or_else(round)? + settle)
     }
 
     /// The last edit of a workload with an open rollout.
@@ -88,9 +98,14 @@ impl Rounds {
         settle: Duration,
         now: Uptime,
     ) -> Option<Edit> {
-        let last = self.edits.get(&workload.key)?;
         let role = &workload.claim.role;
         let round = self.current.get(&first_of(bounds, role));
+        let Some(last) = self.edits.get(&workload.key) else {
+            // No other revision has come: nothing is left of the edit that others would belong to.
+            let is_settled = self.unchanged.get(&workload.key).is_some_and(|since| *since + settle <= now);
+            let number = round.map_or(0, |round| round.number);
+            return is_settled.then(|| Edit { round: number, ..Edit::long_ago() });
+        };
         // Also when the rollout of one of them is over by now.
         let all_edited = |round: &Round| {
             let mut roles = bounds.iter().filter(|bounds| bounds.has(role)).flat_map(|bounds| &bounds.roles);

@@ -122,6 +122,22 @@ fn an_edit_counts_once_its_controller_has_made_the_revision() {
     assert_eq!(edits(&rounds, &bounds, &again, at(3)), [(0, true), (0, true)]);
 }
 
+/// Some pods may be at another revision all the same.
+#[test]
+fn an_edit_that_was_taken_back_before_anybody_saw_it_waits_for_no_other_for_ever() {
+    let (bounds, mut rounds) = ([together(&["prefill", "decode"])], Rounds::default());
+    rounds.note(&bounds, &[closed("prefill", None), closed("decode", None)], at(0));
+    let seen = [open("prefill", "old", None)];
+    for (second, settled) in [(1, None), (10, None), (11, Some(true)), (12, Some(true))] {
+        rounds.note(&bounds, &seen, at(second));
+        assert_eq!(rounds.settled_at(&bounds, &seen[0], SETTLE), Some(at(11)));
+        assert_eq!(rounds.edit(&bounds, &seen[0], SETTLE, at(second)).map(|edit| edit.settled), settled);
+    }
+    let edited = [open("prefill", "b", None)];
+    rounds.note(&bounds, &edited, at(13));
+    assert_eq!(edits(&rounds, &bounds, &edited, at(13)), [(0, false)]);
+}
+
 #[test]
 fn a_role_whose_rollout_is_over_was_edited_all_the_same() {
     let (bounds, mut rounds) = ([together(&["prefill", "decode"])], Rounds::default());

@@ -1,0 +1,307 @@
+//! What must hold of rollouts in lockstep (KEP-30), said again in other words than the planner's.
+//!
+//! How far one role may be ahead of another is judged only while a replica has seen each role at one revision at most since
+//! it last saw none of them open: which of several edits belong together is remembered by the loop, and told by nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rolegate::api::Pod;
+use rolegate::cluster::index::SeenWorkload;
+use rolegate::model::{RolledWorkload, names};
+use rolegate::plan::{PodFacts, Snapshot};
+use serde_json::Value;
+
+use crate::broken::{Broken, hold};
+use crate::replica::Replica;
+use crate::rollouts::{ROLLED, Rolling};
+use crate::server::{Answered, Server};
+use crate::sets::revision_of;
+use crate::spec::{ROLES, Stored, Wish};
+
+/// Cohorts as they were committed, while pods of their revisions are there: by role and revision.
+#[derive(Default)]
+pub struct Ledger {
+    recorded: BTreeMap<(usize, String), String>,
+    /// The carrier that they were committed on; another one begins anew.
+    carrier: String,
+}
+
+/// What a replica has seen of open rollouts since it last saw none.
+#[derive(Default)]
+pub struct Edits {
+    revisions: BTreeSet<(String, String)>,
+    /// It has seen a group that does not roll them meanwhile.
+    interrupted: bool,
+}
+
+impl Edits {
+    pub fn note(&mut self, snapshot: &Snapshot, stored: Option<&Stored>) {
+        let open = || snapshot.workloads.iter().filter(|workload| workload.is_open());
+        if open().next().is_none() {
+            *self = Self::default();
+        }
+        self.interrupted |= stored.is_none_or(|stored| stored.rolling.is_none());
+        let known = open().filter(|workload| workload.observed);
+        let known = known.filter_map(|set| Some((set.claim.role.clone(), set.update_revision.clone()?)));
+        self.revisions.extend(known);
+    }
+
+    /// Each role was edited once at most.
+    fn are_one_each(&self) -> bool {
+        let roles: BTreeSet<_> = self.revisions.iter().map(|(role, _)| role).collect();
+        !self.interrupted && roles.len() == self.revisions.len()
+    }
+}
+
+fn role_of(workload: &RolledWorkload) -> usize {
+    ROLES.iter().position(|role| *role == workload.claim.role).unwrap()
+}
+
+/// A replica of a role, as a pass sees it.
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts of a replica")]
+#[derive(Clone, Copy, Default)]
+struct Ordinal {
+    updated: bool,
+    ready: bool,
+    held: bool,
+    /// At none of the two revisions that its set makes pods at.
+    strange: bool,
+}
+
+fn ordinals(workload: &RolledWorkload, snapshot: &Snapshot) -> Vec<Ordinal> {
+    let (to, from) = (workload.update_revision.as_deref(), workload.current_revision.as_deref());
+    // Below the partition what is missing comes back at the revision that the set comes from.
+    let missing = Ordinal { updated: to == from, ..Ordinal::default() };
+    let mut ordinals = vec![missing; workload.desired as usize];
+    let is_of = |pod: &&PodFacts| pod.identity.role.as_deref() == Some(&*workload.claim.role);
+    for pod in snapshot.pods.iter().filter(is_of) {
+        let Some(ordinal) = pod.identity.ordinal.and_then(|ordinal| ordinals.get_mut(ordinal as usize)) else {
+            continue;
+        };
+        let revision = pod.revision.as_deref();
+        *ordinal = Ordinal {
+            updated: revision == to,
+            ready: pod.ready && !pod.held,
+            held: pod.held,
+            strange: revision != to && revision != from,
+        };
+    }
+    ordinals
+}
+
+fn count(ordinals: &[Ordinal], test: impl Fn(u32, Ordinal) -> bool) -> u32 {
+    let count = (0..).zip(ordinals).filter(|(ordinal, replica)| test(*ordinal, **replica)).count();
+    u32::try_from(count).unwrap()
+}
+
+/// A pass wants a partition to be set.
+pub fn decided(
+    replica: &Replica,
+    (workload, partition, ends): (&RolledWorkload, u32, bool),
+    snapshot: &Snapshot,
+    stored: Option<&Stored>,
+    server: &Server,
+) -> Result<(), Broken> {
+    let role = &workload.claim.role;
+    let known = snapshot.workloads.iter().find(|known| known.key == workload.key);
+    hold!(known == Some(workload), "R1: the partition of {role} is set on what is not known: {workload:?}");
+    hold!(workload.is_open(), "R1: the partition of {role} is set, and it has no open rollout");
+    let rolling = stored.and_then(|stored| stored.rolling).filter(|_| !snapshot.ignored && !workload.unclaimed);
+    let seen = ordinals(workload, snapshot);
+    if ends {
+        let asked = workload.user_partition.unwrap_or(0);
+        hold!(partition == asked, "R2: {role} gets {partition} back, and its user asked for {asked}");
+        let is_over = workload.observed && seen.iter().all(|seen| seen.updated && (seen.ready || seen.held));
+        hold!(is_over || rolling.is_none(), "R2: {role} is given back, and its rollout is not over");
+        if snapshot.ignored {
+            hold!(server.was_ignored, "S7: the namespace has never opted out");
+        } else if stored.is_none() {
+            hold!(
+                replica.absence.verified,
+                "S7: {role} is given back, and nobody has looked whether the group is gone"
+            );
+        }
+        return Ok(());
+    }
+    let Some((rolling, stored)) = rolling.zip(stored) else {
+        return Err(Broken(format!("R3: the partition of {role} is lowered, and nothing coordinates it")));
+    };
+    hold!(
+        partition < workload.partition,
+        "R3: the partition of {role} is {}, and {partition} is set",
+        workload.partition
+    );
+    hold!(workload.observed, "R3: the partition of {role} is lowered before its controller has seen its last change");
+    hold!(stored.wish != Wish::Wrong, "R3: the partition of {role} is lowered by a group that breaks a rule");
+    let kept = rolling.kept_old(workload.desired);
+    hold!(partition >= kept, "R4: {kept} of {} {role} stay old, and {partition} is set", workload.desired);
+    let revision = workload.update_revision.as_deref().unwrap_or_default();
+    hold!(
+        stored.cohort(role, revision).is_some(),
+        "R5: the partition of {role} is lowered, and the cohort of {revision} is not committed: {:?}",
+        stored.status.cohorts
+    );
+    within_budget(workload, partition, &seen, rolling)?;
+    if replica.edits.are_one_each() {
+        within_skew(workload, partition, snapshot, rolling)?;
+    }
+    Ok(())
+}
+
+/// What serves is taken only while no more are unavailable than may be.
+fn within_budget(workload: &RolledWorkload, to: u32, seen: &[Ordinal], rolling: Rolling) -> Result<(), Broken> {
+    let leaves = |from: u32, ordinal: u32, seen: Ordinal| ordinal >= from && !seen.updated && seen.ready;
+    let newly = count(seen, |ordinal, seen| ordinal < workload.partition && leaves(to, ordinal, seen));
+    // Those of a revision that was given up may stay down for ever, and do not keep the others back.
+    if newly == 0 || seen.iter().any(|seen| seen.strange) {
+        return Ok(());
+    }
+    let down = count(seen, |ordinal, seen| leaves(to, ordinal, seen) || (!seen.ready && !seen.held));
+    hold!(
+        down <= rolling.unavailable,
+        "R6: {down} of {} are unavailable with partition {to}, and {} may be",
+        workload.claim.role,
+        rolling.unavailable
+    );
+    Ok(())
+}
+
+/// What may be updated of one role is not too far ahead of what is updated and serves of another one.
+fn within_skew(workload: &RolledWorkload, to: u32, snapshot: &Snapshot, rolling: Rolling) -> Result<(), Broken> {
+    let seen = ordinals(workload, snapshot);
+    let reach = count(&seen, |ordinal, seen| seen.updated || ordinal >= to);
+    let others = snapshot.workloads.iter().filter(|other| other.claim.role != workload.claim.role);
+    for other in others.filter(|other| other.is_open() && !other.unclaimed && other.desired > 0) {
+        let done = count(&ordinals(other, snapshot), |_, seen| seen.updated && seen.ready);
+        let goal = other.desired - rolling.kept_old(other.desired);
+        let is_last = rolling.goes_last(workload.desired) && done >= goal;
+        hold!(
+            is_last || rolling.allows((reach, workload.desired), (done, other.desired)),
+            "R7: {reach} of {} {} may be updated, and {done} of {} {} are",
+            workload.desired,
+            workload.claim.role,
+            other.desired,
+            other.claim.role
+        );
+    }
+    Ok(())
+}
+
+/// A partition arrives at the API server.
+pub fn set_partition(
+    server: &mut Server,
+    workload: &RolledWorkload,
+    (ends, carrier): (bool, Option<&str>),
+    patch: &Value,
+) -> Result<Answered<SeenWorkload>, Broken> {
+    let role = role_of(workload);
+    let before = server.sets[role].clone();
+    let done = server.patch_set(role, patch);
+    if done.is_err() {
+        return Ok(done);
+    }
+    let after = &server.sets[role];
+    hold!(before.is_open(), "R1: the partition of {} is set, and it has no open rollout", ROLES[role]);
+    hold!(ends != after.is_open(), "R2: {} is open: {}, and its rollout ends: {ends}", ROLES[role], after.is_open());
+    if ends {
+        return Ok(done);
+    }
+    let (old, new) = (before.partition(), after.partition());
+    hold!(new < old, "R3: the partition of {} is raised from {old} to {new}", ROLES[role]);
+    if let Some(group) = server.group.as_ref().filter(|group| Some(group.uid()) == carrier && group.rolling.is_some()) {
+        let revision = after.update_revision();
+        hold!(
+            group.cohort(ROLES[role], revision).is_some(),
+            "R5: the partition of {} is lowered, and the cohort of {revision} is not stored",
+            ROLES[role]
+        );
+    }
+    Ok(done)
+}
+
+impl Stored {
+    /// The cohort of a revision, as it is committed.
+    fn cohort(&self, role: &str, revision: &str) -> Option<&str> {
+        let known = self.status.cohorts.as_ref()?.roles.get(role)?;
+        known.iter().find(|known| known.revision == revision).map(|known| known.cohort.as_str())
+    }
+}
+
+/// R8: what was committed of the pods of a revision stays while there is one of them.
+pub fn cohorts_stay(server: &mut Server) -> Result<(), Broken> {
+    let Some(group) = server.group.clone() else { return Ok(()) };
+    let mut ledger = std::mem::take(&mut server.ledger);
+    if ledger.carrier != group.uid() || group.rolling.is_none() {
+        ledger = Ledger { carrier: group.uid().to_owned(), ..Ledger::default() };
+    }
+    let has_pods = |role: usize, revision: &str| {
+        server.pods.values().any(|pod| {
+            crate::places::role_of(pod.metadata.name.as_deref().unwrap()) == role && revision_of(pod) == Some(revision)
+        })
+    };
+    ledger.recorded.retain(|(role, revision), _| has_pods(*role, revision));
+    for (role, name) in ROLES.iter().enumerate().take(ROLLED) {
+        let known = group.status.cohorts.iter().filter_map(|cohorts| cohorts.roles.get(*name));
+        for known in known.flatten() {
+            let before = ledger.recorded.insert((role, known.revision.clone()), known.cohort.clone());
+            hold!(
+                before.as_ref().is_none_or(|before| *before == known.cohort),
+                "R8: the cohort of {} was {before:?}, and is {} while it has pods",
+                known.revision,
+                known.cohort
+            );
+        }
+    }
+    server.ledger = ledger;
+    Ok(())
+}
+
+/// R8: a pod keeps the cohort that it was made with.
+pub fn keeps_cohort(before: &Pod, after: &Pod) -> Result<(), Broken> {
+    let cohort = |pod: &Pod| pod.metadata.label(names::COHORT).map(str::to_owned);
+    let (old, new) = (cohort(before), cohort(after));
+    hold!(old.is_none() || old == new, "R8: the cohort of a pod goes from {old:?} to {new:?}");
+    Ok(())
+}
+
+/// R9: at rest nothing holds a rollout that need not be held.
+pub fn judge(server: &Server) -> Result<(), Broken> {
+    let rolls = server.group.as_ref().filter(|_| !server.ignored);
+    let rolling = rolls.and_then(|group| Some((group.rolling?, group)));
+    let waits = server.pods.values().any(|pod| {
+        crate::server::is_held(pod) && crate::places::role_of(pod.metadata.name.as_deref().unwrap()) < ROLLED
+    });
+    for (role, set) in server.sets.iter().enumerate() {
+        let name = ROLES[role];
+        hold!(set.is_open() || set.partition() == 0, "R9: {name} keeps partition {}", set.partition());
+        if !set.is_open() || set.is_nobodys() {
+            continue;
+        }
+        let Some((rolling, group)) = rolling.filter(|_| set.is_claimed()) else {
+            return Err(Broken(format!("R9: nothing coordinates {name}, and its rollout is open")));
+        };
+        // Its controller waits for what is held.
+        if waits || group.wish == Wish::Wrong {
+            continue;
+        }
+        let kept = rolling.kept_old(set.replicas());
+        let updated = |ordinal: &u32| {
+            let pod = server.pods.get(&server.pod_of_set(role, *ordinal));
+            pod.is_some_and(|pod| revision_of(pod) == Some(set.update_revision()) && crate::nature::is_ready(pod))
+        };
+        let old: Vec<_> = (kept..set.replicas()).filter(|ordinal| !updated(ordinal)).collect();
+        // After a rollback the updated ones may be those below: as many as are to be, though not the highest.
+        let enough = (0..set.replicas()).filter(updated).count() >= (set.replicas() - kept) as usize;
+        if kept > 0 && enough {
+            continue;
+        }
+        hold!(
+            old.is_empty(),
+            "R9: {name} {old:?} are not updated, and nothing is in the way: {:?}",
+            group.status.conditions
+        );
+        let paused = (0..kept).any(|ordinal| !updated(&ordinal));
+        hold!(paused, "R9: all of {name} are updated, and its rollout is open");
+    }
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! The claimed StatefulSets of the roles that are rolled in lockstep: as the API server stores them, after the webhook, and
+//! what their controller makes of them.
+
+use std::sync::{Arc, OnceLock};
+
+use rolegate::api::Meta;
+use rolegate::api::workload::StatefulSet;
+use rolegate::cluster::index::SeenWorkload;
+use rolegate::model::{WorkloadKind, former_claim, names, rollout_claim};
+use rolegate::mutate::rollout::{hold_rollout, let_go};
+use serde_json::{Value, json};
+
+use crate::places::Place;
+use crate::rollouts::{ROLLED, SetStep};
+use crate::server::{Answered, Event, Server, refusal};
+use crate::spec::{GROUP, Maker, NAMESPACE, ROLES};
+
+const IMAGE: &str = "/spec/template/spec/containers/0/image";
+const PARTITION: &str = "/spec/updateStrategy/rollingUpdate/partition";
+
+/// A StatefulSet as it is stored.
+#[derive(Clone, Debug)]
+pub struct Set {
+    pub object: Value,
+    /// The partition that its controller has seen: it replaces pods by that one.
+    seen_partition: u32,
+    /// As it is read, once it was.
+    read: OnceLock<SeenWorkload>,
+}
+
+impl Set {
+    fn new(role: usize, start: u32, replicas: u32) -> Self {
+        let labels = claim(role);
+        let template = json!({
+            "metadata": { "labels": labels },
+            "spec": { "containers": [{ "name": "main", "image": 0 }] },
+        });
+        let revision = revision(role, 0);
+        let object = json!({
+            "metadata": {
+                "name": ROLES[role], "namespace": NAMESPACE, "uid": format!("set-{role}"), "resourceVersion": "1",
+                "generation": 1, "labels": labels,
+            },
+            "spec": {
+                "replicas": replicas,
+                "ordinals": { "start": start },
+                "podManagementPolicy": "Parallel",
+                "updateStrategy": { "rollingUpdate": { "partition": 0 } },
+                "template": template,
+            },
+            "status": { "observedGeneration": 1, "currentRevision": revision, "updateRevision": revision },
+        });
+        Self { object, seen_partition: 0, read: OnceLock::new() }
+    }
+
+    pub fn seen(&self) -> SeenWorkload {
+        let read = || SeenWorkload::of(&serde_json::from_value::<StatefulSet>(self.object.clone()).unwrap());
+        self.read.get_or_init(read).clone()
+    }
+
+    pub fn version(&self) -> &str {
+        self.object["metadata"]["resourceVersion"].as_str().unwrap()
+    }
+
+    pub fn replicas(&self) -> u32 {
+        number(&self.object["spec"]["replicas"])
+    }
+
+    pub fn partition(&self) -> u32 {
+        number(self.object.pointer(PARTITION).unwrap_or(&Value::Null))
+    }
+
+    /// The revision that its controller goes to.
+    pub fn update_revision(&self) -> &str {
+        self.object["status"]["updateRevision"].as_str().unwrap()
+    }
+
+    pub fn current_revision(&self) -> &str {
+        self.object["status"]["currentRevision"].as_str().unwrap()
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.object["metadata"]["annotations"].get(names::USER_PARTITION).is_some()
+    }
+
+    pub fn is_claimed(&self) -> bool {
+        self.object["metadata"]["labels"].get(names::GROUP).is_some()
+    }
+
+    /// Its claim was taken away where no webhook saw it: nobody can tell whose it was.
+    pub fn is_nobodys(&self) -> bool {
+        !self.is_claimed() && self.object["metadata"]["annotations"].get(names::UNCLAIMED).is_none()
+    }
+
+    pub fn is_observed(&self) -> bool {
+        self.object["status"]["observedGeneration"] == self.object["metadata"]["generation"]
+    }
+
+    /// The revision of a pod that is made now.
+    fn revision_of(&self, ordinal: u32) -> &str {
+        if ordinal < self.seen_partition { self.current_revision() } else { self.update_revision() }
+    }
+}
+
+fn number(value: &Value) -> u32 {
+    u32::try_from(value.as_u64().unwrap_or(0)).unwrap()
+}
+
+fn claim(role: usize) -> Value {
+    json!({ (names::GROUP): GROUP, (names::ROLE): ROLES[role] })
+}
+
+/// One template has one revision, whenever it comes.
+fn revision(role: usize, image: u32) -> String {
+    format!("{}-r{image}", ROLES[role])
+}
+
+impl Server {
+    pub fn make_sets(&mut self) {
+        if self.setup.rolling.is_none() {
+            return;
+        }
+        for role in 0..ROLLED {
+            let Maker::Set { start } = self.setup.makers[role] else { panic!("what is rolled is made by a set") };
+            self.sets.push(Arc::new(Set::new(role, start, self.workloads[role])));
+            self.store_set(role, |_| {});
+        }
+    }
+
+    fn store_set(&mut self, role: usize, change: impl FnOnce(&mut Set)) {
+        let before = self.sets[role].clone();
+        let mut set = Set { read: OnceLock::new(), ..(*before).clone() };
+        change(&mut set);
+        if set.object["spec"] != before.object["spec"] {
+            set.object["metadata"]["generation"] = json!(before.object["metadata"]["generation"].as_u64().unwrap() + 1);
+        }
+        set.object["metadata"]["resourceVersion"] = json!(self.next_version().to_string());
+        self.sets[role] = Arc::new(set);
+        self.tell(self.watch_of(role), Event::Set(self.sets[role].clone()));
+    }
+
+    /// Somebody changes a set, and the webhook sees it.
+    pub fn edit_set(&mut self, role: usize, edit: impl FnOnce(&mut Value)) {
+        let Some(set) = self.sets.get(role) else { return };
+        let old = set.object.clone();
+        let mut new = old.clone();
+        edit(&mut new);
+        if new == old {
+            return;
+        }
+        self.admit(&old, &mut new);
+        self.store_set(role, |set| set.object = new);
+    }
+
+    /// What the webhook makes of an update.
+    fn admit(&self, old: &Value, new: &mut Value) {
+        let kind = WorkloadKind::StatefulSet;
+        let meta = |object: &Value| -> Meta { serde_json::from_value(object["metadata"].clone()).unwrap() };
+        let (before, after) = (meta(old), meta(new));
+        let claimed = rollout_claim(&after, NAMESPACE);
+        let is_claimed = claimed.is_some();
+        let former = || rollout_claim(&before, NAMESPACE).or_else(|| former_claim(&before, NAMESPACE));
+        let Some(claim) = claimed.or_else(former).filter(|_| !self.ignored) else { return };
+        let patch = match self.group.as_ref().map(|group| group.group()) {
+            None if is_claimed => return,
+            None => let_go(kind, old, new),
+            Some(group) if !is_claimed && !group.rolls(&claim.role) => let_go(kind, old, new),
+            Some(group) => {
+                let ready_once = group.status.first_ready_time.is_some();
+                hold_rollout(kind, old, new, &claim, &group, ready_once)
+            }
+        };
+        let patch: json_patch::Patch = serde_json::from_value(serde_json::to_value(patch).unwrap()).unwrap();
+        json_patch::patch(new, &patch).unwrap();
+    }
+
+    /// `PATCH` of a set with a JSON Merge Patch, by the loop.
+    pub fn patch_set(&mut self, role: usize, patch: &Value) -> Answered<SeenWorkload> {
+        let set = &self.sets[role];
+        if patch["metadata"]["resourceVersion"].as_str().is_some_and(|version| version != set.version()) {
+            return Err(refusal(409, ""));
+        }
+        self.store_set(role, |set| json_patch::merge(&mut set.object, patch));
+        Ok(self.sets[role].seen())
+    }
+
+    /// What happens to a set; false when nothing does.
+    pub fn set_step(&mut self, role: usize, step: SetStep) -> bool {
+        if role >= self.sets.len() {
+            return false;
+        }
+        let before = self.version;
+        match step {
+            SetStep::Image(image) => {
+                self.edit_set(role, |set| *set.pointer_mut(IMAGE).unwrap() = json!(image));
+            }
+            SetStep::Unclaim => self.edit_set(role, |set| set["metadata"]["labels"] = json!({})),
+            SetStep::Claim => self.edit_set(role, |set| set["metadata"]["labels"] = claim(role)),
+            SetStep::Observe => self.observe_set(role),
+            SetStep::Replace => self.replace_pod(role),
+        }
+        self.version != before
+    }
+
+    /// Its controller sees the last change of a set, or that all its pods are at the revision that it goes to.
+    fn observe_set(&mut self, role: usize) {
+        let set = self.sets[role].clone();
+        if !set.is_observed() {
+            let update = revision(role, number(set.object.pointer(IMAGE).unwrap()));
+            self.store_set(role, |set| {
+                set.seen_partition = set.partition();
+                set.object["status"]["observedGeneration"] = set.object["metadata"]["generation"].clone();
+                set.object["status"]["updateRevision"] = json!(update);
+            });
+        } else if set.current_revision() != set.update_revision() && self.is_at(role, set.update_revision()) {
+            self.store_set(role, |set| {
+                let update = set.object["status"]["updateRevision"].clone();
+                set.object["status"]["currentRevision"] = update;
+            });
+        }
+    }
+
+    /// All pods of a set, and no others, are at this revision and ready.
+    pub fn is_at(&self, role: usize, revision: &str) -> bool {
+        let pods = (0..self.sets[role].replicas()).map(|ordinal| self.pods.get(&self.pod_of_set(role, ordinal)));
+        pods.into_iter()
+            .all(|pod| pod.is_some_and(|pod| crate::nature::is_ready(pod) && revision_of(pod) == Some(revision)))
+    }
+
+    pub fn pod_of_set(&self, role: usize, ordinal: u32) -> String {
+        self.setup.pod_name(Place { role, ordinal, member: 0 })
+    }
+
+    /// Its controller takes the highest pod that is not at the revision that it goes to, when all above are ready.
+    fn replace_pod(&mut self, role: usize) {
+        let set = self.sets[role].clone();
+        for ordinal in (set.seen_partition..set.replicas()).rev() {
+            let name = self.pod_of_set(role, ordinal);
+            let Some(pod) = self.pods.get(&name).filter(|pod| !pod.metadata.is_deleting()) else { return };
+            if revision_of(pod) != Some(set.update_revision()) {
+                return self.evict(&name);
+            }
+            if !crate::nature::is_ready(pod) {
+                return;
+            }
+        }
+    }
+
+    /// The labels of a pod that a set makes now, by its controller and by the webhook.
+    pub fn labels_of_set(&self, role: usize, ordinal: u32) -> Vec<(&'static str, String)> {
+        let Some(set) = self.sets.get(role) else { return Vec::new() };
+        let revision = set.revision_of(ordinal).to_owned();
+        let mut labels = vec![(names::CONTROLLER_REVISION, revision.clone())];
+        let group = self.group.as_ref().filter(|_| !self.ignored).map(|group| group.group());
+        if let Some(group) = group.filter(|group| group.rolls(ROLES[role])) {
+            let cohort = group.cohort(ROLES[role], &revision).to_owned();
+            labels.extend([(names::REVISION, revision), (names::COHORT, cohort)]);
+        }
+        labels
+    }
+}
+
+/// The revision that a pod was made at.
+pub fn revision_of(pod: &rolegate::api::Pod) -> Option<&str> {
+    pod.metadata.label(names::CONTROLLER_REVISION)
+}
