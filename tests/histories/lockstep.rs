@@ -4,6 +4,7 @@
 //! it last saw none of them open: which of several edits belong together is remembered by the loop, and told by nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rolegate::api::Pod;
 use rolegate::cluster::index::SeenWorkload;
@@ -73,7 +74,7 @@ fn ordinals(workload: &RolledWorkload, snapshot: &Snapshot) -> Vec<Ordinal> {
     // Below the partition what is missing comes back at the revision that the set comes from.
     let missing = Ordinal { updated: to == from, ..Ordinal::default() };
     let mut ordinals = vec![missing; workload.desired as usize];
-    let is_of = |pod: &&PodFacts| pod.identity.role.as_deref() == Some(&*workload.claim.role);
+    let is_of = |pod: &&Arc<PodFacts>| pod.identity.role.as_deref() == Some(&*workload.claim.role);
     for pod in snapshot.pods.iter().filter(is_of) {
         let Some(ordinal) = pod.identity.ordinal.and_then(|ordinal| ordinals.get_mut(ordinal as usize)) else {
             continue;
