@@ -67,7 +67,7 @@ pub enum Request {
 pub enum Answer {
     Released(PodRef, Answered<Arc<Pod>>),
     Written(Answered<Arc<Stored>>),
-    PartitionSet(PodRef, Answered<SeenWorkload>),
+    PartitionSet(PodRef, Answered<Box<SeenWorkload>>),
     /// Whether the PodGroup is there.
     Ensured(String, BatchPodGroup, Answered<bool>),
     Reread(LiveRead),

@@ -54,7 +54,7 @@ impl Replica {
                 self.sabotage.iter().for_each(|sabotage| sabotage.of_partition(&mut patch));
                 let by = (ends, carrier.as_deref());
                 let done = answered(fault, || lockstep::set_partition(server, &workload, by, &patch))?;
-                Answer::PartitionSet(PodRef { name: workload.key.name.into(), uid: workload.uid }, done)
+                Answer::PartitionSet(PodRef { name: workload.key.name.into(), uid: workload.uid }, done.map(Box::new))
             }
             Request::Reread => Answer::Reread(self.read(fault, server)),
             Request::Confirm if self.sabotage == Some(Sabotage::ConfirmsUnread) => {
@@ -119,7 +119,7 @@ impl Replica {
             Answer::PartitionSet(object, answer) => {
                 let failed = answer.is_err();
                 if let Ok(seen) = answer {
-                    self.index.apply_workload(None, seen);
+                    self.index.apply_workload(None, *seen);
                     self.frozen.remove(&object.uid);
                 } else {
                     self.frozen.insert(object.uid.clone());

@@ -60,7 +60,7 @@ enum NoPlan {
     Shape,
     /// Another object carries its group; the status is what the loop would give to it.
     #[error("controls nothing, since another object carries the group")]
-    Conflicted(Arc<Group>, GroupStatus),
+    Conflicted(Arc<Group>, Box<GroupStatus>),
     /// It is a RoleBasedGroup that names a RoleCoordination: its pods are held until that one is there.
     #[error("waits for RoleCoordination {1:?}, which is not in the files")]
     Waits(Arc<Group>, String),
@@ -163,7 +163,7 @@ fn carried<'a>(
     let outcome = |group: Arc<Group>| match claims.get(&group.key) {
         Some(claims) if claims.group.is_same_object(&group) => Some(Ok(group)),
         Some(claims) if group.is_claim() => {
-            let status = conflicted(&group, &claims.group);
+            let status = Box::new(conflicted(&group, &claims.group));
             Some(Err(NoPlan::Conflicted(group, status)))
         }
         Some(_) => None,
