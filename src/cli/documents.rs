@@ -118,7 +118,7 @@ impl Documents {
         let mut read = Self::read(paths);
         if read.documents.is_empty() && read.unreadable.is_empty() {
             let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
-            read.refuse(&names.join(", "), None, "no object in it".to_owned());
+            read.refuse(&names.join(", "), None, "no object in it");
         }
         read
     }
@@ -127,7 +127,7 @@ impl Documents {
         let entries = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let mut paths: Vec<_> = match entries {
             Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
-            Err(error) => return self.refuse(&directory.display().to_string(), None, error.to_string()),
+            Err(error) => return self.refuse(&directory.display().to_string(), None, &error.to_string()),
         };
         paths.sort();
         for path in paths {
@@ -148,7 +148,7 @@ impl Documents {
     fn add(&mut self, name: &str, text: io::Result<String>) {
         let text = match text {
             Ok(text) => text,
-            Err(error) => return self.refuse(name, None, error.to_string()),
+            Err(error) => return self.refuse(name, None, &error.to_string()),
         };
         let source = Rc::new(Source { name: name.to_owned(), text, lines: OnceCell::new() });
         let parsed = if source.text.trim_start().starts_with(['{', '[']) {
@@ -160,7 +160,7 @@ impl Documents {
         for node in parsed {
             match node {
                 Ok(node) => self.expand(&source, node, None),
-                Err((at, message)) => self.refuse(name, at, message),
+                Err((at, message)) => self.refuse(name, at, &message),
             }
         }
     }
@@ -172,7 +172,7 @@ impl Documents {
             node.and_then(Node::as_str).unwrap_or_default().to_owned()
         };
         if !matches!(node.kind, Kind::Map(_)) {
-            return self.refuse(&source.name, Some(node.at), "must be an object with apiVersion and kind".to_owned());
+            return self.refuse(&source.name, Some(node.at), "must be an object with apiVersion and kind");
         }
         let (mut api_version, mut kind) = (text(&node, &["apiVersion"]), text(&node, &["kind"]));
         if let Some((list_version, item_kind)) = of
@@ -204,8 +204,8 @@ impl Documents {
         });
     }
 
-    fn refuse(&mut self, file: &str, at: Option<Position>, message: String) {
-        self.unreadable.push(Unreadable { file: file.to_owned(), at, message: in_words(&message) });
+    fn refuse(&mut self, file: &str, at: Option<Position>, message: &str) {
+        self.unreadable.push(Unreadable { file: file.to_owned(), at, message: in_words(message) });
     }
 }
 

@@ -321,7 +321,7 @@ impl Lookup {
                 found.for_each(|seen| index.apply_workload(None, seen));
             }),
             Ok(Err(error)) => {
-                tracing::warn!(namespace, sets = unknown.len(), error = short(&error), "StatefulSets cannot be read")
+                tracing::warn!(namespace, sets = unknown.len(), error = short(&error), "StatefulSets cannot be read");
             }
             Err(_) => tracing::warn!(namespace, sets = unknown.len(), "StatefulSets cannot be read in time"),
         }

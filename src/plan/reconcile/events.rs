@@ -91,15 +91,13 @@ impl Reported {
         let mut told_before = std::mem::take(&mut self.held);
         for (what, held) in held {
             let message = held.message.clone();
-            let told = match told_before.remove(&what) {
-                Some(told) => Told { message, ..told },
-                None => {
-                    let roles = roles_of(held, &seen.view);
-                    events.push(EventNote::held(&what, held, roles.clone()));
-                    Told { message, roles }
-                }
+            let mut begin = || {
+                let roles = roles_of(held, &seen.view);
+                events.push(EventNote::held(&what, held, roles.clone()));
+                roles
             };
-            self.held.insert(what, told);
+            let roles = told_before.remove(&what).map_or_else(&mut begin, |told| told.roles);
+            self.held.insert(what, Told { message, roles });
         }
         events
     }
