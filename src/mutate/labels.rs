@@ -96,7 +96,8 @@ fn rollout_labels(group: &Group, role: &str, revision: &str) -> Vec<Entry> {
     if !group.rolls(role) {
         return Vec::new();
     }
-    let cohort = group.cohort(role, revision).to_owned();
+    // Whoever may write the status of the group must not stop its pods.
+    let cohort = names::label_value(group.cohort(role, revision));
     vec![(names::REVISION.into(), revision.to_owned()), (names::COHORT.into(), cohort)]
 }
 

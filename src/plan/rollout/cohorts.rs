@@ -29,7 +29,7 @@ pub(super) fn cohorts(
 ) -> Option<Cohorts> {
     let before = group.status.cohorts.clone().unwrap_or_default();
     let mut book = Book { bounds, pods, rolled, known: KnownCohorts::new() };
-    for role in bounds.iter().flat_map(|bounds| &bounds.roles).filter(|role| group.role(role).is_some()) {
+    for role in bounds.iter().flat_map(|bounds| &bounds.roles) {
         let known = before.roles.get(role).filter(|known| !known.is_empty()).cloned();
         book.known.insert(role.clone(), known.unwrap_or_else(|| book.as_labelled(role)));
     }

@@ -147,7 +147,16 @@ async fn put(stage: &Stage, case: &Case) -> Result<(), String> {
     let items: Vec<_> = case.with.iter().chain(&case.objects).filter(is_there).cloned().collect();
     let output = stage.plane.kubectl(&["create", "-f", "-"], &list(&items).to_string());
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.success() || items.is_empty() { Ok(()) } else { Err(complaint) }
+    if !output.status.success() && !items.is_empty() {
+        return Err(complaint);
+    }
+    // It is not taken from who creates an object.
+    for item in items.iter().filter(|item| item.get("status").is_some()) {
+        let status = json!({ "status": item["status"] }).to_string();
+        let patch = ["patch", "-f", "-", "--subresource=status", "--type=merge", "-p", &status];
+        stage.plane.must(&patch, &item.to_string());
+    }
+    Ok(())
 }
 
 #[tokio::test]
