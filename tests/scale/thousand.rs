@@ -100,8 +100,10 @@ fn costs_no_more_than_it_must(asked: &[Request], time: Duration) {
     let bound = SEGMENTS + 3 + seconds;
     let written = of("patch rolebasedgroups/status");
     assert!((SEGMENTS..=bound).contains(&written), "{written} status writes, {bound} allowed");
-    // Each segment is released, and all but the first were held: that stands on the group and on the two workloads.
-    assert_eq!(of("create events"), 3 * (2 * SEGMENTS - 1));
+    // Each segment is released, and all but the first were held: that stands on the group and on the two workloads,
+    // which may not be known yet when the first segment goes and the second is held.
+    let told = 3 * (2 * SEGMENTS - 1);
+    assert!((told - 4..=told).contains(&of("create events")), "{counts:?}");
     assert!(of("get statefulsets") <= 2, "{counts:?}");
     // The group is looked at once for all pods that came since the last look.
     assert!(of("get rolecoordinations") <= 100, "{counts:?}");

@@ -92,7 +92,7 @@ impl Reported {
         for (what, held) in held {
             let message = held.message.clone();
             let mut begin = || {
-                let roles = roles_of(held, &seen.view);
+                let roles = roles_of(group, held, &seen.view);
                 events.push(EventNote::held(&what, held, roles.clone()));
                 roles
             };
@@ -217,8 +217,11 @@ impl EventNote {
     }
 }
 
-/// The roles of the pods that are held.
-fn roles_of(held: &Held, view: &GroupView) -> BTreeSet<String> {
+/// The roles of the coordination that holds, whether their pods are there already or not; else those of the held pods.
+fn roles_of(group: &Group, held: &Held, view: &GroupView) -> BTreeSet<String> {
+    if let Some(coordination) = held.coordination.as_ref().and_then(|own| group.coordination(own.index)) {
+        return coordination.role_names().into_iter().map(str::to_owned).collect();
+    }
     let uids: HashSet<_> = held.pods.iter().map(|pod| &pod.uid).collect();
     view.held.iter().filter(|pod| uids.contains(&pod.pod.uid)).map(|pod| pod.role().to_owned()).collect()
 }
