@@ -12,6 +12,7 @@
 )]
 
 mod any_object;
+mod carriers;
 mod discovery;
 mod holds;
 mod objects;
