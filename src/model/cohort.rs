@@ -30,10 +30,11 @@ impl Group {
     }
 
     /// The cohort of the pods of a role that are made at this revision; where it is not known, the one that the role is at.
-    pub fn cohort(&self, role: &str, revision: &str) -> &str {
-        self.known_cohort(role, revision).unwrap_or_else(|| match &self.status.cohorts {
-            Some(known) => newest_cohort(&known.roles, &RollingBounds::all_of(self), role),
-            None => FIRST_COHORT,
+    /// `None` while nothing is known of a group that has served already: its status was lost, and is being rebuilt.
+    pub fn cohort(&self, role: &str, revision: &str) -> Option<&str> {
+        self.known_cohort(role, revision).or_else(|| match &self.status.cohorts {
+            Some(known) => Some(newest_cohort(&known.roles, &RollingBounds::all_of(self), role)),
+            None => self.status.first_ready_time.is_none().then_some(FIRST_COHORT),
         })
     }
 }

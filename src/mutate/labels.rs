@@ -97,8 +97,8 @@ fn rollout_labels(group: &Group, role: &str, revision: &str) -> Vec<Entry> {
         return Vec::new();
     }
     // Whoever may write the status of the group must not stop its pods.
-    let cohort = names::label_value(group.cohort(role, revision));
-    vec![(names::REVISION.into(), revision.to_owned()), (names::COHORT.into(), cohort)]
+    let cohort = group.cohort(role, revision).map(|cohort| (names::COHORT.into(), names::label_value(cohort)));
+    std::iter::once((names::REVISION.into(), revision.to_owned())).chain(cohort).collect()
 }
 
 /// The labels of a pod that is rolled in lockstep.

@@ -253,8 +253,9 @@ impl Server {
         let mut labels = vec![(names::CONTROLLER_REVISION, revision.clone())];
         let group = self.group.as_ref().filter(|_| !self.ignored).map(|group| group.group());
         if let Some(group) = group.filter(|group| group.rolls(ROLES[role])) {
-            let cohort = group.cohort(ROLES[role], &revision).to_owned();
-            labels.extend([(names::REVISION, revision), (names::COHORT, cohort)]);
+            let cohort = group.cohort(ROLES[role], &revision).map(str::to_owned);
+            labels.extend([(names::REVISION, revision)]);
+            labels.extend(cohort.map(|cohort| (names::COHORT, cohort)));
         }
         labels
     }

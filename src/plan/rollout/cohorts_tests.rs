@@ -81,7 +81,7 @@ fn a_group_begins_with_one_cohort() {
     assert_eq!(begun, known(1, &[("prefill", &[("p1", "1")]), ("decode", &[("d1", "1")])]));
     assert_eq!(decide(&group(Some(begun.clone())), &[], &workloads), begun, "and stays there");
     let group = group(Some(begun));
-    assert_eq!((group.cohort("prefill", "p1"), group.cohort("router", "r1")), ("1", "1"));
+    assert_eq!((group.cohort("prefill", "p1"), group.cohort("router", "r1")), (Some("1"), Some("1")));
     assert!(group.lacks_cohort("prefill", "p2") && !group.lacks_cohort("router", "r1"));
 }
 
@@ -163,9 +163,17 @@ fn what_the_status_has_lost_is_read_from_the_pods() {
 #[test]
 fn a_role_that_comes_later_begins_with_what_the_others_are_at() {
     let stored = group(Some(known(3, &[("prefill", &[("p3", "3")]), ("decode", &[("d3", "3")])])));
-    assert_eq!(stored.cohort("router", "r1"), "3");
+    assert_eq!(stored.cohort("router", "r1"), Some("3"));
     let workloads = [at_rest("prefill", "p3"), at_rest("decode", "d3"), at_rest("router", "r1")];
     assert_eq!(decide(&stored, &[], &workloads).roles["router"][0].cohort, "3");
+}
+
+#[test]
+fn a_group_that_has_served_and_lost_its_status_says_no_cohort_rather_than_a_wrong_one() {
+    let mut lost = group(None);
+    assert_eq!(lost.cohort("prefill", "p1"), Some("1"));
+    lost.status.first_ready_time = Some("2026-01-01T00:00:00Z".to_owned());
+    assert_eq!(lost.cohort("prefill", "p1"), None);
 }
 
 #[test]
