@@ -163,7 +163,7 @@ impl World {
         let actions = self.reconciler.pass(&key(), &self.index.snapshot(&key()), self.now, NOW);
         let controlling = self.controlling().map(|(which, stored)| (name(*which), stored.status.clone()));
         for action in &actions {
-            self.judge(action, controlling.as_ref())?;
+            Self::judge(action, controlling.as_ref())?;
         }
         let asked = actions.into_iter().filter(|action| !matches!(action, Action::Publish { .. }));
         let before = self.asked.len();
@@ -171,7 +171,7 @@ impl World {
         Ok(self.asked.len() > before)
     }
 
-    fn judge(&self, action: &Action, controlling: Option<&(String, GroupStatus)>) -> Result<(), TestCaseError> {
+    fn judge(action: &Action, controlling: Option<&(String, GroupStatus)>) -> Result<(), TestCaseError> {
         let oldest = controlling.map(|(name, _)| name.as_str());
         match action {
             Action::WriteStatus { group, .. } => {

@@ -1,5 +1,7 @@
 //! Claimed workloads: frozen, or kept as frozen as they are (KEP-30).
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -8,8 +10,9 @@ use tokio::time::Instant;
 use super::{Admission, AdmissionError, Verdict};
 use crate::api::review::Request;
 use crate::api::{Meta, ObjectKind};
+use crate::cluster::read::lookup::LookupError;
 use crate::cluster::write::writer::MANAGER;
-use crate::model::{RolloutClaim, WorkloadKind, former_claim, rollout_claim};
+use crate::model::{Group, GroupKey, RolloutClaim, WorkloadKind, former_claim, rollout_claim};
 use crate::mutate::rollout::{hold_created, hold_rollout, let_go};
 
 /// Without `status.observedGeneration` nobody can tell whether a new revision is there yet.
@@ -39,7 +42,7 @@ impl Admission {
         let is_claimed = claimed.is_some();
         let Some(claim) = claimed.or_else(former) else { return Ok(Verdict::pass()) };
         let let_go = || Ok(Verdict::Allow { patch: let_go(kind, &old, &new), warnings: Vec::new() });
-        let Some(group) = self.lookup.group(&claim.group, deadline).await? else {
+        let Some(group) = self.rolled_group(&claim.group, deadline).await? else {
             return if is_claimed { Ok(Verdict::pass()) } else { let_go() };
         };
         let ready_once = group.status.first_ready_time.is_some();
@@ -53,6 +56,18 @@ impl Admission {
         Ok(Verdict::Allow { patch, warnings: Vec::new() })
     }
 
+    /// The group of a claimed workload. One that looks as if it had never served is read live: nothing of it would be frozen,
+    /// and what a watch knows may be of before.
+    async fn rolled_group(&self, key: &GroupKey, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
+        let arrived = Instant::now();
+        match self.lookup.group(key, deadline).await? {
+            Some(known) if known.status.first_ready_time.is_none() => {
+                self.lookup.group_since(key, arrived, deadline).await
+            }
+            known => Ok(known),
+        }
+    }
+
     /// What becomes of a claimed workload that is created.
     async fn hold_created(
         &self,
@@ -62,7 +77,7 @@ impl Admission {
         deadline: Instant,
     ) -> Result<Verdict, AdmissionError> {
         let Some(claim) = claim else { return Ok(Verdict::pass()) };
-        let Some(group) = self.lookup.group(&claim.group, deadline).await? else { return Ok(Verdict::pass()) };
+        let Some(group) = self.rolled_group(&claim.group, deadline).await? else { return Ok(Verdict::pass()) };
         let ready_once = group.status.first_ready_time.is_some();
         let has_pods = self.lookup.index().read().has_pods(&claim.group, &claim.role);
         let patch = hold_created(kind, new, &claim, &group, has_pods, ready_once);

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
-use crate::common::{Group, Stage};
+use crate::common::stage::typed;
+use crate::common::{Group, PATIENT, Stage, eventually};
 use crate::rollouts::support::{Duo, revision};
 
 const COHORT: &str = "rolegate.dev/cohort";
@@ -111,6 +112,12 @@ async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
     service.lead_to(&[follower.webhook]);
     service.cut();
     let group = Group::new("llm").role("prefill", 8, 1).role("decode", 4, 1);
+    // The API server finds the cut connection broken once.
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    eventually(PATIENT, "the follower is asked", async || {
+        stage.groups().create(&dry_run, &typed(group.object())).await.map(drop)
+    })
+    .await;
     // Pods of roles that nothing batches would have their group read live anyway.
     let placement = json!({ "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
     let rolling = json!({ "rollingUpdate": { "maxSkew": "25%", "maxUnavailable": 2 } });
