@@ -13,7 +13,9 @@ use crate::model::{Group, GroupKey, WorkloadKey};
 use crate::plan::decide::pod_groups::awaited;
 use crate::plan::rollout::Edit;
 use crate::plan::status::conditions::says_stalled;
-use crate::plan::{Batch, DecisionContext, Diagnosis, Evaluation, MissingPodGroup, Observation, Snapshot, evaluate};
+use crate::plan::{
+    Batch, DecisionContext, Diagnosis, Evaluation, Held, MissingPodGroup, Observation, Snapshot, evaluate,
+};
 
 /// A group with what would be decided about it now.
 #[derive(Debug)]
@@ -110,8 +112,8 @@ impl Picture {
     }
 
     /// Pods that stay held, as the status of the group counts them: of those with our gate all but the ones that go now.
-    pub fn held_pods(&self) -> usize {
-        self.seen.decision.held.iter().map(|held| held.pods.len()).sum()
+    pub fn held_pods(&self) -> u32 {
+        self.seen.decision.held.iter().map(Held::count).sum()
     }
 
     /// `RoleBasedGroup pd`: what to look at with kubectl.

@@ -128,8 +128,7 @@ async fn held_pods(args: &ReleaseArgs, connection: &Connection) -> Result<Vec<Po
         (Some(Subject::Group), Some(name)) => {
             let seen = live::list(connection, Some(namespace)).await?;
             let picture = live::named(&seen.index, namespace, name)?;
-            let held = picture.snapshot.pods.into_iter().filter(|pod| pod.held);
-            Ok(held.map(|pod| pod.pod.clone()).collect())
+            Ok(picture.snapshot.pods.held().map(|pod| pod.pod.clone()).collect())
         }
         _ => {
             let pods = removal::held_pods(&connection.client, Some(namespace)).await;

@@ -18,6 +18,7 @@ pub use decide::DecisionContext;
 pub use decide::batches::{Batch, BatchState, batches};
 pub use decide::decision::{Decision, Release};
 pub use decide::held::{CoordinationRef, Held};
+pub use decide::held_pods::HeldPods;
 pub use decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 pub use decide::pod_groups::{BatchPodGroup, MissingPodGroup};
 pub use decide::progression::{CoordinationTarget, Targets, targets};
@@ -29,4 +30,6 @@ pub use reconcile::options::{IncompleteBatch, LoopOptions, MissingGroup};
 pub use reconcile::reconciler::Reconciler;
 pub use reconcile::uptime::Uptime;
 pub use simulate::{Run, decide_once, simulate};
-pub use view::{GroupView, HeldPod, ObservedCounts, PodFacts, PodRef, Replica, RoleView, Snapshot};
+pub use view::{
+    GroupPods, GroupView, HeldPod, ObservedCounts, PodFacts, PodRef, Replica, ReplicaIs, RoleView, Snapshot,
+};

@@ -1,7 +1,5 @@
 //! Builders for the tests of this room.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use crate::api::RoleBasedGroup;
@@ -9,7 +7,7 @@ use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::{Group, GroupKey, PodIdentity};
 use crate::plan::decide::DecisionContext;
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
-use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, Replica, RoleView, Stamp};
+use crate::plan::view::{GroupPods, GroupView, HeldPod, PodFacts, PodRef, Replicas, RoleView, Stamp};
 
 /// A group with these roles and coordinations.
 pub fn mk_group(roles: &[(&str, u32)], coordination: &Value) -> Group {
@@ -26,23 +24,15 @@ pub fn mk_segments(name: &str, progression: &str, sizes: &[(&str, u32)]) -> Valu
     json!({"name": name, "strategy": {"segmentPlacement": {"segmentSize": sizes, "progression": progression}}})
 }
 
-/// A role of which the first replicas are released, and the first of these ready; one more is held.
+/// A role of which the first replicas are released, and the first of these ready.
 pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
-    let replica = |ordinal| Replica {
-        pods: 1,
-        held: u32::from(ordinal >= released),
-        scheduled: u32::from(ordinal < released),
-        ready: u32::from(ordinal < ready),
-        size: 1,
-        made_at_once: false,
-    };
-    RoleView {
-        desired,
-        unknown: false,
-        committed: Some(released),
-        replicas: (0..desired).map(|ordinal| (ordinal, replica(ordinal))).collect(),
-        newest: None,
+    let mut replicas = Replicas::default();
+    for ordinal in 0..desired {
+        let (held, scheduled, ready) = (ordinal >= released, ordinal < released, ordinal < ready);
+        let pod = PodFacts { held, scheduled, ready, ..mk_pod(&ordinal.to_string(), "role", ordinal) };
+        replicas.add(&pod.into(), ordinal);
     }
+    RoleView { desired, unknown: false, committed: Some(released), replicas }
 }
 
 /// A held pod that is a replica of a role.
@@ -67,6 +57,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         cohort: None,
         created: None,
         stamp: Stamp::default(),
+        seen: 0,
     }
 }
 
@@ -76,8 +67,8 @@ pub fn mk_held(name: &str, role: &str, ordinal: u32) -> HeldPod {
 }
 
 /// Pods as a snapshot has them.
-pub fn shared(pods: &[PodFacts]) -> Vec<Arc<PodFacts>> {
-    pods.iter().cloned().map(Arc::new).collect()
+pub fn shared(pods: &[PodFacts]) -> GroupPods {
+    pods.iter().cloned().collect()
 }
 
 /// The evaluation of a group without rollouts.

@@ -220,7 +220,7 @@ type View = BTreeMap<(usize, u32), Seen>;
 
 fn view((snapshot, places): (&Snapshot, &Places)) -> View {
     let mut view = View::new();
-    for pod in &snapshot.pods {
+    for pod in snapshot.pods.iter() {
         let place = places[&*pod.pod.name];
         let seen = view.entry((place.role, place.ordinal)).or_default();
         seen.pods += 1;

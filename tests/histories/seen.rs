@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rolegate::api::Pod;
 use rolegate::cluster::index::CarrierObject;
 use rolegate::model::names;
-use rolegate::plan::{PodFacts, Snapshot};
+use rolegate::plan::{GroupPods, PodFacts, Snapshot};
 
 use crate::broken::{Broken, hold};
 use crate::server::{Event, Server};
@@ -111,7 +111,10 @@ impl Seen {
         };
         let wrong: Vec<_> = snapshot.pods.iter().filter(|shown| !is_as_delivered(shown)).collect();
         hold!(wrong.is_empty(), "the index does not show pods as they were last delivered: {wrong:?}");
-        hold!(snapshot.pods.len() == there, "the index shows {} pods, and there are {there}", snapshot.pods.len());
+        let shown = snapshot.pods.iter().count();
+        hold!(shown == there, "the index shows {shown} pods, and there are {there}");
+        let fresh: GroupPods = snapshot.pods.iter().collect();
+        hold!(snapshot.pods == fresh, "what is kept of the pods is not what a fresh count finds");
         let shown = snapshot.claims.as_ref().map(|claims| {
             let carrier = &claims.group.carrier;
             (carrier.uid.clone(), carrier.resource_version.parse::<u64>().unwrap())

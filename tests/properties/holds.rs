@@ -2,7 +2,6 @@
 //! is held for one reason.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -79,6 +78,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             cohort: None,
             created: None,
             stamp: Stamp { batch: stamp.map(Into::into), carrier: carried.then_some(ROLE_BASED_GROUP) },
+            seen: 0,
         },
     )
 }
@@ -93,7 +93,7 @@ fn pods() -> impl Strategy<Value = Vec<PodFacts>> {
 }
 
 fn evaluation(group: &Group, pods: &[PodFacts]) -> Evaluation {
-    let snapshot = Snapshot { pods: pods.iter().cloned().map(Arc::new).collect(), ..Snapshot::default() };
+    let snapshot = Snapshot { pods: pods.iter().cloned().collect(), ..Snapshot::default() };
     evaluate(group, Observation::of(group, &snapshot, |_| None, |_| Edit::long_ago()), DecisionContext::default())
 }
 
@@ -105,10 +105,10 @@ proptest! {
         let seen = evaluation(&group, &pods);
         let mut times: BTreeMap<&str, u32> =
             pods.iter().filter(|pod| pod.held).map(|pod| (&*pod.pod.uid, 0)).collect();
-        let goes = seen.decision.release.iter().map(|release| &release.pod.pod);
-        for pod in goes.chain(seen.decision.held.iter().flat_map(|held| &held.pods)) {
-            let times = times.get_mut(&*pod.uid);
-            prop_assert!(times.is_some(), "{} is not held", pod.name);
+        let goes = seen.decision.release.iter().map(|release| release.pod.clone());
+        for pod in goes.chain(seen.decision.held.iter().flat_map(|held| held.pods.each(&seen.view))) {
+            let times = times.get_mut(&*pod.pod.uid);
+            prop_assert!(times.is_some(), "{} is not held", pod.pod.name);
             *times.unwrap() += 1;
         }
         prop_assert!(times.values().all(|times| *times == 1), "{times:?}\n{:#?}", seen.decision);
@@ -124,9 +124,9 @@ proptest! {
             let is_in = |role: &str, ordinal: u32| {
                 batch.roles.get(role).is_some_and(|share| share.ordinals.contains(&ordinal))
             };
-            let of_it = seen.view.held.iter().filter(|pod| is_in(pod.role(), pod.ordinal));
+            let of_it = seen.view.held().into_iter().filter(|pod| is_in(pod.role(), pod.ordinal));
             let reasons: Vec<HoldReason> = of_it
-                .filter_map(|pod| seen.decision.held.iter().find(|held| held.holds(&pod.pod.uid)))
+                .filter_map(|pod| seen.decision.held.iter().find(|held| held.pods.has(&pod)))
                 .map(|held| held.reason)
                 .collect();
             let beyond = batch.roles.iter().any(|(role, share)| {

@@ -66,7 +66,7 @@ pub struct Orphans {
     /// `namespace/name` of the group that they name.
     pub group: String,
     /// How many.
-    pub pods: usize,
+    pub pods: u32,
 }
 
 /// Pods whose role their group does not have.

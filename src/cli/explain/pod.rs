@@ -124,16 +124,19 @@ impl Story {
     fn take_group(&mut self, pod: &Pod, identity: &PodIdentity, picture: &Picture) {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let is_it = |other: &PodRef| *other.uid == *uid;
-        let counted = picture.seen.view.held.iter().find(|held| is_it(&held.pod)).map(|held| held.ordinal);
-        let facts = picture.snapshot.pods.iter().find(|facts| is_it(&facts.pod));
-        let ordinal = counted.or_else(|| facts.and_then(|facts| facts.identity.ordinal));
+        let counted = picture.seen.view.held().into_iter().find(|held| is_it(&held.pod));
+        let seen = || picture.snapshot.pods.held().find(|held| is_it(&held.pod));
+        let ordinal = counted.as_ref().map(|held| held.ordinal);
+        let pod = counted.or_else(seen);
+        let ordinal = ordinal.or_else(|| pod.as_ref().and_then(|pod| pod.identity.ordinal));
+        let decision = &picture.seen.decision;
         let place = Place::of(identity, ordinal, picture);
         self.state = State::Held;
         if picture.snapshot.ignored {
             self.due("its namespace has opted out (label rolegate.dev/ignore)");
-        } else if let Some(held) = picture.seen.decision.held.iter().find(|held| held.holds(uid)) {
+        } else if let Some(held) = pod.and_then(|pod| decision.held.iter().find(|held| held.pods.has(&pod))) {
             self.held(held, picture);
-        } else if picture.seen.decision.release.iter().any(|release| is_it(&release.pod.pod)) {
+        } else if decision.release.iter().any(|release| is_it(&release.pod.pod)) {
             self.due("its batch may go");
         } else {
             self.due("nothing holds it back");

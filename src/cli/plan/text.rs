@@ -7,7 +7,7 @@ use super::{Plan, Planned};
 use crate::cli::terminal::{Style, Table, counted, ordinals, shown};
 use crate::model::{Batching, Coordination, Group, names};
 use crate::plan::rollout::rollouts;
-use crate::plan::{Batch, Replica, Run};
+use crate::plan::{Batch, ReplicaIs, Run};
 use crate::rules::Violation;
 
 pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], single: bool) -> io::Result<()> {
@@ -129,7 +129,7 @@ fn now(out: &mut impl Write, group: &Group, run: &Run) -> io::Result<()> {
     let mut table = Table::with_heading(["ROLE", "DESIRED", "RELEASED", "READY", "TARGET", "RELEASES NOW"]);
     for role in &group.roles {
         let Some(view) = run.seen.view.roles.get(&role.name) else { continue };
-        let ready = view.count_in(0..view.desired, Replica::is_ready);
+        let ready = view.replicas.count_in(..view.desired, ReplicaIs::Ready);
         let target = run.seen.decision.released.get(&role.name).copied().unwrap_or(view.desired);
         let before = view.released();
         let batched = group.batch_size(&role.name).is_some();

@@ -24,7 +24,7 @@ pub struct Status<'a> {
     carrier: Option<Carrier<'a>>,
     segments: &'a str,
     ready: &'a str,
-    held: usize,
+    held: u32,
     reason: &'a str,
     /// The namespace has opted out.
     ignored: bool,

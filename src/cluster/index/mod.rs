@@ -142,7 +142,8 @@ impl Index {
             returned: if claims.is_none() { self.returned() } else { Vec::new() },
             faults: self.carriers.faults(key),
             missing_layers: claims.iter().flat_map(|claims| self.missing_layers(&claims.group)).collect(),
-            pods: self.pods.of(key, &self.workloads),
+            pods: self.pods.of(key),
+            seen: self.pods.seen(),
             workloads: self.workloads.rolled(key),
             ignored: self.ignored.contains(&key.namespace),
             claims,
@@ -238,10 +239,10 @@ impl Index {
         match change {
             Change::Listed(pods) => {
                 self.dirty.extend(self.pods.keep_only(source, &pods));
-                pods.iter().for_each(|pod| self.dirty.extend(self.pods.apply(source, pod)));
+                pods.iter().for_each(|pod| self.dirty.extend(self.pods.apply(source, pod, &self.workloads)));
                 self.awaited.remove(&source);
             }
-            Change::Applied(pod) => self.dirty.extend(self.pods.apply(source, &pod)),
+            Change::Applied(pod) => self.dirty.extend(self.pods.apply(source, &pod, &self.workloads)),
             Change::Deleted(pod) => self.dirty.extend(self.pods.deleted(source, &pod)),
             Change::NotServed => _ = self.awaited.remove(&source),
         }
@@ -256,7 +257,7 @@ impl Index {
 
     /// Takes in a pod as a write has left it, ahead of the watch.
     pub fn pod_written(&mut self, pod: &Pod) {
-        self.dirty.extend(self.pods.written(pod));
+        self.dirty.extend(self.pods.written(pod, &self.workloads));
     }
 
     /// Takes in what a watch of workloads of one kind reports.
@@ -267,6 +268,7 @@ impl Index {
                 let gone = self.workloads.keep_only(source, kind, &seen);
                 for (key, group) in gone {
                     self.dirty.extend(group);
+                    self.dirty.extend(self.pods.made_by(&key, &self.workloads));
                     self.rebuild(self.carriers.dependents(&key), Because::Context);
                 }
                 seen.into_iter().for_each(|seen| self.apply_workload(Some(source), seen));
@@ -274,8 +276,10 @@ impl Index {
             }
             Change::Applied(seen) => self.apply_workload(Some(source), seen),
             Change::Deleted(seen) => {
-                self.dirty.extend(self.workloads.forget(&seen.workload.key));
-                self.rebuild(self.carriers.dependents(&seen.workload.key), Because::Context);
+                let key = &seen.workload.key;
+                self.dirty.extend(self.workloads.forget(key));
+                self.dirty.extend(self.pods.made_by(key, &self.workloads));
+                self.rebuild(self.carriers.dependents(key), Because::Context);
             }
             Change::NotServed => {
                 self.served.insert(kind.object_kind(), false);
@@ -290,7 +294,7 @@ impl Index {
         let changed = self.workloads.apply(source, seen);
         self.dirty.extend(changed.rollouts);
         if changed.pods {
-            self.dirty.extend(self.pods.made_by(&key));
+            self.dirty.extend(self.pods.made_by(&key, &self.workloads));
         }
         if changed.groups {
             self.rebuild(self.carriers.dependents(&key), Because::Context);

@@ -8,19 +8,32 @@ use super::{Name, SourceId, name_of, version};
 use crate::api::{Meta, Pod};
 use crate::cluster::index::tombstones::{Tombstones, is_older};
 use crate::model::{GroupKey, Maker, OrdinalStarts, PodIdentity, WorkloadKey, WorkloadKind, identify};
-use crate::plan::PodFacts;
+use crate::plan::{GroupPods, PodFacts};
 
 /// Pods that name a group.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
-    by_group: HashMap<GroupKey, HashMap<Arc<str>, Entry>>,
+    by_group: HashMap<GroupKey, Home>,
     homes: HashMap<Name, GroupKey>,
     gone: Tombstones<Name>,
+    /// How many were seen.
+    seen: u64,
+}
+
+/// The pods of one group.
+#[derive(Debug, Default)]
+struct Home {
+    entries: HashMap<Arc<str>, Entry>,
+    /// The same, counted as planning asks for them.
+    counted: GroupPods,
 }
 
 #[derive(Debug)]
 struct Entry {
+    /// What the pod says.
     facts: Arc<PodFacts>,
+    /// The same with what its workload says of it: as it is counted.
+    completed: Arc<PodFacts>,
     /// What makes it, where that says more of it than the pod itself.
     maker: Option<MadeBy>,
     source: SourceId,
@@ -32,17 +45,13 @@ type MadeBy = (WorkloadKind, Arc<str>);
 
 impl Pods {
     /// The pods of a group, with what their workloads say of them.
-    pub(super) fn of(&self, key: &GroupKey, workloads: &Workloads) -> Vec<Arc<PodFacts>> {
-        let mut makers = HashMap::new();
-        let entries = self.by_group.get(key).into_iter().flat_map(HashMap::values);
-        let completed = |entry: &Entry| match &entry.maker {
-            None => entry.facts.clone(),
-            Some(maker) => {
-                let says = makers.entry(maker.clone()).or_insert_with(|| Says::of(key, maker, workloads));
-                says.completed(&entry.facts)
-            }
-        };
-        entries.map(completed).collect()
+    pub(super) fn of(&self, key: &GroupKey) -> GroupPods {
+        self.by_group.get(key).map(|home| home.counted.clone()).unwrap_or_default()
+    }
+
+    /// How many were seen so far.
+    pub(super) fn seen(&self) -> u64 {
+        self.seen
     }
 
     /// Groups that pods name.
@@ -52,17 +61,27 @@ impl Pods {
 
     /// True when a role of a group has pods.
     pub(super) fn has_role(&self, key: &GroupKey, role: &str) -> bool {
-        let mut entries = self.by_group.get(key).into_iter().flat_map(HashMap::values);
-        entries.any(|entry| entry.facts.identity.role.as_deref() == Some(role))
+        self.by_group.get(key).is_some_and(|home| home.counted.of_role(role).next().is_some())
     }
 
-    /// Groups with pods of which this workload says something.
-    pub(super) fn made_by(&self, workload: &WorkloadKey) -> Vec<GroupKey> {
+    /// Counts the pods anew of which this workload says something; returns their groups.
+    pub(super) fn made_by(&mut self, workload: &WorkloadKey, workloads: &Workloads) -> Vec<GroupKey> {
         let is_maker = |(kind, name): &MadeBy| *kind == workload.kind && **name == *workload.name;
-        let made = |entry: &Entry| entry.maker.as_ref().is_some_and(is_maker);
         let here = |key: &GroupKey| *key.namespace == *workload.namespace;
-        let groups = self.by_group.iter().filter(|(key, pods)| here(key) && pods.values().any(made));
-        groups.map(|(key, _)| key.clone()).collect()
+        let mut groups = Vec::new();
+        for (key, home) in self.by_group.iter_mut().filter(|(key, _)| here(key)) {
+            let mut made =
+                home.entries.values_mut().filter(|entry| entry.maker.as_ref().is_some_and(is_maker)).peekable();
+            let Some(maker) = made.peek().and_then(|first| first.maker.clone()) else { continue };
+            let says = Says::of(&key.namespace, &maker, workloads);
+            for entry in made {
+                home.counted.remove(&entry.completed);
+                entry.completed = says.completed(&entry.facts);
+                home.counted.add(&entry.completed);
+            }
+            groups.push(key.clone());
+        }
+        groups
     }
 
     /// Forgets what a watch has not listed; returns the groups that these named.
@@ -79,7 +98,7 @@ impl Pods {
     /// Forgets the pods of a group that look as if they ran, and were not there when they were listed at this version. What
     /// is newer stays. True when there were any.
     pub(super) fn keep_running(&mut self, key: &GroupKey, listed: &HashSet<String>, at: Option<u64>) -> bool {
-        let pods = self.by_group.get(key).into_iter().flatten();
+        let pods = self.by_group.get(key).into_iter().flat_map(|home| &home.entries);
         let is_gone = |entry: &Entry| {
             let unlisted = !entry.facts.held && !listed.contains(&*entry.facts.pod.uid);
             unlisted && at.is_some() && !is_older(at, entry.version)
@@ -94,7 +113,7 @@ impl Pods {
     }
 
     /// Takes a pod in; returns the groups that this concerns. What is older than what is known of its name is dropped.
-    pub(super) fn apply(&mut self, source: SourceId, pod: &Pod) -> Vec<GroupKey> {
+    pub(super) fn apply(&mut self, source: SourceId, pod: &Pod, workloads: &Workloads) -> Vec<GroupKey> {
         let name = name_of(&pod.metadata);
         let (uid, version) = uid_and_version(pod);
         let known = self.entry_mut(&name);
@@ -102,29 +121,42 @@ impl Pods {
             return Vec::new();
         }
         let facts = identify(pod, &name.0, &()).and_then(|identity| PodFacts::of(pod, identity));
-        let Some(facts) = facts else {
+        let Some(mut facts) = facts else {
             self.gone.add(name.clone(), None, version);
             return self.forget(&name).into_iter().collect();
         };
-        if let Some(known) = known.filter(|known| *known.facts == facts && known.source == source) {
+        let same =
+            known.filter(|known| known.facts.pod == facts.pod && known.facts.identity.group == facts.identity.group);
+        facts.seen = same.as_ref().map_or(0, |known| known.facts.seen);
+        if let Some(known) = same.filter(|known| *known.facts == facts && known.source == source) {
             known.version = version;
             return Vec::new();
         }
         if self.gone.holds(&name, uid, version) {
             return Vec::new();
         }
+        if facts.seen == 0 {
+            self.seen += 1;
+            facts.seen = self.seen;
+        }
         let home = facts.identity.group.clone();
-        let left = if self.homes.get(&name).is_some_and(|old| *old != home) { self.forget(&name) } else { None };
-        self.homes.insert(name.clone(), home.clone());
-        let entry = Entry { facts: facts.into(), maker: maker(&pod.metadata), source, version };
-        self.by_group.entry(home.clone()).or_default().insert(name.1, entry);
+        let left = self.forget(&name).filter(|left| *left != home);
+        let (facts, maker) = (Arc::new(facts), maker(&pod.metadata));
+        let completed = match &maker {
+            Some(maker) => Says::of(&home.namespace, maker, workloads).completed(&facts),
+            None => facts.clone(),
+        };
+        let pods = self.by_group.entry(home.clone()).or_default();
+        pods.counted.add(&completed);
+        pods.entries.insert(name.1.clone(), Entry { facts, completed, maker, source, version });
+        self.homes.insert(name, home.clone());
         left.into_iter().chain([home]).collect()
     }
 
     /// Takes in a pod as a write has left it, ahead of the watch.
-    pub(super) fn written(&mut self, pod: &Pod) -> Vec<GroupKey> {
+    pub(super) fn written(&mut self, pod: &Pod, workloads: &Workloads) -> Vec<GroupKey> {
         match self.entry(&name_of(&pod.metadata)).map(|entry| entry.source) {
-            Some(source) => self.apply(source, pod),
+            Some(source) => self.apply(source, pod, workloads),
             None => Vec::new(),
         }
     }
@@ -139,22 +171,23 @@ impl Pods {
     }
 
     fn entry(&self, name: &Name) -> Option<&Entry> {
-        self.by_group.get(self.homes.get(name)?)?.get(&name.1)
+        self.by_group.get(self.homes.get(name)?)?.entries.get(&name.1)
     }
 
     fn entry_mut(&mut self, name: &Name) -> Option<&mut Entry> {
-        self.by_group.get_mut(self.homes.get(name)?)?.get_mut(&name.1)
+        self.by_group.get_mut(self.homes.get(name)?)?.entries.get_mut(&name.1)
     }
 
     fn forget(&mut self, name: &Name) -> Option<GroupKey> {
-        let home = self.homes.remove(name)?;
-        if let Some(pods) = self.by_group.get_mut(&home) {
-            pods.remove(&name.1);
-            if pods.is_empty() {
-                self.by_group.remove(&home);
-            }
+        let key = self.homes.remove(name)?;
+        let home = self.by_group.get_mut(&key)?;
+        if let Some(gone) = home.entries.remove(&name.1) {
+            home.counted.remove(&gone.completed);
         }
-        Some(home)
+        if home.entries.is_empty() {
+            self.by_group.remove(&key);
+        }
+        Some(key)
     }
 }
 
@@ -172,14 +205,14 @@ struct Says {
 }
 
 impl Says {
-    fn of(group: &GroupKey, (kind, name): &MadeBy, workloads: &Workloads) -> Self {
+    fn of(namespace: &str, (kind, name): &MadeBy, workloads: &Workloads) -> Self {
         let is = |other: WorkloadKind| *kind == other;
         let set = || {
-            let (namespace, name) = (group.namespace.to_string(), name.to_string());
+            let (namespace, name) = (namespace.to_owned(), name.to_string());
             workloads.get(&WorkloadKey { namespace, kind: *kind, name })
         };
         Self {
-            start: if is(WorkloadKind::StatefulSet) { workloads.start(&group.namespace, name) } else { 0 },
+            start: if is(WorkloadKind::StatefulSet) { workloads.start(namespace, name) } else { 0 },
             one_by_one: is(WorkloadKind::LeaderWorkerSet) && set().is_some_and(|set| set.one_by_one.is_some()),
         }
     }

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use crate::model::{Batch, Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::held::{CoordinationRef, Held};
-use crate::plan::view::{GroupView, HeldPod, PodRef, Replica, RoleView};
+use crate::plan::decide::held_pods::HeldPods;
+use crate::plan::view::{GroupView, HeldPod, Replica, ReplicaIs, RoleView};
 
 /// Something that is released as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +35,7 @@ pub(in crate::plan) struct Incomplete<'a> {
     view: &'a GroupView,
     /// Batches that were judged, and whether they wait.
     batches: BTreeMap<(usize, u32), bool>,
-    waiting: BTreeMap<AllOrNothing, Vec<PodRef>>,
+    waiting: BTreeMap<AllOrNothing, Vec<HeldPod>>,
     /// What has waited long enough: it goes with the pods that it has.
     overdue: &'a [AllOrNothing],
     gone_without: BTreeSet<AllOrNothing>,
@@ -53,7 +54,7 @@ impl<'a> Incomplete<'a> {
             self.gone_without.insert(whole);
             return false;
         }
-        self.waiting.entry(whole).or_default().push(pod.pod.clone());
+        self.waiting.entry(whole).or_default().push(pod.clone());
         true
     }
 
@@ -73,7 +74,7 @@ impl<'a> Incomplete<'a> {
                 return Some(AllOrNothing::Batch { coordination: coordination.index, index });
             }
         }
-        let replica = self.view.roles.get(pod.role())?.replicas.get(&pod.ordinal)?;
+        let replica = self.view.roles.get(pod.role())?.replicas.get(pod.ordinal)?;
         let waits = replica.made_at_once && replica.is_incomplete() && replica.is_untouched();
         waits.then(|| AllOrNothing::Replica { role: pod.role().to_owned(), ordinal: pod.ordinal })
     }
@@ -84,7 +85,7 @@ impl<'a> Incomplete<'a> {
         for (whole, pods) in &self.waiting {
             let coordination = self.coordination_of(whole);
             let entry = all.entry(coordination.map(|(coordination, _)| coordination.index));
-            entry.or_insert_with(|| self.held(whole, coordination)).pods.extend_from_slice(pods);
+            entry.or_insert_with(|| self.held(whole, coordination)).pods.extend(pods);
         }
         all.into_values().collect()
     }
@@ -110,7 +111,7 @@ impl<'a> Incomplete<'a> {
             }
             (AllOrNothing::Batch { index, .. }, None) => (Some(*index), String::new()),
             (AllOrNothing::Replica { role, ordinal }, _) => {
-                let replica = self.view.roles.get(role).and_then(|role| role.replicas.get(ordinal)).copied();
+                let replica = self.view.roles.get(role).and_then(|role| role.replicas.get(*ordinal)).copied();
                 let Replica { pods, size, .. } = replica.unwrap_or_default();
                 let batch = coordination.and_then(|(_, batching)| batching.batch_of(role, *ordinal));
                 (batch, format!("replica {ordinal} of role {role:?} is held: {pods}/{size} pods exist"))
@@ -121,7 +122,7 @@ impl<'a> Incomplete<'a> {
             batch,
             reason: HoldReason::IncompleteBatch,
             message,
-            pods: Vec::new(),
+            pods: HeldPods::default(),
         }
     }
 }
@@ -140,21 +141,20 @@ fn ranges<'a>(
 
 /// True for a batch of which pods are missing and none was released yet.
 fn batch_waits(view: &GroupView, batching: &Batching, index: u32) -> bool {
-    let lacks = |role: &RoleView, ordinals| !role.all_in(ordinals, |replica| !replica.is_incomplete());
+    let lacks = |role: &RoleView, ordinals| !role.all_in(ordinals, ReplicaIs::Complete);
     is_untouched(view, batching, index)
         && ranges(view, batching, index).any(|(_, role, ordinals)| lacks(role, ordinals))
 }
 
 /// True for a batch of which no pod was released yet.
 pub(in crate::plan) fn is_untouched(view: &GroupView, batching: &Batching, index: u32) -> bool {
-    let untouched = |role: &RoleView, range| role.replicas.range(range).all(|(_, replica)| replica.is_untouched());
-    ranges(view, batching, index).all(|(_, role, range)| untouched(role, range))
+    ranges(view, batching, index).all(|(_, role, range)| role.replicas.none_but(range, ReplicaIs::Untouched))
 }
 
 /// `7/10 prefill and 5/5 decode`.
 fn existing(view: &GroupView, batching: &Batching, index: u32) -> String {
     let roles = ranges(view, batching, index).filter(|(_, _, range)| !range.is_empty()).map(|(name, role, range)| {
-        let complete = role.count_in(range.clone(), |replica| !replica.is_incomplete());
+        let complete = role.replicas.count_in(range.clone(), ReplicaIs::Complete);
         format!("{complete}/{} {name}", range.len())
     });
     roles.collect::<Vec<_>>().join(" and ")

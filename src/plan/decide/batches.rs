@@ -1,12 +1,12 @@
 //! The batches of a group, one by one: what is in them and how far they are.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::model::{Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
-use crate::plan::view::{GroupView, PodRef, Replica, RoleView};
+use crate::plan::view::{GroupView, ReplicaIs, RoleView};
 
 /// How far a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -113,8 +113,8 @@ fn each<'a>(group: &'a Group, view: &'a GroupView, decision: &'a Decision) -> im
 fn share(role: &RoleView, batching: &Batching, name: &str, batch: u32) -> Option<Share> {
     let ordinals = batching.ordinals(name, batch, role.desired);
     let last = ordinals.end.checked_sub(1).filter(|last| *last >= ordinals.start)?;
-    let count = |test: fn(&Replica) -> bool| role.count_in(ordinals.clone(), test);
-    let (released, ready) = (count(Replica::is_released), count(Replica::is_ready));
+    let count = |what| role.replicas.count_in(ordinals.clone(), what);
+    let (released, ready) = (count(ReplicaIs::Released), count(ReplicaIs::Ready));
     Some(Share { ordinals: ordinals.start..=last, released, ready })
 }
 
@@ -130,18 +130,20 @@ fn state(shares: &[(&str, Share)], beyond: bool) -> BatchState {
 
 /// Why the pods of each replica are held.
 struct Holds<'a> {
-    by_role: BTreeMap<&'a str, BTreeMap<u32, Vec<&'a Held>>>,
+    by_role: BTreeMap<String, BTreeMap<u32, Vec<&'a Held>>>,
     turns: &'a BTreeMap<usize, HoldReason>,
 }
 
 impl<'a> Holds<'a> {
-    fn of(view: &'a GroupView, decision: &'a Decision) -> Self {
-        let by_pod: HashMap<&PodRef, &Held> =
-            decision.held.iter().flat_map(|held| held.pods.iter().map(move |pod| (pod, held))).collect();
-        let mut by_role: BTreeMap<&str, BTreeMap<u32, Vec<&Held>>> = BTreeMap::new();
-        for pod in &view.held {
-            if let Some(held) = by_pod.get(&pod.pod) {
-                by_role.entry(pod.role()).or_default().entry(pod.ordinal).or_default().push(held);
+    fn of(view: &GroupView, decision: &'a Decision) -> Self {
+        let mut by_role: BTreeMap<String, BTreeMap<u32, Vec<&Held>>> = BTreeMap::new();
+        for held in &decision.held {
+            for pod in held.pods.each(view) {
+                let of_role = match by_role.get_mut(pod.role()) {
+                    Some(of_role) => of_role,
+                    None => by_role.entry(pod.role().to_owned()).or_default(),
+                };
+                of_role.entry(pod.ordinal).or_default().push(held);
             }
         }
         Self { by_role, turns: &decision.turns }
@@ -152,7 +154,7 @@ impl<'a> Holds<'a> {
     fn reason(&self, batch: &Counted<'_>) -> Option<HoldReason> {
         let mut held: Vec<&Held> = Vec::new();
         for (role, share) in &batch.shares {
-            let replicas = self.by_role.get(role).into_iter().flat_map(|all| all.range(share.ordinals.clone()));
+            let replicas = self.by_role.get(*role).into_iter().flat_map(|all| all.range(share.ordinals.clone()));
             held.extend(replicas.flat_map(|(_, held)| held.iter().copied()));
         }
         let is_own = |held: &Held| held.coordination.as_ref().is_some_and(|own| own.index == batch.coordination.index);

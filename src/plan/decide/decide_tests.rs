@@ -258,7 +258,7 @@ fn a_pod_without_number_keeps_its_place_while_its_release_is_on_its_way() {
     let chosen = |setup: &Setup, on_its_way: &str| {
         let view =
             GroupView::build_while(&setup.group, &shared(&setup.pods), |pod| (&*pod.name == on_its_way).then_some(0));
-        view.held.first().map(|held| held.pod.name.to_string())
+        view.held().first().map(|held| held.pod.name.to_string())
     };
     assert_eq!(chosen(&setup, "prefill-3").as_deref(), Some("prefill-3"));
     // A newcomer whose name comes first, which would otherwise take its place.

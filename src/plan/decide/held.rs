@@ -1,8 +1,8 @@
 //! Pods that stay held, and the one reason why.
 
 use crate::model::{Coordination, GroupKey, HoldReason};
-use crate::plan::view::{PodFacts, PodRef, count};
-use std::sync::Arc;
+use crate::plan::decide::held_pods::HeldPods;
+use crate::plan::view::{GroupPods, HeldPod};
 
 /// Names a coordination of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,29 +31,24 @@ pub struct Held {
     /// For people.
     pub message: String,
     /// The pods; none for a rollout that waits behind held replicas.
-    pub pods: Vec<PodRef>,
+    pub pods: HeldPods,
 }
 
 impl Held {
     /// Pods that no batch of a coordination holds.
-    pub fn new(reason: HoldReason, message: String, pods: Vec<PodRef>) -> Self {
-        Self { coordination: None, batch: None, reason, message, pods }
+    pub fn new(reason: HoldReason, message: String, pods: impl Into<HeldPods>) -> Self {
+        Self { coordination: None, batch: None, reason, message, pods: pods.into() }
     }
 
     /// The pods of a group that is not there.
-    pub fn of_missing_group(key: &GroupKey, pods: &[Arc<PodFacts>]) -> Self {
-        let held = pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.clone());
-        Self::new(HoldReason::GroupMissing, format!("group {:?} is not there", &*key.name), held.collect())
+    pub fn of_missing_group(key: &GroupKey, pods: &GroupPods) -> Self {
+        let held: Vec<HeldPod> = pods.held().collect();
+        Self::new(HoldReason::GroupMissing, format!("group {:?} is not there", &*key.name), held)
     }
 
     /// How many pods.
     pub fn count(&self) -> u32 {
-        count(self.pods.len())
-    }
-
-    /// True when the pod with this unique id is one of them.
-    pub fn holds(&self, uid: &str) -> bool {
-        self.pods.iter().any(|pod| *pod.uid == *uid)
+        self.pods.count()
     }
 
     /// Name of the coordination.

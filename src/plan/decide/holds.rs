@@ -1,14 +1,19 @@
 //! Why pods are held, in one sentence for each coordination.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
+use std::iter;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::sync::Arc;
 
 use crate::model::{Batching, Coordination, Group, HoldReason, ProgressState};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
+use crate::plan::decide::held_pods::{HeldPods, Ordinals};
 use crate::plan::decide::progression::{CoordinationTarget, Targets, requirement};
 use crate::plan::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
-use crate::plan::view::{GroupView, HeldPod, PodRef};
+use crate::plan::view::{GroupView, HeldPod, RoleView};
 
 /// What says whose turn it is.
 #[derive(Clone, Copy, Debug)]
@@ -21,57 +26,91 @@ pub(super) struct Turns<'a> {
     pub(super) context: DecisionContext<'a>,
 }
 
-/// Held pods that may not go by their count, sorted by what that means.
-#[derive(Debug)]
-pub(super) struct Kept<'a> {
-    /// Their batch waits for its turn.
-    waiting: Vec<&'a HeldPod>,
+/// Held pods that may not go by their count, sorted by what that means; each with the first of them, by ordinal.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// Their batch waits for its turn; by role.
+    waiting: Vec<(HeldPod, HeldPods)>,
     /// There are more of them than the group declares.
-    surplus: Vec<&'a HeldPod>,
+    surplus: Option<(HeldPod, HeldPods)>,
     /// Nobody knows how many replicas their role has.
-    unknown: Vec<&'a HeldPod>,
+    unknown: Option<(HeldPod, HeldPods)>,
+    /// The group does not have their role.
+    strangers: Vec<HeldPod>,
 }
 
-impl<'a> Kept<'a> {
-    pub(super) fn of(view: &GroupView, pods: &[&'a HeldPod]) -> Self {
-        let role = |pod: &HeldPod| view.roles.get(pod.role());
-        let (unknown, known): (Vec<_>, Vec<_>) =
-            pods.iter().copied().partition(|pod| role(pod).is_none_or(|role| role.unknown));
-        let (surplus, waiting) = known.into_iter().partition(|pod| role(pod).is_none_or(|r| pod.ordinal >= r.desired));
-        Self { waiting, surplus, unknown }
+impl Kept {
+    /// Sorts those that do not go by these counts, without the ones `apart` that stay or go for reasons of their own.
+    pub(super) fn of(
+        view: &GroupView,
+        released: &BTreeMap<String, u32>,
+        strangers: Vec<HeldPod>,
+        apart: &HashSet<Arc<str>>,
+    ) -> Self {
+        let pods = |name: &String, role: &RoleView, ordinals: Ordinals| {
+            let mut held = role.replicas.held(ordinals).filter(|pod| !apart.contains(&pod.pod.uid));
+            let first = held.next()?;
+            let pods = if apart.is_empty() {
+                HeldPods::run(view, name, ordinals)
+            } else {
+                iter::once(first.clone()).chain(held).collect::<Vec<_>>().into()
+            };
+            Some((first, pods))
+        };
+        let mut kept = Self { strangers, ..Self::default() };
+        for (name, role) in &view.roles {
+            let Some(released) = released.get(name) else { continue };
+            if role.unknown {
+                kept.unknown = together(kept.unknown, pods(name, role, (Included(*released), Unbounded)));
+                continue;
+            }
+            kept.waiting.extend(pods(name, role, (Included(*released), Excluded(role.desired))));
+            let beyond = (Included(role.desired.max(*released)), Unbounded);
+            kept.surplus = together(kept.surplus, pods(name, role, beyond));
+        }
+        kept
     }
 
     /// Of the pods that no batch waits for: one entry for those beyond the desired replicas, one for unknown roles.
-    pub(super) fn explain_others(&self, group: &Group, view: &GroupView) -> impl Iterator<Item = Held> {
-        let surplus = self.surplus.first().map(|first| {
+    pub(super) fn explain_others(self, group: &Group, view: &GroupView) -> impl Iterator<Item = Held> {
+        let surplus = self.surplus.map(|(first, pods)| {
             let desired = view.roles.get(first.role()).map_or(0, |role| role.desired);
             let (ordinal, role) = (first.ordinal, first.role());
             let message = format!("replica {ordinal} of role {role:?} is held: the group declares {desired} replicas");
-            Held::new(HoldReason::BeyondDesired, message, names(&self.surplus))
+            Held::new(HoldReason::BeyondDesired, message, pods)
         });
-        let (strangers, unknown): (Vec<_>, Vec<_>) =
-            self.unknown.iter().copied().partition(|pod| view.strangers.contains_key(pod.role()));
-        let entry = |reason, pods: &[&HeldPod]| {
-            let first = pods.first()?;
+        let entry = |reason, (first, pods): (HeldPod, HeldPods)| {
             let message = format!("role {:?} is held: {}", first.role(), absent(group, first.role()));
-            Some(Held::new(reason, message, names(pods)))
+            Held::new(reason, message, pods)
         };
-        let (unknown, strangers) =
-            (entry(HoldReason::GroupMissing, &unknown), entry(HoldReason::UnknownRole, &strangers));
+        let unknown = self.unknown.map(|pods| entry(HoldReason::GroupMissing, pods));
+        let strangers = self.strangers.first().cloned().map(|first| (first, HeldPods::from(self.strangers)));
+        let strangers = strangers.map(|pods| entry(HoldReason::UnknownRole, pods));
         surplus.into_iter().chain(unknown).chain(strangers)
+    }
+}
+
+type FirstAndAll = Option<(HeldPod, HeldPods)>;
+
+fn together(one: FirstAndAll, other: FirstAndAll) -> FirstAndAll {
+    match (one, other) {
+        (Some((first, pods)), Some((second, more))) => {
+            let first = if second.in_order(&first) == Ordering::Less { second } else { first };
+            Some((first, pods.and(more)))
+        }
+        (one, other) => one.or(other),
     }
 }
 
 impl Turns<'_> {
     /// One entry for each coordination whose next batch waits for its turn, whether the pods of that batch are there or not.
     /// A pod of two coordinations is counted once, under the first of them.
-    pub(super) fn explain(&self, kept: &Kept<'_>) -> Vec<Held> {
-        let mut pods: BTreeMap<usize, (u32, Vec<&HeldPod>)> = BTreeMap::new();
-        for pod in &kept.waiting {
-            let Some(batch) = self.group.batches_of(pod.role(), pod.ordinal).next() else { continue };
-            let (lowest, pods) = pods.entry(batch.coordination.index).or_insert((batch.index, Vec::new()));
-            *lowest = batch.index.min(*lowest);
-            pods.push(pod);
+    pub(super) fn explain(&self, kept: &mut Kept) -> Vec<Held> {
+        let mut pods: BTreeMap<usize, (u32, HeldPods)> = BTreeMap::new();
+        for (first, of_role) in kept.waiting.drain(..) {
+            let Some(batch) = self.group.batches_of(first.role(), first.ordinal).next() else { continue };
+            let (lowest, all) = pods.remove(&batch.coordination.index).unwrap_or((batch.index, HeldPods::default()));
+            pods.insert(batch.coordination.index, (lowest.min(batch.index), all.and(of_role)));
         }
         let entry = |(coordination, batching): (&Coordination, &Batching)| {
             let (seen, pods) = pods.remove(&coordination.index).unzip();
@@ -82,7 +121,7 @@ impl Turns<'_> {
                 batch: Some(batch),
                 reason,
                 message: format!("{} is held: {why}", batching.batch_name(batch)),
-                pods: names(&pods.unwrap_or_default()),
+                pods: pods.unwrap_or_default(),
             })
         };
         self.group.batched().filter_map(entry).collect()
@@ -149,15 +188,11 @@ impl Turns<'_> {
             let name = &role.name;
             let seen = self.view.roles.get(name)?;
             let ordinals = batching.ordinals(name, before, seen.desired);
-            let passing = seen.count_in(ordinals.clone(), requirement.test);
+            let passing = seen.replicas.count_in(ordinals.clone(), requirement.test);
             (!ordinals.is_empty()).then(|| format!("{passing}/{} {name}", ordinals.len()))
         });
         format!("{} {}", roles.collect::<Vec<_>>().join(" and "), requirement.word)
     }
-}
-
-fn names(pods: &[&HeldPod]) -> Vec<PodRef> {
-    pods.iter().map(|pod| pod.pod.clone()).collect()
 }
 
 /// What is not there that would say how many replicas a role has.
@@ -179,10 +214,10 @@ pub(super) fn missing_layer(batching: &Batching) -> Option<String> {
 }
 
 /// Pods that may go and were refused.
-pub(super) fn refused(release: &[Release], refused: &[PodRef]) -> Option<Held> {
-    let pods = release.iter().map(|release| &release.pod.pod).filter(|pod| refused.contains(pod));
+pub(super) fn refused(release: &[Release], refused: &[Arc<str>]) -> Option<Held> {
+    let pods = release.iter().map(|release| &release.pod).filter(|pod| refused.binary_search(&pod.pod.uid).is_ok());
     let pods: Vec<_> = pods.cloned().collect();
-    let message = format!("pod {:?} is held: its release was refused and is tried again", &*pods.first()?.name);
+    let message = format!("pod {:?} is held: its release was refused and is tried again", &*pods.first()?.pod.name);
     Some(Held::new(HoldReason::PatchFailed, message, pods))
 }
 
@@ -191,6 +226,6 @@ pub(super) fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> impl Iterator
     plan.iter().filter_map(|(name, role)| {
         let wait = role.waits.as_ref().filter(|wait| wait.reason == WaitReason::HeldBatch)?;
         let message = waits_for(name, wait, &rollouts.roles);
-        Some(Held::new(HoldReason::RolloutBehindHeldBatch, message, Vec::new()))
+        Some(Held::new(HoldReason::RolloutBehindHeldBatch, message, HeldPods::default()))
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::{Coordination, Group, HoldReason};
 use crate::plan::decide::held::Held;
-use crate::plan::view::{GroupView, Replica};
+use crate::plan::view::{GroupView, ReplicaIs};
 
 /// Replicas of one role that may run, and lack pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,17 +85,16 @@ pub(in crate::plan) fn missing_pods<'a>(
 ) -> Vec<MissingPods> {
     let of_role = |(role, released): (&String, &u32)| {
         let seen = view.roles.get(role).filter(|seen| !seen.unknown)?;
-        let exists = |replica: &Replica| !replica.is_incomplete();
-        let first = seen.first_failing(*released, exists)?;
+        let first = seen.replicas.first_failing(*released, ReplicaIs::Complete)?;
         let dependencies = group.role(role).map(|role| role.dependencies.as_slice()).unwrap_or_default();
         let is_ready =
-            |name: &&String| view.roles.get(*name).is_none_or(|role| role.all_in(0..role.desired, Replica::is_ready));
+            |name: &&String| view.roles.get(*name).is_none_or(|role| role.all_in(0..role.desired, ReplicaIs::Ready));
         Some(MissingPods {
             role: role.clone(),
-            missing: released.saturating_sub(seen.count_in(0..*released, exists)),
+            missing: released.saturating_sub(seen.replicas.count_in(..*released, ReplicaIs::Complete)),
             of: *released,
             first,
-            newest: seen.newest.clone(),
+            newest: seen.replicas.newest().cloned(),
             depends_on: dependencies.iter().find(|name| !is_ready(name)).cloned(),
         })
     };

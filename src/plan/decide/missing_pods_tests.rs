@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::plan::decide::held::CoordinationRef;
 use crate::plan::test_support::{mk_group, mk_role, mk_segments};
+use crate::plan::view::PodFacts;
 
 fn mk_missing(missing: u32) -> MissingPods {
     MissingPods { role: "decode".to_owned(), missing, of: 5, first: 5 - missing, newest: None, depends_on: None }
@@ -19,9 +20,14 @@ fn replicas_that_may_run_and_do_not_exist_are_missing() {
     let mut group =
         mk_group(&[("prefill", 10), ("decode", 5)], &json!([mk_segments("s", "OrderedReady", &[("decode", 1)])]));
     group.roles[1].dependencies = vec!["prefill".to_owned()];
-    let mut decode = mk_role(5, 3, 3);
-    decode.replicas.retain(|ordinal, _| *ordinal < 2);
-    decode.newest = Some("2026-01-01T00:00:07Z".into());
+    let mut decode = mk_role(2, 2, 2);
+    decode.desired = 5;
+    let made = |second: u32| Some(format!("2026-01-01T00:00:0{second}Z").into());
+    for ordinal in 0..2 {
+        let pod = decode.replicas.pods_of(ordinal)[0].clone();
+        decode.replicas.remove(&pod.pod, ordinal);
+        decode.replicas.add(&PodFacts { created: made(7 - ordinal), ..(*pod).clone() }.into(), ordinal);
+    }
     let view = GroupView {
         roles: [("prefill".to_owned(), mk_role(10, 10, 9)), ("decode".to_owned(), decode)].into(),
         ..GroupView::default()

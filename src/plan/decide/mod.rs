@@ -1,22 +1,25 @@
 //! One decision for one group: which batches may run (the released counts, to be written into the group's status first),
 //! from which pods the gate is taken now, and why each of the other pods keeps it.
 //!
-//! `progression` says how far each role may go, `stamp_mismatch`, `all_or_nothing` and `surplus` which pods are excepted,
+//! `progression` says how far each role may go, `mis_stamped`, `all_or_nothing` and `surplus` which pods are excepted,
 //! `holds` and `missing_pods` why pods are held; `batches`, `waits` and `pod_groups` are read off a decision.
 
 pub mod all_or_nothing;
 pub mod batches;
 pub mod decision;
 pub mod held;
+pub mod held_pods;
 mod holds;
+mod mis_stamped;
 pub mod missing_pods;
 pub mod pod_groups;
 pub mod progression;
-mod stamp_mismatch;
 pub mod surplus;
 pub mod waits;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
 
 use self::all_or_nothing::{AllOrNothing, Incomplete};
 use self::decision::{Decision, Release};
@@ -39,8 +42,8 @@ pub struct DecisionContext<'a> {
     pub missing_layers: &'a [usize],
     /// Nothing moved for longer than the progress deadline.
     pub stalled: bool,
-    /// Pods whose release was refused, and is tried again after a pause.
-    pub refused: &'a [PodRef],
+    /// Unique ids of pods whose release was refused, and is tried again after a pause; in order.
+    pub refused: &'a [Arc<str>],
     /// PodGroups that could not be made, and are tried again after a pause.
     pub missing_pod_groups: &'a [MissingPodGroup],
     /// Why pods do not appear, as far as that was found out.
@@ -62,31 +65,26 @@ pub(in crate::plan) fn decide(
 ) -> Decision {
     let targets = targets(group, &view.roles, context.missing_layers);
     let released = released_counts(view, &targets, context);
-    let (mut release, mut kept) = (Vec::new(), Vec::new());
     let mut incomplete = Incomplete::new(group, view, context.overdue);
-    let sorted = stamp_mismatch::sort(group, view, context.missing_layers);
-    for pod in &sorted.right {
-        match release_of(pod, view, &released) {
-            Some(_)
-                if !context.frees_unknown_roles
-                    && pod.identity.named_by_us
-                    && view.strangers.contains_key(pod.role()) =>
-            {
-                kept.push(*pod);
-            }
-            Some(_) if incomplete.holds(pod) => {}
-            Some(goes) => release.push(goes),
-            None => kept.push(*pod),
+    let mis_stamped = mis_stamped::find(group, view, context.missing_layers);
+    let (going, strangers) = going(view, &released, context);
+    let mut release = Vec::new();
+    for pod in going.into_iter().filter(|pod| !mis_stamped.has(pod)) {
+        if !incomplete.holds(&pod) {
+            release.push(release_of(pod, view, &released));
         }
     }
-    let surplus = surplus::surplus(view, &kept, &released);
-    let goes = |pod: &&HeldPod| context.surge.contains(&pod.pod) && surplus::is_in(&surplus, pod);
-    let (in_surge, kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(goes);
-    release.extend(in_surge.into_iter().map(|pod| Release { pod: pod.clone(), at_once: true }));
-    let kept = Kept::of(view, &kept);
-    let mut turns = Turns { group, view, targets: &targets, released: &released, context }.explain(&kept);
+    let surplus = surplus::surplus(view, &released);
+    let mut apart = mis_stamped.uids.clone();
+    for pod in surplus::in_surge(view, &surplus, context.surge).filter(|pod| !mis_stamped.has(pod)) {
+        apart.insert(pod.pod.uid.clone());
+        release.push(Release { pod, at_once: true });
+    }
+    let strangers = strangers.into_iter().filter(|pod| !mis_stamped.has(pod)).collect();
+    let mut kept = Kept::of(view, &released, strangers, &apart);
+    let mut turns = Turns { group, view, targets: &targets, released: &released, context }.explain(&mut kept);
     let mut held: Vec<_> = kept.explain_others(group, view).collect();
-    held.extend(sorted.explain(group));
+    held.extend(mis_stamped.explain(group));
     held.extend(incomplete.explain());
     let missing_pods = missing_pods::missing_pods(group, view, &released);
     let is_open = |diagnosis: &&Diagnosis| missing_pods::of(&missing_pods, diagnosis).is_some();
@@ -101,7 +99,7 @@ pub(in crate::plan) fn decide(
         || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()));
     let rollout = rollout(rollouts, context, moves_on);
     held.extend(holds::rollouts(&rollout, rollouts));
-    let mis_stamped = sorted.wrong.iter().map(|pod| pod.pod.clone()).collect();
+    let mis_stamped = mis_stamped.wrong.iter().map(|pod| pod.pod.clone()).collect();
     Decision {
         incomplete: incomplete.into_units(),
         turns: reasons,
@@ -128,16 +126,33 @@ fn rollout(rollouts: &Rollouts, context: DecisionContext<'_>, releases: bool) ->
     plan
 }
 
-/// The release of a pod that may go by its count; `None` for one that stays.
-fn release_of(pod: &HeldPod, view: &GroupView, released: &BTreeMap<String, u32>) -> Option<Release> {
-    let at_once = match (view.roles.get(pod.role()), released.get(pod.role())) {
-        (Some(role), Some(released)) => {
-            (pod.ordinal < *released).then_some(pod.ordinal < role.committed.unwrap_or(0))?
-        }
-        // Nothing batches it: a role without coordination, or one that the group does not have.
-        _ => true,
+/// Held pods that may go by the counts of their roles, or that nothing batches, lowest ordinal first; and those that stay
+/// since the group does not have their role.
+fn going(
+    view: &GroupView,
+    released: &BTreeMap<String, u32>,
+    context: DecisionContext<'_>,
+) -> (Vec<HeldPod>, Vec<HeldPod>) {
+    let stays = |pod: &HeldPod| {
+        let is_meant = pod.identity.named_by_us && view.strangers.contains_key(pod.role());
+        is_meant && !context.frees_unknown_roles
     };
-    Some(Release { pod: pod.clone(), at_once })
+    let (mut strangers, mut going): (Vec<_>, Vec<_>) = view.others.iter().cloned().partition(stays);
+    for (name, role) in &view.roles {
+        let count = released.get(name).map_or(Bound::Unbounded, |count| Bound::Excluded(*count));
+        going.extend(role.replicas.held((Bound::Unbounded, count)));
+    }
+    going.sort_by(HeldPod::in_order);
+    strangers.sort_by(HeldPod::in_order);
+    (going, strangers)
+}
+
+/// The release of a pod that may go.
+fn release_of(pod: HeldPod, view: &GroupView, released: &BTreeMap<String, u32>) -> Release {
+    let batched = view.roles.get(pod.role()).filter(|_| released.contains_key(pod.role()));
+    // Nothing batches a role without coordination, or one that the group does not have.
+    let at_once = batched.is_none_or(|role| pod.ordinal < role.committed.unwrap_or(0));
+    Release { pod, at_once }
 }
 
 /// max(target, released count), never above desired. A group that breaks a rule keeps what it has.

@@ -9,7 +9,8 @@ use crate::model::batch::Batch;
 use crate::model::{Group, HoldReason, PodGroupPolicy};
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
-use crate::plan::view::{GroupView, Replica, RoleView};
+use crate::plan::decide::held_pods::HeldPods;
+use crate::plan::view::{GroupView, ReplicaIs, RoleView};
 
 /// The PodGroup of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub fn batch_pod_groups(group: &Group, view: &GroupView, released: &BTreeMap<Str
                 };
                 let pods = ranges.iter().map(size).sum();
                 let is_scheduled =
-                    ranges.iter().all(|(view, ordinals)| view.all_in(ordinals.clone(), Replica::is_scheduled));
+                    ranges.iter().all(|(view, ordinals)| view.all_in(ordinals.clone(), ReplicaIs::Scheduled));
                 let smallest = ranges.iter().map(|(view, _)| view.replica_size()).min().unwrap_or(1);
                 let batch = Batch { group, coordination, batching, index };
                 BatchPodGroup {
@@ -96,9 +97,9 @@ pub(super) fn explain(group: &Group, release: &[Release], missing: &[MissingPodG
             batch: Some(batch.index),
             reason: HoldReason::PodGroupMissing,
             message: format!("{} is held without PodGroup {name:?}: {why}", batch.batching.batch_name(batch.index)),
-            pods: Vec::new(),
+            pods: HeldPods::default(),
         });
-        held.pods.push(pod.pod.clone());
+        held.pods.push(pod.clone());
     }
     all.into_values().collect()
 }
@@ -110,11 +111,13 @@ mod tests {
     use super::*;
     use crate::api::pod_group::KUBE_POD_GROUP;
     use crate::plan::test_support::{mk_group, mk_held, mk_role};
+    use crate::plan::view::PodFacts;
 
     fn view(released: u32, scheduled: bool) -> GroupView {
         let mut prefill = mk_role(8, released, released);
-        if !scheduled {
-            prefill.replicas.values_mut().for_each(|replica| replica.scheduled = 0);
+        for (ordinal, pod) in mk_role(8, released, released).replicas.pods().filter(|_| !scheduled) {
+            prefill.replicas.remove(&pod.pod, ordinal);
+            prefill.replicas.add(&PodFacts { scheduled: false, ready: false, ..(**pod).clone() }.into(), ordinal);
         }
         GroupView {
             roles: [("prefill".to_owned(), prefill), ("decode".to_owned(), mk_role(4, released / 2, 0))].into(),
@@ -150,7 +153,7 @@ mod tests {
         let seen: Vec<_> = held.iter().map(|held| (held.batch, held.reason, held.message.as_str())).collect();
         let message = "step 2 is held without PodGroup \"pd-pd-1\": no such kind";
         assert_eq!(seen, [(Some(1), HoldReason::PodGroupMissing, message)]);
-        let pods: Vec<_> = held[0].pods.iter().map(|pod| &*pod.name).collect();
+        let pods: Vec<_> = held[0].pods.each(&GroupView::default()).map(|pod| pod.pod.name.to_string()).collect();
         assert_eq!(pods, ["prefill-4", "decode-3"], "what is not committed waits for that first");
         let kinds = [("pd-pd-0".to_owned(), KUBE_POD_GROUP), ("pd-pd-1".to_owned(), KUBE_POD_GROUP)];
         assert_eq!(awaited(&group(), &release), BTreeMap::from(kinds));

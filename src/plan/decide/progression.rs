@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Batching, Coordination, Group, HoldReason, ProgressState, Progression};
-use crate::plan::view::{Replica, RoleView};
+use crate::plan::view::{ReplicaIs, RoleView};
 
 /// When the next batch of a progression goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(in crate::plan) struct Requirement {
     /// When the next batch goes.
     pub(in crate::plan) next: NextBatch,
     /// What a replica of an earlier batch is to be.
-    pub(in crate::plan) test: fn(&Replica) -> bool,
+    pub(in crate::plan) test: ReplicaIs,
     /// What a replica is called that passes.
     pub(in crate::plan) word: &'static str,
     /// Why a batch is held that waits for its turn.
@@ -34,11 +34,11 @@ pub(in crate::plan) struct Requirement {
 pub(in crate::plan) const fn requirement(progression: Progression) -> Requirement {
     use HoldReason::{IncompleteBatch, PreviousSegmentNotReady, PreviousStepNotScheduled};
     use NextBatch::{AtOnce, WhenEarlierMayRun, WhenEarlierPass};
-    let (next, test, word, reason): (_, fn(&Replica) -> bool, _, _) = match progression {
-        Progression::OrderedReady => (WhenEarlierPass, Replica::is_ready, "ready", PreviousSegmentNotReady),
-        Progression::Scheduled => (WhenEarlierPass, Replica::is_scheduled, "scheduled", PreviousStepNotScheduled),
-        Progression::Ordered => (WhenEarlierMayRun, Replica::is_released, "released", IncompleteBatch),
-        Progression::Parallel => (AtOnce, Replica::is_ready, "ready", PreviousSegmentNotReady),
+    let (next, test, word, reason) = match progression {
+        Progression::OrderedReady => (WhenEarlierPass, ReplicaIs::Ready, "ready", PreviousSegmentNotReady),
+        Progression::Scheduled => (WhenEarlierPass, ReplicaIs::Scheduled, "scheduled", PreviousStepNotScheduled),
+        Progression::Ordered => (WhenEarlierMayRun, ReplicaIs::Released, "released", IncompleteBatch),
+        Progression::Parallel => (AtOnce, ReplicaIs::Ready, "ready", PreviousSegmentNotReady),
     };
     Requirement { next, test, word, reason }
 }
@@ -138,7 +138,7 @@ fn target_of(
     }
     let failing = sized.iter().filter(|_| requirement.next == NextBatch::WhenEarlierPass).find_map(|(name, view)| {
         let earlier = batching.ordinals(name, full, view.desired).start;
-        let ordinal = view.first_failing(earlier, requirement.test)?;
+        let ordinal = view.replicas.first_failing(earlier, requirement.test)?;
         Some(WaitsFor { role: (*name).to_owned(), ordinal })
     });
     if failing.is_some() {

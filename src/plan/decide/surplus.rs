@@ -19,21 +19,25 @@ pub struct Surplus {
 /// `released` says how many may.
 pub(in crate::plan) fn surplus<'a>(
     view: &GroupView,
-    held: &[&HeldPod],
     released: impl IntoIterator<Item = (&'a String, &'a u32)>,
 ) -> Vec<Surplus> {
     let of_role = |(role, released): (&String, &u32)| {
         let seen = view.roles.get(role).filter(|seen| !seen.unknown && *released >= seen.desired)?;
-        let own = held.iter().filter(|pod| pod.role() == *role && pod.ordinal >= seen.desired);
-        let pods: Vec<_> = own.map(|pod| pod.pod.clone()).collect();
+        let pods: Vec<_> = seen.replicas.held(seen.desired..).map(|pod| pod.pod.clone()).collect();
         (!pods.is_empty()).then(|| Surplus { role: role.clone(), desired: seen.desired, pods })
     };
     released.into_iter().filter_map(of_role).collect()
 }
 
-/// True for a pod of the surplus.
-pub(in crate::plan) fn is_in(surplus: &[Surplus], pod: &HeldPod) -> bool {
-    surplus.iter().any(|surplus| surplus.role == pod.role() && surplus.pods.contains(&pod.pod))
+/// The pods of the surplus that a rollout made, as a live read has `proven`.
+pub(in crate::plan) fn in_surge<'a>(
+    view: &'a GroupView,
+    surplus: &'a [Surplus],
+    proven: &'a [PodRef],
+) -> impl Iterator<Item = HeldPod> + 'a {
+    let of_role = |surplus: &Surplus| Some(view.roles.get(&surplus.role)?.replicas.held(surplus.desired..));
+    let pods = surplus.iter().filter(|_| !proven.is_empty()).filter_map(of_role).flatten();
+    pods.filter(|pod| proven.contains(&pod.pod))
 }
 
 #[cfg(test)]
@@ -51,10 +55,10 @@ mod tests {
 
     #[test]
     fn a_role_that_is_not_complete_has_no_surplus() {
-        let view = GroupView { roles: [("main".to_owned(), mk_role(2, 2, 2))].into(), ..GroupView::default() };
-        let held = [mk_held("a", "main", 1), mk_held("b", "main", 2)];
-        let held: Vec<_> = held.iter().collect();
-        assert_eq!(surplus(&view, &held, [(&"main".to_owned(), &2)]), mk_surplus(&["b"]));
-        assert_eq!(surplus(&view, &held, [(&"main".to_owned(), &1)]), []);
+        let mut role = mk_role(2, 1, 1);
+        role.replicas.add(&mk_held("b", "main", 2).facts, 2);
+        let view = GroupView { roles: [("main".to_owned(), role)].into(), ..GroupView::default() };
+        assert_eq!(surplus(&view, [(&"main".to_owned(), &2)]), mk_surplus(&["b"]));
+        assert_eq!(surplus(&view, [(&"main".to_owned(), &1)]), []);
     }
 }

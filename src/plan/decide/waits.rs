@@ -36,8 +36,9 @@ fn missing(group: &Group, view: &GroupView, target: &CoordinationTarget) -> Vec<
     for role in &group.roles {
         let Some(seen) = view.roles.get(&role.name) else { continue };
         let earlier = batching.ordinals(&role.name, target.full, seen.desired).start;
-        let failing = (0..earlier).map(|ordinal| (ordinal, seen.replicas.get(&ordinal).copied()));
-        let failing = failing.filter(|(_, replica)| !replica.as_ref().is_some_and(requirement.test));
+        let failing = (0..earlier).map(|ordinal| (ordinal, seen.replicas.get(ordinal).copied()));
+        let failing =
+            failing.filter(|(_, replica)| !replica.as_ref().is_some_and(|replica| requirement.test.holds(replica)));
         all.extend(failing.map(|(ordinal, replica)| Missing { role: role.name.clone(), ordinal, replica }));
     }
     all

@@ -1,7 +1,7 @@
 //! What is worth an Event: a batch begins to be held for a reason, a hold is over, a batch is released, nothing moves any
 //! more. One for each batch, never one for each pod.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::status::{CoordinationState, GroupStatus};
 use crate::model::{Group, HoldReason};
@@ -10,7 +10,6 @@ use crate::plan::decide::held::Held;
 use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::status::conditions;
-use crate::plan::view::GroupView;
 
 /// Reason of the Event that a batch was released.
 pub const RELEASED: &str = "Released";
@@ -90,14 +89,14 @@ impl Reported {
         let mut events: Vec<_> = over.collect();
         let mut told_before = std::mem::take(&mut self.held);
         for (what, held) in held {
-            let message = held.message.clone();
-            let mut begin = || {
-                let roles = roles_of(group, held, &seen.view);
+            let roles = if let Some(told) = told_before.remove(&what) {
+                told.roles
+            } else {
+                let roles = roles_of(group, held);
                 events.push(EventNote::held(&what, held, roles.clone()));
                 roles
             };
-            let roles = told_before.remove(&what).map_or_else(&mut begin, |told| told.roles);
-            self.held.insert(what, Told { message, roles });
+            self.held.insert(what, Told { message: held.message.clone(), roles });
         }
         events
     }
@@ -218,12 +217,11 @@ impl EventNote {
 }
 
 /// The roles of the coordination that holds, whether their pods are there already or not; else those of the held pods.
-fn roles_of(group: &Group, held: &Held, view: &GroupView) -> BTreeSet<String> {
+fn roles_of(group: &Group, held: &Held) -> BTreeSet<String> {
     if let Some(coordination) = held.coordination.as_ref().and_then(|own| group.coordination(own.index)) {
         return coordination.role_names().into_iter().map(str::to_owned).collect();
     }
-    let uids: HashSet<_> = held.pods.iter().map(|pod| &pod.uid).collect();
-    view.held.iter().filter(|pod| uids.contains(&pod.pod.uid)).map(|pod| pod.role().to_owned()).collect()
+    held.pods.roles()
 }
 
 fn subject((coordination, _, batch): &What) -> String {

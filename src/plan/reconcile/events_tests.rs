@@ -5,8 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::api::status::RoleProgress;
 use crate::plan::decide::held::CoordinationRef;
-use crate::plan::test_support::{mk_group, mk_segments};
-use crate::plan::view::PodRef;
+use crate::plan::test_support::{mk_group, mk_held, mk_segments};
 
 fn group() -> Group {
     let sizes = [("prefill", 10), ("decode", 5)];
@@ -21,8 +20,8 @@ fn progress(counts: &[(&str, u32)]) -> BTreeMap<String, RoleProgress> {
 fn held(reason: HoldReason, batch: u32) -> Held {
     let message = format!("segment {} is held", batch + 1);
     let coordination = Some(CoordinationRef { index: 0, name: "pd".to_owned() });
-    let pods = (0..15).map(|uid| PodRef { name: "".into(), uid: uid.to_string().into() });
-    Held { coordination, batch: Some(batch), ..Held::new(reason, message, pods.collect()) }
+    let pods: Vec<_> = (0..15).map(|ordinal| mk_held(&ordinal.to_string(), "prefill", ordinal)).collect();
+    Held { coordination, batch: Some(batch), ..Held::new(reason, message, pods) }
 }
 
 /// One pass over a group with these stored counts and these holds: notes with their reasons.

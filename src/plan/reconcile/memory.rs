@@ -11,13 +11,14 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::decide::pod_groups::MissingPodGroup;
 use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::Reported;
+use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
 use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe};
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::timing::ReleaseTimer;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Rollouts;
-use crate::plan::view::{GroupView, PodFacts, PodRef, RoleView, Snapshot};
+use crate::plan::view::{GroupPods, GroupView, HeldPod, PodRef, RoleView, Snapshot};
 
 /// Pause after the first failure of a write; doubles up to `LONGEST_RETRY`.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -41,12 +42,6 @@ impl PodGroupId {
     }
 }
 
-/// What the live read of the group is called among what is tried again.
-pub(in crate::plan) const GROUP_READ: &str = "group";
-
-/// What the live look at the pods is called among what is tried again.
-pub(in crate::plan) const PODS_READ: &str = "pods";
-
 /// How the PodGroups of an owner begin among the objects with a write on its way.
 fn writes_of(owner: &str) -> String {
     format!("podgroup/{owner}/")
@@ -66,6 +61,8 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) failed_pod_groups: BTreeMap<PodGroupId, String>,
     pub(in crate::plan) writing: bool,
     pub(in crate::plan) last_write: Option<Uptime>,
+    /// How many pods had been seen by then.
+    pub(in crate::plan) written_with: Option<u64>,
     pub(in crate::plan) write_failures: u32,
     /// Objects that are not written to, since they do not keep it.
     pub(in crate::plan) dropped: DroppedStatuses,
@@ -73,18 +70,9 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) carrier: Option<ObjectKind>,
     /// Unique id of that object: what failed for one does not hold its successor up.
     carrier_uid: String,
-    /// When each held pod was first seen, by unique id.
-    held_since: HashMap<Arc<str>, Uptime>,
     /// Ordinals with which the releases of held pods were begun, by unique id.
     given: HashMap<Arc<str>, u32>,
-    /// The group is known at least as it was then: by a live read, or by a write that held for its version.
-    confirmed: Option<Uptime>,
-    /// When a live read of the group was asked for that has not ended.
-    confirming: Option<Uptime>,
-    /// Unique id of the carrier for which it is being looked which pods are there.
-    confirming_pods: Option<String>,
-    /// The same when that is over.
-    confirmed_pods: Option<String>,
+    pub(in crate::plan) looks: Looks,
     pub(in crate::plan) missing_since: Option<Uptime>,
     pub(in crate::plan) verifying: bool,
     pub(in crate::plan) verified_gone: bool,
@@ -127,16 +115,13 @@ impl Memory {
             failed_pod_groups: BTreeMap::new(),
             writing: false,
             last_write: None,
+            written_with: None,
             write_failures: 0,
             dropped: DroppedStatuses::default(),
             carrier: None,
             carrier_uid: String::new(),
-            held_since: HashMap::new(),
             given: HashMap::new(),
-            confirmed: None,
-            confirming: None,
-            confirming_pods: None,
-            confirmed_pods: None,
+            looks: Looks::default(),
             missing_since: None,
             verifying: false,
             verified_gone: false,
@@ -170,8 +155,8 @@ impl Memory {
 
     /// Nothing is on its way.
     pub(in crate::plan) fn is_idle(&self) -> bool {
-        let confirming = self.confirming.is_some() || self.confirming_pods.is_some();
-        let asking = self.verifying || confirming || self.missing_pods.is_asking() || self.surges.is_asking();
+        let asking =
+            self.verifying || self.looks.are_under_way() || self.missing_pods.is_asking() || self.surges.is_asking();
         self.in_flight.is_empty() && !self.writing && !asking
     }
 
@@ -190,62 +175,14 @@ impl Memory {
         }
     }
 
-    /// Remembers since when pods are held.
-    pub(in crate::plan) fn note_held(&mut self, pods: &[Arc<PodFacts>], now: Uptime) {
-        note_since(&mut self.held_since, pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid), now);
-        self.given.retain(|uid, _| self.held_since.contains_key(uid));
-    }
-
-    /// True when the group is known at least as it was when the pod was there already.
-    pub(in crate::plan) fn is_confirmed(&self, uid: &str) -> bool {
-        let since = self.held_since.get(uid);
-        self.confirmed.is_some_and(|confirmed| since.is_some_and(|since| *since <= confirmed))
-    }
-
-    /// Takes the end of what was begun at `began` and has shown the group as it was then.
-    pub(in crate::plan) fn confirm(&mut self, began: Option<Uptime>) {
-        self.confirmed = self.confirmed.max(began);
-    }
-
-    /// A live read of the group is to begin; false when one is on its way.
-    pub(in crate::plan) fn begin_to_confirm(&mut self, now: Uptime) -> bool {
-        let begins = self.confirming.is_none();
-        self.confirming.get_or_insert(now);
-        begins
-    }
-
-    /// A live read of the group has ended; returns when it is to be tried again if it failed.
-    pub(in crate::plan) fn end_confirming(&mut self, failed: bool, now: Uptime) -> Uptime {
-        let began = self.confirming.take();
-        if failed {
-            return self.failed(&GROUP_READ.into(), now);
+    /// Forgets the ordinals of pods that are held no longer.
+    pub(in crate::plan) fn note_pods(&mut self, pods: &GroupPods) {
+        if self.given.is_empty() {
+            return;
         }
-        self.succeeded(GROUP_READ);
-        self.confirm(began);
-        now
-    }
-
-    /// True when it was looked which pods are there since this object carries the group.
-    pub(in crate::plan) fn pods_are_confirmed(&self, carrier: &str) -> bool {
-        self.confirmed_pods.as_deref() == Some(carrier)
-    }
-
-    /// A look at which pods are there is to begin; false when one is on its way.
-    pub(in crate::plan) fn begin_to_confirm_pods(&mut self, carrier: &str) -> bool {
-        let begins = self.confirming_pods.is_none();
-        self.confirming_pods.get_or_insert_with(|| carrier.to_owned());
-        begins
-    }
-
-    /// Such a look has ended; returns when it is to be tried again if it failed.
-    pub(in crate::plan) fn end_confirming_pods(&mut self, failed: bool, now: Uptime) -> Uptime {
-        let carrier = self.confirming_pods.take();
-        if failed {
-            return self.failed(&PODS_READ.into(), now);
-        }
-        self.succeeded(PODS_READ);
-        self.confirmed_pods = carrier;
-        now
+        let unnumbered = pods.roles().flat_map(|(_, role)| role.unnumbered.values());
+        let held: HashSet<_> = unnumbered.filter(|pod| pod.held).map(|pod| &pod.pod.uid).collect();
+        self.given.retain(|uid, _| held.contains(uid));
     }
 
     /// Remembers when anything last moved.
@@ -311,14 +248,18 @@ impl Memory {
         self.retries.get(uid).map(|(_, at)| *at)
     }
 
-    /// True for a pod whose release was refused the last time.
-    pub(in crate::plan) fn is_refused(&self, pod: &PodRef) -> bool {
-        self.retries.contains_key(&pod.uid)
+    /// Unique ids of the pods, and other objects, whose last write was refused; in order.
+    pub(in crate::plan) fn refused(&self) -> Vec<Arc<str>> {
+        let mut refused: Vec<_> = self.retries.keys().cloned().collect();
+        refused.sort();
+        refused
     }
 
-    /// Notes the ordinal with which the release of a pod is begun.
-    pub(in crate::plan) fn give(&mut self, pod: &PodRef, ordinal: u32) {
-        self.given.insert(pod.uid.clone(), ordinal);
+    /// Notes the ordinal with which the release of a pod is begun that has none from its maker.
+    pub(in crate::plan) fn give(&mut self, pod: &HeldPod) {
+        if pod.identity.unnumbered.is_some() || pod.identity.ordinal.is_none() {
+            self.given.insert(pod.pod.uid.clone(), pod.ordinal);
+        }
     }
 
     /// The ordinal with which the release of a pod was tried: it may have it already, even if it does not look so.
@@ -331,6 +272,20 @@ impl Memory {
         let failed = self.failed_pod_groups.iter();
         let missing = failed.filter(|(id, _)| id.owner == owner && !self.pod_groups.contains_key(id));
         missing.map(|(id, why)| MissingPodGroup { name: id.name.clone(), why: why.clone() }).collect()
+    }
+
+    /// A live look has ended; returns when it is to be tried again if it failed.
+    pub(in crate::plan) fn looked(&mut self, at: &'static str, failed: bool, now: Uptime) -> Uptime {
+        if at == GROUP_READ {
+            self.looks.end_at_group(failed);
+        } else {
+            self.looks.end_at_pods(failed);
+        }
+        if failed {
+            return self.failed(&at.into(), now);
+        }
+        self.succeeded(at);
+        now
     }
 
     pub(in crate::plan) fn succeeded(&mut self, uid: &str) {
@@ -397,15 +352,16 @@ mod tests {
     use crate::model::Claims;
     use crate::model::{identify, names};
     use crate::plan::test_support::mk_group;
+    use crate::plan::view::PodFacts;
 
     fn snapshot(owner: &str, pods: &[&str]) -> Snapshot {
         let mut group = mk_group(&[], &json!([]));
         owner.clone_into(&mut group.carrier.uid);
-        let pod = |uid: &&str| -> Arc<PodFacts> {
+        let pod = |uid: &&str| -> PodFacts {
             let labels = json!({ names::GROUP: "pd", names::ROLE: "prefill" });
             let pod: Pod =
                 serde_json::from_value(json!({ "metadata": { "name": uid, "uid": uid, "labels": labels } })).unwrap();
-            PodFacts::of(&pod, identify(&pod, "ns", &()).unwrap()).unwrap().into()
+            PodFacts::of(&pod, identify(&pod, "ns", &()).unwrap()).unwrap()
         };
         let claims = Claims { group: Arc::new(group), others: Vec::new() };
         Snapshot { claims: Some(claims), pods: pods.iter().map(pod).collect(), ..Snapshot::default() }

@@ -4,6 +4,7 @@
 pub mod action;
 pub mod dropped;
 pub mod events;
+mod look;
 mod memory;
 mod missing_group;
 pub mod options;

@@ -10,7 +10,8 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::decide::pod_groups::{batch_pod_groups, pod_group_of};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::reconcile::action::{Action, MissingLabels};
-use crate::plan::reconcile::memory::{GROUP_READ, Memory, PODS_READ, PodGroupId};
+use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
+use crate::plan::reconcile::memory::{Memory, PodGroupId};
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::probes::ProbeStep;
 use crate::plan::reconcile::uptime::Uptime;
@@ -56,11 +57,10 @@ impl Pass<'_> {
     fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
         let deadline = self.options.progress_deadline;
         let stalled = self.memory.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
-        let refused: Vec<_> =
-            snapshot.pods.iter().map(|pod| &pod.pod).filter(|pod| self.memory.is_refused(pod)).cloned().collect();
+        let refused = self.memory.refused();
         let observation = self.observe(group, snapshot);
-        if observation.view.adopts_pods(group) && !self.memory.pods_are_confirmed(&group.carrier.uid) {
-            return self.confirm_pods(&group.carrier.uid);
+        if observation.view.adopts_pods(group) && !self.memory.looks.show_pods_of(&group.carrier.uid) {
+            return self.look_at_pods(&group.carrier.uid);
         }
         let overdue = match self.options.incomplete {
             IncompleteBatch::Wait => Vec::new(),
@@ -106,37 +106,38 @@ impl Pass<'_> {
             if pod_group_of(group, pod.role(), pod.ordinal).is_some_and(|name| !self.has_pod_group(group, name)) {
                 continue;
             }
-            if !self.memory.is_confirmed(&pod.pod.uid) {
-                self.confirm();
+            if !self.memory.looks.show_group_of(pod) {
+                self.look_at_group(snapshot);
                 continue;
             }
             if self.release(&pod.pod, MissingLabels::of(group, pod)) {
-                self.memory.give(&pod.pod, pod.ordinal);
+                self.memory.give(pod);
             }
         }
-        self.write_status(group, &seen);
+        self.write_status(group, &seen, snapshot);
     }
 
     /// Has the group read live before a pod goes that came after the last look at it: what the watch knows may be of before
     /// the pod, when another object carried the group or nothing made batches of the role.
-    fn confirm(&mut self) {
-        if let Some(at) = self.memory.retry_due(GROUP_READ).filter(|at| *at > self.now) {
-            return self.pass_again(at);
-        }
-        if self.memory.begin_to_confirm(self.now) {
+    fn look_at_group(&mut self, snapshot: &Snapshot) {
+        if self.may_look(GROUP_READ) && self.memory.looks.group.begin(snapshot.seen) {
             self.actions.push(Action::ConfirmGroup);
         }
     }
 
     /// Has it looked which pods are there before those that run count for a group that has never committed anything: they may
     /// be of an earlier one, and gone.
-    fn confirm_pods(&mut self, carrier: &str) {
-        if let Some(at) = self.memory.retry_due(PODS_READ).filter(|at| *at > self.now) {
-            return self.pass_again(at);
-        }
-        if self.memory.begin_to_confirm_pods(carrier) {
+    fn look_at_pods(&mut self, carrier: &str) {
+        if self.may_look(PODS_READ) && self.memory.looks.pods.begin(carrier.to_owned()) {
             self.actions.push(Action::ConfirmPods);
         }
+    }
+
+    /// False while a look that failed has to wait.
+    fn may_look(&mut self, what: &str) -> bool {
+        let later = self.memory.retry_due(what).filter(|at| *at > self.now);
+        later.into_iter().for_each(|at| self.pass_again(at));
+        later.is_none()
     }
 
     /// Asks why pods do not appear when that has lasted, and remembers since when batches lack them.
@@ -211,7 +212,7 @@ impl Pass<'_> {
 
     /// Commits released counts at once, and shows counts at most once a second. An object that coordinates nothing is not
     /// written to, but to take away what it says of a coordination that it had.
-    fn write_status(&mut self, group: &Arc<Group>, seen: &Evaluation) {
+    fn write_status(&mut self, group: &Arc<Group>, seen: &Evaluation, snapshot: &Snapshot) {
         if !group.is_claim() && !has_ours(&group.status) {
             return;
         }
@@ -228,7 +229,7 @@ impl Pass<'_> {
             return self.pass_again(at);
         }
         self.memory.writing = true;
-        self.memory.last_write = Some(self.now);
+        (self.memory.last_write, self.memory.written_with) = (Some(self.now), Some(snapshot.seen));
         self.actions.push(Action::WriteStatus { group: group.clone(), status });
     }
 

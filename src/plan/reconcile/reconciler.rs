@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::decide::batches::BatchState;
 use crate::plan::reconcile::action::{Action, Ended};
+use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
 use crate::plan::reconcile::memory::{Memory, PodGroupId};
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
@@ -110,7 +111,7 @@ impl Reconciler {
             return Vec::new();
         }
         memory.forget_gone(snapshot);
-        memory.note_held(&snapshot.pods, now);
+        memory.note_pods(&snapshot.pods);
         memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
         if !self.leads || !self.synced {
             memory.decided_nothing();
@@ -155,7 +156,7 @@ impl Reconciler {
                 memory.writing = false;
                 if !failed {
                     // Also after a conflict: the group was read anew.
-                    memory.confirm(memory.last_write);
+                    memory.looks.show_group(memory.written_with);
                 }
                 memory.write_failures = if failed { memory.write_failures + 1 } else { 0 };
                 Some(now)
@@ -164,7 +165,7 @@ impl Reconciler {
                 if !memory.in_flight.remove(object.uid.as_str()) {
                     memory.writing = false;
                     // It held for the version that was written to.
-                    memory.confirm(memory.last_write);
+                    memory.looks.show_group(memory.written_with);
                 }
                 memory.dropped.note(object, fields, self.redefined, now);
                 Some(now)
@@ -192,8 +193,8 @@ impl Reconciler {
                 memory.surges.answered(proven, now);
                 Some(now)
             }
-            Ended::Confirmed { failed } => Some(memory.end_confirming(failed, now)),
-            Ended::PodsConfirmed { failed } => Some(memory.end_confirming_pods(failed, now)),
+            Ended::Confirmed { failed } => Some(memory.looked(GROUP_READ, failed, now)),
+            Ended::PodsConfirmed { failed } => Some(memory.looked(PODS_READ, failed, now)),
             Ended::Verified { gone } => {
                 memory.verifying = false;
                 memory.verified_gone = gone;

@@ -1,12 +1,12 @@
 //! How long a batch takes from the event that lets it go to the end of its last release. Moments come from outside.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::plan::decide::decision::Decision;
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::view::GroupView;
+use crate::plan::view::{GroupView, HeldPod};
 
 /// Times the batch of one group that is being released.
 #[derive(Debug, Default)]
@@ -20,8 +20,8 @@ pub(in crate::plan) struct ReleaseTimer {
 #[derive(Debug)]
 struct Running {
     since: Uptime,
-    /// Uids of its pods that were there and are held.
-    pods: HashSet<Arc<str>>,
+    /// Its pods that were there and are held, by unique id.
+    pods: HashMap<Arc<str>, HeldPod>,
     committed: bool,
 }
 
@@ -36,12 +36,11 @@ impl ReleaseTimer {
         let since = self.changed.take().unwrap_or(now);
         let mut done = None;
         if let Some(running) = self.running.as_mut().filter(|running| running.committed) {
-            let held: HashSet<_> = view.held.iter().map(|held| &held.pod.uid).collect();
-            running.pods.retain(|pod| held.contains(pod));
+            running.pods.retain(|uid, pod| view.holds(pod.role(), pod.ordinal, uid));
             done = self.finish(now);
         }
         let waits = decision.release.iter().filter(|release| !release.at_once);
-        let waiting: HashSet<_> = waits.map(|release| release.pod.pod.uid.clone()).collect();
+        let waiting: HashMap<_, _> = waits.map(|release| (release.pod.pod.uid.clone(), release.pod.clone())).collect();
         if !waiting.is_empty() {
             // Until the commit is written, more of its pods may appear.
             let since = self.running.take().filter(|running| !running.committed).map_or(since, |running| running.since);

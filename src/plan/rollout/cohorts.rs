@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Edit;
 use crate::api::status::{Cohorts, RevisionCohort};
 use crate::model::{Group, KnownCohorts, RolledWorkload, RollingBounds, connected, names, newest_cohort};
-use crate::plan::view::PodFacts;
+use crate::plan::view::{GroupPods, PodFacts};
 
 /// Numbers of cohorts are below it.
 const MOST: u32 = 1_000_000_000;
@@ -24,7 +24,7 @@ pub(super) struct RolledRole<'a> {
 pub(super) fn cohorts(
     group: &Group,
     bounds: &[RollingBounds],
-    pods: &[Arc<PodFacts>],
+    pods: &GroupPods,
     rolled: &[RolledRole<'_>],
 ) -> Option<Cohorts> {
     let before = group.status.cohorts.clone().unwrap_or_default();
@@ -58,16 +58,12 @@ impl RolledRole<'_> {
         let id = self.workload.rollout_id.as_ref().filter(|id| !id.is_empty())?;
         (self.edit.stale_id.as_ref() != Some(id)).then(|| names::label_value(id))
     }
-
-    fn makes(&self, pod: &PodFacts) -> bool {
-        pod.identity.role.as_deref() == Some(self.name())
-    }
 }
 
 /// What is known, and what it is judged by.
 struct Book<'a> {
     bounds: &'a [RollingBounds],
-    pods: &'a [Arc<PodFacts>],
+    pods: &'a GroupPods,
     rolled: &'a [RolledRole<'a>],
     known: KnownCohorts,
 }
@@ -75,7 +71,7 @@ struct Book<'a> {
 impl<'a> Book<'a> {
     /// What the pods of a role say, where the status has lost it.
     fn as_labelled(&self, role: &str) -> Vec<RevisionCohort> {
-        let mut pods: Vec<_> = self.pods.iter().filter(|pod| pod.identity.role.as_deref() == Some(role)).collect();
+        let mut pods: Vec<_> = self.pods.of_role(role).collect();
         pods.sort_by(|a, b| a.created.cmp(&b.created));
         let mut known: Vec<RevisionCohort> = Vec::new();
         for pod in pods {
@@ -96,7 +92,7 @@ impl<'a> Book<'a> {
         let goes_to = role.workload.update_revision.as_deref();
         let made_at =
             |pod: &Arc<PodFacts>| pod.revision.as_deref().filter(|made| Some(*made) != goes_to).map(str::to_owned);
-        let of_pods = || self.pods.iter().filter(|pod| role.makes(pod)).find_map(made_at);
+        let of_pods = || self.pods.of_role(role.name()).find_map(made_at);
         let runs = if role.workload.is_open() {
             role.workload.current_revision.clone().or_else(of_pods)
         } else {
@@ -174,8 +170,10 @@ impl<'a> Book<'a> {
         known.sort_by_key(|known| known.revision == to);
         known.retain(|known| {
             let revision = Some(known.revision.as_str());
-            let has = |pod: &Arc<PodFacts>| role.makes(pod) && pod.revision.as_deref() == revision;
-            revision == Some(to) || role.workload.current_revision.as_deref() == revision || self.pods.iter().any(has)
+            let has = |pod: &Arc<PodFacts>| pod.revision.as_deref() == revision;
+            revision == Some(to)
+                || role.workload.current_revision.as_deref() == revision
+                || self.pods.of_role(role.name()).any(has)
         });
     }
 }

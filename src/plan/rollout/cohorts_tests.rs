@@ -71,7 +71,7 @@ fn settled(workload: &RolledWorkload) -> RolledRole<'_> {
 /// What is to be committed for these workloads, whose edits have settled.
 fn decide(group: &Group, pods: &[Arc<PodFacts>], workloads: &[RolledWorkload]) -> Cohorts {
     let rolled: Vec<_> = workloads.iter().map(settled).collect();
-    cohorts(group, &RollingBounds::all_of(group), pods, &rolled).unwrap()
+    cohorts(group, &RollingBounds::all_of(group), &pods.iter().collect(), &rolled).unwrap()
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn nothing_is_decided_before_the_edits_have_settled_or_every_revision_is_known()
     let bounds = RollingBounds::all_of(&stored);
     let (prefill, decode) = (open("prefill", "p1", "p2"), open("decode", "d1", "d2"));
     let unsettled = RolledRole { workload: &decode, edit: Edit::default() };
-    assert_eq!(cohorts(&stored, &bounds, &[], &[settled(&prefill), unsettled]).unwrap(), begun);
+    assert_eq!(cohorts(&stored, &bounds, &GroupPods::default(), &[settled(&prefill), unsettled]).unwrap(), begun);
     let unseen = RolledWorkload { observed: false, ..open("decode", "d1", "d1") };
     assert_eq!(decide(&stored, &[], &[prefill.clone(), unseen]), begun);
     assert_eq!(decide(&stored, &[], &[prefill, decode]).last, 2);
@@ -131,7 +131,9 @@ fn what_ties_the_edits_is_the_cohort_unless_it_is_an_earlier_one() {
     let cohort = |role: &str| decided.roles[role].last().unwrap().cohort.clone();
     assert_eq!((cohort("prefill"), cohort("decode")), (names::label_value("r 7"), names::label_value("r 7")));
     let stale = |workload| RolledRole { workload, edit: Edit { stale_id: Some("r 7".to_owned()), ..Edit::long_ago() } };
-    let again = cohorts(&stored, &RollingBounds::all_of(&stored), &[], &[stale(&tied[0]), stale(&tied[1])]).unwrap();
+    let again =
+        cohorts(&stored, &RollingBounds::all_of(&stored), &GroupPods::default(), &[stale(&tied[0]), stale(&tied[1])])
+            .unwrap();
     assert_eq!((again.last, again.roles["decode"].last().unwrap().cohort.as_str()), (2, "2"));
 }
 
@@ -178,5 +180,5 @@ fn a_group_that_has_served_and_lost_its_status_says_no_cohort_rather_than_a_wron
 
 #[test]
 fn a_group_that_rolls_nothing_has_no_cohorts() {
-    assert_eq!(cohorts(&mk_group(&[("prefill", 4)], &json!([])), &[], &[], &[]), None);
+    assert_eq!(cohorts(&mk_group(&[("prefill", 4)], &json!([])), &[], &GroupPods::default(), &[]), None);
 }

@@ -1,13 +1,12 @@
 //! What is seen of the open rollouts of a group.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::cohorts::{RolledRole, cohorts};
 use super::{Edit, Ordinal, RoleRollout};
 use crate::api::status::Cohorts;
 use crate::model::{Group, RolledWorkload, RollingBounds};
-use crate::plan::view::{GroupView, PodFacts};
+use crate::plan::view::{GroupPods, GroupView, PodFacts, Replicas};
 
 /// The open rollouts of a group.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +30,7 @@ impl Rollouts {
     pub(in crate::plan) fn observe(
         group: &Group,
         view: &GroupView,
-        pods: &[Arc<PodFacts>],
+        pods: &GroupPods,
         workloads: &[RolledWorkload],
         edit: impl Fn(&RolledWorkload) -> Edit,
     ) -> Self {
@@ -53,7 +52,7 @@ impl Rollouts {
             let rollout = RoleRollout {
                 partition: workload.partition,
                 floor: workload.asked_partition(),
-                ordinals: ordinals(view, pods, workload),
+                ordinals: ordinals(view, workload),
                 judged: workload.observed && workload.update_revision.is_some(),
                 round: edit.round,
                 settled,
@@ -106,29 +105,23 @@ fn edited_together(
 
 /// The desired replicas of a workload. Revisions are read from the pods: the counts of its status are stale right after an
 /// edit, and do not say which ordinals they mean.
-fn ordinals(view: &GroupView, pods: &[Arc<PodFacts>], workload: &RolledWorkload) -> Vec<Ordinal> {
-    let role = &workload.claim.role;
-    let mut revisions: BTreeMap<u32, Vec<Option<&Arc<str>>>> = BTreeMap::new();
-    for pod in pods.iter().filter(|pod| pod.identity.role.as_ref() == Some(role)) {
-        if let Some(ordinal) = pod.identity.ordinal {
-            revisions.entry(ordinal).or_default().push(pod.revision.as_ref());
-        }
-    }
-    let lowest = || revisions.values().flatten().flatten().next().map(ToString::to_string);
+fn ordinals(view: &GroupView, workload: &RolledWorkload) -> Vec<Ordinal> {
+    let none = Replicas::default();
+    let replicas = view.roles.get(&workload.claim.role).map_or(&none, |role| &role.replicas);
+    let lowest = || replicas.pods().find_map(|(_, pod)| pod.revision.as_ref()).map(ToString::to_string);
     let (update, base) = (workload.update_revision.clone(), workload.current_revision.clone().or_else(lowest));
-    let replicas = view.roles.get(role).map(|role| &role.replicas);
-    let is = |revision: Option<&Arc<str>>, other: &Option<String>| revision.map(|text| &**text) == other.as_deref();
+    let is = |pod: &PodFacts, other: &Option<String>| pod.revision.as_deref() == other.as_deref();
     let ordinal = |ordinal: u32| {
-        let (Some(at), Some(replica)) = (revisions.get(&ordinal), replicas.and_then(|replicas| replicas.get(&ordinal)))
-        else {
+        let Some(replica) = replicas.get(ordinal) else {
             return Ordinal { updated: update.is_some() && update == base, ..Ordinal::default() };
         };
-        let updated = at.iter().all(|revision| is(*revision, &update));
+        let pods = replicas.pods_of(ordinal);
+        let updated = pods.iter().all(|pod| is(pod, &update));
         Ordinal {
             updated,
             ready: replica.is_ready(),
             held: replica.held > 0,
-            given_up: !updated && at.iter().all(|revision| !is(*revision, &update) && !is(*revision, &base)),
+            given_up: !updated && pods.iter().all(|pod| !is(pod, &update) && !is(pod, &base)),
         }
     };
     (0..workload.desired).map(ordinal).collect()

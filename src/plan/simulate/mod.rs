@@ -2,16 +2,17 @@
 //! the decisions that the loop makes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::api::status::GroupStatus;
-use crate::model::{Group, ProgressState};
+use crate::model::{Group, ProgressState, Role};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::{DecisionContext, decide};
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::rollout::Rollouts;
 use crate::plan::status::conditions;
-use crate::plan::view::counts::TooLarge;
-use crate::plan::view::{GroupView, ObservedCounts, Replica};
+use crate::plan::view::counts::{RoleCounts, TooLarge};
+use crate::plan::view::{GroupView, HeldPod, ObservedCounts, PodFacts};
 use crate::rules::Violation;
 
 /// Where a group gets.
@@ -36,8 +37,10 @@ pub enum RunError {
     TooLong(usize),
 }
 
-/// Most replicas that are counted in all steps together: some seconds of work.
-const MOST_WORK: usize = 50_000_000;
+/// Most work of all steps together, in released pods: some seconds of it.
+const MOST_WORK: usize = 10_000_000;
+/// A step costs as much as the release of one in so many pods of the group, whatever it releases.
+const PER_STEP: usize = 1_000;
 
 /// The whole run from nothing: all pods are there and held, and each replica that is released becomes ready before the
 /// next decision. A group with faults does not start.
@@ -47,10 +50,12 @@ const MOST_WORK: usize = 50_000_000;
 /// When the group is too large.
 pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u32>) -> Result<Run, RunError> {
     let group = without_past(group, false);
-    let mut view = ObservedCounts::default().view(&group, sizes)?;
     // What has no gate runs from the start.
-    let free = view.roles.values_mut().flat_map(|role| role.replicas.values_mut()).filter(|replica| replica.held == 0);
-    free.for_each(run_replica);
+    let free = group.roles.iter().filter(|role| group.batch_size(&role.name).is_none());
+    let runs = |role: &Role| (role.name.clone(), RoleCounts { ready: role.desired, ..RoleCounts::default() });
+    let observed = ObservedCounts { roles: free.map(runs).collect(), ..ObservedCounts::default() };
+    let mut view = observed.view(&group, sizes)?;
+    let pods: usize = view.roles.values().map(|role| role.replicas.pods().count()).sum();
     let (mut steps, mut before, mut work) = (Vec::new(), BTreeMap::new(), 0_usize);
     before.extend(group.batched().flat_map(|(_, batching)| batching.sizes.keys()).map(|role| (role.clone(), 0)));
     let context = DecisionContext { faults, ..DecisionContext::default() };
@@ -60,7 +65,7 @@ pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u3
             let observation = Observation { view, rollouts: Rollouts::default() };
             return Ok(finish(steps, evaluate(&group, observation, context), faults));
         }
-        work = work.saturating_add(view.roles.values().map(|role| role.replicas.len()).sum());
+        work = work.saturating_add(decision.release.len()).saturating_add(pods / PER_STEP);
         if work > MOST_WORK {
             return Err(RunError::TooLong(steps.len()));
         }
@@ -105,28 +110,25 @@ fn without_past(group: &Group, ever_ready: bool) -> Group {
 fn finish(steps: Vec<BTreeMap<String, u32>>, seen: Evaluation, faults: &[Violation]) -> Run {
     let rolled = seen.decision.rollout.values().all(|role| role.state == ProgressState::Complete);
     let view = &seen.view;
-    let complete = faults.is_empty() && view.held.is_empty() && rolled && conditions::is_ready(&view.roles);
+    let complete = faults.is_empty() && view.held().is_empty() && rolled && conditions::is_ready(&view.roles);
     Run { steps, seen, complete }
-}
-
-fn run_replica(replica: &mut Replica) {
-    (replica.held, replica.scheduled, replica.ready) = (0, replica.size, replica.size);
 }
 
 /// Commits a decision, releases its pods and lets them become ready.
 fn let_ready(view: &mut GroupView, decision: &Decision) {
     for release in &decision.release {
-        let replicas = view.roles.get_mut(release.pod.role()).map(|role| &mut role.replicas);
-        let replica = replicas.and_then(|replicas| replicas.get_mut(&release.pod.ordinal));
-        replica.into_iter().for_each(run_replica);
+        let HeldPod { facts, ordinal } = &release.pod;
+        if let Some(role) = view.roles.get_mut(release.pod.role()) {
+            role.replicas.remove(&facts.pod, *ordinal);
+            let runs = PodFacts { held: false, scheduled: true, ready: true, ..PodFacts::clone(facts) };
+            role.replicas.add(&Arc::new(runs), *ordinal);
+        }
     }
     for (role, count) in &decision.released {
         if let Some(role) = view.roles.get_mut(role) {
             role.committed = Some(*count);
         }
     }
-    let released = |role: &str| decision.released.get(role).copied().unwrap_or(u32::MAX);
-    view.held.retain(|pod| pod.ordinal >= released(pod.role()));
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::api::status::{Condition, GroupStatus};
 use crate::model::Group;
 use crate::plan::status::segments::Segments;
-use crate::plan::view::{Replica, RoleView};
+use crate::plan::view::{ReplicaIs, RoleView};
 
 /// `Ready`: every desired replica of every role is ready.
 pub const READY: &str = "Ready";
@@ -76,7 +76,7 @@ pub fn says_stalled(status: &GroupStatus) -> bool {
 
 /// True when every desired pod of every role is ready.
 pub fn is_ready(roles: &BTreeMap<String, RoleView>) -> bool {
-    roles.values().all(|view| !view.unknown && view.all_in(0..view.desired, Replica::is_ready))
+    roles.values().all(|view| !view.unknown && view.all_in(0..view.desired, ReplicaIs::Ready))
 }
 
 fn ready(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::Group;
-use crate::plan::view::{Replica, RoleView};
+use crate::plan::view::{ReplicaIs, RoleView};
 
 /// Segments of a group and the pods in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub fn count(group: &Group, roles: &BTreeMap<String, RoleView>) -> Segments {
     for segment in 0..total {
         let ranges =
             || batched.iter().map(move |(name, view, batching)| (view, batching.ordinals(name, segment, view.desired)));
-        if ranges().all(|(view, ordinals)| view.all_in(ordinals, Replica::is_ready)) {
+        if ranges().all(|(view, ordinals)| view.all_in(ordinals, ReplicaIs::Ready)) {
             segments.ready += 1;
             segments.ready_pods += ranges().map(|(view, ordinals)| view.pods_in(ordinals)).sum::<u32>();
         }

@@ -6,8 +6,8 @@ use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::Group;
 use crate::plan::decide::DecisionContext;
-use crate::plan::test_support::{mk_evaluation, mk_held, mk_segments};
-use crate::plan::view::{GroupView, Replica, RoleView};
+use crate::plan::test_support::{mk_evaluation, mk_pod, mk_segments};
+use crate::plan::view::{GroupPods, GroupView, PodFacts, RoleView};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 /// A thousand batches fit as well as one.
@@ -31,19 +31,14 @@ fn group(batches: u32, sizes: (u32, u32), status: &Value) -> Group {
 
 /// All pods are there; those of the first batches are released, and but one of them ready.
 fn view(group: &Group, released: u32, sizes: (u32, u32)) -> GroupView {
-    let mut view = GroupView::build(group, []);
+    let mut view = GroupView::build(group, &GroupPods::default());
     for (name, role) in &mut view.roles {
         let bound = released * if name.starts_with('p') { sizes.0 } else { sizes.1 };
         for ordinal in 0..role.desired {
             let held = ordinal >= bound;
-            let ready = u32::from(!held && ordinal + 1 != bound);
-            role.replicas.insert(
-                ordinal,
-                Replica { pods: 1, held: u32::from(held), scheduled: 1, ready, size: 1, made_at_once: false },
-            );
-            if held {
-                view.held.push(mk_held(&format!("{name}-{ordinal}"), name, ordinal));
-            }
+            let ready = !held && ordinal + 1 != bound;
+            let pod = mk_pod(&format!("{name}-{ordinal}"), name, ordinal);
+            role.replicas.add(&PodFacts { held, ready, scheduled: true, ..pod }.into(), ordinal);
         }
     }
     view
@@ -67,7 +62,7 @@ proptest! {
         // Everything else is forgotten, and every pod is gone: what was committed is still committed.
         let restarted = group(batches, sizes, &stored);
         prop_assert_eq!(&restarted.status, &status);
-        let empty = GroupView::build(&restarted, []);
+        let empty = GroupView::build(&restarted, &GroupPods::default());
         let again = mk_evaluation(&restarted, &empty, DecisionContext::default());
         prop_assert_eq!(&again.decision.released, &first.decision.released);
         prop_assert!(!again.needs_commit(&restarted));

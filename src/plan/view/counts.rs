@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::model::{Group, PodIdentity};
-use crate::plan::view::{GroupView, PodFacts, PodRef, Stamp};
+use crate::plan::view::{GroupPods, GroupView, PodFacts, PodRef, Stamp};
 
 /// What is observed of a group, as a state file says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -74,11 +74,11 @@ impl ObservedCounts {
         if pods > MOST_PODS {
             return Err(TooLarge { pods });
         }
-        let mut facts = Vec::new();
+        let mut pods = GroupPods::default();
         for (role, size, created, counts) in &roles {
             let replicas = (0..*created).flat_map(|ordinal| (0..*size).map(move |member| (ordinal, member)));
-            facts.extend(replicas.map(|(ordinal, member)| {
-                Arc::new(PodFacts {
+            for (ordinal, member) in replicas {
+                pods.add(&Arc::new(PodFacts {
                     pod: name(&role.name, ordinal, member, *size),
                     identity: PodIdentity {
                         group: group.key.clone(),
@@ -98,10 +98,11 @@ impl ObservedCounts {
                     cohort: None,
                     created: None,
                     stamp: Stamp::default(),
-                })
-            }));
+                    seen: 0,
+                }));
+            }
         }
-        let mut view = GroupView::build(group, &facts);
+        let mut view = GroupView::build(group, &pods);
         for (role, _, _, counts) in roles {
             if let Some(seen) = view.roles.get_mut(&role.name) {
                 seen.committed = Some(counts.released);

@@ -1,56 +1,51 @@
 //! What is observed of a group's pods, counted by role and ordinal.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use crate::model::Group;
 use crate::plan::view::ordinals::assign;
-use crate::plan::view::replica::{RoleView, count};
-use crate::plan::view::{HeldPod, PodFacts, PodRef};
+use crate::plan::view::{GroupPods, HeldPod, PodRef, ReplicaIs, RolePods, RoleView, count};
 
 /// What is observed of a group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupView {
     /// Its roles.
     pub roles: BTreeMap<String, RoleView>,
-    /// Held pods with the role and ordinal they count under, in order of ordinal.
-    pub held: Vec<HeldPod>,
     /// Pods whose role the group does not have, held or not, by role.
     pub strangers: BTreeMap<String, u32>,
+    /// Held pods of no role of the group: strangers, those of a group whose roles cannot be read, and those that name no role.
+    pub others: Vec<HeldPod>,
 }
 
 impl GroupView {
     /// Counts the pods of a group.
-    pub(in crate::plan) fn build<'a>(group: &Group, pods: impl IntoIterator<Item = &'a Arc<PodFacts>>) -> Self {
+    pub(in crate::plan) fn build(group: &Group, pods: &GroupPods) -> Self {
         Self::build_while(group, pods, |_| None)
     }
 
     /// Counts the pods of a group while the release of some is under way: they keep the ordinals that they were `given`.
-    pub(in crate::plan) fn build_while<'a>(
+    pub(in crate::plan) fn build_while(
         group: &Group,
-        pods: impl IntoIterator<Item = &'a Arc<PodFacts>>,
+        pods: &GroupPods,
         given: impl Fn(&PodRef) -> Option<u32>,
     ) -> Self {
         let mut view = Self { roles: named_roles(group), ..Self::default() };
-        let mut unnumbered = Vec::new();
-        for pod in pods {
-            match pod.identity.ordinal {
-                Some(ordinal) if pod.identity.unnumbered.is_none() => view.count(pod, ordinal),
-                _ => unnumbered.push(pod),
+        for (name, pods) in pods.roles() {
+            if let Some(role) = view.roles.get_mut(name) {
+                count_in(role, pods, &given);
+                continue;
+            }
+            let mut role = RoleView { unknown: true, ..RoleView::default() };
+            count_in(&mut role, pods, &given);
+            view.others.extend(role.replicas.held(..));
+            // Roles that cannot be read (the group refers to another that is not there) may be any.
+            if !name.is_empty() && !group.roles.is_empty() {
+                view.strangers.insert(name.to_owned(), count(role.replicas.pods().count()));
             }
         }
-        for (replica, ordinal) in assign(&view.roles, unnumbered, given) {
-            replica.into_iter().for_each(|pod| view.count(pod, ordinal));
-        }
-        // Roles that cannot be read (the group refers to another that is not there) may be any.
-        if group.roles.is_empty() {
-            view.strangers.clear();
-        }
         for role in view.roles.values_mut().filter(|role| role.unknown) {
-            let released = role.replicas.values().filter(|replica| replica.is_released()).count();
-            role.desired = role.committed.unwrap_or(0).max(count(released));
+            role.desired = role.committed.unwrap_or(0).max(role.replicas.count_in(.., ReplicaIs::Released));
         }
-        view.held.sort_by(|a, b| (a.ordinal, a.role(), &a.pod).cmp(&(b.ordinal, b.role(), &b.pod)));
         view
     }
 
@@ -60,24 +55,26 @@ impl GroupView {
         self.roles.iter().any(|(name, role)| adopts(role) && group.batch_size(name).is_some())
     }
 
-    fn count(&mut self, pod: &Arc<PodFacts>, ordinal: u32) {
-        let role = pod.identity.role.as_deref().unwrap_or_default();
-        if let Some(view) = self.roles.get_mut(role) {
-            let replica = view.replicas.entry(ordinal).or_default();
-            replica.pods += 1;
-            replica.held += u32::from(pod.held);
-            replica.scheduled += u32::from(pod.scheduled);
-            replica.ready += u32::from(pod.ready);
-            replica.size = replica.size.max(pod.identity.replica_size);
-            replica.made_at_once |= pod.identity.made_at_once;
-            if view.newest < pod.created {
-                view.newest.clone_from(&pod.created);
-            }
-        } else if !role.is_empty() {
-            *self.strangers.entry(role.to_owned()).or_default() += 1;
-        }
-        if pod.held {
-            self.held.push(HeldPod { facts: pod.clone(), ordinal });
+    /// All held pods, lowest ordinal first.
+    pub fn held(&self) -> Vec<HeldPod> {
+        let mut held: Vec<_> = self.roles.values().flat_map(|role| role.replicas.held(..)).collect();
+        held.extend(self.others.iter().cloned());
+        held.sort_by(HeldPod::in_order);
+        held
+    }
+
+    /// True while this very pod is there as a replica of the role, and held.
+    pub(in crate::plan) fn holds(&self, role: &str, ordinal: u32, uid: &str) -> bool {
+        let pods = self.roles.get(role).map(|role| role.replicas.pods_of(ordinal)).unwrap_or_default();
+        pods.iter().any(|pod| pod.held && *pod.pod.uid == *uid)
+    }
+}
+
+fn count_in(role: &mut RoleView, pods: &RolePods, given: impl Fn(&PodRef) -> Option<u32>) {
+    role.replicas = pods.replicas.clone();
+    if !pods.unnumbered.is_empty() {
+        for (replica, ordinal) in assign(role, pods.unnumbered.values(), given) {
+            replica.into_iter().for_each(|pod| role.replicas.add(pod, ordinal));
         }
     }
 }

@@ -19,29 +19,24 @@ struct Candidate<'a> {
     rank: (u8, Option<Arc<str>>, PodRef),
 }
 
-/// Gives each replica an ordinal. The replicas of one role are alike: when the role shrinks and a high one stays, it moves
-/// down to a free place. `given` is the ordinal with which the release of a pod is under way.
+/// Gives each replica of a role an ordinal. They are alike: when the role shrinks and a high one stays, it moves down to a
+/// free place. `given` is the ordinal with which the release of a pod is under way.
 pub(in crate::plan) fn assign<'a>(
-    roles: &BTreeMap<String, RoleView>,
-    pods: Vec<&'a Arc<PodFacts>>,
+    role: &RoleView,
+    pods: impl Iterator<Item = &'a Arc<PodFacts>>,
     given: impl Fn(&PodRef) -> Option<u32>,
 ) -> Vec<(Pods<'a>, u32)> {
-    let mut by_role: BTreeMap<&str, Vec<Candidate<'a>>> = BTreeMap::new();
-    for (role, pods) in replicas(pods) {
-        by_role.entry(role).or_default().push(candidate(pods, &given));
-    }
-    by_role.into_iter().flat_map(|(role, candidates)| place(roles.get(role), candidates)).collect()
+    place(role, replicas(pods).into_values().map(|pods| candidate(pods, &given)).collect())
 }
 
-/// Pods by role and instance.
-fn replicas(pods: Vec<&Arc<PodFacts>>) -> impl Iterator<Item = (&str, Pods<'_>)> {
-    let mut all: BTreeMap<(&str, &str), Pods<'_>> = BTreeMap::new();
+/// Pods by instance.
+fn replicas<'a>(pods: impl Iterator<Item = &'a Arc<PodFacts>>) -> BTreeMap<&'a str, Pods<'a>> {
+    let mut all: BTreeMap<&str, Pods<'_>> = BTreeMap::new();
     for pod in pods {
         let instance = pod.identity.unnumbered.as_ref().and_then(|replica| replica.instance.as_deref());
-        let role = pod.identity.role.as_deref().unwrap_or_default();
-        all.entry((role, instance.unwrap_or(&pod.pod.name))).or_default().push(pod);
+        all.entry(instance.unwrap_or(&pod.pod.name)).or_default().push(pod);
     }
-    all.into_iter().map(|((role, _), pods)| (role, pods))
+    all
 }
 
 fn candidate<'a>(mut pods: Pods<'a>, given: &impl Fn(&PodRef) -> Option<u32>) -> Candidate<'a> {
@@ -58,9 +53,9 @@ fn candidate<'a>(mut pods: Pods<'a>, given: &impl Fn(&PodRef) -> Option<u32>) ->
     Candidate { rank: (rank, created, name), wished, pods }
 }
 
-fn place<'a>(role: Option<&RoleView>, mut candidates: Vec<Candidate<'a>>) -> Vec<(Pods<'a>, u32)> {
-    let desired = role.filter(|role| !role.unknown).map_or(u32::MAX, |role| role.desired);
-    let mut taken: BTreeSet<u32> = role.into_iter().flat_map(|role| role.replicas.keys().copied()).collect();
+fn place<'a>(role: &RoleView, mut candidates: Vec<Candidate<'a>>) -> Vec<(Pods<'a>, u32)> {
+    let desired = if role.unknown { u32::MAX } else { role.desired };
+    let mut taken: BTreeSet<u32> = role.replicas.iter().map(|(ordinal, _)| ordinal).collect();
     candidates.sort_by(|a, b| a.rank.cmp(&b.rank));
     let mut placed = Vec::with_capacity(candidates.len());
     let (wishing, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| one.wished.is_some());

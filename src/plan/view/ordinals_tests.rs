@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::model::{Group, PodIdentity, Unnumbered};
 use crate::plan::test_support::{self, mk_group, mk_segments, shared};
-use crate::plan::view::GroupView;
+use crate::plan::view::{GroupPods, GroupView};
 
 fn mk_workers(desired: u32) -> Group {
     mk_group(&[("worker", desired)], &json!([mk_segments("w", "OrderedReady", &[("worker", 2)])]))
@@ -37,9 +37,9 @@ fn mk_member(name: &str, instance: &str, made: u32) -> PodFacts {
 }
 
 fn ordinals(group: &Group, pods: &[PodFacts], given: &[(&str, u32)]) -> Vec<(String, u32)> {
-    let view = GroupView::build(group, []);
+    let view = GroupView::build(group, &GroupPods::default());
     let pods = shared(pods);
-    let placed = assign(&view.roles, pods.iter().collect(), |pod| {
+    let placed = assign(&view.roles["worker"], pods.iter(), |pod| {
         given.iter().find(|(name, _)| *name == &*pod.name).map(|(_, ordinal)| *ordinal)
     });
     let mut all: Vec<_> = placed

@@ -1,5 +1,6 @@
 //! A pod, as far as planning needs it.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::api::{Meta, Pod};
@@ -30,6 +31,9 @@ pub struct PodFacts {
     pub created: Option<Arc<str>>,
     /// What admission wrote on it.
     pub stamp: Stamp,
+    /// How many pods had been seen when it was first seen in its group, itself included: who knows the group as it was after
+    /// that many knows it as it was after this one was made.
+    pub seen: u64,
 }
 
 /// Names one pod, not its successor of the same name.
@@ -62,6 +66,7 @@ impl PodFacts {
             cohort: meta.label(names::COHORT).map(Into::into),
             created: meta.creation_timestamp.as_deref().map(Into::into),
             stamp: Stamp::of(meta),
+            seen: 0,
         })
     }
 }
@@ -84,6 +89,11 @@ impl HeldPod {
     /// Its role, empty where it names only the group.
     pub fn role(&self) -> &str {
         self.facts.identity.role.as_deref().unwrap_or_default()
+    }
+
+    /// The order in which pods are released and told of: by ordinal, role and name.
+    pub(in crate::plan) fn in_order(&self, other: &Self) -> Ordering {
+        (self.ordinal, self.role(), &self.pod).cmp(&(other.ordinal, other.role(), &other.pod))
     }
 }
 

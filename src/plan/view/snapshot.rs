@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::api::ObjectKind;
 use crate::model::{Claims, RolledWorkload};
-use crate::plan::view::PodFacts;
+use crate::plan::view::GroupPods;
 use crate::rules::Violation;
 
 /// What planning needs of one group.
@@ -18,7 +18,9 @@ pub struct Snapshot {
     /// Coordinations whose layer is not there, by their place in the group's list.
     pub missing_layers: Vec<usize>,
     /// Its pods.
-    pub pods: Vec<Arc<PodFacts>>,
+    pub pods: GroupPods,
+    /// How many pods had been seen by then, of all groups.
+    pub seen: u64,
     /// Workloads that are claimed for its rollouts.
     pub workloads: Vec<RolledWorkload>,
     /// The namespace has opted out.

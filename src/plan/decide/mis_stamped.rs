@@ -1,13 +1,13 @@
 //! Held pods that were made for another batch than theirs: their affinity cannot be changed, so they stay.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::model::{Group, HoldReason};
 use crate::plan::decide::all_or_nothing::is_untouched;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::holds::missing_layer;
-use crate::plan::view::{GroupView, HeldPod};
+use crate::plan::view::{GroupView, HeldPod, RoleView};
 
 /// The batch that a held pod was made for, and the one that it is in; `None` when these are one. A pod that came before
 /// its group, or has no number of its own, was made for none.
@@ -22,34 +22,44 @@ pub fn mismatch(group: &Group, pod: &HeldPod) -> Option<(Option<Arc<str>>, Optio
     differs.then(|| (pod.stamp.batch.clone(), batch))
 }
 
-/// Held pods, and those among them that were made for another batch than theirs.
+/// Held pods that stay held whatever their turn.
 #[derive(Debug, Default)]
-pub(in crate::plan) struct Sorted<'a> {
-    /// Pods that go by their turn.
-    pub(in crate::plan) right: Vec<&'a HeldPod>,
+pub(in crate::plan) struct MisStamped {
     /// Pods that stay until they are made again.
-    pub(in crate::plan) wrong: Vec<&'a HeldPod>,
+    pub(in crate::plan) wrong: Vec<HeldPod>,
     /// Such pods, of which new ones would be no better: the layer of their batch is not there.
-    layerless: Vec<&'a HeldPod>,
+    layerless: Vec<HeldPod>,
     /// Others that stay with them, since their batch is released as a whole.
-    beside: Vec<&'a HeldPod>,
+    beside: Vec<HeldPod>,
+    /// Unique ids of all of these.
+    pub(in crate::plan) uids: HashSet<Arc<str>>,
 }
 
-/// Sorts the held pods of a group, of which these coordinations miss their layer.
-pub(in crate::plan) fn sort<'a>(group: &Group, view: &'a GroupView, missing_layers: &[usize]) -> Sorted<'a> {
-    let known =
-        |pod: &HeldPod| view.roles.get(pod.role()).is_some_and(|role| !role.unknown && pod.ordinal < role.desired);
-    let is_wrong = |pod: &HeldPod| known(pod) && mismatch(group, pod).is_some();
-    let (wrong, right): (Vec<_>, Vec<_>) = view.held.iter().partition(|pod| is_wrong(pod));
+/// Finds such pods in a group of which these coordinations miss their layer. Roles of which no batch shares a domain, and
+/// no pod says that it does, are not looked at pod by pod.
+pub(in crate::plan) fn find(group: &Group, view: &GroupView, missing_layers: &[usize]) -> MisStamped {
+    let may_differ = |(name, role): &(&String, &RoleView)| {
+        let shares_domain = || group.batchings_of(name).any(|(_, batching)| batching.topology.is_some());
+        !role.unknown && (role.replicas.has_stamped() || shares_domain())
+    };
+    let candidates = view.roles.iter().filter(may_differ).flat_map(|(_, role)| role.replicas.held(..role.desired));
+    let mut wrong: Vec<_> = candidates.filter(|pod| mismatch(group, pod).is_some()).collect();
+    if wrong.is_empty() {
+        return MisStamped::default();
+    }
+    wrong.sort_by(HeldPod::in_order);
+    let mut uids: HashSet<_> = wrong.iter().map(|pod| pod.pod.uid.clone()).collect();
     let wholes: BTreeSet<_> = wrong.iter().flat_map(|pod| untouched_units(group, view, pod)).collect();
-    let stays = |pod: &&HeldPod| untouched_units(group, view, pod).any(|whole| wholes.contains(&whole));
-    let (beside, right) = right.into_iter().partition(|pod| !wholes.is_empty() && stays(pod));
-    let lacks_layer = |pod: &&HeldPod| {
+    let stays = |pod: &HeldPod| untouched_units(group, view, pod).any(|whole| wholes.contains(&whole));
+    let beside = if wholes.is_empty() { Vec::new() } else { view.held() };
+    let beside: Vec<_> = beside.into_iter().filter(|pod| !uids.contains(&pod.pod.uid) && stays(pod)).collect();
+    uids.extend(beside.iter().map(|pod| pod.pod.uid.clone()));
+    let lacks_layer = |pod: &HeldPod| {
         let batch = group.batch_with_topology(pod.role(), pod.ordinal);
         batch.is_some_and(|batch| missing_layers.contains(&batch.coordination.index))
     };
     let (layerless, wrong) = wrong.into_iter().partition(lacks_layer);
-    Sorted { right, wrong, layerless, beside }
+    MisStamped { wrong, layerless, beside, uids }
 }
 
 /// The batches of a pod that are released as a whole, and of which nothing runs.
@@ -59,9 +69,14 @@ fn untouched_units<'a>(group: &'a Group, view: &'a GroupView, pod: &'a HeldPod) 
     untouched.map(|batch| (batch.coordination.index, batch.index))
 }
 
-impl Sorted<'_> {
+impl MisStamped {
+    /// True for a pod that stays.
+    pub(in crate::plan) fn has(&self, pod: &HeldPod) -> bool {
+        self.uids.contains(&pod.pod.uid)
+    }
+
     /// Why they are held: one entry for each reason, which names the first.
-    pub(in crate::plan) fn explain(&self, group: &Group) -> impl Iterator<Item = Held> {
+    pub(in crate::plan) fn explain(&self, group: &Group) -> impl Iterator<Item = Held> + use<> {
         let mut beside = &self.beside[..];
         let entries = [(HoldReason::TopologyMissing, &self.layerless), (HoldReason::StampMismatch, &self.wrong)];
         let entries = entries.map(|(reason, pods)| {
@@ -72,7 +87,7 @@ impl Sorted<'_> {
                 batch: own.map(|batch| batch.index),
                 reason,
                 message: format!("pod {:?} is held: {}", &*first.pod.name, why(group, first, reason)?),
-                pods: pods.iter().chain(std::mem::take(&mut beside)).map(|pod| pod.pod.clone()).collect(),
+                pods: pods.iter().chain(std::mem::take(&mut beside)).cloned().collect::<Vec<_>>().into(),
             })
         });
         entries.into_iter().flatten()

@@ -1,0 +1,88 @@
+//! Which pods are held for one reason: a list, or all held pods of roles from one ordinal to another, however many they are.
+
+use std::collections::BTreeSet;
+use std::ops::{Bound, RangeBounds};
+
+use crate::plan::view::{GroupView, HeldPod, count};
+
+/// Pods that are held for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeldPods {
+    listed: Vec<HeldPod>,
+    runs: Vec<Run>,
+}
+
+/// From one ordinal to another.
+pub(in crate::plan) type Ordinals = (Bound<u32>, Bound<u32>);
+
+/// The held pods of one role in a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    role: String,
+    ordinals: Ordinals,
+    /// How many.
+    pods: u32,
+}
+
+impl HeldPods {
+    /// All held pods of a role that have these ordinals.
+    pub(in crate::plan) fn run(view: &GroupView, role: &str, ordinals: Ordinals) -> Self {
+        let pods = view.roles.get(role).map_or(0, |role| role.replicas.pods_in(ordinals).held);
+        let runs = if pods == 0 { Vec::new() } else { vec![Run { role: role.to_owned(), ordinals, pods }] };
+        Self { listed: Vec::new(), runs }
+    }
+
+    /// Adds a pod.
+    pub(in crate::plan) fn push(&mut self, pod: HeldPod) {
+        self.listed.push(pod);
+    }
+
+    /// Adds pods.
+    pub(in crate::plan) fn extend(&mut self, pods: &[HeldPod]) {
+        self.listed.extend_from_slice(pods);
+    }
+
+    /// Adds what others are.
+    pub(in crate::plan) fn and(mut self, other: Self) -> Self {
+        self.listed.extend(other.listed);
+        self.runs.extend(other.runs);
+        self
+    }
+
+    /// How many.
+    pub fn count(&self) -> u32 {
+        self.runs.iter().map(|run| run.pods).fold(count(self.listed.len()), u32::saturating_add)
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.listed.is_empty() && self.runs.is_empty()
+    }
+
+    /// True when a held pod is one of them.
+    pub fn has(&self, pod: &HeldPod) -> bool {
+        let listed = || self.listed.iter().any(|listed| listed.pod == pod.pod);
+        self.runs.iter().any(|run| run.role == pod.role() && run.ordinals.contains(&pod.ordinal)) || listed()
+    }
+
+    /// Each of them. The view is the one that was decided from.
+    pub fn each<'a>(&'a self, view: &'a GroupView) -> impl Iterator<Item = HeldPod> + 'a {
+        let of_run = |run: &'a Run| {
+            let role = view.roles.get(&run.role).into_iter();
+            role.flat_map(|role| role.replicas.held(run.ordinals))
+        };
+        self.runs.iter().flat_map(of_run).chain(self.listed.iter().cloned())
+    }
+
+    /// Their roles.
+    pub(in crate::plan) fn roles(&self) -> BTreeSet<String> {
+        let runs = self.runs.iter().map(|run| run.role.as_str());
+        runs.chain(self.listed.iter().map(HeldPod::role)).map(str::to_owned).collect()
+    }
+}
+
+impl From<Vec<HeldPod>> for HeldPods {
+    fn from(listed: Vec<HeldPod>) -> Self {
+        Self { listed, runs: Vec::new() }
+    }
+}

@@ -1,0 +1,322 @@
+//! The replicas of one role by ordinal, each with its pods. It is kept from pod event to pod event, and asked at every pass:
+//! what many replicas are asked at once is kept as bits, 64 replicas in a block, and a copy shares the blocks.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range, RangeBounds};
+use std::sync::Arc;
+
+use crate::plan::view::{HeldPod, PodFacts, PodRef, Replica, ReplicaIs, count};
+
+/// Replicas in a block: as many as a word has bits.
+const BLOCK: u32 = u64::BITS;
+
+/// The replicas of one role by ordinal, each with its pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replicas {
+    /// By ordinal / 64; none is empty.
+    blocks: BTreeMap<u32, Arc<Block>>,
+}
+
+/// 64 replicas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Block {
+    /// By ordinal % 64, to the highest that there is.
+    slots: Vec<Option<Slot>>,
+    /// Replicas that there are.
+    present: u64,
+    complete: u64,
+    untouched: u64,
+    released: u64,
+    scheduled: u64,
+    ready: u64,
+    /// Replicas with a pod that carries our gate.
+    held: u64,
+    /// Replicas with such a pod whose affinity names a batch.
+    stamped: u64,
+    /// Of all its replicas.
+    pods: PodCounts,
+    /// Size of the largest replica.
+    largest: u32,
+    /// When its youngest pod was made.
+    newest: Option<Arc<str>>,
+}
+
+/// One replica.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Slot {
+    counted: Replica,
+    /// In order of their names.
+    pods: Vec<Arc<PodFacts>>,
+}
+
+/// What there is of some replicas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PodCounts {
+    /// Replicas with at least one pod.
+    pub replicas: u32,
+    /// Pods that they have when complete.
+    pub size: u32,
+    /// Pods that are ready, none beyond the size of its replica.
+    pub ready: u32,
+    /// Pods that carry our gate.
+    pub held: u32,
+}
+
+impl Replicas {
+    /// Takes in a pod.
+    pub fn add(&mut self, pod: &Arc<PodFacts>, ordinal: u32) {
+        self.change(ordinal, |pods| {
+            let place = pods.partition_point(|other| other.pod < pod.pod);
+            pods.insert(place, pod.clone());
+        });
+    }
+
+    /// Forgets a pod.
+    pub fn remove(&mut self, pod: &PodRef, ordinal: u32) {
+        self.change(ordinal, |pods| pods.retain(|other| other.pod != *pod));
+    }
+
+    fn change(&mut self, ordinal: u32, change: impl FnOnce(&mut Vec<Arc<PodFacts>>)) {
+        let block = self.blocks.entry(ordinal / BLOCK).or_default();
+        let changed = Arc::make_mut(block);
+        changed.change(ordinal % BLOCK, change);
+        if changed.present == 0 {
+            self.blocks.remove(&(ordinal / BLOCK));
+        }
+    }
+
+    /// The replica of this ordinal.
+    pub fn get(&self, ordinal: u32) -> Option<&Replica> {
+        Some(&self.slot(ordinal)?.counted)
+    }
+
+    /// The pods of the replica of this ordinal.
+    pub fn pods_of(&self, ordinal: u32) -> &[Arc<PodFacts>] {
+        self.slot(ordinal).map(|slot| slot.pods.as_slice()).unwrap_or_default()
+    }
+
+    fn slot(&self, ordinal: u32) -> Option<&Slot> {
+        self.blocks.get(&(ordinal / BLOCK))?.slot(ordinal % BLOCK)
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Every replica, by ordinal.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Replica)> {
+        self.slots(.., |block| block.present).map(|(ordinal, slot)| (ordinal, &slot.counted))
+    }
+
+    /// All pods, each with the ordinal of its replica.
+    pub fn pods(&self) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
+        let slots = self.slots(.., |block| block.present);
+        slots.flat_map(|(ordinal, slot)| slot.pods.iter().map(move |pod| (ordinal, pod)))
+    }
+
+    /// Held pods of these replicas, lowest ordinal first.
+    pub fn held(&self, ordinals: impl RangeBounds<u32>) -> impl Iterator<Item = HeldPod> {
+        let slots = self.slots(ordinals, |block| block.held);
+        let pods = slots.flat_map(|(ordinal, slot)| slot.pods.iter().map(move |pod| (ordinal, pod)));
+        pods.filter(|(_, pod)| pod.held).map(|(ordinal, pod)| HeldPod { facts: pod.clone(), ordinal })
+    }
+
+    /// True when the affinity of a held pod names a batch.
+    pub fn has_stamped(&self) -> bool {
+        self.blocks.values().any(|block| block.stamped != 0)
+    }
+
+    /// Replicas of these ordinals that are so.
+    pub fn count_in(&self, ordinals: impl RangeBounds<u32>, what: ReplicaIs) -> u32 {
+        self.parts(ordinals).map(|(_, block, mask)| (block.that_are(what) & mask).count_ones()).sum()
+    }
+
+    /// True when each of these ordinals that has a replica is so.
+    pub fn none_but(&self, ordinals: impl RangeBounds<u32>, what: ReplicaIs) -> bool {
+        self.parts(ordinals).all(|(_, block, mask)| block.present & mask & !block.that_are(what) == 0)
+    }
+
+    /// The lowest ordinal below `bound` whose replica is missing or not so; `None` when all are.
+    pub fn first_failing(&self, bound: u32, what: ReplicaIs) -> Option<u32> {
+        let mut next = 0;
+        for (index, block) in &self.blocks {
+            if index.saturating_mul(BLOCK) != next {
+                break;
+            }
+            let passing = block.that_are(what).trailing_ones();
+            next = next.saturating_add(passing);
+            if passing < BLOCK {
+                break;
+            }
+        }
+        (next < bound).then_some(next)
+    }
+
+    /// What there is of these replicas.
+    pub fn pods_in(&self, ordinals: impl RangeBounds<u32>) -> PodCounts {
+        let counted = self.parts(ordinals).map(|(_, block, mask)| block.pods_in(mask));
+        counted.fold(PodCounts::default(), PodCounts::and)
+    }
+
+    /// Pods of the largest replica; `None` before any is seen.
+    pub fn largest(&self) -> Option<u32> {
+        self.blocks.values().map(|block| block.largest).max()
+    }
+
+    /// When the youngest pod was made, RFC 3339.
+    pub fn newest(&self) -> Option<&Arc<str>> {
+        self.blocks.values().filter_map(|block| block.newest.as_ref()).max()
+    }
+
+    fn slots(
+        &self,
+        ordinals: impl RangeBounds<u32>,
+        which: impl Fn(&Block) -> u64,
+    ) -> impl Iterator<Item = (u32, &Slot)> {
+        self.parts(ordinals).flat_map(move |(first, block, mask)| {
+            let slot = move |offset: u32| Some((first + offset, block.slot(offset)?));
+            ones(which(block) & mask).filter_map(slot)
+        })
+    }
+
+    /// The blocks with any of these ordinals: the first ordinal, the block, and which of its replicas are meant.
+    fn parts(&self, ordinals: impl RangeBounds<u32>) -> impl Iterator<Item = (u32, &Block, u64)> {
+        let ordinals = half_open(&ordinals);
+        let block_of = |ordinal: u64| u32::try_from(ordinal / u64::from(BLOCK)).unwrap_or(u32::MAX);
+        let blocks = ordinals.end.checked_sub(1).filter(|last| *last >= ordinals.start);
+        let blocks = blocks.map(|last| self.blocks.range(block_of(ordinals.start)..=block_of(last)));
+        blocks.into_iter().flatten().map(move |(index, block)| {
+            let first = index * BLOCK;
+            (first, &**block, mask(first, &ordinals))
+        })
+    }
+}
+
+impl Block {
+    fn slot(&self, offset: u32) -> Option<&Slot> {
+        self.slots.get(usize::try_from(offset).ok()?)?.as_ref()
+    }
+
+    fn change(&mut self, offset: u32, change: impl FnOnce(&mut Vec<Arc<PodFacts>>)) {
+        let index = usize::try_from(offset).unwrap_or_default();
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, Option::default);
+        }
+        let mut slot = self.slots.get_mut(index).and_then(Option::take).unwrap_or_default();
+        change(&mut slot.pods);
+        slot.counted = counted(&slot.pods);
+        let slot = Some(slot).filter(|slot| !slot.pods.is_empty());
+        self.note(1 << offset, slot.as_ref());
+        if let Some(place) = self.slots.get_mut(index) {
+            *place = slot;
+        }
+        while self.slots.pop_if(|last| last.is_none()).is_some() {}
+        let slots = || self.slots.iter().flatten();
+        self.pods = slots().map(|slot| PodCounts::of(&slot.counted)).fold(PodCounts::default(), PodCounts::and);
+        self.largest = slots().map(|slot| slot.counted.size).max().unwrap_or_default();
+        self.newest = slots().flat_map(|slot| &slot.pods).filter_map(|pod| pod.created.as_ref()).max().cloned();
+    }
+
+    /// Notes what a replica is now.
+    fn note(&mut self, bit: u64, slot: Option<&Slot>) {
+        let is = |what: ReplicaIs| slot.is_some_and(|slot| what.holds(&slot.counted));
+        let of_pods = |test: fn(&PodFacts) -> bool| slot.is_some_and(|slot| slot.pods.iter().any(|pod| test(pod)));
+        let now = [
+            (slot.is_some(), &mut self.present),
+            (is(ReplicaIs::Complete), &mut self.complete),
+            (is(ReplicaIs::Untouched), &mut self.untouched),
+            (is(ReplicaIs::Released), &mut self.released),
+            (is(ReplicaIs::Scheduled), &mut self.scheduled),
+            (is(ReplicaIs::Ready), &mut self.ready),
+            (of_pods(|pod| pod.held), &mut self.held),
+            (of_pods(|pod| pod.held && pod.stamp.batch.is_some()), &mut self.stamped),
+        ];
+        for (is_so, bits) in now {
+            *bits = if is_so { *bits | bit } else { *bits & !bit };
+        }
+    }
+
+    fn that_are(&self, what: ReplicaIs) -> u64 {
+        match what {
+            ReplicaIs::Complete => self.complete,
+            ReplicaIs::Untouched => self.untouched,
+            ReplicaIs::Released => self.released,
+            ReplicaIs::Scheduled => self.scheduled,
+            ReplicaIs::Ready => self.ready,
+        }
+    }
+
+    fn pods_in(&self, mask: u64) -> PodCounts {
+        if self.present & !mask == 0 {
+            return self.pods;
+        }
+        let counted = ones(self.present & mask).filter_map(|offset| Some(PodCounts::of(&self.slot(offset)?.counted)));
+        counted.fold(PodCounts::default(), PodCounts::and)
+    }
+}
+
+impl PodCounts {
+    fn of(replica: &Replica) -> Self {
+        let Replica { size, ready, held, .. } = *replica;
+        Self { replicas: 1, size, ready: ready.min(size), held }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            replicas: self.replicas.saturating_add(other.replicas),
+            size: self.size.saturating_add(other.size),
+            ready: self.ready.saturating_add(other.ready),
+            held: self.held.saturating_add(other.held),
+        }
+    }
+}
+
+fn counted(pods: &[Arc<PodFacts>]) -> Replica {
+    let of = |test: fn(&PodFacts) -> bool| count(pods.iter().filter(|pod| test(pod)).count());
+    Replica {
+        pods: count(pods.len()),
+        held: of(|pod| pod.held),
+        scheduled: of(|pod| pod.scheduled),
+        ready: of(|pod| pod.ready),
+        size: pods.iter().map(|pod| pod.identity.replica_size).max().unwrap_or_default(),
+        made_at_once: pods.iter().any(|pod| pod.identity.made_at_once),
+    }
+}
+
+/// From the first to beyond the last: the highest ordinal has none beyond it in 32 bits.
+fn half_open(ordinals: &impl RangeBounds<u32>) -> Range<u64> {
+    let start = match ordinals.start_bound() {
+        Bound::Included(start) => u64::from(*start),
+        Bound::Excluded(before) => u64::from(*before) + 1,
+        Bound::Unbounded => 0,
+    };
+    let end = match ordinals.end_bound() {
+        Bound::Included(last) => u64::from(*last) + 1,
+        Bound::Excluded(end) => u64::from(*end),
+        Bound::Unbounded => u64::from(u32::MAX) + 1,
+    };
+    start..end
+}
+
+/// Which replicas of the block that begins with `first` are meant.
+fn mask(first: u32, ordinals: &Range<u64>) -> u64 {
+    let below = |bound: u64| match bound.saturating_sub(u64::from(first)) {
+        all if all >= u64::from(BLOCK) => u64::MAX,
+        some => (1 << some) - 1,
+    };
+    below(ordinals.end) & !below(ordinals.start)
+}
+
+/// The places of the bits that are set, lowest first.
+fn ones(mut bits: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let lowest = bits.trailing_zeros();
+        bits &= bits.checked_sub(1)?;
+        Some(lowest)
+    })
+}
+
+#[cfg(test)]
+#[path = "replicas_tests.rs"]
+mod tests;
