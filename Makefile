@@ -14,7 +14,7 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo test build image crds docs rig addons tools fmt lint deny unit long bench clean
+.PHONY: help demo test build image crds docs rig addons tools fmt lint deny unit long bench bench-scale bench-plan clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -73,6 +73,13 @@ bench: rig ## What a pod's review costs: rolegate between a constant answer and 
 	cd benches/peer && CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off go build -mod=readonly -buildvcs=false -trimpath -ldflags "-s -w" \
 		-o $(CURDIR)/target/bench/peer .
 	target/release/examples/bench
+
+bench-scale: rig ## Groups of thousands of pods on a real API server: ungated, by a bare loop, by rolegate. About ten minutes.
+	cargo build --locked --release --bin rolegate --example bench-scale
+	target/release/examples/bench-scale
+
+bench-plan: ## What planning costs: the loop over groups of 300 to 30,000 pods, and `plan` of up to 150,000, without an API server.
+	cargo run --locked --quiet --release --example bench-plan
 
 clean: ## Remove everything that was built.
 	rm -rf target

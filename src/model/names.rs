@@ -140,7 +140,7 @@ pub const LABEL_VALUE_MAX: usize = 63;
 /// A text as a label value: unchanged when it is one, else cut and given a hash of the whole, so that two texts stay two
 /// values. The same text gives the same value in every release.
 pub fn label_value(text: &str) -> String {
-    if text.len() <= LABEL_VALUE_MAX && is_label_value(text) {
+    if is_label_value(text) {
         return text.to_owned();
     }
     let hash = format!("{:08x}", fnv1a(text.as_bytes()));
@@ -150,8 +150,11 @@ pub fn label_value(text: &str) -> String {
     if head.is_empty() { hash } else { format!("{head}-{hash}") }
 }
 
-fn is_label_value(text: &str) -> bool {
-    text.chars().all(is_inner)
+/// True for what a label can say as it stands. No object carries anything else, and in a selector it may mean something
+/// else.
+pub fn is_label_value(text: &str) -> bool {
+    text.len() <= LABEL_VALUE_MAX
+        && text.chars().all(is_inner)
         && text.starts_with(|letter: char| letter.is_ascii_alphanumeric())
         && text.ends_with(|letter: char| letter.is_ascii_alphanumeric())
 }

@@ -11,8 +11,7 @@ use rolegate::cluster::index::{CarrierObject, Index, SeenWorkload};
 use rolegate::model::{Group, GroupKey, RolledWorkload};
 use rolegate::mutate::{Entry, late_labels};
 use rolegate::plan::{
-    Action, BatchPodGroup, Ended, IncompleteBatch, LoopOptions, MissingGroup, MissingLabels, PodRef, Reconciler,
-    Snapshot,
+    Action, BatchPodGroup, Ended, LoopOptions, MissingGroup, MissingLabels, PodRef, Reconciler, Snapshot,
 };
 
 use crate::broken::{Broken, hold};
@@ -156,11 +155,7 @@ impl Replica {
         let options = LoopOptions {
             missing_group: MissingGroup::ReleaseAfter(MISSING),
             vanished_grace: GRACE,
-            progress_deadline: Duration::from_secs(600),
-            incomplete: IncompleteBatch::Wait,
-            settle: Duration::from_secs(10),
-            frees_unknown_roles: false,
-            recreate_mis_stamped: false,
+            ..LoopOptions::default()
         };
         let mut replica = Self {
             reconciler: Reconciler::new(options),

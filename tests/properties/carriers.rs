@@ -9,7 +9,7 @@ use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::{CarrierObject, Change, Index};
 use rolegate::model::{GroupKey, names};
-use rolegate::plan::{Action, Ended, IncompleteBatch, LoopOptions, MissingGroup, PodRef, Reconciler};
+use rolegate::plan::{Action, Ended, LoopOptions, MissingGroup, PodRef, Reconciler};
 use serde_json::json;
 
 const PODS: u32 = 6;
@@ -69,12 +69,8 @@ impl World {
     fn new() -> Self {
         let options = LoopOptions {
             missing_group: MissingGroup::Hold,
-            vanished_grace: Duration::from_secs(30),
             progress_deadline: Duration::from_secs(86_400),
-            settle: Duration::from_secs(10),
-            incomplete: IncompleteBatch::Wait,
-            frees_unknown_roles: false,
-            recreate_mis_stamped: false,
+            ..LoopOptions::default()
         };
         let mut reconciler = Reconciler::new(options);
         reconciler.sync([], Duration::ZERO);

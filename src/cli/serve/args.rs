@@ -10,7 +10,7 @@ use crate::cli::bytes;
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
 use crate::cli::options::{KaiDialectArg, PodArgs};
-use crate::cluster::run::{IncompleteBatch, MissingGroup};
+use crate::cluster::run::{IncompleteBatch, LoopOptions, MissingGroup};
 use crate::model::object_name::label_fault;
 
 /// Options of `serve`.
@@ -107,6 +107,21 @@ pub struct ServeArgs {
     pub(super) log_format: LogFormat,
 }
 
+impl ServeArgs {
+    /// How the loop behaves.
+    pub fn loop_options(&self) -> LoopOptions {
+        LoopOptions {
+            missing_group: self.missing_group,
+            vanished_grace: self.vanished_grace,
+            settle: self.settle,
+            progress_deadline: self.progress_deadline,
+            incomplete: self.incomplete,
+            frees_unknown_roles: self.pods.settings().frees_unknown_roles,
+            recreate_mis_stamped: self.recreate_mis_stamped,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum WebhooksArg {
     /// Create and correct them.
@@ -166,5 +181,23 @@ fn parse_missing(text: &str) -> Result<MissingGroup, String> {
         ("hold", _) => Ok(MissingGroup::Hold),
         (_, Some(time)) => duration::parse(time).map(MissingGroup::ReleaseAfter),
         _ => Err("must be release-after=DURATION or hold".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Serve {
+        #[command(flatten)]
+        args: ServeArgs,
+    }
+
+    #[test]
+    fn without_flags_the_loop_behaves_as_by_default() {
+        assert_eq!(Serve::parse_from(["serve"]).args.loop_options(), LoopOptions::default());
     }
 }

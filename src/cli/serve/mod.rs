@@ -23,7 +23,7 @@ use crate::cluster::lease::{Election, LeaseOptions};
 use crate::cluster::metrics::LoopMetrics;
 use crate::cluster::read::live_world::LiveWorld;
 use crate::cluster::read::lookup::Lookup;
-use crate::cluster::run::{GateLoop, LoopOptions};
+use crate::cluster::run::GateLoop;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::sources::Sources;
 use crate::cluster::write::events::Events;
@@ -140,17 +140,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     );
     parts.add("topologies", topologies.run(draining.clone()));
     let pods = args.pods.settings();
-    let options = LoopOptions {
-        missing_group: args.missing_group,
-        vanished_grace: args.vanished_grace,
-        settle: args.settle,
-        progress_deadline: args.progress_deadline,
-        incomplete: args.incomplete,
-        frees_unknown_roles: pods.frees_unknown_roles,
-        recreate_mis_stamped: args.recreate_mis_stamped,
-    };
     let executor = Executor::new(writer, lookup.clone(), events, loop_metrics.clone());
-    let gates = GateLoop::new(executor, options, loop_metrics, leader);
+    let gates = GateLoop::new(executor, args.loop_options(), loop_metrics, leader);
     parts.add("loop", gates.run(draining.clone()));
 
     let limits = Limits { body_memory: args.body_memory, ..Limits::default() };

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::plan::{Action, Ended, IncompleteBatch, LoopOptions, MissingGroup, Reconciler};
+use crate::plan::{Action, Ended, LoopOptions, MissingGroup, Reconciler};
 
 const LIST: u64 = 9;
 
@@ -36,15 +36,7 @@ fn pod(ordinal: u32, version: u64) -> Pod {
 }
 
 pub(super) fn leader() -> Reconciler {
-    let options = LoopOptions {
-        missing_group: MissingGroup::Hold,
-        vanished_grace: Duration::from_secs(30),
-        progress_deadline: Duration::from_secs(600),
-        settle: Duration::from_secs(10),
-        incomplete: IncompleteBatch::Wait,
-        frees_unknown_roles: false,
-        recreate_mis_stamped: false,
-    };
+    let options = LoopOptions { missing_group: MissingGroup::Hold, ..LoopOptions::default() };
     let mut reconciler = Reconciler::new(options);
     reconciler.sync([], Duration::ZERO);
     reconciler.lead(true, [key()], Duration::ZERO);

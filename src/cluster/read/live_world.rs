@@ -225,12 +225,10 @@ impl LiveWorld {
                 wanted.insert(role.as_str(), need);
             }
         }
-        // No pod can carry what is no label's value, and in a selector it may mean something else.
-        let possible = |name: &str| names::label_value(name) == name;
         let mut pages = 0;
-        for (group_label, role_label) in names::LABEL_SCHEMES.iter().filter(|_| possible(&group.name)) {
+        for (group_label, role_label) in names::LABEL_SCHEMES.iter().filter(|_| names::is_label_value(&group.name)) {
             let mut params = ListParams::default().labels(&format!("{group_label}={}", group.name)).limit(PAGE);
-            while wanted.keys().any(|role| possible(role)) {
+            while wanted.keys().any(|role| names::is_label_value(role)) {
                 pages += 1;
                 if pages > PAGES {
                     return Err(LiveWorldError::TooMany(format!("the pods of group {group}")));

@@ -21,7 +21,7 @@ pub enum IncompleteBatch {
 }
 
 /// How the loop behaves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopOptions {
     /// Pods whose group never was there.
     pub missing_group: MissingGroup,
@@ -37,4 +37,19 @@ pub struct LoopOptions {
     pub frees_unknown_roles: bool,
     /// Delete held pods that were made for another batch than theirs, so that they are made again.
     pub recreate_mis_stamped: bool,
+}
+
+/// As `serve` behaves without flags.
+impl Default for LoopOptions {
+    fn default() -> Self {
+        Self {
+            missing_group: MissingGroup::ReleaseAfter(Duration::from_secs(60)),
+            vanished_grace: Duration::from_secs(30),
+            progress_deadline: Duration::from_secs(600),
+            settle: Duration::from_secs(10),
+            incomplete: IncompleteBatch::Wait,
+            frees_unknown_roles: false,
+            recreate_mis_stamped: false,
+        }
+    }
 }

@@ -27,14 +27,14 @@ pub(super) fn cohorts(
     pods: &GroupPods,
     rolled: &[RolledRole<'_>],
 ) -> Option<Cohorts> {
+    if bounds.is_empty() {
+        return None;
+    }
     let before = group.status.cohorts.clone().unwrap_or_default();
     let mut book = Book { bounds, pods, rolled, known: KnownCohorts::new() };
     for role in bounds.iter().flat_map(|bounds| &bounds.roles) {
         let known = before.roles.get(role).filter(|known| !known.is_empty()).cloned();
         book.known.insert(role.clone(), known.unwrap_or_else(|| book.as_labelled(role)));
-    }
-    if bounds.is_empty() {
-        return None;
     }
     rolled.iter().for_each(|role| book.begin(role));
     let last = book.decide(before.last);

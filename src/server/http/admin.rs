@@ -11,6 +11,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::registry::Registry;
 
+use crate::cluster::failure;
+
 /// The content type that Prometheus expects of `OpenMetrics` text.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -71,7 +73,7 @@ pub struct Check {
 impl Check {
     /// Sets the state; `reason` is shown while it is not `ok`.
     pub fn set(&self, ok: bool, reason: impl Into<String>) {
-        let state = if ok { Ok(()) } else { Err(one_line(&reason.into())) };
+        let state = if ok { Ok(()) } else { Err(failure::one_line(&reason.into())) };
         let known = self.readiness.checks().insert(self.name.clone(), state.clone());
         match state {
             Ok(()) if known != Some(Ok(())) => tracing::info!(check = self.name, "readiness check passes"),
@@ -87,11 +89,6 @@ impl Drop for Check {
     fn drop(&mut self) {
         self.set(false, "no longer checked");
     }
-}
-
-/// One check is one line, whatever an error brought along.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The routes `/livez`, `/readyz` (with `?verbose`) and `/metrics`.

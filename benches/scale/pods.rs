@@ -1,0 +1,203 @@
+//! What is seen of pods, counted event by event, and the bare loop.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use kube::api::{Object, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
+
+use crate::common::pods::GATE;
+
+/// Writes at one time, as many as rolegate's.
+const WRITES: usize = 64;
+
+type Watched = Object<Spec, Status>;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    scheduling_gates: Vec<Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    conditions: Vec<Condition>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Condition {
+    r#type: String,
+    status: String,
+}
+
+/// When each pod was first seen without a gate, and ready.
+#[derive(Clone, Debug)]
+struct Pod {
+    uid: String,
+    released: Option<Instant>,
+    ready: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Seen {
+    pods: HashMap<String, Pod>,
+    ready: usize,
+}
+
+/// Watches the pods of a namespace until it is dropped.
+pub struct Pods {
+    seen: Arc<Mutex<Seen>>,
+    changed: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+impl Pods {
+    pub async fn watch(client: &Client, namespace: &str) -> Self {
+        let (seen, changed, listed) =
+            (Arc::new(Mutex::new(Seen::default())), Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let resource = ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&());
+        let api: Api<Watched> = Api::namespaced_with(client.clone(), namespace, &resource);
+        let (all, tell, ready) = (seen.clone(), changed.clone(), listed.clone());
+        let task = tokio::spawn(async move {
+            let mut events = std::pin::pin!(watcher::watcher(api, watcher::Config::default()));
+            while let Some(event) = events.next().await {
+                match event.expect("the watch holds") {
+                    Event::Apply(pod) | Event::InitApply(pod) => all.lock().unwrap().take(&pod),
+                    Event::InitDone => ready.notify_one(),
+                    Event::Init | Event::Delete(_) => {}
+                }
+                tell.notify_waiters();
+                tell.notify_one();
+            }
+        });
+        listed.notified().await;
+        Self { seen, changed, task }
+    }
+
+    pub async fn until_ready(&self, pods: usize, deadline: Duration) {
+        let waiting = async {
+            loop {
+                let changed = self.changed.notified();
+                if self.seen.lock().unwrap().ready >= pods {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let came = tokio::time::timeout(deadline, waiting).await.is_ok();
+        assert!(came, "{} of {pods} pods are ready", self.seen.lock().unwrap().ready);
+    }
+
+    /// From the last pod of a segment being ready to the last of the next being released, as a watch sees it, in order.
+    pub fn steps(&self, sizes: (u32, u32)) -> Vec<Duration> {
+        let (mut ready, mut released) = (HashMap::<u32, Instant>::new(), HashMap::<u32, Instant>::new());
+        for (name, pod) in &self.seen.lock().unwrap().pods {
+            let segment = segment(name, sizes);
+            let latest = |times: &mut HashMap<u32, Instant>, at: Instant| {
+                let time = times.entry(segment).or_insert(at);
+                *time = at.max(*time);
+            };
+            latest(&mut ready, pod.ready.unwrap());
+            latest(&mut released, pod.released.unwrap());
+        }
+        let step = |(segment, at): (&u32, &Instant)| Some(released.get(&(segment + 1))?.saturating_duration_since(*at));
+        let mut steps: Vec<_> = ready.iter().filter_map(step).collect();
+        steps.sort();
+        steps
+    }
+}
+
+impl Drop for Pods {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Seen {
+    fn take(&mut self, pod: &Watched) {
+        let uid = pod.metadata.uid.clone().unwrap();
+        let name = pod.metadata.name.clone().unwrap();
+        let known = self.pods.entry(name).or_insert(Pod { uid, released: None, ready: None });
+        if pod.spec.scheduling_gates.is_empty() {
+            known.released.get_or_insert_with(Instant::now);
+        }
+        let is_ready = |condition: &Condition| condition.r#type == "Ready" && condition.status == "True";
+        let ready = pod.status.as_ref().is_some_and(|status| status.conditions.iter().any(is_ready));
+        if ready && known.ready.is_none() {
+            known.ready = Some(Instant::now());
+            self.ready += 1;
+        }
+    }
+}
+
+fn segment(name: &str, sizes: (u32, u32)) -> u32 {
+    let (set, ordinal) = name.rsplit_once('-').unwrap();
+    ordinal.parse::<u32>().unwrap() / if set.ends_with("prefill") { sizes.0 } else { sizes.1 }
+}
+
+/// Lifts the gates of the next segment when all pods of the one before are ready, and does nothing else.
+pub struct Bare(JoinHandle<()>);
+
+impl Bare {
+    pub fn start(client: &Client, namespace: &str, group: &str, pods: &Pods, sizes: (u32, u32)) -> Self {
+        let group = group.to_owned();
+        let api: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(client.clone(), namespace);
+        let (seen, changed, permits) = (pods.seen.clone(), pods.changed.clone(), Arc::new(Semaphore::new(WRITES)));
+        Self(tokio::spawn(async move {
+            let (mut next, mut asked) = (0, std::collections::HashSet::new());
+            loop {
+                let notified = changed.notified();
+                let due: Vec<_> = {
+                    let seen = seen.lock().unwrap();
+                    let of =
+                        |segment: u32| names(&group, segment, sizes).filter_map(|name| seen.pods.get_key_value(&name));
+                    if of(next).filter(|(_, pod)| pod.ready.is_some()).count() == (sizes.0 + sizes.1) as usize {
+                        next += 1;
+                    }
+                    let held = of(next).filter(|(_, pod)| pod.released.is_none());
+                    held.map(|(name, pod)| (name.clone(), pod.uid.clone())).collect()
+                };
+                for (name, uid) in due {
+                    if !asked.insert(uid.clone()) {
+                        continue;
+                    }
+                    let (api, permits) = (api.clone(), permits.clone());
+                    tokio::spawn(async move {
+                        let _permit = permits.acquire().await.unwrap();
+                        let patch = json!({
+                            "metadata": { "uid": uid },
+                            "spec": { "schedulingGates": [{ "$patch": "delete", "name": GATE }] },
+                        });
+                        api.patch(&name, &PatchParams::default(), &Patch::Strategic(patch))
+                            .await
+                            .expect("a gate is lifted");
+                    });
+                }
+                notified.await;
+            }
+        }))
+    }
+}
+
+/// Names of a segment's pods.
+fn names(group: &str, segment: u32, sizes: (u32, u32)) -> impl Iterator<Item = String> {
+    let of = move |role: &'static str, size: u32| {
+        (segment * size..(segment + 1) * size).map(move |ordinal| format!("{group}-{role}-{ordinal}"))
+    };
+    of("prefill", sizes.0).chain(of("decode", sizes.1))
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
