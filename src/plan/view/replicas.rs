@@ -1,7 +1,6 @@
 //! The replicas of one role by ordinal, each with its pods. It is kept from pod event to pod event, and asked at every pass:
 //! what many replicas are asked at once is kept as bits, 64 replicas in a block, and a copy shares the blocks.
 
-use std::collections::BTreeMap;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
@@ -13,8 +12,8 @@ const BLOCK: u32 = u64::BITS;
 /// The replicas of one role by ordinal, each with its pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replicas {
-    /// By ordinal / 64; none is empty.
-    blocks: BTreeMap<u32, Arc<Block>>,
+    /// Each with its number, ordinal / 64, in order; none is empty.
+    blocks: Vec<(u32, Arc<Block>)>,
 }
 
 /// 64 replicas.
@@ -77,11 +76,16 @@ impl Replicas {
     }
 
     fn change(&mut self, ordinal: u32, change: impl FnOnce(&mut Vec<Arc<PodFacts>>)) {
-        let block = self.blocks.entry(ordinal / BLOCK).or_default();
+        let number = ordinal / BLOCK;
+        let place = self.place(number).unwrap_or_else(|place| {
+            self.blocks.insert(place, (number, Arc::default()));
+            place
+        });
+        let Some((_, block)) = self.blocks.get_mut(place) else { return };
         let changed = Arc::make_mut(block);
         changed.change(ordinal % BLOCK, change);
         if changed.present == 0 {
-            self.blocks.remove(&(ordinal / BLOCK));
+            self.blocks.remove(place);
         }
     }
 
@@ -96,7 +100,17 @@ impl Replicas {
     }
 
     fn slot(&self, ordinal: u32) -> Option<&Slot> {
-        self.blocks.get(&(ordinal / BLOCK))?.slot(ordinal % BLOCK)
+        let (_, block) = self.blocks.get(self.place(ordinal / BLOCK).ok()?)?;
+        block.slot(ordinal % BLOCK)
+    }
+
+    /// Where a block is, or would be. Ordinals have few gaps.
+    fn place(&self, number: u32) -> Result<usize, usize> {
+        let guess = usize::try_from(number).unwrap_or(usize::MAX);
+        match self.blocks.get(guess) {
+            Some((found, _)) if *found == number => Ok(guess),
+            _ => self.blocks.binary_search_by_key(&number, |(number, _)| *number),
+        }
     }
 
     /// True when there is none.
@@ -124,7 +138,7 @@ impl Replicas {
 
     /// True when the affinity of a held pod names a batch.
     pub fn has_stamped(&self) -> bool {
-        self.blocks.values().any(|block| block.stamped != 0)
+        self.blocks.iter().any(|(_, block)| block.stamped != 0)
     }
 
     /// Replicas of these ordinals that are so.
@@ -140,8 +154,8 @@ impl Replicas {
     /// The lowest ordinal below `bound` whose replica is missing or not so; `None` when all are.
     pub fn first_failing(&self, bound: u32, what: ReplicaIs) -> Option<u32> {
         let mut next = 0;
-        for (index, block) in &self.blocks {
-            if index.saturating_mul(BLOCK) != next {
+        for (number, block) in &self.blocks {
+            if number.saturating_mul(BLOCK) != next {
                 break;
             }
             let passing = block.that_are(what).trailing_ones();
@@ -161,12 +175,12 @@ impl Replicas {
 
     /// Pods of the largest replica; `None` before any is seen.
     pub fn largest(&self) -> Option<u32> {
-        self.blocks.values().map(|block| block.largest).max()
+        self.blocks.iter().map(|(_, block)| block.largest).max()
     }
 
     /// When the youngest pod was made, RFC 3339.
     pub fn newest(&self) -> Option<&Arc<str>> {
-        self.blocks.values().filter_map(|block| block.newest.as_ref()).max()
+        self.blocks.iter().filter_map(|(_, block)| block.newest.as_ref()).max()
     }
 
     fn slots(
@@ -183,13 +197,11 @@ impl Replicas {
     /// The blocks with any of these ordinals: the first ordinal, the block, and which of its replicas are meant.
     fn parts(&self, ordinals: impl RangeBounds<u32>) -> impl Iterator<Item = (u32, &Block, u64)> {
         let ordinals = half_open(&ordinals);
-        let block_of = |ordinal: u64| u32::try_from(ordinal / u64::from(BLOCK)).unwrap_or(u32::MAX);
-        let blocks = ordinals.end.checked_sub(1).filter(|last| *last >= ordinals.start);
-        let blocks = blocks.map(|last| self.blocks.range(block_of(ordinals.start)..=block_of(last)));
-        blocks.into_iter().flatten().map(move |(index, block)| {
-            let first = index * BLOCK;
-            (first, &**block, mask(first, &ordinals))
-        })
+        let from = u32::try_from(ordinals.start / u64::from(BLOCK)).unwrap_or(u32::MAX);
+        let from = self.place(from).unwrap_or_else(|place| place);
+        let blocks = self.blocks.get(from..).unwrap_or_default().iter().map(|(number, block)| (number * BLOCK, block));
+        let blocks = blocks.take_while(move |(first, _)| u64::from(*first) < ordinals.end);
+        blocks.map(move |(first, block)| (first, &**block, mask(first, &ordinals)))
     }
 }
 
