@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
 use crate::common::stage::typed;
-use crate::common::{Group, Stage, invariants};
+use crate::common::{Group, Progression, Stage, invariants};
 
 /// A stage whose rolegate knows one group, and hears of everything else half a second late.
 async fn late(name: &str, known: &Value) -> (Stage, Vec<Box<dyn Send>>) {
@@ -63,6 +63,26 @@ async fn pods_of_segments_that_were_made_smaller_just_now_wait_for_their_turn() 
     let group = wanted();
     stage.patch_group(&group, json!({ "spec": group.object()["spec"] })).await;
     come_up_in_order(&stage, &group).await;
+}
+
+#[tokio::test]
+async fn pods_of_segments_that_were_parallel_until_just_now_wait_for_their_turn() {
+    let group = wanted().role("decode", 30, 5);
+    let known = wanted().progression(Progression::Parallel);
+    let (stage, _running) = late("late-parallel", &known.object()).await;
+    stage.patch_group(&group, json!({ "spec": group.object()["spec"] })).await;
+    stage.create_sets(&group).await;
+    stage.pods.until("all are made", |now| now.count_all(|_| true) == 30).await;
+    assert_eq!(invariants::all_born_held(&stage.pods), 30);
+    // The first three segments were committed while they were parallel.
+    for released in [15, 20, 25, 30] {
+        stage.pods.until("the next segment", |now| now.count_all(Pod::is_released) >= released).await;
+        stage.pods.now(|now| {
+            assert_eq!(now.count_all(Pod::is_released), released, "{now}");
+            assert!(now.all_in("decode", 0..u32::try_from(released).unwrap(), Pod::is_released), "{now}");
+        });
+        stage.let_ready(Pod::is_released).await;
+    }
 }
 
 #[tokio::test]
