@@ -12,7 +12,11 @@ use crate::common::{Group, Progression, Stage, invariants};
 
 /// A stage whose rolegate knows one group, and hears of everything else half a second late.
 async fn late(name: &str, known: &Value) -> (Stage, Vec<Box<dyn Send>>) {
-    let stage = Stage::new(name).await;
+    late_beside(Stage::new(name).await, known).await
+}
+
+/// The same on a stage where there is something already, which it knows as well.
+async fn late_beside(stage: Stage, known: &Value) -> (Stage, Vec<Box<dyn Send>>) {
     stage.add_node("all", 40).await;
     stage.groups().create(&PostParams::default(), &typed(known.clone())).await.unwrap();
     let proxy = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
@@ -69,9 +73,12 @@ async fn pods_of_segments_that_were_made_smaller_just_now_wait_for_their_turn() 
 async fn pods_of_segments_that_were_parallel_until_just_now_wait_for_their_turn() {
     let group = wanted().role("decode", 30, 5);
     let known = wanted().progression(Progression::Parallel);
-    let (stage, _running) = late("late-parallel", &known.object()).await;
+    let stage = Stage::new("late-parallel").await;
+    // A set that is not known is read live, and takes as long as the news of the group.
+    stage.create_sets(&group.clone().role("decode", 0, 5)).await;
+    let (stage, _running) = late_beside(stage, &known.object()).await;
     stage.patch_group(&group, json!({ "spec": group.object()["spec"] })).await;
-    stage.create_sets(&group).await;
+    stage.scale_set(&group, "decode", 30).await;
     stage.pods.until("all are made", |now| now.count_all(|_| true) == 30).await;
     assert_eq!(invariants::all_born_held(&stage.pods), 30);
     // The first three segments were committed while they were parallel.
