@@ -17,6 +17,7 @@ pub mod identity;
 pub mod layers;
 pub mod levels;
 pub mod names;
+mod never_held;
 pub mod object_name;
 pub mod path;
 mod progress_state;

@@ -1,6 +1,7 @@
 //! A pod, who it is, and what is known of the objects that it names.
 
 use crate::api::Pod;
+use crate::api::workload::STATEFUL_SET;
 use crate::model::{
     CliquePod, CliqueSet, GangTree, Group, GroupKey, OrdinalStarts, PodIdentity, identify, identify_clique_pod, names,
     revision,
@@ -15,6 +16,8 @@ pub struct Subject {
     pub place: Option<CliquePod>,
     /// The KAI PodGroup that it names.
     pub pod_group: Option<GroupKey>,
+    /// The StatefulSet that made it, whose `spec.ordinals.start` its number is counted from.
+    pub stateful_set: Option<String>,
     namespace: String,
 }
 
@@ -25,6 +28,7 @@ impl Subject {
             identity: identify(pod, namespace, starts),
             place: identify_clique_pod(pod),
             pod_group: pod_group_name(pod).map(|name| GroupKey::new(namespace, name)),
+            stateful_set: stateful_set_name(pod).map(str::to_owned),
             namespace: namespace.to_owned(),
         }
     }
@@ -39,17 +43,20 @@ impl Subject {
         self.identity.as_ref().map(|identity| &identity.group)
     }
 
+    /// The role that it names.
+    pub(super) fn role(&self) -> Option<&str> {
+        self.identity.as_ref()?.role.as_deref()
+    }
+
     /// True when this view of its group would let it be born without a gate.
     pub fn is_free_in(&self, group: &Group) -> bool {
-        let role = self.identity.as_ref().and_then(|identity| identity.role.as_deref());
-        role.is_some_and(|role| group.batchings_of(role).next().is_none())
+        self.identity.as_ref().is_some_and(|identity| group.never_holds(identity))
     }
 
     /// True when this view of its group does not know yet with which pods of other roles it is rolled.
     pub fn is_new_in(&self, group: &Group, pod: &Pod) -> bool {
-        let role = self.identity.as_ref().and_then(|identity| identity.role.as_deref());
-        let known = |(role, revision)| group.rolls(role) && group.lacks_cohort(role, revision);
-        role.zip(revision(&pod.metadata)).is_some_and(known)
+        let lacks = |(role, revision)| group.rolls(role) && group.lacks_cohort(role, revision);
+        self.role().zip(revision(&pod.metadata)).is_some_and(lacks)
     }
 
     /// The Grove set that it names.
@@ -59,8 +66,7 @@ impl Subject {
 
     /// The ClusterTopology and the layer of it that decide where the pod's batch goes, once its group is known.
     pub fn layer<'a>(&'a self, group: &'a Group) -> Option<(&'a str, &'a str)> {
-        let role = self.identity.as_ref()?.role.as_deref()?;
-        group.batchings_of(role).find(|(_, batching)| batching.topology.is_some())?.1.layer()
+        group.batchings_of(self.role()?).find(|(_, batching)| batching.topology.is_some())?.1.layer()
     }
 
     /// Namespace of the request.
@@ -72,6 +78,10 @@ impl Subject {
 /// The PodGroup that a pod names, in the pod's own namespace.
 fn pod_group_name(pod: &Pod) -> Option<&str> {
     pod.metadata.annotation(names::KAI_POD_GROUP).filter(|name| !name.is_empty())
+}
+
+fn stateful_set_name(pod: &Pod) -> Option<&str> {
+    pod.metadata.controller().filter(|owner| owner.kind == STATEFUL_SET.kind).map(|owner| &*owner.name)
 }
 
 /// What is known of the group that a pod names.
@@ -126,6 +136,9 @@ impl Default for PodSettings {
 pub struct Lookups<'a> {
     /// The group.
     pub group: GroupLookup<'a>,
+    /// True when the group breaks no rule, and the StatefulSet that counts the pod is known. Otherwise every pod of a
+    /// batched role is gated, even one that the group never holds.
+    pub is_certain: bool,
     /// The layer that the group refers to; not looked at where it refers to none.
     pub topology: TopologyLookup<'a>,
     /// The Grove set; `None` when a live read says that there is none.
@@ -163,11 +176,12 @@ pub(super) struct Coordinated<'a> {
 impl<'a> MutationContext<'a> {
     /// Looks at a pod in its surroundings.
     pub fn new(pod: &'a Pod, subject: &'a Subject, lookups: &'a Lookups<'a>, settings: &'a PodSettings) -> Self {
-        let identity = subject.identity.as_ref();
-        let coordinated = identity.and_then(|identity| match (lookups.group, identity.role.as_deref()) {
-            (GroupLookup::Found(group), Some(role)) => Some(Coordinated { group, role, ordinal: identity.ordinal }),
+        let coordinated = match (lookups.group, &subject.identity, subject.role()) {
+            (GroupLookup::Found(group), Some(identity), Some(role)) => {
+                Some(Coordinated { group, role, ordinal: identity.ordinal })
+            }
             _ => None,
-        });
+        };
         // Roles that cannot be read (the group refers to another that is not there) may be this one.
         let known =
             |in_role: &Coordinated<'_>| in_role.group.roles.is_empty() || in_role.group.role(in_role.role).is_some();

@@ -3,7 +3,7 @@
 use super::additions::{Additions, Entry};
 use crate::api::Meta;
 use crate::model::{BatchKind, Group, names, revision};
-use crate::mutate::context::{Coordinated, MutationContext, TopologyLookup};
+use crate::mutate::context::{Coordinated, MutationContext, PodSettings, TopologyLookup};
 
 /// The labels of a batched replica's pods (KEP-75, Pod Label Example; KEP-30, Coordination Labels); none where a stored
 /// size below 1 makes no batches, or no ordinal is known.
@@ -74,10 +74,19 @@ pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions)
             additions.warnings.push(kept);
             continue;
         }
-        let also = context.settings.segment_label.as_ref().filter(|_| key == names::SEGMENT);
-        additions.labels.extend(also.map(|also| (also.clone().into(), value.clone())));
-        additions.labels.push((key, value));
+        add(context.settings, additions, (key, value));
     }
+}
+
+/// Adds a label, before it the same under the name that the settings give it as well.
+fn add(settings: &PodSettings, additions: &mut Additions, (key, value): Entry) {
+    let also = match key.as_ref() {
+        names::SEGMENT => &settings.segment_label,
+        names::COHORT => &settings.cohort_label,
+        _ => &None,
+    };
+    additions.labels.extend(also.iter().map(|also| (also.clone().into(), value.clone())));
+    additions.labels.push((key, value));
 }
 
 fn names_of_others<'a>(meta: &'a Meta, key: &str) -> Option<&'a str> {
@@ -105,9 +114,5 @@ fn rollout_labels(group: &Group, role: &str, revision: &str) -> Vec<Entry> {
 pub(super) fn of_rollout(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, .. }) = context.coordinated else { return };
     let Some(revision) = revision(&context.pod.metadata) else { return };
-    for (key, value) in rollout_labels(group, role, revision) {
-        let also = context.settings.cohort_label.as_ref().filter(|_| key == names::COHORT);
-        additions.labels.extend(also.map(|also| (also.clone().into(), value.clone())));
-        additions.labels.push((key, value));
-    }
+    rollout_labels(group, role, revision).into_iter().for_each(|label| add(context.settings, additions, label));
 }

@@ -4,7 +4,7 @@ use super::additions::Additions;
 use super::{Patch, affinity, discovery, labels, membership, subgroup};
 use crate::api::Pod;
 use crate::model::names;
-use crate::mutate::context::{GroupLookup, Lookups, MutationContext, PodSettings, Subject};
+use crate::mutate::context::{Coordinated, GroupLookup, Lookups, MutationContext, PodSettings, Subject};
 
 /// What becomes of a pod.
 #[derive(Debug, Default)]
@@ -47,7 +47,8 @@ pub fn mutate_pod(pod: &Pod, subject: &Subject, lookups: &Lookups<'_>, settings:
 }
 
 /// The gate of every pod of a batched role. When in doubt a pod is gated: a gate can be lifted later, not added. No ordinal
-/// and no count exempts a pod; only a node that is already set does, since the API server refuses the pair.
+/// and no count exempts a pod; only a node that is already set does, since the API server refuses the pair, and a group
+/// that can never hold the pod.
 fn hold(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(by) = held_by(context, additions) else { return };
     if context.is_bound() {
@@ -63,9 +64,8 @@ fn hold(context: &MutationContext<'_>, additions: &mut Additions) {
 
 /// What holds the pod: `<group>/<coordination>`, or the group alone while it, or the pod's role in it, is not there.
 fn held_by(context: &MutationContext<'_>, additions: &mut Additions) -> Option<String> {
-    let identity = context.subject.identity.as_ref();
-    let (identity, role) = identity.and_then(|identity| Some((identity, identity.role.as_deref()?)))?;
-    let name = &identity.group.name;
+    let identity = context.subject.identity.as_ref()?;
+    let (role, name) = (context.subject.role()?, &identity.group.name);
     match (context.lookups.group, context.coordinated) {
         (GroupLookup::Absent, _) => Some(name.to_string()),
         (GroupLookup::Found(_), None) => {
@@ -74,9 +74,12 @@ fn held_by(context: &MutationContext<'_>, additions: &mut Additions) -> Option<S
             additions.warnings.push(format!("role {role:?} is not in group {name:?}: the pod is {what}"));
             holds.then(|| name.to_string())
         }
-        (GroupLookup::Found(_), Some(coordinated)) => {
-            let mut batchings = coordinated.group.batchings_of(role);
-            batchings.next().map(|(coordination, _)| format!("{name}/{}", coordination.display_name()))
+        (GroupLookup::Found(_), Some(Coordinated { group, .. })) => {
+            let (coordination, _) = group.batchings_of(role).next()?;
+            // Somebody else may have added the gate, which then stays until the loop lifts it.
+            let is_held = context.pod.has_gate(names::GATE) || !context.lookups.is_certain;
+            let holds = is_held || !group.never_holds(identity);
+            holds.then(|| format!("{name}/{}", coordination.display_name()))
         }
     }
 }

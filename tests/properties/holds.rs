@@ -117,6 +117,24 @@ proptest! {
         prop_assert_eq!(seen.status.summary.map(|summary| summary.held), group.is_claim().then_some(held));
     }
 
+    /// Admission gives such a pod no gate.
+    #[test]
+    fn nothing_holds_a_pod_that_its_group_never_holds(group in group(), pods in pods()) {
+        let seen = evaluation(&group, &pods);
+        // Of a role that the group does not have, it knows nothing.
+        let is_known = |pod: &&PodFacts| pod.identity.role.as_ref().is_some_and(|role| group.role(role).is_some());
+        for pod in pods.iter().filter(is_known).filter(|pod| pod.held && group.never_holds(&pod.identity)) {
+            let is_beside = |other: &&PodFacts| {
+                (&other.identity.role, other.identity.ordinal) == (&pod.identity.role, pod.identity.ordinal)
+            };
+            // Other pods of its replica may say that it has more of them.
+            let is_alone = pods.iter().filter(is_beside).count() == 1;
+            let by = seen.decision.held.iter().find(|held| held.holds(&pod.pod.uid));
+            let is_free = by.is_none() || !is_alone || pod.stamp.batch.is_some() || pod.identity.replica_size > 1;
+            prop_assert!(is_free, "{pod:?}: {by:?}");
+        }
+    }
+
     #[test]
     fn a_batch_says_why_its_pods_are_held(group in group(), pods in pods()) {
         let seen = evaluation(&group, &pods);

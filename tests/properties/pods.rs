@@ -28,6 +28,7 @@ impl Neighbours {
         let gang = GangTree::from_pod_group(&serde_json::from_value::<PodGroup>(gang()).unwrap(), None);
         let around = Lookups {
             group: group.as_ref().map_or(GroupLookup::Absent, GroupLookup::Found),
+            is_certain: true,
             topology: self.layer.map_or(TopologyLookup::Missing, TopologyLookup::Found),
             clique_set: Some(&set),
             pod_group: Some(&gang),
@@ -64,6 +65,7 @@ fn neighbours() -> impl Strategy<Value = Neighbours> {
     let strategy = select(vec![
         json!({ "segmentPlacement": { "segmentSize": { "prefill": 2 } } }),
         json!({ "segmentPlacement": { "segmentSize": { "prefill": 0 } } }),
+        json!({ "segmentPlacement": { "segmentSize": { "prefill": 2 }, "progression": "Parallel" } }),
         json!({ "segmentPlacement": { "segmentSize": { "prefill": 3 },
             "topologyAffinity": { "topologyKey": "rack", "strategy": "BestEffort", "spreadSegments": true } } }),
         json!({ "affinityScheduling": { "topologyKey": "host", "ratios": { "prefill": 2 } } }),

@@ -1,6 +1,6 @@
 //! The objects of the files, as the webhook would find them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::cli::documents::Document;
 use crate::model::{Claims, CliqueSet, Group, GroupKey, OrdinalStarts};
 use crate::mutate::{GroupLookup, Lookups, Subject, TopologyLookup};
 use crate::rules::decode::decode;
-use crate::rules::{self, DecodeError, World, read_group};
+use crate::rules::{self, DecodeError, World, judge_group, read_group};
 
 /// Namespace of objects that name none, as the API server would have it.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -23,6 +23,8 @@ pub(in crate::cli) struct Known {
     /// What rules know, from which layers and PodGroups are looked up.
     pub world: World,
     claims: BTreeMap<GroupKey, Claims>,
+    /// Groups that break no rule.
+    sound: BTreeSet<GroupKey>,
     clique_sets: BTreeMap<GroupKey, CliqueSet>,
     starts: BTreeMap<GroupKey, i64>,
 }
@@ -60,6 +62,8 @@ impl Known {
         let carriers =
             objects.iter().filter_map(|(document, json)| read_group(document.carrier_kind()?, json, &known.world).ok());
         known.claims = Claims::by_group(carriers.map(Arc::new));
+        let is_sound = |claims: &&Claims| judge_group(&claims.group, None, &known.world).errors.is_empty();
+        known.sound = known.claims.values().filter(is_sound).map(|claims| claims.group.key.clone()).collect();
         known
     }
 
@@ -88,8 +92,11 @@ impl Known {
         let layer = group
             .and_then(|group| subject.layer(group))
             .and_then(|(topology, layer)| Some(self.world.topology(topology).present()?.layer(layer)?.key));
+        let set = subject.stateful_set.as_ref().map(|name| GroupKey::new(subject.namespace(), name));
+        let is_numbered = set.is_none_or(|set| self.starts.contains_key(&set));
         mutate(&Lookups {
             group: group.map_or(GroupLookup::Absent, GroupLookup::Found),
+            is_certain: is_numbered && group.is_some_and(|group| self.sound.contains(&group.key)),
             topology: layer.as_deref().map_or(TopologyLookup::Missing, TopologyLookup::Found),
             clique_set: subject.clique_set().and_then(|key| self.clique_sets.get(&key)),
             pod_group: subject.pod_group.as_ref().and_then(|key| self.world.pod_group(key).present()),

@@ -72,6 +72,13 @@ impl Index {
         self.carriers.claims(key).map(|claims| claims.group.clone())
     }
 
+    /// True when this is the group of its key, as it is known now but for its status, and it breaks no rule.
+    pub fn is_sound(&self, group: &Arc<Group>) -> bool {
+        let is_this = |known: &Arc<Group>| Arc::ptr_eq(known, group) || known.is_like(group);
+        let is_known = self.carriers.claims(&group.key).is_some_and(|claims| is_this(&claims.group));
+        is_known && self.carriers.faults(&group.key).is_empty()
+    }
+
     /// All groups.
     pub fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
         self.carriers.all().map(|(_, claims)| &claims.group)

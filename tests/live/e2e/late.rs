@@ -8,11 +8,15 @@ use serde_json::{Value, json};
 use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
 use crate::common::stage::typed;
-use crate::common::{Group, Stage, invariants};
+use crate::common::{Group, Progression, Stage, invariants};
 
 /// A stage whose rolegate knows one group, and hears of everything else half a second late.
 async fn late(name: &str, known: &Value) -> (Stage, Vec<Box<dyn Send>>) {
-    let stage = Stage::new(name).await;
+    late_beside(Stage::new(name).await, known).await
+}
+
+/// The same on a stage where there is something already, which it knows as well.
+async fn late_beside(stage: Stage, known: &Value) -> (Stage, Vec<Box<dyn Send>>) {
     stage.add_node("all", 40).await;
     stage.groups().create(&PostParams::default(), &typed(known.clone())).await.unwrap();
     let proxy = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
@@ -63,6 +67,29 @@ async fn pods_of_segments_that_were_made_smaller_just_now_wait_for_their_turn() 
     let group = wanted();
     stage.patch_group(&group, json!({ "spec": group.object()["spec"] })).await;
     come_up_in_order(&stage, &group).await;
+}
+
+#[tokio::test]
+async fn pods_of_segments_that_were_parallel_until_just_now_wait_for_their_turn() {
+    let group = wanted().role("decode", 30, 5);
+    let known = wanted().progression(Progression::Parallel);
+    let stage = Stage::new("late-parallel").await;
+    // A set that is not known is read live, and takes as long as the news of the group.
+    stage.create_sets(&group.clone().role("decode", 0, 5)).await;
+    let (stage, _running) = late_beside(stage, &known.object()).await;
+    stage.patch_group(&group, json!({ "spec": group.object()["spec"] })).await;
+    stage.scale_set(&group, "decode", 30).await;
+    stage.pods.until("all are made", |now| now.count_all(|_| true) == 30).await;
+    assert_eq!(invariants::all_born_held(&stage.pods), 30);
+    // The first three segments were committed while they were parallel.
+    for released in [15, 20, 25, 30] {
+        stage.pods.until("the next segment", |now| now.count_all(Pod::is_released) >= released).await;
+        stage.pods.now(|now| {
+            assert_eq!(now.count_all(Pod::is_released), released, "{now}");
+            assert!(now.all_in("decode", 0..u32::try_from(released).unwrap(), Pod::is_released), "{now}");
+        });
+        stage.let_ready(Pod::is_released).await;
+    }
 }
 
 #[tokio::test]
