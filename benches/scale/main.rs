@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ServiceAccount};
-use kube::api::{DeleteParams, DynamicObject, PostParams, PropagationPolicy};
+use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams, PropagationPolicy};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::json;
@@ -150,15 +150,15 @@ impl Scale {
         for role in &group.roles {
             sets.delete(&group.set_name(&role.name), &orphan).await.unwrap();
         }
-        let gone = async || match sets.list(&Default::default()).await.unwrap().items.len() {
+        let gone = async || match sets.list(&ListParams::default()).await.unwrap().items.len() {
             0 => Ok(()),
             left => Err(format!("{left} sets are left")),
         };
         eventually(LONG, "the sets are gone", gone).await;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
         let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-        _ = pods.delete_collection(&at_once, &Default::default()).await.unwrap();
-        let gone = async || match pods.list_metadata(&Default::default()).await.unwrap().items.len() {
+        _ = pods.delete_collection(&at_once, &ListParams::default()).await.unwrap();
+        let gone = async || match pods.list_metadata(&ListParams::default()).await.unwrap().items.len() {
             0 => Ok(()),
             left => Err(format!("{left} pods are left")),
         };
@@ -202,7 +202,7 @@ fn print(rows: &[Row]) {
         let ungated = rows.iter().find(|other| other.what == "ungated" && other.pods == row.pods);
         let ratio = ungated.map_or(1.0, |ungated| row.time.as_secs_f64() / ungated.time.as_secs_f64());
         let at = |percent: usize| {
-            row.steps.get(row.steps.len() * percent / 100).map_or("".into(), |time| format!("{time:.0?}"))
+            row.steps.get(row.steps.len() * percent / 100).map_or_else(String::new, |time| format!("{time:.0?}"))
         };
         let of_rolegate = row.rolegate.map_or_else(String::new, |cpu| format!("{:.1} s", cpu.as_secs_f64()));
         println!(

@@ -7,8 +7,8 @@ use super::{Batching, Group, PodIdentity, Progression};
 
 impl Group {
     /// True when no coordination of the group, as it stands, can ever hold this pod, provided that the group has its role
-    /// and breaks no rule: one that does keeps what it has. Beside the coordinations of the pod's role those count that share any role with them,
-    /// since one that waits blocks the others.
+    /// and breaks no rule: one that does keeps what it has. Beside the coordinations of the pod's role those count that share
+    /// any role with them, since one that waits blocks the others.
     pub fn never_holds(&self, pod: &PodIdentity) -> bool {
         let Some(role) = pod.role.as_deref() else { return false };
         let own: Vec<_> = self.batchings_of(role).map(|(_, batching)| batching).collect();

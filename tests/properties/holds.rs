@@ -129,7 +129,7 @@ proptest! {
             };
             // Other pods of its replica may say that it has more of them.
             let is_alone = pods.iter().filter(is_beside).count() == 1;
-            let by = seen.decision.held.iter().find(|held| held.holds(&pod.pod.uid));
+            let by = seen.decision.held.iter().find(|held| held.pods.each(&seen.view).any(|held| held.pod == pod.pod));
             let is_free = by.is_none() || !is_alone || pod.stamp.batch.is_some() || pod.identity.replica_size > 1;
             prop_assert!(is_free, "{pod:?}: {by:?}");
         }
