@@ -12,6 +12,8 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     reason = "a benchmark stops where it fails, and shows rounded times"
 )]
 
@@ -19,6 +21,7 @@
 mod common;
 mod pods;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,6 +53,8 @@ struct Row {
     /// Time on processors: of the API server, and of rolegate where it ran.
     server: Duration,
     rolegate: Option<Duration>,
+    /// Requests that the API server answered meanwhile which nobody but rolegate, or the bare loop, sends.
+    requests: BTreeMap<String, u64>,
     /// From the last pod of a batch being ready to the last PATCH of the next, where batches wait.
     steps: Vec<Duration>,
 }
@@ -122,7 +127,7 @@ impl Scale {
             self.groups().create(&PostParams::default(), &typed(group.object())).await.unwrap();
         }
         let bare = matches!(way, Way::Bare).then(|| Bare::start(&self.client, NAMESPACE, &group.name, &seen, SEGMENT));
-        let before = (cpu(self.apiserver), rolegate.map(cpu));
+        let before = (cpu(self.apiserver), rolegate.map(cpu), self.requests());
         let start = Instant::now();
         let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), NAMESPACE);
         for role in &group.roles {
@@ -136,6 +141,7 @@ impl Scale {
             time,
             server: cpu(self.apiserver).saturating_sub(before.0),
             rolegate: rolegate.zip(before.1).map(|(pid, before)| cpu(pid).saturating_sub(before)),
+            requests: difference(self.requests(), &before.2),
             steps: if matches!(way, Way::Ungated) { Vec::new() } else { seen.steps(SEGMENT) },
         };
         eprintln!("{} {}: {:.1?}", row.pods, row.what, row.time);
@@ -166,20 +172,51 @@ impl Scale {
         _ = self.groups().delete(&group.name, &DeleteParams::default()).await;
     }
 
+    /// Requests by what is asked for, as the API server counts them.
+    fn requests(&self) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
+        for line in self.plane.must(&["get", "--raw", "/metrics"], "").lines() {
+            let Some((labels, count)) =
+                line.strip_prefix("apiserver_request_total{").and_then(|line| line.split_once("} "))
+            else {
+                continue;
+            };
+            let label = |name: &str| {
+                let (_, rest) = labels.split_once(&format!("{name}=\"")).unwrap_or_default();
+                rest.split('"').next().unwrap_or_default().to_owned()
+            };
+            let (verb, resource, part) = (label("verb"), label("resource"), label("subresource"));
+            let ours = resource.starts_with("role") || (resource == "pods" && verb == "PATCH" && part.is_empty());
+            if ours && verb != "WATCH" {
+                let part = if part.is_empty() { part } else { format!("/{part}") };
+                *all.entry(format!("{verb} {resource}{part}")).or_default() += count.parse::<f64>().unwrap() as u64;
+            }
+        }
+        all
+    }
+
     fn groups(&self) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup");
         Api::namespaced_with(self.client.clone(), NAMESPACE, &ApiResource::from_gvk(&kind))
     }
 }
 
-/// The process of this name that was given this folder.
+fn difference(now: BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let since = now.into_iter().map(|(what, count)| {
+        let more = count - before.get(&what).copied().unwrap_or_default();
+        (what, more)
+    });
+    since.filter(|(_, more)| *more > 0).collect()
+}
+
+/// The component of this name that was given this folder.
 fn pid_of(name: &str, folder: &str) -> u32 {
     let processes =
         std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     let is_it = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).into_owned();
-        line.split('\0').next().is_some_and(|program| program.ends_with(name)) && line.contains(folder)
+        line.split('\0').nth(1) == Some(name) && line.contains(folder)
     };
     processes.into_iter().find(is_it).expect("the API server runs")
 }
@@ -214,6 +251,11 @@ fn print(rows: &[Row]) {
             at(50),
             at(99),
         );
+    }
+    println!();
+    for row in rows.iter().filter(|row| !row.requests.is_empty()) {
+        let asked = row.requests.iter().map(|(what, count)| format!("{count} {what}"));
+        println!("{} {}: {}", row.pods, row.what, asked.collect::<Vec<_>>().join(", "));
     }
 }
 
