@@ -1,5 +1,7 @@
 //! From a pod to its group, role and ordinal: one pure function over the label schemes of every maker of pods.
 
+use std::sync::Arc;
+
 use super::workload_object::LWS_EXCLUSIVE_TOPOLOGY;
 use super::{GroupKey, names};
 use crate::api::meta::OwnerReference;
@@ -11,7 +13,7 @@ pub struct PodIdentity {
     /// Its group.
     pub group: GroupKey,
     /// Its role, `None` when only the group is named.
-    pub role: Option<String>,
+    pub role: Option<Arc<str>>,
     /// Index of its replica in the role, from 0; `None` where the maker gives none (Deployments, stateless RoleInstanceSets).
     /// A replica beyond the desired ones keeps its index: whether it is one too many is for the loop to say.
     pub ordinal: Option<u32>,
@@ -69,7 +71,7 @@ pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Opti
     };
     Some(PodIdentity {
         group: GroupKey::new(namespace, group),
-        role: role.map(str::to_owned),
+        role: role.map(Into::into),
         ordinal: numbers.ordinal.or_else(assigned),
         member: numbers.member,
         replica_size: maker.replica_size(meta),

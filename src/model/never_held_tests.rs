@@ -22,7 +22,7 @@ fn mk_segments(progression: &str, sizes: &Value) -> Value {
 fn mk_pod() -> PodIdentity {
     PodIdentity {
         group: GroupKey::new("ns", "pd"),
-        role: Some("prefill".to_owned()),
+        role: Some("prefill".into()),
         ordinal: Some(7),
         member: Some(0),
         replica_size: 1,

@@ -41,7 +41,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         pod: PodRef { name: name.into(), uid: name.into() },
         identity: PodIdentity {
             group: GroupKey::new("ns", "pd"),
-            role: Some(role.to_owned()),
+            role: Some(role.into()),
             ordinal: Some(ordinal),
             member: Some(0),
             replica_size: 1,

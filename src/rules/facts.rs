@@ -48,7 +48,7 @@ pub(super) fn add_pod(_: ObjectKind, object: &str, world: &mut World) -> Result<
     if let Some(identity) = identify(&pod, pod.metadata.namespace(), &()).filter(|_| !pod.is_gone())
         && let Some(role) = identity.role
     {
-        world.add_pod(identity.group, role);
+        world.add_pod(identity.group, &*role);
     }
     Ok(())
 }

@@ -67,7 +67,7 @@ impl From<PodIdentity> for Identity {
         assert_eq!(&*found.group.namespace, NAMESPACE, "a group is in the namespace of the request");
         Self {
             group: found.group.name.to_string(),
-            role: found.role,
+            role: found.role.map(|role| role.to_string()),
             ordinal: found.ordinal,
             member: found.member,
             size: found.replica_size,

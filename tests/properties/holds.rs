@@ -62,7 +62,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             pod: PodRef { name: "".into(), uid: "".into() },
             identity: PodIdentity {
                 group: GroupKey::new("ns", "pd"),
-                role: (!role.is_empty()).then(|| role.to_owned()),
+                role: (!role.is_empty()).then(|| role.into()),
                 ordinal,
                 member: Some(member),
                 replica_size: size,

@@ -217,15 +217,15 @@ impl Story {
 
 impl Place {
     fn of(identity: &PodIdentity, ordinal: Option<u32>, picture: &Picture) -> Self {
-        let role = identity.role.clone();
+        let role = identity.role.as_deref();
         let mut place = Self {
             group: identity.group.to_string(),
             carrier: picture.carrier().map(|(kind, name)| format!("{kind} {name}")),
             ordinal,
-            role: role.clone(),
+            role: role.map(str::to_owned),
             ..Self::default()
         };
-        let first = picture.group().zip(role.as_deref()).and_then(|(group, role)| {
+        let first = picture.group().zip(role).and_then(|(group, role)| {
             let (coordination, batching) = group.batchings_of(role).next()?;
             Some((coordination, batching, ordinal.and_then(|ordinal| batching.batch_of(role, ordinal))))
         });

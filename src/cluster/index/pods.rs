@@ -26,6 +26,8 @@ struct Home {
     entries: HashMap<Arc<str>, Entry>,
     /// The same, counted as planning asks for them.
     counted: GroupPods,
+    /// The one that was taken in last: pods that come one after another say much the same.
+    last: Option<(Arc<PodFacts>, Option<MadeBy>)>,
 }
 
 #[derive(Debug)]
@@ -141,13 +143,24 @@ impl Pods {
         }
         let home = facts.identity.group.clone();
         let left = self.forget(&name).filter(|left| *left != home);
-        let (facts, maker) = (Arc::new(facts), maker(&pod.metadata));
+        let mut maker = maker(&pod.metadata);
+        let known = self.by_group.get_key_value(&home).map(|(key, home)| (key.clone(), home.last.clone()));
+        let (home, name) = match known {
+            Some((key, last)) => {
+                last.iter().for_each(|last| share(&mut facts, maker.as_mut(), last));
+                facts.identity.group.clone_from(&key);
+                (key, (facts.identity.group.namespace.clone(), facts.pod.name.clone()))
+            }
+            None => (home, name),
+        };
+        let facts = Arc::new(facts);
         let completed = match &maker {
             Some(maker) => Says::of(&home.namespace, maker, workloads).completed(&facts),
             None => facts.clone(),
         };
         let pods = self.by_group.entry(home.clone()).or_default();
         pods.counted.add(&completed);
+        pods.last = Some((facts.clone(), maker.clone()));
         pods.entries.insert(name.1.clone(), Entry { facts, completed, maker, source, version });
         self.homes.insert(name, home.clone());
         left.into_iter().chain([home]).collect()
@@ -188,6 +201,25 @@ impl Pods {
             self.by_group.remove(&key);
         }
         Some(key)
+    }
+}
+
+/// Shares the texts that two pods have in common: thousands of pods have a handful of them.
+fn share(facts: &mut PodFacts, maker: Option<&mut MadeBy>, (last, last_maker): &(Arc<PodFacts>, Option<MadeBy>)) {
+    let texts = [
+        (&mut facts.identity.role, &last.identity.role),
+        (&mut facts.revision, &last.revision),
+        (&mut facts.cohort, &last.cohort),
+        (&mut facts.created, &last.created),
+        (&mut facts.stamp.batch, &last.stamp.batch),
+    ];
+    for (text, known) in texts.into_iter().filter(|(text, known)| *text == *known) {
+        text.clone_from(known);
+    }
+    if let Some(((_, name), (_, known))) =
+        maker.zip(last_maker.as_ref()).filter(|((_, name), (_, known))| name == known)
+    {
+        name.clone_from(known);
     }
 }
 

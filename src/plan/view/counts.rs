@@ -82,7 +82,7 @@ impl ObservedCounts {
                     pod: name(&role.name, ordinal, member, *size),
                     identity: PodIdentity {
                         group: group.key.clone(),
-                        role: Some(role.name.clone()),
+                        role: Some(role.name.as_str().into()),
                         ordinal: Some(ordinal),
                         member: (*size > 1).then_some(member),
                         replica_size: *size,
