@@ -3,11 +3,11 @@
 use rolegate::api::Pod;
 use rolegate::api::meta::OwnerReference;
 use rolegate::api::pod::{PodCondition, SchedulingGate};
-use rolegate::model::names;
+use rolegate::model::{GroupKey, PodIdentity, Unnumbered, names};
 
 use crate::places::{Place, role_of};
 use crate::server::Server;
-use crate::spec::{GROUP, Maker, ROLES, Setup};
+use crate::spec::{GROUP, Maker, NAMESPACE, ROLES, Setup};
 
 /// A gate of somebody else.
 pub const FOREIGN: &str = "example.com/other";
@@ -89,15 +89,28 @@ impl Server {
     fn make_pod(&mut self, place: Place, stale: bool) {
         let Place { role, ordinal, member } = place;
         let batched = self.group.as_ref().map(|group| !group.wish.of_role(role).is_empty());
-        let gated = !self.ignored && (stale || batched != Some(false));
         let maker = self.setup.makers[role];
+        let free = self.group.as_ref().is_some_and(|group| {
+            group.group().never_holds(&PodIdentity {
+                group: GroupKey::new(NAMESPACE, GROUP),
+                role: Some(ROLES[role].into()),
+                ordinal: (maker != Maker::Alike).then_some(ordinal),
+                member: Some(member),
+                replica_size: self.setup.replica_size(role),
+                made_at_once: false,
+                unnumbered: (maker == Maker::Alike).then(Unnumbered::default),
+                named_by_us: true,
+            })
+        });
+        let gated = !self.ignored && (stale || !free);
+        let labelled = !self.ignored;
         let of_set = self.labels_of_set(role, ordinal);
         self.create_pod(&self.setup.pod_name(place), |pod| {
             let meta = &mut pod.metadata;
             let mut label = |key: &str, value: &str| _ = meta.labels.insert(key.to_owned(), value.to_owned());
             label(names::GROUP, GROUP);
             label(names::ROLE, ROLES[role]);
-            if gated && batched == Some(true) && maker != Maker::Alike {
+            if labelled && batched == Some(true) && maker != Maker::Alike {
                 label(names::KEP75_INSTANCE_INDEX, &ordinal.to_string());
             }
             of_set.iter().for_each(|(key, value)| label(key, value));
