@@ -20,8 +20,8 @@ help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
 
 demo: rig ## KEP-32's Story 1 on a real control plane: builds, shows, cleans up. Exit code 0 only if all was observed.
-	cargo build --locked --release --bin rolegate --example demo
-	target/release/examples/demo
+	cargo build --locked --profile quick --bin rolegate --example demo
+	target/quick/examples/demo
 
 test: rig addons tools fmt lint deny unit ## Everything that CI runs.
 	@echo "all tests passed"
@@ -66,7 +66,7 @@ unit: ## All Rust tests, the end-to-end suites included.
 	cargo test --locked --no-fail-fast -- --test-threads=$(THREADS)
 
 long: ## 100,000 random histories of the loop in a simulated cluster (`cargo test` tries 2,000), 20,000 cases of each property.
-	ROLEGATE_HISTORIES=100000 PROPTEST_CASES=20000 cargo test --locked --release --test histories --test properties
+	ROLEGATE_HISTORIES=100000 PROPTEST_CASES=20000 cargo test --locked --profile quick --test histories --test properties
 
 bench: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
 	cargo build --locked --release --bin rolegate --example bench --example bench-floor
@@ -79,7 +79,7 @@ bench-scale: rig ## Groups of thousands of pods on a real API server: ungated, b
 	target/release/examples/bench-scale
 
 bench-plan: ## What planning costs: the loop over groups of 300 to 30,000 pods, and `plan` of up to 150,000, without an API server.
-	cargo run --locked --quiet --release --example bench-plan
+	cargo run --locked --quiet --profile quick --example bench-plan
 
 clean: ## Remove everything that was built.
 	rm -rf target

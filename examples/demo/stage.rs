@@ -178,7 +178,7 @@ impl Stage {
 
 fn start_rolegate(kubeconfig: &Path, log: &Path) -> Result<Process, StageError> {
     let own = std::env::current_exe().map_err(|error| failed("demo", &error))?;
-    // target/release/examples/demo → target/release/rolegate
+    // target/quick/examples/demo → target/quick/rolegate
     let binary = own.parent().and_then(Path::parent).map(|folder| folder.join("rolegate")).unwrap_or_default();
     let log = std::fs::File::create(log).map_err(|error| failed("log", &error))?;
     let mut rolegate = Command::new(binary);
