@@ -74,7 +74,7 @@ bench: rig ## What a pod's review costs: rolegate between a constant answer and 
 		-o $(CURDIR)/target/bench/peer .
 	target/release/examples/bench
 
-bench-scale: rig ## Groups of thousands of pods on a real API server: ungated, by a bare loop, by rolegate. About ten minutes.
+bench-scale: rig ## Groups of thousands of pods on a real API server: ungated, by a bare loop, by rolegate. About eight minutes.
 	cargo build --locked --release --bin rolegate --example bench-scale
 	target/release/examples/bench-scale
 

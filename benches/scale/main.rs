@@ -4,7 +4,7 @@
 //! - pods that nobody holds against segments in order, once as rolegate does it, once as a bare loop does that plans nothing:
 //!   it sends the same PATCHes on the same readiness.
 //!
-//! `ROLEGATE_SCALE` is the number of pods of the large groups (6,000).
+//! `ROLEGATE_SCALE` is the number of pods of the large groups (3,000).
 
 #![allow(
     clippy::unwrap_used,
@@ -61,7 +61,7 @@ struct Row {
 
 #[tokio::main]
 async fn main() {
-    let large: u32 = std::env::var("ROLEGATE_SCALE").ok().and_then(|pods| pods.parse().ok()).unwrap_or(6_000);
+    let large: u32 = std::env::var("ROLEGATE_SCALE").ok().and_then(|pods| pods.parse().ok()).unwrap_or(3_000);
     let scale = Scale::start(large).await;
     let half = large / 2;
     let mut rows = Vec::new();
