@@ -11,6 +11,9 @@
     reason = "a benchmark stops where it fails, and shows rounded times"
 )]
 
+#[path = "../process.rs"]
+mod process;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -29,6 +32,7 @@ const SIMULATED: [u32; 3] = [1_000, 8_000, 100_000];
 const NOW: &str = "2026-01-01T00:00:00Z";
 
 fn main() {
+    let resident = || u64::from(process::resident(std::process::id()));
     let before = resident();
     let kept = Loop::new(30_000 / 15);
     println!("{} bytes for each of 30,000 held pods\n", (resident() - before) * 1024 / 30_000);
@@ -176,13 +180,6 @@ impl Loop {
             shown(planning + self.events.iter().sum::<Duration>()),
         );
     }
-}
-
-/// Resident memory in KiB.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
 fn key() -> GroupKey {

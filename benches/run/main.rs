@@ -15,6 +15,8 @@
 #[path = "../../tests/common/mod.rs"]
 mod common;
 mod load;
+#[path = "../process.rs"]
+mod process;
 mod report;
 mod reviews;
 mod servers;

@@ -19,6 +19,7 @@ use crate::common::http::Caller;
 use crate::common::rolegate::Rolegate;
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::process;
 use crate::reviews::NAMESPACE;
 
 /// A server under load.
@@ -143,23 +144,14 @@ async fn peer(certificates: &Path) -> (Child, SocketAddr) {
     (process, address)
 }
 
-/// Clock ticks in a second, as `/proc` counts: the same on every Linux that Rust knows.
-const TICKS: u64 = 100;
-
 impl Server {
     /// Time on processors since it started, in user mode and in the kernel.
     pub fn cpu(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap();
-        // After the name, which may have anything in it: field 3 is the state, 14 and 15 are the times.
-        let (_, fields) = stat.rsplit_once(')').unwrap();
-        let ticks: u64 = fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum();
-        Duration::from_millis(ticks * 1000 / TICKS)
+        process::cpu(self.pid)
     }
 
     /// Resident memory in KiB.
     pub fn resident(&self) -> u32 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.split_whitespace().next().unwrap().parse().unwrap()
+        process::resident(self.pid)
     }
 }

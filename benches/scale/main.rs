@@ -20,6 +20,8 @@
 #[path = "../../tests/common/mod.rs"]
 mod common;
 mod pods;
+#[path = "../process.rs"]
+mod process;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +39,7 @@ use common::rolegate::Launch;
 use common::stage::typed;
 use common::{ControlPlane, Group, PATIENT, eventually};
 use pods::{Bare, Pods};
+use process::cpu;
 
 /// Replicas of prefill and of decode in a segment.
 const SEGMENT: (u32, u32) = (10, 5);
@@ -219,17 +222,6 @@ fn pid_of(name: &str, folder: &str) -> u32 {
         line.split('\0').nth(1) == Some(name) && line.contains(folder)
     };
     processes.into_iter().find(is_it).expect("the API server runs")
-}
-
-/// Clock ticks in a second, as `/proc` counts: the same on every Linux that Rust knows.
-const TICKS: u64 = 100;
-
-/// Time on processors of a process since it started.
-fn cpu(pid: u32) -> Duration {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let (_, fields) = stat.rsplit_once(')').unwrap();
-    let ticks: u64 = fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum();
-    Duration::from_millis(ticks * 1000 / TICKS)
 }
 
 fn print(rows: &[Row]) {
