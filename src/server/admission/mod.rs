@@ -212,7 +212,9 @@ impl Admission {
             subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         }
         let group = self.group_of(&subject, pod, deadline).await?;
-        let is_certain = group.as_ref().is_some_and(|group| self.is_certain(&subject, group));
+        // Only of a group that would free the pod anybody asks.
+        let is_certain = |group: &Arc<Group>| subject.is_free_in(group) && self.is_certain(&subject, group);
+        let is_certain = group.as_ref().is_some_and(is_certain);
         let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
             Some((topology, layer)) => {
                 self.lookup.topology(topology, deadline).await?.and_then(|layers| layers.layer(layer))
