@@ -125,14 +125,12 @@ impl Replicas {
 
     /// All pods, each with the ordinal of its replica.
     pub fn pods(&self) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
-        let slots = self.slots(.., |block| block.present);
-        slots.flat_map(|(ordinal, slot)| slot.pods.iter().map(move |pod| (ordinal, pod)))
+        self.pods_where(.., |block| block.present)
     }
 
     /// Held pods of these replicas, lowest ordinal first.
     pub fn held(&self, ordinals: impl RangeBounds<u32>) -> impl Iterator<Item = HeldPod> {
-        let slots = self.slots(ordinals, |block| block.held);
-        let pods = slots.flat_map(|(ordinal, slot)| slot.pods.iter().map(move |pod| (ordinal, pod)));
+        let pods = self.pods_where(ordinals, |block| block.held);
         pods.filter(|(_, pod)| pod.held).map(|(ordinal, pod)| HeldPod { facts: pod.clone(), ordinal })
     }
 
@@ -181,6 +179,15 @@ impl Replicas {
     /// When the youngest pod was made, RFC 3339.
     pub fn newest(&self) -> Option<&Arc<str>> {
         self.blocks.iter().filter_map(|(_, block)| block.newest.as_ref()).max()
+    }
+
+    fn pods_where(
+        &self,
+        ordinals: impl RangeBounds<u32>,
+        which: impl Fn(&Block) -> u64,
+    ) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
+        let slots = self.slots(ordinals, which);
+        slots.flat_map(|(ordinal, slot)| slot.pods.iter().map(move |pod| (ordinal, pod)))
     }
 
     fn slots(
