@@ -71,6 +71,8 @@ pub struct LoopMetrics {
     pub leader: Gauge,
     /// Partitions set, by outcome: written, conflict, failed.
     pub partitions: Family<Outcome, Counter>,
+    /// Writes of pods that may be in flight at a time.
+    pub write_limit: Gauge,
     /// Updated share of each role with an open rollout, 0 to 1.
     updated: Family<Rolling, Share>,
     /// Largest difference of the updated shares of two roles of a group, 0 to 1.
@@ -91,6 +93,7 @@ impl LoopMetrics {
             plan_seconds: Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
             leader: Gauge::default(),
             partitions: Family::default(),
+            write_limit: Gauge::default(),
             updated: Family::default(),
             skew: Family::default(),
         };
@@ -109,6 +112,11 @@ impl LoopMetrics {
         registry.register("partitions", "Partitions set, by outcome", metrics.partitions.clone());
         registry.register("rollout_updated_ratio", "Updated share of a role in a rollout", metrics.updated.clone());
         registry.register("rollout_skew", "Difference of the updated shares of a group", metrics.skew.clone());
+        registry.register(
+            "write_limit",
+            "Writes of pods that may be in flight at a time: as many as the API server takes",
+            metrics.write_limit.clone(),
+        );
         registry.register("leader", "1 on the replica that releases", metrics.leader.clone());
         metrics
     }

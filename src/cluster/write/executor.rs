@@ -1,10 +1,6 @@
 //! Carries out what the loop decides. Each action ends with its word to the reconciler, whatever the API server does: one that
 //! stays without an answer, or panics, has failed.
 
-use std::sync::Arc;
-
-use tokio::sync::Semaphore;
-
 use crate::api::status::GroupStatus;
 use crate::cluster::failure::short;
 use crate::cluster::index::{CarrierObject, SharedIndex};
@@ -14,15 +10,13 @@ use crate::cluster::read::pod_groups::TAKEN;
 use crate::cluster::read::{missing_pods, running_pods, surge};
 use crate::cluster::write::deadline::Unfinished;
 use crate::cluster::write::events::Events;
+use crate::cluster::write::write_limit::{Load, WriteLimit};
 use crate::cluster::write::writer::{PartitionSet, Released, Writer, Written};
 use crate::model::{Group, GroupKey};
 use crate::mutate::late_labels;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::status::dropped;
 use crate::plan::{Action, Ended, MissingLabels, StatusCarrier};
-
-/// Writes of pods in flight at a time.
-const PODS: usize = 64;
 
 /// Carries actions out.
 #[derive(Clone)]
@@ -31,7 +25,7 @@ pub struct Executor {
     lookup: Lookup,
     events: Events,
     metrics: LoopMetrics,
-    permits: Arc<Semaphore>,
+    limit: WriteLimit,
 }
 
 /// Why an action failed.
@@ -53,6 +47,15 @@ impl ActionError {
             other => other.to_string(),
         }
     }
+
+    /// What it says about the API server.
+    fn load(&self) -> Load {
+        match self {
+            Self::Api(kube::Error::Api(status)) if status.code == 429 => Load::Overloaded,
+            Self::Api(kube::Error::Api(_)) => Load::Answered,
+            _ => Load::Unknown,
+        }
+    }
 }
 
 /// What became of an action: a word for the metrics, and one for the reconciler.
@@ -61,7 +64,8 @@ type Done = (&'static str, Option<Ended>);
 impl Executor {
     /// Writes with `writer`, and takes what was written into the index of `lookup`.
     pub fn new(writer: Writer, lookup: Lookup, events: Events, metrics: LoopMetrics) -> Self {
-        Self { writer, lookup, events, metrics, permits: Arc::new(Semaphore::new(PODS)) }
+        let limit = WriteLimit::new(metrics.write_limit.clone());
+        Self { writer, lookup, events, metrics, limit }
     }
 
     /// The index that what was written goes into.
@@ -71,9 +75,13 @@ impl Executor {
 
     /// Carries an action out. `None` is the end of what ends without a word.
     pub async fn carry_out(&self, key: &GroupKey, action: Action) -> Option<Ended> {
-        // Its time counts from when it is its turn. The semaphore is never closed.
-        let _permit = if is_of_pod(&action) { self.permits.acquire().await.ok() } else { None };
-        let (outcome, ended) = match self.writer.in_time(self.act(key, &action)).await {
+        // Its time counts from when it is its turn.
+        let turn = if is_of_pod(&action) { Some(self.limit.turn().await) } else { None };
+        let done = self.writer.in_time(self.act(key, &action)).await;
+        if let Some(turn) = turn {
+            turn.end(done.as_ref().map_or_else(ActionError::load, |_| Load::Answered));
+        }
+        let (outcome, ended) = match done {
             Ok(done) => done,
             Err(error) => {
                 let (what, name) = described(&action);

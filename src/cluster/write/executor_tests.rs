@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -14,6 +15,7 @@ use crate::api::RoleCoordination;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
 use crate::api::workload::StatefulSet;
+use crate::cluster::write::write_limit::FIRST;
 use crate::model::WorkloadObject as _;
 use crate::model::{PodGroupPolicy, RolledWorkload};
 use crate::plan::decide::surplus::Surplus;
@@ -103,9 +105,9 @@ async fn releases_without_answers_leave_room_for_the_next() {
     let (key, metrics) = (group().key.clone(), LoopMetrics::register(&mut Registry::default()));
     let executor = executor(silent(), &metrics);
     let begun = Instant::now();
-    let releases = (0..2 * PODS).map(|n| Action::Release { pod: pod(&n.to_string()), labels: None });
+    let releases = (0..2 * FIRST).map(|n| Action::Release { pod: pod(&n.to_string()), labels: None });
     let ended = join_all(releases.map(|action| executor.carry_out(&key, action))).await;
-    assert_eq!((ended.len(), begun.elapsed()), (2 * PODS, 2 * TIMEOUT));
+    assert_eq!((ended.len(), begun.elapsed()), (2 * FIRST, 2 * TIMEOUT));
 }
 
 #[tokio::test(start_paused = true)]

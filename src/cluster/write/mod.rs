@@ -6,4 +6,5 @@ pub mod executor;
 pub mod pod_groups;
 pub mod removal;
 pub mod topologies;
+mod write_limit;
 pub mod writer;

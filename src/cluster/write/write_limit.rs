@@ -1,0 +1,284 @@
+//! How many writes of pods are in flight at a time: as many as the API server takes. What is sent beyond that only waits
+//! there, in front of admission reviews and everybody else's requests.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// Never fewer: one group whose writes are slow, for a webhook of somebody else, must not take every place.
+const LEAST: usize = 16;
+/// At the beginning.
+pub(super) const FIRST: usize = 32;
+/// Never more.
+const MOST: usize = 512;
+/// Answers that come this soon are never too slow, however much sooner they came before.
+const SOON: Duration = Duration::from_millis(100);
+
+/// Gives writes their turn. Clones are the same limit.
+#[derive(Clone, Debug)]
+pub(super) struct WriteLimit {
+    places: Arc<Semaphore>,
+    state: Arc<Mutex<State>>,
+    shown: Gauge,
+}
+
+#[derive(Debug)]
+struct State {
+    window: Window,
+    /// Places that are to go as soon as a write leaves them.
+    surplus: usize,
+}
+
+/// What the end of a write says about the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// It answered.
+    Answered,
+    /// It answered that it has too much to do.
+    Overloaded,
+    /// Nothing: there was no answer, which one lost connection or one slow webhook can cause.
+    Unknown,
+}
+
+/// The turn of one write; its place is free again when it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    limit: &'a WriteLimit,
+    /// The semaphore is never closed; were it, the write would go on without a place.
+    place: Option<OwnedSemaphorePermit>,
+    began: Instant,
+    load: Load,
+}
+
+impl WriteLimit {
+    /// Shows the limit in this gauge.
+    pub fn new(shown: Gauge) -> Self {
+        shown.set(i64::try_from(FIRST).unwrap_or(i64::MAX));
+        let state = State { window: Window::new(Instant::now()), surplus: 0 };
+        Self { places: Arc::new(Semaphore::new(FIRST)), state: Arc::new(Mutex::new(state)), shown }
+    }
+
+    /// Waits for a place.
+    pub async fn turn(&self) -> Turn<'_> {
+        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        Turn { limit: self, place, began: Instant::now(), load: Load::Unknown }
+    }
+
+    fn ended(&self, turn: &mut Turn<'_>) {
+        let now = Instant::now();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = state.window.limit;
+        state.window.ended(turn.began, now, turn.load, self.places.available_permits() == 0);
+        let after = state.window.limit;
+        if after > before {
+            let more = after - before;
+            let kept = more.min(state.surplus);
+            state.surplus -= kept;
+            self.places.add_permits(more - kept);
+        }
+        state.surplus += before.saturating_sub(after);
+        if state.surplus > 0
+            && let Some(place) = turn.place.take()
+        {
+            state.surplus -= 1;
+            place.forget();
+        }
+        self.shown.set(i64::try_from(after).unwrap_or(i64::MAX));
+    }
+}
+
+impl Turn<'_> {
+    /// Ends with what was learnt of the API server.
+    pub fn end(mut self, load: Load) {
+        self.load = load;
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.limit.ended(self);
+    }
+}
+
+/// The limit, and what was seen since it was last changed.
+#[derive(Debug)]
+struct Window {
+    limit: usize,
+    since: Instant,
+    /// How long each answer took.
+    times: Vec<Duration>,
+    /// True when a write had to wait for its turn.
+    was_full: bool,
+    /// The usual time of an answer when it was shortest.
+    quickest: Option<Duration>,
+}
+
+impl Window {
+    fn new(now: Instant) -> Self {
+        Self { limit: FIRST, since: now, times: Vec::new(), was_full: false, quickest: None }
+    }
+
+    /// Takes in the end of a write. After as many answers as may be in flight: a quarter more if all places were taken and
+    /// the answers came soon, a quarter fewer if they came late. Half as many once the API server says that it is too much;
+    /// those that were on their way then say nothing new.
+    fn ended(&mut self, began: Instant, now: Instant, load: Load, is_full: bool) {
+        match load {
+            Load::Overloaded if began >= self.since => self.change(self.limit / 2, now),
+            Load::Overloaded | Load::Unknown => {}
+            Load::Answered => {
+                self.was_full |= is_full;
+                self.times.push(now - began);
+                if self.times.len() >= self.limit {
+                    self.judge(now);
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, now: Instant) {
+        self.times.sort_unstable();
+        // Not the mean: what is slow for one webhook's sake says nothing about all others.
+        let Some(usual) = self.times.get(self.times.len() / 2).copied() else { return };
+        // One that answers late although it has next to nothing to do has become slower for good.
+        let quickest = self.quickest.filter(|quickest| *quickest < usual && self.limit > LEAST).unwrap_or(usual);
+        self.quickest = Some(quickest);
+        let soon = SOON.max(quickest * 2);
+        let limit = match (usual <= soon, self.was_full) {
+            (false, _) => self.limit - self.limit / 4,
+            (true, true) if usual <= soon / 2 => self.limit + self.limit / 4,
+            (true, _) => self.limit,
+        };
+        self.change(limit, now);
+    }
+
+    fn change(&mut self, limit: usize, now: Instant) {
+        self.limit = limit.clamp(LEAST, MOST);
+        self.since = now;
+        self.times.clear();
+        self.was_full = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use futures::stream::{self, StreamExt};
+
+    use super::*;
+
+    /// An API server that works on so many writes at a time, each of which takes so long; further ones wait. It refuses
+    /// what is beyond its queue.
+    struct Server {
+        seats: Semaphore,
+        time: Duration,
+        queue: usize,
+        in_flight: Cell<usize>,
+        most: Cell<usize>,
+        refused: Cell<usize>,
+    }
+
+    impl Server {
+        fn new(seats: usize, time: Duration, queue: usize) -> Self {
+            let (in_flight, most, refused) = (Cell::new(0), Cell::new(0), Cell::new(0));
+            Self { seats: Semaphore::new(seats), time, queue, in_flight, most, refused }
+        }
+
+        async fn write(&self) -> Load {
+            self.in_flight.set(self.in_flight.get() + 1);
+            self.most.set(self.most.get().max(self.in_flight.get()));
+            let load = if self.in_flight.get() > self.queue {
+                self.refused.set(self.refused.get() + 1);
+                Load::Overloaded
+            } else {
+                let _seat = self.seats.acquire().await;
+                tokio::time::sleep(self.time).await;
+                Load::Answered
+            };
+            self.in_flight.set(self.in_flight.get() - 1);
+            load
+        }
+    }
+
+    /// So many writes, those that are refused again and again. Returns how long they took.
+    async fn write(limit: &WriteLimit, server: &Server, count: usize) -> Duration {
+        let begun = Instant::now();
+        let one = async |_| loop {
+            let turn = limit.turn().await;
+            let load = server.write().await;
+            turn.end(load);
+            if load == Load::Answered {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        stream::iter(0..count).map(one).buffer_unordered(count).collect::<Vec<_>>().await;
+        begun.elapsed()
+    }
+
+    fn limit() -> WriteLimit {
+        WriteLimit::new(Gauge::default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_takes_more_gets_more() {
+        let (limit, server) = (limit(), Server::new(300, Duration::from_millis(10), usize::MAX));
+        let time = write(&limit, &server, 20_000).await;
+        assert_eq!((server.most.get(), limit.shown.get()), (MOST, 512));
+        // 300 at a time take 0.67 s; 64, as many as were once sent at a time, 3.1 s.
+        assert!(time < Duration::from_millis(1200), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_would_only_wait_at_the_api_server_is_not_sent() {
+        let (limit, server) = (limit(), Server::new(2, Duration::from_millis(4), usize::MAX));
+        let time = write(&limit, &server, 5_000).await;
+        // 500 a second: nobody waits for more than a tenth of a second there, and none of its time is lost.
+        assert!(server.most.get() <= 50, "{}", server.most.get());
+        assert!(time <= Duration::from_millis(10_100), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_refuses_gets_fewer_and_has_done_all_in_the_end() {
+        let (limit, server) = (limit(), Server::new(20, Duration::from_millis(5), 24));
+        write(&limit, &server, 5_000).await;
+        assert!(server.refused.get() < 500, "{} of 5000", server.refused.get());
+        assert!(limit.shown.get() < 60, "{}", limit.shown.get());
+        assert_eq!(server.in_flight.get(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_answers_of_a_few_and_lost_ones_do_not_slow_the_others() {
+        let (limit, server) = (limit(), Server::new(1000, Duration::from_millis(5), usize::MAX));
+        let slow = Server::new(1000, Duration::from_secs(5), usize::MAX);
+        let lost = async {
+            let turn = limit.turn().await;
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            turn.end(Load::Unknown);
+        };
+        let (time, _, ()) = tokio::join!(write(&limit, &server, 20_000), write(&limit, &slow, 10), lost);
+        assert!(time < Duration::from_secs(1), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn places_are_as_many_as_the_limit_whatever_it_was_before() {
+        let limit = limit();
+        for (seats, queue) in [(500, usize::MAX), (2, 20), (500, usize::MAX), (2, usize::MAX)] {
+            write(&limit, &Server::new(seats, Duration::from_millis(4), queue), 10_000).await;
+            let state = limit.state.lock().unwrap();
+            assert_eq!(limit.places.available_permits(), state.window.limit + state.surplus);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_is_dropped_leaves_its_place() {
+        let limit = limit();
+        for _ in 0..10 * MOST {
+            drop(limit.turn().await);
+        }
+        assert_eq!((limit.places.available_permits(), limit.shown.get()), (FIRST, 32));
+    }
+}
