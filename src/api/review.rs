@@ -175,7 +175,7 @@ pub struct ReviewAnswer<'a> {
     pub api_version: &'a str,
     /// `AdmissionReview`.
     pub kind: &'static str,
-    /// The verdict.
+    /// The verdict; last, since the patch is added to its end.
     pub response: Response<'a>,
 }
 
@@ -190,10 +190,7 @@ pub struct Response<'a> {
     /// Why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
-    /// JSON Patch in base64; together with `patch_type` or not at all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub patch: Option<String>,
-    /// `JSONPatch`.
+    /// `JSONPatch`, together with `patch` in base64, which is added to the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch_type: Option<&'static str>,
     /// Shown to the user by kubectl.

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::api::review::{Request, Response, Status, StatusCause, StatusDetails};
+use crate::api::review::{Request, Response, ReviewAnswer, Status, StatusCause, StatusDetails};
 use crate::mutate::Patch;
 use crate::rules::{Judged, Violation};
 
@@ -57,29 +57,31 @@ impl Verdict {
         }
     }
 
-    /// The response to a request.
-    pub fn into_response<'a>(self, request: &'a Request<'_>) -> Response<'a> {
+    /// The answer to a request, in the version that asked.
+    pub fn into_json(self, api_version: &str, request: &Request<'_>) -> String {
         let uid = &*request.uid;
-        match self {
+        let (response, patch) = match self {
             Self::Allow { patch, warnings } => {
-                let patch = (!patch.is_empty()).then(|| STANDARD.encode(patch.to_json()));
-                Response {
-                    uid,
-                    allowed: true,
-                    patch_type: patch.as_ref().map(|_| "JSONPatch"),
-                    patch,
-                    warnings,
-                    status: None,
-                }
+                let patch = (!patch.is_empty()).then(|| patch.to_json());
+                let patch_type = patch.as_ref().map(|_| "JSONPatch");
+                (Response { uid, allowed: true, patch_type, warnings, status: None }, patch)
             }
-            Self::Deny { violations, warnings, forbidden } => Response {
-                uid,
-                allowed: false,
-                status: Some(refusal(request, &violations, forbidden)),
-                warnings,
-                ..Response::default()
-            },
+            Self::Deny { violations, warnings, forbidden } => {
+                let status = Some(refusal(request, &violations, forbidden));
+                (Response { uid, allowed: false, status, warnings, ..Response::default() }, None)
+            }
+        };
+        let answer = ReviewAnswer { api_version, kind: "AdmissionReview", response };
+        let mut text = serde_json::to_string(&answer).unwrap_or_default();
+        // The longest part of most answers is encoded where it stands: nothing in base64 is to be escaped.
+        if let (Some(patch), true) = (patch, text.ends_with("}}")) {
+            text.truncate(text.len() - 2);
+            text.reserve(patch.len() * 4 / 3 + 20);
+            text.push_str(r#","patch":""#);
+            STANDARD.encode_string(patch, &mut text);
+            text.push_str(r#""}}"#);
         }
+        text
     }
 }
 

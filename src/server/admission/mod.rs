@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
-use crate::api::review::{Request, ReviewAnswer};
+use crate::api::review::Request;
 use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::read::live_world::{LiveWorld, LiveWorldError};
 use crate::cluster::read::lookup::{Lookup, LookupError};
@@ -118,13 +118,8 @@ impl Admission {
             Ok(verdict) => {
                 span.in_scope(|| tracing::debug!(verdict = verdict.as_str(), "answered"));
                 self.metrics.count(row, &request, verdict.as_str());
-                let answer = ReviewAnswer {
-                    api_version: version,
-                    kind: "AdmissionReview",
-                    response: verdict.into_response(&request),
-                };
-                ([(header::CONTENT_TYPE, "application/json")], serde_json::to_vec(&answer).unwrap_or_default())
-                    .into_response()
+                let answer = verdict.into_json(version, &request);
+                ([(header::CONTENT_TYPE, "application/json")], answer).into_response()
             }
             Err(fault) => {
                 self.metrics.count(row, &request, "error");
