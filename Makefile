@@ -14,7 +14,7 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo test build image crds docs rig addons tools fmt lint deny unit long bench bench-scale bench-plan clean
+.PHONY: help demo test build image crds docs rig addons tools fmt lint deny unit long bench bench-scale bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -75,8 +75,15 @@ bench: rig ## What a pod's review costs: rolegate between a constant answer and 
 	target/release/examples/bench
 
 bench-scale: rig ## Groups of thousands of pods on a real API server: ungated, by a bare loop, by rolegate. About eight minutes.
-	cargo build --locked --release --bin rolegate --example bench-scale
-	target/release/examples/bench-scale
+	cargo build --locked --profile quick --bin rolegate --example bench-scale
+	target/quick/examples/bench-scale
+
+bench-restart: rig ## From its start to knowing 1,000 groups of 100 held pods on a real API server. About ten minutes.
+	cargo build --locked --profile quick --bin rolegate --example bench-restart
+	target/quick/examples/bench-restart
+
+bench-instructions: ## Instructions of a review's and a pass's parts, counted by valgrind (which this one needs).
+	cargo test --locked --quiet --profile quick --test instructions -- print
 
 bench-plan: ## What planning costs: the loop over groups of 300 to 30,000 pods, and `plan` of up to 150,000, without an API server.
 	cargo run --locked --quiet --profile quick --example bench-plan

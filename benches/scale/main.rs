@@ -1,8 +1,12 @@
-//! `make bench-scale`: what large groups cost on a real API server, with the real scheduler and fake nodes, in one run:
+//! `make bench-scale`: what large groups cost on a real API server, with the real scheduler and fake nodes, each in a control
+//! plane of its own:
 //!
-//! - pods that nobody holds against the same in a Parallel coordination;
+//! - pods that nobody holds against the same beside rolegate, which is asked about them and has nothing to do with them, and
+//!   against the same in a Parallel coordination;
 //! - pods that nobody holds against segments in order, once as rolegate does it, once as a bare loop does that plans nothing:
 //!   it sends the same PATCHes on the same readiness.
+//!
+//! After them, what the API server spends on lifting one gate, by kind of patch, and how long it takes to create one pod.
 //!
 //! `ROLEGATE_SCALE` is the number of pods of the large groups (3,000).
 
@@ -19,23 +23,26 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+mod creates;
+mod patches;
 mod pods;
 #[path = "../process.rs"]
 mod process;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ServiceAccount};
-use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams, PropagationPolicy};
+use k8s_openapi::api::core::v1::{Namespace, Node, ServiceAccount};
+use kube::api::{DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::json;
 
 use common::group::{Progression, node};
-use common::rolegate::Launch;
+use common::rolegate::{Launch, Rolegate};
 use common::stage::typed;
 use common::{ControlPlane, Group, PATIENT, eventually};
 use pods::{Bare, Pods};
@@ -45,7 +52,7 @@ use process::cpu;
 const SEGMENT: (u32, u32) = (10, 5);
 const NODES: u32 = 100;
 const NAMESPACE: &str = "scale";
-/// Longest time for one group to get ready, or to go.
+/// Longest time for one group to get ready.
 const LONG: Duration = Duration::from_secs(900);
 
 /// What one group cost.
@@ -53,40 +60,65 @@ struct Row {
     what: String,
     pods: u32,
     time: Duration,
-    /// Time on processors: of the API server, and of rolegate where it ran.
+    /// Time on processors: of the API server, of all other components, and of rolegate where it ran.
     server: Duration,
+    others: BTreeMap<String, Duration>,
     rolegate: Option<Duration>,
-    /// Requests that the API server answered meanwhile which nobody but rolegate, or the bare loop, sends.
+    /// Requests that the API server answered meanwhile: those that nobody but rolegate, or the bare loop, sends, and Events.
     requests: BTreeMap<String, u64>,
     /// From the last pod of a batch being ready to the last PATCH of the next, where batches wait.
     steps: Vec<Duration>,
+    /// How often rolegate planned, and how long it took.
+    passes: String,
 }
 
 #[tokio::main]
 async fn main() {
     let large: u32 = std::env::var("ROLEGATE_SCALE").ok().and_then(|pods| pods.parse().ok()).unwrap_or(3_000);
-    let scale = Scale::start(large).await;
     let half = large / 2;
+    // In turns, so that whatever else the machine does hits all of them alike.
+    let runs = [
+        ("ungated", half, Way::Ungated),
+        ("beside", half, Way::Beside),
+        ("Parallel", half, Way::Coordinated(Progression::Parallel)),
+        ("ungated", half, Way::Ungated),
+        ("beside", half, Way::Beside),
+        ("Parallel", half, Way::Coordinated(Progression::Parallel)),
+        ("ungated", large, Way::Ungated),
+        ("bare loop", large, Way::Bare),
+        ("OrderedReady", large, Way::Coordinated(Progression::OrderedReady)),
+    ];
     let mut rows = Vec::new();
-    // Nobody asks a webhook yet.
-    rows.push(scale.run("ungated", half, Way::Ungated, None).await);
-    rows.push(scale.run("ungated", large, Way::Ungated, None).await);
-    rows.push(scale.run("bare loop", large, Way::Bare, None).await);
-    let launch = Launch::new(scale.plane.clone(), scale.client.clone(), NAMESPACE);
-    let rolegate = launch.flag("lease-duration", "15s").start().await;
-    let pid = Some(rolegate.pid());
-    rows.push(scale.run("Parallel", half, Way::Coordinated(Progression::Parallel), pid).await);
-    rows.push(scale.run("OrderedReady", large, Way::Coordinated(Progression::OrderedReady), pid).await);
+    for (what, pods, way) in runs {
+        // An API server that has seen tens of thousands of pods come and go is several times slower than a new one.
+        let scale = Scale::start(pods).await;
+        let launch = Launch::new(scale.plane.clone(), scale.client.clone(), NAMESPACE).flag("lease-duration", "15s");
+        let rolegate = if matches!(way, Way::Ungated | Way::Bare) { None } else { Some(launch.start().await) };
+        let mut row = scale.run(what, pods, way, rolegate.as_ref().map(Rolegate::pid)).await;
+        if let Some(rolegate) = rolegate {
+            row.passes = passes(&rolegate.metrics().await);
+            rolegate.terminate().await;
+        }
+        rows.push(row);
+    }
     print(&rows);
-    println!("{}", passes(&rolegate.metrics().await));
+    let scale = Scale::start(0).await;
+    patches::compare(&scale.client, NAMESPACE, scale.apiserver).await;
+    let rolegate = Launch::new(scale.plane.clone(), scale.client.clone(), NAMESPACE).start().await;
+    creates::compare(&scale.client, &scale.groups(), NAMESPACE).await;
     rolegate.terminate().await;
 }
 
 /// How the pods of a group are treated.
 #[derive(Clone, Copy)]
 enum Way {
+    /// Nobody asks a webhook.
     Ungated,
+    /// rolegate runs, and they are of no group.
+    Beside,
+    /// They have a gate, which the bare loop lifts.
     Bare,
+    /// They are of a group.
     Coordinated(Progression),
 }
 
@@ -94,11 +126,13 @@ struct Scale {
     plane: Arc<ControlPlane>,
     client: Client,
     apiserver: u32,
+    /// The other components.
+    others: BTreeMap<String, u32>,
 }
 
 impl Scale {
     async fn start(pods: u32) -> Self {
-        let plane = Arc::new(ControlPlane::start());
+        let plane = ControlPlane::own(ControlPlane::start).await;
         plane.define_groups();
         let client = plane.client().await;
         let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -110,31 +144,42 @@ impl Scale {
             let node = node(&format!("node-{number}"), room, NAMESPACE);
             Api::<Node>::all(client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
         }
-        let apiserver = pid_of("kube-apiserver", &plane.dir.display().to_string());
-        Self { plane, client, apiserver }
+        let mut components = components(&plane.dir);
+        let apiserver = components.remove("kube-apiserver").expect("the API server runs");
+        Self { plane, client, apiserver, others: components }
     }
 
-    /// Brings a group of so many pods up, and takes it away again.
+    fn cpu_of_others(&self) -> BTreeMap<String, Duration> {
+        self.others.iter().map(|(name, pid)| (name.clone(), cpu(*pid))).collect()
+    }
+
+    /// Brings a group of so many pods up.
     async fn run(&self, what: &str, pods: u32, way: Way, rolegate: Option<u32>) -> Row {
         let segments = pods / (SEGMENT.0 + SEGMENT.1);
         let group = Group::new(&what.replace(' ', "-").to_lowercase());
         let group =
             group.role("prefill", segments * SEGMENT.0, SEGMENT.0).role("decode", segments * SEGMENT.1, SEGMENT.1);
         let group = match way {
-            Way::Ungated => group,
+            Way::Ungated | Way::Beside => group,
             Way::Bare => group.template(&json!({ "spec": { "schedulingGates": [{ "name": common::pods::GATE }] } })),
             Way::Coordinated(progression) => group.progression(progression),
         };
         let seen = Pods::watch(&self.client, NAMESPACE).await;
-        if matches!(way, Way::Coordinated(_)) {
+        if matches!(way, Way::Bare | Way::Coordinated(_)) {
             self.groups().create(&PostParams::default(), &typed(group.object())).await.unwrap();
         }
-        let bare = matches!(way, Way::Bare).then(|| Bare::start(&self.client, NAMESPACE, &group.name, &seen, SEGMENT));
-        let before = (cpu(self.apiserver), rolegate.map(cpu), self.requests());
+        let bare = matches!(way, Way::Bare)
+            .then(|| Bare::start(&self.client, self.groups(), NAMESPACE, &group.name, &seen, SEGMENT));
+        let before = (cpu(self.apiserver), rolegate.map(cpu), self.requests(), self.cpu_of_others());
         let start = Instant::now();
         let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), NAMESPACE);
         for role in &group.roles {
-            sets.create(&PostParams::default(), &typed(group.set(role, NAMESPACE))).await.unwrap();
+            let mut set = group.set(role, NAMESPACE);
+            if matches!(way, Way::Beside) {
+                // Pods that name a group wait for it.
+                set = of_no_group(&set);
+            }
+            sets.create(&PostParams::default(), &typed(set)).await.unwrap();
         }
         seen.until_ready(group.pods() as usize, LONG).await;
         let time = start.elapsed();
@@ -143,36 +188,22 @@ impl Scale {
             pods: group.pods(),
             time,
             server: cpu(self.apiserver).saturating_sub(before.0),
+            others: self
+                .cpu_of_others()
+                .into_iter()
+                .map(|(name, cpu)| {
+                    let spent = cpu.saturating_sub(before.3[&name]);
+                    (name, spent)
+                })
+                .collect(),
             rolegate: rolegate.zip(before.1).map(|(pid, before)| cpu(pid).saturating_sub(before)),
             requests: difference(self.requests(), &before.2),
-            steps: if matches!(way, Way::Ungated) { Vec::new() } else { seen.steps(SEGMENT) },
+            steps: if matches!(way, Way::Ungated | Way::Beside) { Vec::new() } else { seen.steps(SEGMENT) },
+            passes: String::new(),
         };
         eprintln!("{} {}: {:.1?}", row.pods, row.what, row.time);
         drop(bare);
-        self.clear(&group).await;
         row
-    }
-
-    async fn clear(&self, group: &Group) {
-        let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let orphan = DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
-        for role in &group.roles {
-            sets.delete(&group.set_name(&role.name), &orphan).await.unwrap();
-        }
-        let gone = async || match sets.list(&ListParams::default()).await.unwrap().items.len() {
-            0 => Ok(()),
-            left => Err(format!("{left} sets are left")),
-        };
-        eventually(LONG, "the sets are gone", gone).await;
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-        _ = pods.delete_collection(&at_once, &ListParams::default()).await.unwrap();
-        let gone = async || match pods.list_metadata(&ListParams::default()).await.unwrap().items.len() {
-            0 => Ok(()),
-            left => Err(format!("{left} pods are left")),
-        };
-        eventually(LONG, "the pods are gone", gone).await;
-        _ = self.groups().delete(&group.name, &DeleteParams::default()).await;
     }
 
     /// Requests by what is asked for, as the API server counts them.
@@ -189,7 +220,11 @@ impl Scale {
                 rest.split('"').next().unwrap_or_default().to_owned()
             };
             let (verb, resource, part) = (label("verb"), label("resource"), label("subresource"));
-            let ours = resource.starts_with("role") || (resource == "pods" && verb == "PATCH" && part.is_empty());
+            let ours = match &*resource {
+                "pods" => verb == "PATCH" && part.is_empty(),
+                "events" => verb == "POST" || verb == "PATCH",
+                other => other.starts_with("role"),
+            };
             if ours && verb != "WATCH" {
                 let part = if part.is_empty() { part } else { format!("/{part}") };
                 *all.entry(format!("{verb} {resource}{part}")).or_default() += count.parse::<f64>().unwrap() as u64;
@@ -212,34 +247,41 @@ fn difference(now: BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> BTr
     since.filter(|(_, more)| *more > 0).collect()
 }
 
-/// The component of this name that was given this folder.
-fn pid_of(name: &str, folder: &str) -> u32 {
-    let processes =
-        std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
-    let is_it = |pid: &u32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).into_owned();
-        line.split('\0').nth(1) == Some(name) && line.contains(folder)
-    };
-    processes.into_iter().find(is_it).expect("the API server runs")
+/// The same workload of the same pods, whose labels rolegate does not know.
+fn of_no_group(set: &serde_json::Value) -> serde_json::Value {
+    let text = ["group", "role"].into_iter().fold(set.to_string(), |text, label| {
+        text.replace(&format!("rolegate.dev/{label}"), &format!("bench.example/{label}"))
+    });
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Pids of the control plane's components, by name.
+fn components(folder: &Path) -> BTreeMap<String, u32> {
+    let cluster: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.join("cluster.json")).unwrap()).unwrap();
+    serde_json::from_value(cluster["pids"].clone()).unwrap()
 }
 
 fn print(rows: &[Row]) {
-    println!("| pods | | all ready | against ungated | CPU of the API server | of rolegate | step p50 | p99 |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!(
+        "| pods | | all ready | against ungated | CPU of the API server | of the others | of rolegate | step p50 | p99 |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
     for row in rows {
-        let ungated = rows.iter().find(|other| other.what == "ungated" && other.pods == row.pods);
-        let ratio = ungated.map_or(1.0, |ungated| row.time.as_secs_f64() / ungated.time.as_secs_f64());
+        let ungated = rows.iter().filter(|other| other.what == "ungated" && other.pods == row.pods);
+        let ungated: Vec<_> = ungated.map(|ungated| ungated.time.as_secs_f64()).collect();
+        let ratio = row.time.as_secs_f64() * ungated.len() as f64 / ungated.iter().sum::<f64>();
         let at = |percent: usize| {
             row.steps.get(row.steps.len() * percent / 100).map_or_else(String::new, |time| format!("{time:.0?}"))
         };
         let of_rolegate = row.rolegate.map_or_else(String::new, |cpu| format!("{:.1} s", cpu.as_secs_f64()));
         println!(
-            "| {} | {} | {:.1} s | {ratio:.2} × | {:.1} s | {of_rolegate} | {} | {} |",
+            "| {} | {} | {:.1} s | {ratio:.2} × | {:.1} s | {:.1} s | {of_rolegate} | {} | {} |",
             row.pods,
             row.what,
             row.time.as_secs_f64(),
             row.server.as_secs_f64(),
+            row.others.values().sum::<Duration>().as_secs_f64(),
             at(50),
             at(99),
         );
@@ -247,8 +289,11 @@ fn print(rows: &[Row]) {
     println!();
     for row in rows.iter().filter(|row| !row.requests.is_empty()) {
         let asked = row.requests.iter().map(|(what, count)| format!("{count} {what}"));
-        println!("{} {}: {}", row.pods, row.what, asked.collect::<Vec<_>>().join(", "));
+        let others = row.others.iter().map(|(name, cpu)| format!("{name} {:.1} s", cpu.as_secs_f64()));
+        let (asked, others) = (asked.collect::<Vec<_>>().join(", "), others.collect::<Vec<_>>().join(", "));
+        println!("{} {}: {asked}; CPU of {others}; {}", row.pods, row.what, row.passes);
     }
+    println!();
 }
 
 /// How often rolegate planned, and how long it took.

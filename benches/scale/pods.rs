@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use kube::api::{Object, Patch, PatchParams};
+use kube::api::{DynamicObject, Object, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
@@ -144,16 +144,24 @@ fn segment(name: &str, sizes: (u32, u32)) -> u32 {
     ordinal.parse::<u32>().unwrap() / if set.ends_with("prefill") { sizes.0 } else { sizes.1 }
 }
 
-/// Lifts the gates of the next segment when all pods of the one before are ready, and does nothing else.
+/// Lifts the gates of the next segment when all pods of the one before are ready, and does nothing else: it writes what it is
+/// about to release into the group's status, as whoever may be killed at any time must, and then sends a PATCH for each pod.
 pub struct Bare(JoinHandle<()>);
 
 impl Bare {
-    pub fn start(client: &Client, namespace: &str, group: &str, pods: &Pods, sizes: (u32, u32)) -> Self {
+    pub fn start(
+        client: &Client,
+        groups: Api<DynamicObject>,
+        namespace: &str,
+        group: &str,
+        pods: &Pods,
+        sizes: (u32, u32),
+    ) -> Self {
         let group = group.to_owned();
         let api: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(client.clone(), namespace);
         let (seen, changed, permits) = (pods.seen.clone(), pods.changed.clone(), Arc::new(Semaphore::new(WRITES)));
         Self(tokio::spawn(async move {
-            let (mut next, mut asked) = (0, std::collections::HashSet::new());
+            let (mut next, mut committed, mut asked) = (0, None, std::collections::HashSet::new());
             loop {
                 let notified = changed.notified();
                 let due: Vec<_> = {
@@ -166,6 +174,20 @@ impl Bare {
                     let held = of(next).filter(|(_, pod)| pod.released.is_none());
                     held.map(|(name, pod)| (name.clone(), pod.uid.clone())).collect()
                 };
+                if !due.is_empty() && committed != Some(next) {
+                    let of = |size: u32| {
+                        let released = (next + 1) * size;
+                        json!({ "strategy": "segmentPlacement", "state": "Progressing", "released": released })
+                    };
+                    let progress = json!({ "prefill": of(sizes.0), "decode": of(sizes.1) });
+                    let state = json!([{ "name": "segments", "progress": progress }]);
+                    let status = json!({ "status": { "coordinationState": state } });
+                    groups
+                        .patch_status(&group, &PatchParams::default(), &Patch::Merge(status))
+                        .await
+                        .expect("the counts are committed");
+                    committed = Some(next);
+                }
                 for (name, uid) in due {
                     if !asked.insert(uid.clone()) {
                         continue;
