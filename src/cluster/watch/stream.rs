@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt, pin_mut};
+use futures::{Stream, StreamExt, pin_mut};
 use kube::runtime::watcher::{self, Event, watcher};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
@@ -30,10 +30,26 @@ pub async fn watch<T>(
     if let Some(selector) = selector {
         config = config.labels(selector);
     }
-    let stream = match objects.all() {
-        Ok(api) => watcher(api, config),
+    let api = match objects.all() {
+        Ok(api) => api,
         Err(error) => return tracing::error!(%error, "cannot be watched"),
     };
+    // The list as the beginning of the watch, in one answer; where the API server cannot do that, in pages.
+    let streaming = watcher(api.clone(), config.clone().streaming_lists()).take_while(|event| {
+        let goes_on = !event.as_ref().is_err_and(is_refused);
+        std::future::ready(goes_on)
+    });
+    follow(streaming, recheck, &mut report).await;
+    tracing::debug!("this API server does not stream lists");
+    follow(watcher(api, config), recheck, &mut report).await;
+}
+
+/// Reports what a watch tells, to its end.
+async fn follow<T>(
+    stream: impl Stream<Item = Result<Event<Watched<T>>, watcher::Error>>,
+    recheck: &Notify,
+    report: &mut impl FnMut(Change<T>),
+) {
     pin_mut!(stream);
     let (mut listed, mut pause) = (Vec::new(), FIRST_PAUSE);
     while let Some(event) = stream.next().await {
@@ -67,6 +83,11 @@ pub async fn watch<T>(
     }
 }
 
+/// True when the API server does not take the parameters of a streamed list: Kubernetes before 1.32 does not by default.
+fn is_refused(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 400 | 422))
+}
+
 fn is_expired(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchError(status) if status.code == 410)
 }
@@ -89,6 +110,55 @@ impl<T> Change<T> {
             Self::Applied(one) => Change::Applied(into(one)),
             Self::Deleted(one) => Change::Deleted(into(one)),
             Self::NotServed => Change::NotServed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::Pod;
+    use crate::api::pod::POD;
+    use crate::cluster::watch::watched::api;
+
+    /// Knows one pod, and does not stream lists.
+    async fn before_1_32(request: Request<Body>) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {
+        let query = request.uri().query().unwrap_or_default();
+        let (code, answer) = if query.contains("sendInitialEvents=true") {
+            let message = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+            (
+                422,
+                json!({ "kind": "Status", "status": "Failure", "reason": "Invalid", "code": 422, "message": message }),
+            )
+        } else if query.contains("watch=true") {
+            std::future::pending().await
+        } else {
+            let pod = json!({ "metadata": { "name": "p", "namespace": "ns", "resourceVersion": "1" } });
+            (200, json!({ "kind": "PodList", "metadata": { "resourceVersion": "1" }, "items": [pod] }))
+        };
+        let answer = Response::builder().status(code).body(Full::new(answer.to_string().into()));
+        Ok(answer.unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_does_not_stream_lists_is_asked_for_pages() {
+        let client = Client::new(tower::service_fn(before_1_32), "ns");
+        let (told, mut changes) = tokio::sync::mpsc::unbounded_channel();
+        let (pods, never) = (api::<Pod>(&client, POD, None), Notify::new());
+        let watching = watch(pods, None, &never, |change| _ = told.send(change));
+        tokio::select! {
+            () = watching => panic!("the watch is over"),
+            change = changes.recv() => match change {
+                Some(Change::Listed(pods)) => assert_eq!(pods[0].metadata.display_name(), "p"),
+                other => panic!("{other:?}"),
+            }
         }
     }
 }
