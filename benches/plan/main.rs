@@ -15,8 +15,11 @@
 mod planning;
 #[path = "../process.rs"]
 mod process;
+#[path = "../section.rs"]
+mod section;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use planning::{Loop, group};
@@ -24,6 +27,7 @@ use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::status::GroupStatus;
 use rolegate::model::Group;
 use rolegate::plan::simulate;
+use section::Section;
 
 /// Pods of the groups that the loop takes to their end.
 const LOOP: [u32; 4] = [300, 3_000, 9_990, 30_000];
@@ -31,29 +35,31 @@ const LOOP: [u32; 4] = [300, 3_000, 9_990, 30_000];
 const SIMULATED: [u32; 3] = [1_000, 8_000, 100_000];
 
 fn main() {
+    let mut out = Section::new("bench-plan");
     let resident = || u64::from(process::resident(std::process::id()));
     let before = resident();
     let kept = Loop::new(30_000 / 15);
-    println!("{} bytes for each of 30,000 held pods\n", (resident() - before) * 1024 / 30_000);
+    writeln!(out, "{} bytes for each of 30,000 held pods\n", (resident() - before) * 1024 / 30_000).unwrap();
     drop(kept);
-    println!("| pods | event, mean | pass, mean | pass, p99 | longest | passes | all planning |");
-    println!("|---|---|---|---|---|---|---|");
+    writeln!(out, "| pods | event, mean | pass, mean | pass, p99 | longest | passes | all planning |").unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|").unwrap();
     for pods in LOOP {
-        run(Loop::new(pods / 15));
+        run(&mut out, Loop::new(pods / 15));
     }
-    println!("\n| replicas | steps | `plan` |");
-    println!("|---|---|---|");
+    writeln!(out, "\n| replicas | steps | `plan` |").unwrap();
+    writeln!(out, "|---|---|---|").unwrap();
     for prefill in SIMULATED {
         let group = Group::from_rbg(ROLE_BASED_GROUP, &group(prefill / 10, "1", &GroupStatus::default()));
         let started = Instant::now();
         let run = simulate(&group, &[], &BTreeMap::new()).expect("it can be simulated");
         assert!(run.complete, "every group comes to its end");
-        println!("| {prefill} + {} | {} | {} |", prefill / 2, run.steps.len(), shown(started.elapsed()));
+        writeln!(out, "| {prefill} + {} | {} | {} |", prefill / 2, run.steps.len(), shown(started.elapsed())).unwrap();
     }
+    out.finish();
 }
 
 /// One pass after every three writes: what the watch tells within 10 ms is planned together.
-fn run(mut group: Loop) {
+fn run(out: &mut Section, mut group: Loop) {
     let pods = group.segments * 15;
     while group.ready < pods {
         group.pass();
@@ -64,7 +70,8 @@ fn run(mut group: Loop) {
     group.passes.sort();
     let planning: Duration = group.passes.iter().sum();
     let mean = |times: &[Duration]| times.iter().sum::<Duration>() / u32::try_from(times.len()).unwrap();
-    println!(
+    writeln!(
+        out,
         "| {pods} | {} | {} | {} | {} | {} | {} |",
         shown(mean(&group.events)),
         shown(mean(&group.passes)),
@@ -72,7 +79,8 @@ fn run(mut group: Loop) {
         shown(*group.passes.last().unwrap()),
         group.passes.len(),
         shown(planning + group.events.iter().sum::<Duration>()),
-    );
+    )
+    .unwrap();
 }
 
 fn shown(time: Duration) -> String {

@@ -15,7 +15,10 @@
 mod common;
 #[path = "../process.rs"]
 mod process;
+#[path = "../section.rs"]
+mod section;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,6 +34,7 @@ use common::pods::GATE;
 use common::rolegate::Launch;
 use common::stage::typed;
 use common::{ControlPlane, Group, PATIENT, eventually};
+use section::Section;
 
 const NAMESPACE: &str = "restart";
 /// Prefill and decode of a group, and of a segment.
@@ -61,8 +65,10 @@ async fn main() {
     }
     eprintln!();
 
-    println!("| groups | pods | | ready after | CPU | resident | CPU in {} s of nothing |", IDLE.as_secs());
-    println!("|---|---|---|---|---|---|---|");
+    let mut out = Section::new("bench-restart");
+    writeln!(out, "| groups | pods | | ready after | CPU | resident | CPU in {} s of nothing |", IDLE.as_secs())
+        .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|").unwrap();
     for what in ["first start", "restart"] {
         let started = Instant::now();
         let rolegate = Launch::new(plane.clone(), client.clone(), NAMESPACE).flag("webhooks", "off").start().await;
@@ -80,9 +86,15 @@ async fn main() {
         tokio::time::sleep(IDLE).await;
         let idle = process::cpu(rolegate.pid()).saturating_sub(before);
         let resident = process::resident(rolegate.pid()) / 1024;
-        println!("| {groups} | {} | {what} | {ready:.1?} | {cpu:.1?} | {resident} MiB | {idle:.2?} |", groups * 100);
+        writeln!(
+            out,
+            "| {groups} | {} | {what} | {ready:.1?} | {cpu:.1?} | {resident} MiB | {idle:.2?} |",
+            groups * 100
+        )
+        .unwrap();
         rolegate.terminate().await;
     }
+    out.finish();
 }
 
 /// A group, its StatefulSets and their pods, all held.

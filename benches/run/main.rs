@@ -19,12 +19,15 @@ mod load;
 mod process;
 mod report;
 mod reviews;
+#[path = "../section.rs"]
+mod section;
 mod servers;
 
 use std::time::{Duration, Instant};
 
 use load::{Crowd, Load, connect};
 use report::{Report, Sample};
+use section::Section;
 use servers::Servers;
 
 /// Rounds; each asks every server once in each way.
@@ -72,7 +75,9 @@ async fn main() {
     let crowd = Crowd::start(rolegate.address, &servers.ca, &reviews::of_wide_group(), CROWD).await;
     let (_, beside) = load.open(RATE, OPEN).await;
     drop(crowd);
-    report.print(started.elapsed());
-    report::compare(&alone, &beside, CROWD);
+    let mut out = Section::new("bench");
+    report.print(&mut out, started.elapsed());
+    report::compare(&mut out, &alone, &beside, CROWD);
+    out.finish();
     servers.stop().await;
 }

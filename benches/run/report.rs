@@ -1,6 +1,9 @@
 //! From samples to a table.
 
+use std::fmt::Write as _;
 use std::time::Duration;
+
+use crate::section::Section;
 
 /// One server in one round.
 pub struct Sample {
@@ -20,13 +23,13 @@ pub struct Sample {
 
 /// What is measured: one row of the table for each server.
 const ROWS: [&str; 7] = [
-    "CPU µs/request",
-    "requests/s",
-    "closed loop p50 µs",
-    "closed loop p99 µs",
-    "open loop p50 µs",
-    "open loop p99 µs",
-    "resident MiB",
+    "CPU of a review, µs",
+    "reviews a second, as many as it can",
+    "p50 of these, µs",
+    "p99 of these, µs",
+    "p50 at 400 a second, µs",
+    "p99 at 400 a second, µs",
+    "resident, MiB",
 ];
 
 /// What was measured: by server, by row, by round.
@@ -55,29 +58,35 @@ impl Report {
         }
     }
 
-    pub fn print(&self, time: Duration) {
-        println!("{:20} {:10} {:>9} {:>9} {:>9}", "", "", "min", "median", "max");
+    /// Medians of all rounds, and how rolegate stands to the other two.
+    pub fn print(&self, out: &mut Section, time: Duration) {
+        let names: Vec<_> = self.servers.iter().map(|(name, _)| *name).collect();
+        writeln!(out, "| median (lowest to highest) | {} | rolegate / floor | peer / rolegate |", names.join(" | "))
+            .unwrap();
+        writeln!(out, "|---|---|---|---|---|---|").unwrap();
         for (number, row) in ROWS.into_iter().enumerate() {
-            for (server, values) in &self.servers {
-                let [min, median, max] = spread(&values[number]);
-                println!("{row:20} {server:10} {min:9.1} {median:9.1} {max:9.1}");
-            }
-        }
-        for (what, over, under) in [("rolegate / floor", 1, 0), ("peer / rolegate", 2, 1)] {
+            let of = |server: usize| &self.servers[server].1[number];
+            let shown = (0..names.len()).map(|server| {
+                let [min, median, max] = spread(of(server));
+                format!("{median:.1} ({min:.1} to {max:.1})")
+            });
             // Round by round: its two sides had the same neighbours on the machine.
-            let ratios =
-                self.servers[over].1[0].iter().zip(&self.servers[under].1[0]).map(|(over, under)| over / under);
-            let [min, median, max] = spread(&ratios.collect::<Vec<_>>());
-            println!("{:20} {what:16} {min:3.1} {median:9.1} {max:9.1}", "CPU ratio");
+            let ratio = |over: usize, under: usize| {
+                let ratios = of(over).iter().zip(of(under)).map(|(over, under)| over / under);
+                spread(&ratios.collect::<Vec<_>>())[1]
+            };
+            let shown = shown.collect::<Vec<_>>().join(" | ");
+            writeln!(out, "| {row} | {shown} | {:.2} | {:.2} |", ratio(1, 0), ratio(2, 1)).unwrap();
         }
-        println!("{} rounds, {:.0} s in all", self.servers[0].1[0].len(), time.as_secs_f64());
+        writeln!(out, "\n{} rounds, {:.0} s in all.", self.servers[0].1[0].len(), time.as_secs_f64()).unwrap();
     }
 }
 
 /// What small reviews take beside callers with large ones, and alone.
-pub fn compare(alone: &[Duration], beside: &[Duration], crowd: usize) {
+pub fn compare(out: &mut Section, alone: &[Duration], beside: &[Duration], crowd: usize) {
     let (alone, beside) = (percentile(alone, 99), percentile(beside, 99));
-    println!("open loop p99 µs     rolegate   {alone:9.1} alone, {beside:.1} beside {crowd} callers with 1,000 roles");
+    writeln!(out, "p99 of rolegate at that rate: {alone:.1} µs alone, {beside:.1} µs beside {crowd} callers with groups of 1,000 roles.")
+        .unwrap();
 }
 
 fn micros(time: Duration) -> f64 {

@@ -1,6 +1,7 @@
 //! How long the creation of one pod takes through the API server: of no group, about which nobody is asked, and of a group,
 //! which rolegate holds. In turns, one at a time.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -11,11 +12,12 @@ use serde_json::{Value, json};
 use crate::common::Group;
 use crate::common::pods::GATE;
 use crate::common::stage::typed;
+use crate::section::Section;
 
 const PODS: usize = 500;
 
 /// Measures and prints a table. rolegate runs.
-pub async fn compare(client: &Client, groups: &Api<DynamicObject>, namespace: &str) {
+pub async fn compare(out: &mut Section, client: &Client, groups: &Api<DynamicObject>, namespace: &str) {
     let group = Group::new("creates").role("prefill", 2, 1).role("decode", 2, 1);
     groups.create(&PostParams::default(), &typed(group.object())).await.unwrap();
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
@@ -30,13 +32,13 @@ pub async fn compare(client: &Client, groups: &Api<DynamicObject>, namespace: &s
         let others = super::of_no_group(&pod(format!("foreign-{number}")));
         foreign.push(create(&pods, &others).await.0);
     }
-    println!("| a pod is created | p50 | p99 |");
-    println!("|---|---|---|");
+    writeln!(out, "| a pod is created | p50 | p99 |").unwrap();
+    writeln!(out, "|---|---|---|").unwrap();
     for (what, mut times) in [("of no group", foreign), ("held by rolegate", held)] {
         times.sort();
-        println!("| {what} | {:.2?} | {:.2?} |", times[PODS / 2], times[PODS * 99 / 100]);
+        writeln!(out, "| {what} | {:.2?} | {:.2?} |", times[PODS / 2], times[PODS * 99 / 100]).unwrap();
     }
-    println!();
+    writeln!(out).unwrap();
 }
 
 async fn create(pods: &Api<Pod>, pod: &Value) -> (Duration, Pod) {

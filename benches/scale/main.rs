@@ -28,8 +28,11 @@ mod patches;
 mod pods;
 #[path = "../process.rs"]
 mod process;
+#[path = "../section.rs"]
+mod section;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,6 +50,7 @@ use common::stage::typed;
 use common::{ControlPlane, Group, PATIENT, eventually};
 use pods::{Bare, Pods};
 use process::cpu;
+use section::Section;
 
 /// Replicas of prefill and of decode in a segment.
 const SEGMENT: (u32, u32) = (10, 5);
@@ -101,12 +105,14 @@ async fn main() {
         }
         rows.push(row);
     }
-    print(&rows);
+    let mut out = Section::new("bench-scale");
+    print(&mut out, &rows);
     let scale = Scale::start(0).await;
-    patches::compare(&scale.client, NAMESPACE, scale.apiserver).await;
+    patches::compare(&mut out, &scale.client, NAMESPACE, scale.apiserver).await;
     let rolegate = Launch::new(scale.plane.clone(), scale.client.clone(), NAMESPACE).start().await;
-    creates::compare(&scale.client, &scale.groups(), NAMESPACE).await;
+    creates::compare(&mut out, &scale.client, &scale.groups(), NAMESPACE).await;
     rolegate.terminate().await;
+    out.finish();
 }
 
 /// How the pods of a group are treated.
@@ -262,11 +268,10 @@ fn components(folder: &Path) -> BTreeMap<String, u32> {
     serde_json::from_value(cluster["pids"].clone()).unwrap()
 }
 
-fn print(rows: &[Row]) {
-    println!(
-        "| pods | | all ready | against ungated | CPU of the API server | of the others | of rolegate | step p50 | p99 |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|");
+fn print(out: &mut Section, rows: &[Row]) {
+    writeln!(out, "| pods | | all ready | against ungated | CPU of the API server | of the others | of rolegate | step p50 | p99 |"
+    ).unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
     for row in rows {
         let ungated = rows.iter().filter(|other| other.what == "ungated" && other.pods == row.pods);
         let ungated: Vec<_> = ungated.map(|ungated| ungated.time.as_secs_f64()).collect();
@@ -275,7 +280,8 @@ fn print(rows: &[Row]) {
             row.steps.get(row.steps.len() * percent / 100).map_or_else(String::new, |time| format!("{time:.0?}"))
         };
         let of_rolegate = row.rolegate.map_or_else(String::new, |cpu| format!("{:.1} s", cpu.as_secs_f64()));
-        println!(
+        writeln!(
+            out,
             "| {} | {} | {:.1} s | {ratio:.2} × | {:.1} s | {:.1} s | {of_rolegate} | {} | {} |",
             row.pods,
             row.what,
@@ -284,16 +290,17 @@ fn print(rows: &[Row]) {
             row.others.values().sum::<Duration>().as_secs_f64(),
             at(50),
             at(99),
-        );
+        )
+        .unwrap();
     }
-    println!();
+    writeln!(out).unwrap();
     for row in rows.iter().filter(|row| !row.requests.is_empty()) {
         let asked = row.requests.iter().map(|(what, count)| format!("{count} {what}"));
         let others = row.others.iter().map(|(name, cpu)| format!("{name} {:.1} s", cpu.as_secs_f64()));
         let (asked, others) = (asked.collect::<Vec<_>>().join(", "), others.collect::<Vec<_>>().join(", "));
-        println!("{} {}: {asked}; CPU of {others}; {}", row.pods, row.what, row.passes);
+        writeln!(out, "{} {}: {asked}; CPU of {others}; {}", row.pods, row.what, row.passes).unwrap();
     }
-    println!();
+    writeln!(out).unwrap();
 }
 
 /// How often rolegate planned, and how long it took.

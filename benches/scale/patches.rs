@@ -1,5 +1,6 @@
 //! What the API server spends on lifting the gate of one pod, by kind of patch.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use crate::common::pods::GATE;
 use crate::common::stage::typed;
 use crate::process::cpu;
+use crate::section::Section;
 
 /// Pods in a round; each kind of patch has so many rounds, in turns, after one that is not counted.
 const PODS: usize = 200;
@@ -35,10 +37,11 @@ const KINDS: [Kind; 4] = [
 ];
 
 /// Measures and prints a table.
-pub async fn compare(client: &Client, namespace: &str, apiserver: u32) {
+pub async fn compare(out: &mut Section, client: &Client, namespace: &str, apiserver: u32) {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    println!("| PATCH | CPU of the API server, each | time of one, alone | PATCHes a second, 64 at a time |");
-    println!("|---|---|---|---|");
+    writeln!(out, "| PATCH | CPU of the API server, each | time of one, alone | PATCHes a second, 64 at a time |")
+        .unwrap();
+    writeln!(out, "|---|---|---|---|").unwrap();
     let mut rows: Vec<Vec<(Duration, Duration)>> = KINDS.iter().map(|_| Vec::new()).collect();
     for number in 0..=ROUNDS {
         for turn in 0..KINDS.len() {
@@ -60,17 +63,17 @@ pub async fn compare(client: &Client, namespace: &str, apiserver: u32) {
         let time_alone: Duration = alone.iter().map(|(time, _)| time).sum();
         let time_together: Duration = together.iter().map(|(time, _)| time).sum();
         let rate = (ROUNDS * PODS) as f64 / time_together.as_secs_f64();
-        println!("| {} | {:.2?} | {:.2?} | {rate:.0} |", kind.name, each(cpu), each(time_alone));
+        writeln!(out, "| {} | {:.2?} | {:.2?} | {rate:.0} |", kind.name, each(cpu), each(time_alone)).unwrap();
     }
-    println!();
-    println!("| PATCHes at a time | a second | time of one, mean |");
-    println!("|---|---|---|");
+    writeln!(out).unwrap();
+    writeln!(out, "| PATCHes at a time | a second | time of one, mean |").unwrap();
+    writeln!(out, "|---|---|---|").unwrap();
     for at_once in AT_ONCE {
         let (time, _) = round(&pods, &KINDS[0], at_once, apiserver).await;
         let rate = PODS as f64 / time.as_secs_f64();
-        println!("| {at_once} | {rate:.0} | {:.1?} |", time / PODS as u32 * at_once as u32);
+        writeln!(out, "| {at_once} | {rate:.0} | {:.1?} |", time / PODS as u32 * at_once as u32).unwrap();
     }
-    println!();
+    writeln!(out).unwrap();
 }
 
 /// Lifts the gates of so many held pods, so many at a time: how long that took, and the API server's time on processors.

@@ -85,7 +85,7 @@ fn check(counted: impl Iterator<Item = (&'static str, u64)>) -> ExitCode {
         let limit = *limits.get(name).unwrap_or_else(|| panic!("tests/instructions/limits does not have {name}"));
         let percent = i64::try_from(count * 100 / limit).unwrap() - 100;
         let verdict = match percent {
-            6.. => {
+            5.. => {
                 exit = ExitCode::FAILURE;
                 "FAILED: find what it is, or write the new count into tests/instructions/limits"
             }

@@ -83,7 +83,7 @@ async fn follow<T>(
     }
 }
 
-/// True when the API server does not take the parameters of a streamed list: Kubernetes before 1.32 does not by default.
+/// True when the API server does not take the parameters of a streamed list: Kubernetes before 1.34 does not by default.
 fn is_refused(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 400 | 422))
 }
@@ -129,7 +129,7 @@ mod tests {
     use crate::cluster::watch::watched::api;
 
     /// Knows one pod, and does not stream lists.
-    async fn before_1_32(request: Request<Body>) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {
+    async fn before_1_34(request: Request<Body>) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {
         let query = request.uri().query().unwrap_or_default();
         let (code, answer) = if query.contains("sendInitialEvents=true") {
             let message = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
@@ -149,7 +149,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_api_server_that_does_not_stream_lists_is_asked_for_pages() {
-        let client = Client::new(tower::service_fn(before_1_32), "ns");
+        let client = Client::new(tower::service_fn(before_1_34), "ns");
         let (told, mut changes) = tokio::sync::mpsc::unbounded_channel();
         let (pods, never) = (api::<Pod>(&client, POD, None), Notify::new());
         let watching = watch(pods, None, &never, |change| _ = told.send(change));
