@@ -49,7 +49,7 @@ impl Account {
             let resource = [text(&object["resource"]), text(&object["subresource"])].join("/");
             let what = format!("{} {}", text(&event["verb"]), resource.trim_end_matches('/'));
             let code = event["responseStatus"]["code"].as_u64().unwrap_or_default();
-            let looked_for = event["verb"] == "list" && code == 404;
+            let looked_for = (event["verb"] == "list" || event["verb"] == "watch") && code == 404;
             (!looked_for).then(|| Request { what, name: text(&object["name"]), code })
         };
         log.lines().filter(|line| line.contains(&self.user)).filter_map(request).collect()
