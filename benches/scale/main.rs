@@ -298,7 +298,7 @@ fn print(out: &mut Section, rows: &[Row]) {
         let asked = row.requests.iter().map(|(what, count)| format!("{count} {what}"));
         let others = row.others.iter().map(|(name, cpu)| format!("{name} {:.1} s", cpu.as_secs_f64()));
         let (asked, others) = (asked.collect::<Vec<_>>().join(", "), others.collect::<Vec<_>>().join(", "));
-        writeln!(out, "{} {}: {asked}; CPU of {others}; {}", row.pods, row.what, row.passes).unwrap();
+        writeln!(out, "- {} {}: {asked}; CPU of {others}; {}", row.pods, row.what, row.passes).unwrap();
     }
     writeln!(out).unwrap();
 }
