@@ -78,7 +78,7 @@ bench-scale: rig ## Groups of thousands of pods on a real API server: ungated, b
 	cargo build --locked --profile quick --bin rolegate --example bench-scale
 	target/quick/examples/bench-scale
 
-bench-restart: rig ## From its start to knowing 1,000 groups of 100 held pods on a real API server. About ten minutes.
+bench-restart: rig ## From its start to knowing 1,000 groups of 100 held pods on a real API server. About five minutes.
 	cargo build --locked --profile quick --bin rolegate --example bench-restart
 	target/quick/examples/bench-restart
 

@@ -69,7 +69,7 @@ impl Loop {
     }
 
     /// The watch tells of a pod.
-    pub fn tell(&mut self, role: &str, ordinal: u32, held: bool) {
+    fn tell(&mut self, role: &str, ordinal: u32, held: bool) {
         self.version += 1;
         let owner =
             json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": role, "uid": role, "controller": true });
@@ -101,8 +101,8 @@ impl Loop {
     }
 
     /// Does the oldest of what was asked for; a pod that is released is ready at once.
-    pub fn write(&mut self) -> bool {
-        let Some(action) = self.asked.pop_front() else { return false };
+    pub fn write(&mut self) {
+        let Some(action) = self.asked.pop_front() else { return };
         let ended = match action {
             Action::Release { pod, .. } => {
                 let (role, ordinal) = pod.name.split_once('-').unwrap();
@@ -115,11 +115,10 @@ impl Loop {
                 Ended::Written { failed: false }
             }
             Action::ConfirmGroup => Ended::Confirmed { failed: false },
-            Action::Publish { .. } => return true,
+            Action::Publish { .. } => return,
             other => panic!("nobody asks for {other:?} here"),
         };
         self.reconciler.ended(key(), ended, self.now);
-        true
     }
 }
 

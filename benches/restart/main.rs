@@ -24,23 +24,22 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
-use kube::api::{DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use common::pods::GATE;
 use common::rolegate::Launch;
-use common::stage::typed;
-use common::{ControlPlane, Group, PATIENT, eventually};
+use common::stage::{groups, make_namespace, typed};
+use common::{ControlPlane, Group, eventually};
 use section::Section;
 
 const NAMESPACE: &str = "restart";
 /// Prefill and decode of a group, and of a segment.
 const PODS: [(&str, u32, u32); 2] = [("prefill", 60, 10), ("decode", 40, 5)];
-/// Requests at a time while the groups are made.
-const AT_ONCE: usize = 32;
+/// While they are made: groups at a time, and pods at a time of each.
+const AT_ONCE: (usize, usize) = (4, 8);
 /// How long nothing happens.
 const IDLE: Duration = Duration::from_secs(20);
 
@@ -50,17 +49,14 @@ async fn main() {
     let plane = Arc::new(ControlPlane::start());
     plane.define_groups();
     let client = plane.client().await;
-    Api::<Namespace>::all(client.clone())
-        .create(&PostParams::default(), &typed(json!({ "metadata": { "name": NAMESPACE } })))
-        .await
-        .unwrap();
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
-    eventually(PATIENT, "the service account of the namespace", async || accounts.get("default").await).await;
+    make_namespace(&client, NAMESPACE, &json!({})).await;
     // Nobody but us makes pods, or takes them away.
     plane.command("stop", "kube-controller-manager").await;
     let started = Instant::now();
     for first in (0..groups).step_by(50) {
-        stream::iter(first..(first + 50).min(groups)).for_each_concurrent(4, |number| make(&client, number)).await;
+        stream::iter(first..(first + 50).min(groups))
+            .for_each_concurrent(AT_ONCE.0, |number| make(&client, number))
+            .await;
         eprint!("\r{} of {groups} groups are there after {:.0?}", (first + 50).min(groups), started.elapsed());
     }
     eprintln!();
@@ -76,15 +72,11 @@ async fn main() {
         let cpu = process::cpu(rolegate.pid());
         // What the first pass over each group writes is written before it counts as nothing.
         let calm = async || {
-            let before = process::cpu(rolegate.pid());
-            tokio::time::sleep(Duration::from_secs(2)).await;
-            let spent = process::cpu(rolegate.pid()).saturating_sub(before);
+            let spent = spent_in(Duration::from_secs(2), rolegate.pid()).await;
             if spent < Duration::from_millis(200) { Ok(()) } else { Err(format!("{spent:?} in 2 s")) }
         };
         eventually(Duration::from_secs(300), "rolegate has nothing to do", calm).await;
-        let before = process::cpu(rolegate.pid());
-        tokio::time::sleep(IDLE).await;
-        let idle = process::cpu(rolegate.pid()).saturating_sub(before);
+        let idle = spent_in(IDLE, rolegate.pid()).await;
         let resident = process::resident(rolegate.pid()) / 1024;
         writeln!(
             out,
@@ -97,20 +89,25 @@ async fn main() {
     out.finish();
 }
 
+/// A process's time on processors while this one waits.
+async fn spent_in(time: Duration, pid: u32) -> Duration {
+    let before = process::cpu(pid);
+    tokio::time::sleep(time).await;
+    process::cpu(pid).saturating_sub(before)
+}
+
 /// A group, its StatefulSets and their pods, all held.
 async fn make(client: &Client, number: u32) {
     let group = PODS
         .iter()
         .fold(Group::new(&format!("g{number}")), |group, (role, pods, segment)| group.role(role, *pods, *segment));
-    let kind = GroupVersionKind::gvk("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup");
-    let groups: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &ApiResource::from_gvk(&kind));
-    groups.create(&PostParams::default(), &typed(group.object())).await.unwrap();
+    groups(client, NAMESPACE).create(&PostParams::default(), &typed(group.object())).await.unwrap();
     let (sets, pods): (Api<StatefulSet>, Api<Pod>) =
         (Api::namespaced(client.clone(), NAMESPACE), Api::namespaced(client.clone(), NAMESPACE));
     for role in &group.roles {
         let set = sets.create(&PostParams::default(), &typed(group.set(role, NAMESPACE))).await.unwrap();
         stream::iter(0..role.replicas)
-            .for_each_concurrent(AT_ONCE / 4, async |ordinal| {
+            .for_each_concurrent(AT_ONCE.1, async |ordinal| {
                 let pod = held(&group, &role.name, &set, ordinal);
                 pods.create(&PostParams::default(), &typed(pod)).await.unwrap();
             })

@@ -1,8 +1,8 @@
 //! `make bench-scale`: what large groups cost on a real API server, with the real scheduler and fake nodes, each in a control
 //! plane of its own:
 //!
-//! - pods that nobody holds against the same beside rolegate, which is asked about them and has nothing to do with them, and
-//!   against the same in a Parallel coordination;
+//! - pods that nobody holds against the same beside rolegate, about which the API server does not ask since they are of no
+//!   group, and against the same in a Parallel coordination;
 //! - pods that nobody holds against segments in order, once as rolegate does it, once as a bare loop does that plans nothing:
 //!   it sends the same PATCHes on the same readiness.
 //!
@@ -38,16 +38,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Namespace, Node, ServiceAccount};
+use k8s_openapi::api::core::v1::Node;
 use kube::api::{DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::json;
 
 use common::group::{Progression, node};
 use common::rolegate::{Launch, Rolegate};
-use common::stage::typed;
-use common::{ControlPlane, Group, PATIENT, eventually};
+use common::stage::{groups, make_namespace, typed};
+use common::{ControlPlane, Group};
 use pods::{Bare, Pods};
 use process::cpu;
 use section::Section;
@@ -64,16 +63,32 @@ struct Row {
     what: String,
     pods: u32,
     time: Duration,
-    /// Time on processors: of the API server, of all other components, and of rolegate where it ran.
+    spent: Spent,
+    /// From the last pod of a batch being ready to the last PATCH of the next, where batches wait.
+    steps: Vec<Duration>,
+    /// How often rolegate planned, and how long it took, where it ran.
+    passes: Option<String>,
+}
+
+/// What was spent since everything started.
+struct Spent {
+    /// Time on processors: of the API server, of all other components, and of rolegate where it runs.
     server: Duration,
     others: BTreeMap<String, Duration>,
     rolegate: Option<Duration>,
-    /// Requests that the API server answered meanwhile: those that nobody but rolegate, or the bare loop, sends, and Events.
+    /// Requests that the API server answered: those that nobody but rolegate, or the bare loop, sends, and Events.
     requests: BTreeMap<String, u64>,
-    /// From the last pod of a batch being ready to the last PATCH of the next, where batches wait.
-    steps: Vec<Duration>,
-    /// How often rolegate planned, and how long it took.
-    passes: String,
+}
+
+impl Spent {
+    fn since(mut self, before: &Self) -> Self {
+        self.server = self.server.saturating_sub(before.server);
+        self.others.iter_mut().for_each(|(name, time)| *time = time.saturating_sub(before.others[name]));
+        self.rolegate = self.rolegate.zip(before.rolegate).map(|(now, before)| now.saturating_sub(before));
+        self.requests.iter_mut().for_each(|(what, count)| *count -= before.requests.get(what).copied().unwrap_or(0));
+        self.requests.retain(|_, count| *count > 0);
+        self
+    }
 }
 
 #[tokio::main]
@@ -100,7 +115,7 @@ async fn main() {
         let rolegate = if matches!(way, Way::Ungated | Way::Bare) { None } else { Some(launch.start().await) };
         let mut row = scale.run(what, pods, way, rolegate.as_ref().map(Rolegate::pid)).await;
         if let Some(rolegate) = rolegate {
-            row.passes = passes(&rolegate.metrics().await);
+            row.passes = Some(passes(&rolegate).await);
             rolegate.terminate().await;
         }
         rows.push(row);
@@ -141,10 +156,7 @@ impl Scale {
         let plane = ControlPlane::own(ControlPlane::start).await;
         plane.define_groups();
         let client = plane.client().await;
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        namespaces.create(&PostParams::default(), &typed(json!({ "metadata": { "name": NAMESPACE } }))).await.unwrap();
-        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
-        eventually(PATIENT, "the service account of the namespace", async || accounts.get("default").await).await;
+        make_namespace(&client, NAMESPACE, &json!({})).await;
         let room = pods.div_ceil(NODES) + 10;
         for number in 0..NODES {
             let node = node(&format!("node-{number}"), room, NAMESPACE);
@@ -155,8 +167,9 @@ impl Scale {
         Self { plane, client, apiserver, others: components }
     }
 
-    fn cpu_of_others(&self) -> BTreeMap<String, Duration> {
-        self.others.iter().map(|(name, pid)| (name.clone(), cpu(*pid))).collect()
+    fn spent(&self, rolegate: Option<u32>) -> Spent {
+        let others = self.others.iter().map(|(name, pid)| (name.clone(), cpu(*pid))).collect();
+        Spent { server: cpu(self.apiserver), others, rolegate: rolegate.map(cpu), requests: self.requests() }
     }
 
     /// Brings a group of so many pods up.
@@ -176,7 +189,7 @@ impl Scale {
         }
         let bare = matches!(way, Way::Bare)
             .then(|| Bare::start(&self.client, self.groups(), NAMESPACE, &group.name, &seen, SEGMENT));
-        let before = (cpu(self.apiserver), rolegate.map(cpu), self.requests(), self.cpu_of_others());
+        let before = self.spent(rolegate);
         let start = Instant::now();
         let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), NAMESPACE);
         for role in &group.roles {
@@ -193,19 +206,9 @@ impl Scale {
             what: what.to_owned(),
             pods: group.pods(),
             time,
-            server: cpu(self.apiserver).saturating_sub(before.0),
-            others: self
-                .cpu_of_others()
-                .into_iter()
-                .map(|(name, cpu)| {
-                    let spent = cpu.saturating_sub(before.3[&name]);
-                    (name, spent)
-                })
-                .collect(),
-            rolegate: rolegate.zip(before.1).map(|(pid, before)| cpu(pid).saturating_sub(before)),
-            requests: difference(self.requests(), &before.2),
+            spent: self.spent(rolegate).since(&before),
             steps: if matches!(way, Way::Ungated | Way::Beside) { Vec::new() } else { seen.steps(SEGMENT) },
-            passes: String::new(),
+            passes: None,
         };
         eprintln!("{} {}: {:.1?}", row.pods, row.what, row.time);
         drop(bare);
@@ -240,17 +243,8 @@ impl Scale {
     }
 
     fn groups(&self) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup");
-        Api::namespaced_with(self.client.clone(), NAMESPACE, &ApiResource::from_gvk(&kind))
+        groups(&self.client, NAMESPACE)
     }
-}
-
-fn difference(now: BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
-    let since = now.into_iter().map(|(what, count)| {
-        let more = count - before.get(&what).copied().unwrap_or_default();
-        (what, more)
-    });
-    since.filter(|(_, more)| *more > 0).collect()
 }
 
 /// The same workload of the same pods, whose labels rolegate does not know.
@@ -279,36 +273,38 @@ fn print(out: &mut Section, rows: &[Row]) {
         let at = |percent: usize| {
             row.steps.get(row.steps.len() * percent / 100).map_or_else(String::new, |time| format!("{time:.0?}"))
         };
-        let of_rolegate = row.rolegate.map_or_else(String::new, |cpu| format!("{:.1} s", cpu.as_secs_f64()));
+        let of_rolegate = row.spent.rolegate.map_or_else(String::new, |cpu| format!("{:.1} s", cpu.as_secs_f64()));
         writeln!(
             out,
             "| {} | {} | {:.1} s | {ratio:.2} × | {:.1} s | {:.1} s | {of_rolegate} | {} | {} |",
             row.pods,
             row.what,
             row.time.as_secs_f64(),
-            row.server.as_secs_f64(),
-            row.others.values().sum::<Duration>().as_secs_f64(),
+            row.spent.server.as_secs_f64(),
+            row.spent.others.values().sum::<Duration>().as_secs_f64(),
             at(50),
             at(99),
         )
         .unwrap();
     }
     writeln!(out).unwrap();
-    for row in rows.iter().filter(|row| !row.requests.is_empty()) {
-        let asked = row.requests.iter().map(|(what, count)| format!("{count} {what}"));
-        let others = row.others.iter().map(|(name, cpu)| format!("{name} {:.1} s", cpu.as_secs_f64()));
+    for row in rows.iter().filter(|row| !row.spent.requests.is_empty()) {
+        let asked = row.spent.requests.iter().map(|(what, count)| format!("{count} {what}"));
+        let others = row.spent.others.iter().map(|(name, cpu)| format!("{name} {:.1} s", cpu.as_secs_f64()));
         let (asked, others) = (asked.collect::<Vec<_>>().join(", "), others.collect::<Vec<_>>().join(", "));
-        writeln!(out, "- {} {}: {asked}; CPU of {others}; {}", row.pods, row.what, row.passes).unwrap();
+        let passes = row.passes.as_ref().map_or_else(String::new, |passes| format!("; {passes}"));
+        writeln!(out, "- {} {}: {asked}; CPU of {others}{passes}", row.pods, row.what).unwrap();
     }
     writeln!(out).unwrap();
 }
 
 /// How often rolegate planned, and how long it took.
-fn passes(metrics: &str) -> String {
-    let value = |name: &str| {
-        let line = metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-        line.trim().parse::<f64>().unwrap_or_default()
-    };
-    let (sum, count) = (value("rolegate_plan_seconds_sum"), value("rolegate_plan_seconds_count"));
-    format!("{count} passes, {:.3} ms each", sum / count * 1e3)
+async fn passes(rolegate: &Rolegate) -> String {
+    match rolegate.metric("rolegate_plan_seconds_count").await {
+        0 => "0 passes".to_owned(),
+        count => {
+            let sum = rolegate.seconds("rolegate_plan_seconds_sum").await.unwrap();
+            format!("{count} passes, {:.3} ms each", sum / count as f64 * 1e3)
+        }
+    }
 }

@@ -10,10 +10,13 @@ use json_patch::{PatchOperation, RemoveOperation, TestOperation};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use rolegate::cluster::write::writer::release_patch;
+use rolegate::plan::PodRef;
 use serde_json::{Value, json};
 
 use crate::common::pods::GATE;
 use crate::common::stage::typed;
+use crate::common::{PATIENT, eventually};
 use crate::process::cpu;
 use crate::section::Section;
 
@@ -96,9 +99,11 @@ async fn round(pods: &Api<Pod>, kind: &Kind, at_once: usize, apiserver: u32) -> 
     assert!(released.iter().all(|pod| gates(pod).is_empty()), "{}: gates are left", kind.name);
     let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
     _ = pods.delete_collection(&at_once, &ListParams::default()).await.unwrap();
-    while !pods.list_metadata(&ListParams::default().limit(1)).await.unwrap().items.is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let gone = async || match pods.list_metadata(&ListParams::default()).await.unwrap().items.len() {
+        0 => Ok(()),
+        left => Err(format!("{left} are left")),
+    };
+    eventually(PATIENT, "the pods are gone", gone).await;
     (time, spent)
 }
 
@@ -119,17 +124,19 @@ fn gates(pod: &Pod) -> Vec<&str> {
 }
 
 fn strategic(pod: &Pod) -> Patch<Value> {
-    Patch::Strategic(json!({
-        "metadata": { "uid": pod.metadata.uid },
-        "spec": { "schedulingGates": [{ "$patch": "delete", "name": GATE }] },
-    }))
+    Patch::Strategic(released(pod))
 }
 
 fn versioned(pod: &Pod) -> Patch<Value> {
-    Patch::Strategic(json!({
-        "metadata": { "uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version },
-        "spec": { "schedulingGates": [{ "$patch": "delete", "name": GATE }] },
-    }))
+    let mut patch = released(pod);
+    patch["metadata"]["resourceVersion"] = json!(pod.metadata.resource_version);
+    Patch::Strategic(patch)
+}
+
+/// The patch that rolegate sends.
+fn released(pod: &Pod) -> Value {
+    let of = |text: &Option<String>| text.as_deref().unwrap().into();
+    release_patch(&PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) }, &[])
 }
 
 /// Keeps the gates of others by writing all that were seen, so it must name the version in which they were seen.

@@ -9,12 +9,12 @@ use kube::api::{DynamicObject, Object, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
+use rolegate::cluster::write::writer::release_patch;
+use rolegate::plan::PodRef;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
-
-use crate::common::pods::GATE;
 
 /// Writes at one time, as many as rolegate's.
 const WRITES: usize = 64;
@@ -195,10 +195,8 @@ impl Bare {
                     let (api, permits) = (api.clone(), permits.clone());
                     tokio::spawn(async move {
                         let _permit = permits.acquire().await.unwrap();
-                        let patch = json!({
-                            "metadata": { "uid": uid },
-                            "spec": { "schedulingGates": [{ "$patch": "delete", "name": GATE }] },
-                        });
+                        let pod = PodRef { name: name.as_str().into(), uid: uid.into() };
+                        let patch = release_patch(&pod, &[]);
                         api.patch(&name, &PatchParams::default(), &Patch::Strategic(patch))
                             .await
                             .expect("a gate is lifted");

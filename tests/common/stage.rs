@@ -35,11 +35,7 @@ impl Stage {
     /// On this control plane.
     pub async fn on(plane: Arc<ControlPlane>, namespace: &str) -> Self {
         let client = plane.client().await;
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        namespaces.create(&PostParams::default(), &typed(json!({ "metadata": { "name": namespace } }))).await.unwrap();
-        // Until it is there, pods are refused for another reason than ours.
-        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
-        eventually(PATIENT, "the service account of the namespace", async || accounts.get("default").await).await;
+        make_namespace(&client, namespace, &json!({})).await;
         let pods = PodLog::start(&client, namespace).await;
         Self { plane, client, namespace: namespace.to_owned(), pods }
     }
@@ -59,7 +55,7 @@ impl Stage {
 
     /// The API of groups, here.
     pub fn groups(&self) -> Api<DynamicObject> {
-        self.objects("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup")
+        groups(&self.client, &self.namespace)
     }
 
     /// The API of RoleCoordinations, here.
@@ -69,8 +65,7 @@ impl Stage {
 
     /// The API of any namespaced kind, here.
     pub fn objects(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk(group, version, kind);
-        Api::namespaced_with(self.client.clone(), &self.namespace, &ApiResource::from_gvk(&kind))
+        objects(&self.client, &self.namespace, group, version, kind)
     }
 
     /// Observes the status of a RoleCoordination.
@@ -169,6 +164,25 @@ impl Stage {
         let patches = names.iter().map(|name| api.patch(name, &params, &patch));
         futures::future::join_all(patches).await
     }
+}
+
+/// A namespace with these labels, and its default service account, without which pods are refused.
+pub async fn make_namespace(client: &Client, name: &str, labels: &Value) {
+    let namespace = json!({ "metadata": { "name": name, "labels": labels } });
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &typed(namespace)).await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
+    eventually(PATIENT, "the service account of the namespace", async || accounts.get("default").await).await;
+}
+
+/// The API of groups in a namespace.
+pub fn groups(client: &Client, namespace: &str) -> Api<DynamicObject> {
+    objects(client, namespace, "workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup")
+}
+
+/// The API of any namespaced kind in a namespace.
+fn objects(client: &Client, namespace: &str, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk(group, version, kind);
+    Api::namespaced_with(client.clone(), namespace, &ApiResource::from_gvk(&kind))
 }
 
 /// Path of pods.

@@ -127,6 +127,6 @@ fn passes(pods: u32, count: u32) {
     let mut group = Loop::new(pods / 15);
     for _ in 0..count {
         group.pass();
-        (0..3).for_each(|_| _ = group.write());
+        (0..3).for_each(|_| group.write());
     }
 }

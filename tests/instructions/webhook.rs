@@ -11,6 +11,7 @@ use kube::Client;
 use prometheus_client::registry::Registry;
 use rolegate::api::Pod;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
+use rolegate::api::status::GroupStatus;
 use rolegate::api::workload::StatefulSet;
 use rolegate::cluster::index::{CarrierObject, SeenWorkload, SharedIndex};
 use rolegate::cluster::read::live_world::LiveWorld;
@@ -26,6 +27,7 @@ use rolegate::server::http::limits::Limits;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use crate::planning;
 use crate::reviews::{NAMESPACE, of_decode_pods};
 
 /// A webhook, and the review that it gets.
@@ -38,20 +40,13 @@ impl Webhook {
     /// What the pod of the review is: `held`, held with `discovery`, or `foreign`.
     pub fn of(pod: &str) -> Self {
         let index = SharedIndex::default();
-        let sizes = json!({ "prefill": 10, "decode": 5 });
-        let role = |name: &str, replicas: u32| json!({ "name": name, "replicas": replicas });
-        let group = json!({
-            "metadata": {
-                "name": "llm", "namespace": NAMESPACE, "uid": "llm", "resourceVersion": "1",
-                "annotations": if pod == "discovery" { json!({ "rolegate.dev/discovery": "enabled" }) } else { json!({}) },
-            },
-            "spec": {
-                "roles": [role("prefill", 100), role("decode", 50)],
-                "coordination": [{ "name": "s", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }],
-            },
-        });
+        let mut group = planning::group(10, "1", &GroupStatus::default());
+        group.metadata.name = Some("llm".to_owned());
+        group.metadata.namespace = Some(NAMESPACE.to_owned());
+        if pod == "discovery" {
+            group.metadata.annotations.insert("rolegate.dev/discovery".to_owned(), "enabled".to_owned());
+        }
         index.write(|index| {
-            let group = serde_json::from_value(group).unwrap();
             index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &group));
             for (role, replicas) in [("prefill", 100), ("decode", 50)] {
                 let name = if role == "decode" { role } else { "llm-prefill" };

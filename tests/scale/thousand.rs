@@ -21,9 +21,6 @@ const KNOWN: &[&str] = &[
     "get rolecoordinations",
 ];
 
-/// Lists of objects whose definitions were made just now.
-const DEFINED: &[&str] = &["list clustertopologies", "list rolecoordinations"];
-
 #[tokio::test]
 async fn a_thousand_pods_cost_one_patch_each_and_a_status_write_a_segment() {
     let stage = crate::stage("thousand").await;
@@ -76,10 +73,7 @@ fn costs_no_more_than_it_must(asked: &[Request], time: Duration) {
         let beside = what.starts_with("watch ") || what.ends_with(" leases");
         !KNOWN.contains(&what.as_str()) && !beside
     };
-    // The API server ends the watches of a definition's objects once when it has taken the definition in, late on a busy
-    // machine.
-    let listed_again = |what: &&String| DEFINED.contains(&what.as_str()) && of(what) == 1;
-    let others: Vec<_> = counts.keys().filter(other).filter(|what| !listed_again(what)).collect();
+    let others: Vec<_> = counts.keys().filter(other).collect();
     assert!(others.is_empty(), "{others:?} of {counts:?}");
     // What may carry a group is looked for under each kind.
     let absent = |request: &&Request| request.code == 404 && request.what.starts_with("get role");

@@ -56,9 +56,14 @@ pub(super) struct Turn<'a> {
 impl WriteLimit {
     /// Shows the limit in this gauge.
     pub fn new(shown: Gauge) -> Self {
-        shown.set(i64::try_from(FIRST).unwrap_or(i64::MAX));
         let state = State { window: Window::new(Instant::now()), surplus: 0 };
-        Self { places: Arc::new(Semaphore::new(FIRST)), state: Arc::new(Mutex::new(state)), shown }
+        let new = Self { places: Arc::new(Semaphore::new(FIRST)), state: Arc::new(Mutex::new(state)), shown };
+        new.show(FIRST);
+        new
+    }
+
+    fn show(&self, limit: usize) {
+        self.shown.set(i64::try_from(limit).unwrap_or(i64::MAX));
     }
 
     /// Waits for a place.
@@ -86,7 +91,7 @@ impl WriteLimit {
             state.surplus -= 1;
             place.forget();
         }
-        self.shown.set(i64::try_from(after).unwrap_or(i64::MAX));
+        self.show(after);
     }
 }
 

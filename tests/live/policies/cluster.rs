@@ -4,7 +4,6 @@ use std::process::Command;
 use std::sync::{Arc, LazyLock};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{GroupVersionKind, Status};
@@ -14,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::common::control_plane::{ControlPlane, Shared, rolegate_binary};
 use crate::common::stage::typed;
-use crate::common::{PATIENT, eventually};
 
 /// Where the policies lie, as seen from the crate's root.
 pub const POLICIES: &str = "policies";
@@ -160,14 +158,6 @@ pub static WITH_POLICIES: Shared = LazyLock::new(|| {
     install(&plane);
     Arc::new(plane)
 });
-
-/// A namespace with these labels, and its default service account, without which pods are refused.
-pub async fn namespace(client: &Client, name: &str, labels: Value) {
-    let namespace = json!({"metadata": {"name": name, "labels": labels}});
-    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &typed(namespace)).await.unwrap();
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
-    eventually(PATIENT, "the service account of the namespace", async || accounts.get("default").await).await;
-}
 
 /// Grants a user a role in a namespace.
 pub fn grant(plane: &ControlPlane, namespace: &str, role: &str, user: &str) {

@@ -10,9 +10,9 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::common::policies::policies_fit_the_types;
-use crate::common::stage::typed;
+use crate::common::stage::{make_namespace, typed};
 use crate::common::{ControlPlane, PATIENT, eventually};
-use crate::policies::cluster::{Answer, WITH_POLICIES, client_as, grant, namespace};
+use crate::policies::cluster::{Answer, WITH_POLICIES, client_as, grant};
 
 /// rolegate, as the manifests name it.
 const ROLEGATE: &str = "system:serviceaccount:rolegate-system:rolegate";
@@ -48,7 +48,7 @@ impl Scene {
     async fn new(name: &'static str) -> Self {
         let plane = WITH_POLICIES.clone();
         let client = plane.client().await;
-        namespace(&client, name, json!({})).await;
+        make_namespace(&client, name, &json!({})).await;
         let everything = json!({"apiGroups": ["", "policy"], "verbs": ["*"], "resources": ["pods", "pods/status", "pods/binding",
             "pods/eviction", "pods/ephemeralcontainers", "pods/resize"]});
         let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",

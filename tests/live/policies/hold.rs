@@ -6,9 +6,9 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::common::stage::typed;
+use crate::common::stage::{make_namespace, typed};
 use crate::common::{Group, PATIENT, Stage, eventually};
-use crate::policies::cluster::{WITH_POLICIES, define_ours, namespace};
+use crate::policies::cluster::{WITH_POLICIES, define_ours};
 use crate::policies::labeller;
 
 const GATE: &str = "rolegate.dev/hold";
@@ -16,7 +16,7 @@ const GATE: &str = "rolegate.dev/hold";
 /// A client, and a namespace where pods are held.
 async fn scene(name: &str) -> Client {
     let client = WITH_POLICIES.client().await;
-    namespace(&client, name, json!({"rolegate.dev/hold": "always"})).await;
+    make_namespace(&client, name, &json!({"rolegate.dev/hold": "always"})).await;
     let pod = pod(&json!({"rolegate.dev/group": "probe"}), &json!({}));
     eventually(PATIENT, "the policy is in force", async || {
         let gates = gates(&client, name, pod.clone()).await;
@@ -69,8 +69,8 @@ async fn other_pods_are_not_held() {
     assert_eq!(gates(&client, "hold-others", pod(&json!(null), &json!({}))).await, none);
     // The API server refuses a gate beside a node.
     assert_eq!(gates(&client, "hold-others", pod(&in_group, &json!({"nodeName": "n"}))).await, none);
-    namespace(&client, "hold-not-asked", json!({})).await;
-    namespace(&client, "hold-ignored", json!({"rolegate.dev/hold": "always", "rolegate.dev/ignore": ""})).await;
+    make_namespace(&client, "hold-not-asked", &json!({})).await;
+    make_namespace(&client, "hold-ignored", &json!({"rolegate.dev/hold": "always", "rolegate.dev/ignore": ""})).await;
     let plane = WITH_POLICIES.clone();
     for name in ["kube-system", "rolegate-system"] {
         plane.must(&["label", "namespace", name, "rolegate.dev/hold=always", "--overwrite"], "");
