@@ -59,6 +59,6 @@ impl Additions {
     }
 }
 
-fn borrowed(entries: &[Entry]) -> Vec<(&str, String)> {
-    entries.iter().map(|(key, value)| (key.as_ref(), value.clone())).collect()
+fn borrowed(entries: &[Entry]) -> impl Iterator<Item = (&str, &str)> {
+    entries.iter().map(|(key, value)| (key.as_ref(), value.as_str()))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::Patch;
 use crate::api::Pod;
@@ -25,7 +25,7 @@ pub fn prepend(patch: &mut Patch, pod: &Pod, variables: &[Variable]) -> Vec<Stri
             let at = format!("/spec/{list}/{index}/env");
             match &container.env {
                 Some(env) => in_front(patch, &at, env, variables, &by_name),
-                None => patch.add(at, variables.iter().map(entry).collect::<Value>()),
+                None => patch.add(at, variables.iter().map(entry).collect::<Vec<_>>()),
             }
             warnings.extend(replaced(container, &by_name));
         }
@@ -50,8 +50,14 @@ fn in_front(patch: &mut Patch, at: &str, env: &[EnvVar], variables: &[Variable],
     }
 }
 
-fn entry((name, value): &Variable) -> Value {
-    json!({ "name": name, "value": value })
+#[derive(Serialize)]
+struct Entry<'a> {
+    name: &'a str,
+    value: &'a str,
+}
+
+fn entry((name, value): &Variable) -> Entry<'_> {
+    Entry { name, value }
 }
 
 fn is(there: &EnvVar, (name, value): &Variable) -> bool {

@@ -86,7 +86,7 @@ pub fn hold_created(
     let present = meta_of(new).labels;
     let labels = workload_labels(group, &claim.role).into_iter();
     // Another value may be one that a selector counts on.
-    patch.set_entries("/metadata/labels", &present, labels.filter(|(key, _)| !present.contains_key(*key)).collect());
+    patch.set_entries("/metadata/labels", &present, labels.filter(|(key, _)| !present.contains_key(*key)));
     if has_pods {
         patch.extend(hold_rollout(kind, &json!({}), new, claim, group, ready_once));
     }

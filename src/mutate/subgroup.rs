@@ -9,8 +9,9 @@ use crate::mutate::context::MutationContext;
 /// The label that names the pod's leaf; empty when the pod has one, or when its role names no leaf.
 pub fn fill_in_subgroup(pod: &Pod, identity: &PodIdentity, pod_group: &GangTree) -> Patch {
     let mut patch = Patch::default();
-    let leaf = leaf(pod, identity, pod_group).map(|leaf| (names::KAI_SUBGROUP, leaf));
-    patch.set_entries("/metadata/labels", &pod.metadata.labels, leaf.into_iter().collect());
+    let leaf = leaf(pod, identity, pod_group);
+    let label = leaf.as_deref().map(|leaf| (names::KAI_SUBGROUP, leaf));
+    patch.set_entries("/metadata/labels", &pod.metadata.labels, label);
     patch
 }
 
