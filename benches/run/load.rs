@@ -1,4 +1,4 @@
-//! The load: sixteen connections that are kept, each with one request at a time.
+//! The load: sixteen requests at a time, on as many connections of HTTP/1.1 or on one of HTTP/2.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,16 +12,21 @@ use tokio::task::JoinHandle;
 
 use crate::common::http::Caller;
 
-/// Connections to a server.
-const CONNECTIONS: usize = 16;
+/// Requests at a time.
+const AT_A_TIME: usize = 16;
 
-/// Connects them.
+/// A connection for each of them.
 pub async fn connect(address: SocketAddr, ca: &[u8]) -> Vec<Caller> {
     let mut callers = Vec::new();
-    for _ in 0..CONNECTIONS {
+    for _ in 0..AT_A_TIME {
         callers.push(Caller::connect(address, ca).await);
     }
     callers
+}
+
+/// One connection for all of them, as the API server has it.
+pub async fn connect_http2(address: SocketAddr, ca: &[u8]) -> Vec<Caller> {
+    Caller::connect_http2(address, ca, AT_A_TIME).await
 }
 
 /// Callers and what they send, in turns.
@@ -31,7 +36,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Each connection sends as soon as it has its answer. Returns how long each request took.
+    /// Each caller sends as soon as it has its answer. Returns how long each request took.
     pub async fn closed(self, count: usize) -> (Self, Vec<Duration>) {
         let sent = Arc::new(AtomicUsize::new(0));
         let bodies = self.bodies.clone();
@@ -53,7 +58,7 @@ impl Load {
         .await
     }
 
-    /// Requests fall due at a fixed rate, whether answers come or not, and the first free connection sends them. Returns
+    /// Requests fall due at a fixed rate, whether answers come or not, and the first free caller sends them. Returns
     /// how long after it was due each was answered: a server that stalls is not spared what came meanwhile.
     pub async fn open(self, rate: u32, time: Duration) -> (Self, Vec<Duration>) {
         let (due, queue) = mpsc::unbounded_channel();

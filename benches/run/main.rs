@@ -25,10 +25,10 @@ mod servers;
 
 use std::time::{Duration, Instant};
 
-use load::{Crowd, Load, connect};
-use report::{Report, Sample};
+use load::{Crowd, Load, connect, connect_http2};
+use report::{Closed, Report, Sample};
 use section::Section;
-use servers::Servers;
+use servers::{Server, Servers};
 
 /// Rounds; each asks every server once in each way.
 const ROUNDS: usize = 5;
@@ -39,7 +39,7 @@ const OPEN: Duration = Duration::from_millis(1500);
 /// Callers with large reviews, beside which small ones are sent at last.
 const CROWD: usize = 4;
 /// No further round is begun after this long.
-const PATIENCE: Duration = Duration::from_secs(50);
+const PATIENCE: Duration = Duration::from_secs(80);
 
 #[tokio::main]
 async fn main() {
@@ -49,9 +49,10 @@ async fn main() {
     servers.answers_agree(&bodies[0]).await;
     let mut loads = Vec::new();
     for server in &servers.all {
-        let load = Load { callers: connect(server.address, &servers.ca).await, bodies: bodies.clone() };
+        let one = Load { callers: connect(server.address, &servers.ca).await, bodies: bodies.clone() };
+        let two = Load { callers: connect_http2(server.address, &servers.ca).await, bodies: bodies.clone() };
         // Code and caches warm, and the peer's heap at its size.
-        loads.push(load.closed(server.count / 10).await.0);
+        loads.push((one.closed(server.count / 10).await.0, two.closed(server.count / 10).await.0));
     }
     let mut report = Report::new(servers.all.iter().map(|server| server.name));
     for round in 0..ROUNDS {
@@ -60,18 +61,16 @@ async fn main() {
             break;
         }
         for (number, server) in servers.all.iter().enumerate() {
-            let load = loads.remove(number);
-            let before = server.cpu();
-            let start = Instant::now();
-            let (load, closed) = load.closed(server.count).await;
-            let (time, cpu) = (start.elapsed(), server.cpu().saturating_sub(before));
-            let (load, open) = load.open(RATE, OPEN).await;
-            loads.insert(number, load);
-            report.add(number, &Sample { count: server.count, time, cpu, closed, open, resident: server.resident() });
+            let (one, two) = loads.remove(number);
+            let (one, http1) = closed(server, one).await;
+            let (one, open) = one.open(RATE, OPEN).await;
+            let (two, http2) = closed(server, two).await;
+            loads.insert(number, (one, two));
+            report.add(number, &Sample { http1, http2, open, resident: server.resident() });
         }
     }
     let rolegate = &servers.all[1];
-    let (load, alone) = loads.remove(1).open(RATE, OPEN).await;
+    let (load, alone) = loads.remove(1).0.open(RATE, OPEN).await;
     let crowd = Crowd::start(rolegate.address, &servers.ca, &reviews::of_wide_group(), CROWD).await;
     let (_, beside) = load.open(RATE, OPEN).await;
     drop(crowd);
@@ -80,4 +79,12 @@ async fn main() {
     report::compare(&mut out, &alone, &beside, CROWD);
     out.finish();
     servers.stop().await;
+}
+
+async fn closed(server: &Server, load: Load) -> (Load, Closed) {
+    let before = server.cpu();
+    let start = Instant::now();
+    let (load, answers) = load.closed(server.count).await;
+    let (time, cpu) = (start.elapsed(), server.cpu().saturating_sub(before));
+    (load, Closed { count: server.count, time, cpu, answers })
 }

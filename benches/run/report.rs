@@ -5,16 +5,24 @@ use std::time::Duration;
 
 use crate::section::Section;
 
-/// One server in one round.
-pub struct Sample {
-    /// Requests in the closed loop.
+/// A closed loop.
+pub struct Closed {
+    /// Requests.
     pub count: usize,
-    /// How long the closed loop took.
+    /// How long it took.
     pub time: Duration,
     /// The server's time on processors meanwhile.
     pub cpu: Duration,
-    /// Time to each answer in the closed loop.
-    pub closed: Vec<Duration>,
+    /// Time to each answer.
+    pub answers: Vec<Duration>,
+}
+
+/// One server in one round.
+pub struct Sample {
+    /// Over connections of HTTP/1.1.
+    pub http1: Closed,
+    /// Over one of HTTP/2.
+    pub http2: Closed,
     /// Time to each answer in the open loop.
     pub open: Vec<Duration>,
     /// Resident memory in KiB afterwards.
@@ -22,15 +30,27 @@ pub struct Sample {
 }
 
 /// What is measured: one row of the table for each server.
-const ROWS: [&str; 7] = [
-    "CPU of a review, µs",
+const ROWS: [&str; 11] = [
+    "HTTP/1.1: CPU of a review, µs",
     "reviews a second, as many as it can",
     "p50 of these, µs",
     "p99 of these, µs",
-    "p50 at 400 a second, µs",
-    "p99 at 400 a second, µs",
+    "HTTP/2: CPU of a review, µs",
+    "reviews a second, as many as it can",
+    "p50 of these, µs",
+    "p99 of these, µs",
+    "p50 at 400 a second over HTTP/1.1, µs",
+    "p99 at 400 a second over HTTP/1.1, µs",
     "resident, MiB",
 ];
+
+impl Closed {
+    fn values(&self) -> [f64; 4] {
+        let count = f64::from(u32::try_from(self.count).unwrap());
+        let [p50, p99] = [50, 99].map(|percent| percentile(&self.answers, percent));
+        [micros(self.cpu) / count, count / self.time.as_secs_f64(), p50, p99]
+    }
+}
 
 /// What was measured: by server, by row, by round.
 pub struct Report {
@@ -43,16 +63,11 @@ impl Report {
     }
 
     pub fn add(&mut self, server: usize, sample: &Sample) {
-        let count = f64::from(u32::try_from(sample.count).unwrap());
-        let values = [
-            micros(sample.cpu) / count,
-            count / sample.time.as_secs_f64(),
-            percentile(&sample.closed, 50),
-            percentile(&sample.closed, 99),
+        let values = [&sample.http1, &sample.http2].into_iter().flat_map(Closed::values).chain([
             percentile(&sample.open, 50),
             percentile(&sample.open, 99),
             f64::from(sample.resident) / 1024.0,
-        ];
+        ]);
         for (row, value) in self.servers[server].1.iter_mut().zip(values) {
             row.push(value);
         }

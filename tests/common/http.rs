@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -30,15 +30,29 @@ pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String), Error
 
 /// A kept-alive connection to the webhook, trusting what its configuration carries.
 pub struct Caller {
-    sender: http1::SendRequest<Full<Bytes>>,
+    sender: Sender,
     host: String,
+}
+
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Caller {
     /// Connects.
     pub async fn connect(address: SocketAddr, ca_bundle: &[u8]) -> Self {
         let stream = tls(address, ca_bundle).await;
-        Self { sender: handshake(stream).await.unwrap(), host: address.to_string() }
+        Self { sender: Sender::Http1(handshake(stream).await.unwrap()), host: address.to_string() }
+    }
+
+    /// So many that share one connection of HTTP/2, as the requests of an API server do.
+    pub async fn connect_http2(address: SocketAddr, ca_bundle: &[u8], callers: usize) -> Vec<Self> {
+        let stream = TokioIo::new(tls(address, ca_bundle).await);
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+        tokio::spawn(connection);
+        let caller = || Self { sender: Sender::Http2(sender.clone()), host: address.to_string() };
+        std::iter::repeat_with(caller).take(callers).collect()
     }
 
     /// One POST of JSON.
@@ -54,9 +68,16 @@ impl Caller {
         content_type: &str,
         body: impl Into<Bytes>,
     ) -> Result<Answer, Error> {
-        let request = Request::builder().method(method).uri(path).header("host", &self.host);
-        let request = request.header("content-type", content_type).body(Full::new(body.into()))?;
-        answer(&mut self.sender, request).await
+        let request = Request::builder().method(method).header("content-type", content_type);
+        let body = Full::new(body.into());
+        match &mut self.sender {
+            Sender::Http1(sender) => answer(sender, request.uri(path).header("host", &self.host).body(body)?).await,
+            Sender::Http2(sender) => {
+                sender.ready().await?;
+                let request = request.uri(format!("https://{}{path}", self.host)).body(body)?;
+                whole(sender.send_request(request).await?).await
+            }
+        }
     }
 }
 
@@ -97,6 +118,9 @@ where
 
 async fn answer(sender: &mut http1::SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> Result<Answer, Error> {
     sender.ready().await?;
-    let response = sender.send_request(request).await?;
+    whole(sender.send_request(request).await?).await
+}
+
+async fn whole(response: http::Response<hyper::body::Incoming>) -> Result<Answer, Error> {
     Ok((response.status().as_u16(), response.into_body().collect().await?.to_bytes()))
 }
