@@ -9,6 +9,7 @@ pub mod doctor;
 mod documents;
 mod duration;
 pub mod explain;
+pub mod fit;
 mod live;
 pub mod manifests;
 pub mod mutate;
@@ -46,6 +47,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Show in what order the gates of a group would be lifted, without a cluster.
     Plan(plan::PlanArgs),
+    /// Show how many batches of a group fit into the room that nodes have left, and where, without a cluster.
+    Fit(fit::FitArgs),
     /// Show groups of a cluster with their batches.
     Status(status::StatusArgs),
     /// Say why a pod or a group of a cluster is held, and what to do.
@@ -72,6 +75,7 @@ pub fn run() -> ExitCode {
         Command::Mutate(args) => mutate::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Fit(args) => fit::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Release(args) => release::run(&args),

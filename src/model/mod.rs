@@ -21,6 +21,7 @@ mod never_held;
 pub mod object_name;
 pub mod path;
 mod progress_state;
+pub mod quantity;
 pub mod role;
 pub mod rolled;
 pub mod rolling;

@@ -6,6 +6,7 @@
 
 pub mod decide;
 pub mod evaluate;
+pub mod placement;
 pub mod reconcile;
 pub mod rollout;
 pub mod simulate;

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Where the cases lie, as seen from the crate's root.
 pub const ROOT: &str = "tests/cases";
 /// Folders there whose cases are of another shape: `mutations`, `identity`, `mutate_cli` and `plan` in `tests/offline` run them.
-const ELSEWHERE: &[&str] = &["discovery", "identity", "plan", "pod", "subgroup"];
+const ELSEWHERE: &[&str] = &["discovery", "fit", "identity", "plan", "pod", "subgroup"];
 
 /// API groups of the PodGroups that may be made.
 const POD_GROUPS: [&str; 3] = ["scheduling.x-k8s.io", "scheduling.volcano.sh", "scheduling.run.ai"];

@@ -11,7 +11,9 @@
 #[path = "../golden/mod.rs"]
 mod golden;
 
+mod answers;
 mod check;
+mod fit;
 mod generated;
 mod house;
 mod identity;

@@ -16,6 +16,7 @@ mod carriers;
 mod discovery;
 mod holds;
 mod objects;
+mod placement;
 mod pods;
 mod rollout;
 mod rules;

@@ -30,7 +30,7 @@ pub(in crate::cli) struct Known {
 }
 
 /// An object as the API server would hand it over: in a namespace.
-pub(super) fn in_namespace(json: &str) -> Value {
+pub(in crate::cli) fn in_namespace(json: &str) -> Value {
     let mut object: Value = serde_json::from_str(json).unwrap_or_default();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         let namespace = metadata.entry("namespace").or_insert(Value::Null);

@@ -34,6 +34,7 @@ const WITHIN: &[(&str, &[Row])] = &[
         "plan",
         &[
             ("view", &[]),
+            ("placement", &[]),
             ("rollout", &["view"]),
             ("decide", &["rollout", "view"]),
             ("status", &["decide", "rollout", "view"]),

@@ -1,0 +1,222 @@
+//! The nodes and pods of the files: what room there is, and which pods of a group want some of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::NoAnswer;
+use crate::api::node::NODE;
+use crate::api::pod::POD;
+use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::api::scheduling::SchedulingPod;
+use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
+use crate::cli::documents::Document;
+use crate::cli::mutate::known::{Known, in_namespace};
+use crate::model::{Batching, Group, GroupKey, identify};
+use crate::mutate::expand::expand;
+use crate::plan::placement::{BatchPods, Needs, Room};
+
+/// Most pods that workloads stand for, of all files.
+const MOST_PODS: u64 = 100_000;
+
+/// A replica: its group, its role and its ordinal.
+type ReplicaKey = (GroupKey, Arc<str>, u32);
+
+/// What the files say of a cluster.
+#[derive(Debug, Default)]
+pub(super) struct Cluster {
+    /// What its nodes have left.
+    pub room: Room,
+    /// Pods of replicas that are there: their names, so that a template does not stand for them again.
+    pods: BTreeMap<ReplicaKey, Vec<ReplicaPod>>,
+    /// What the pods of a replica would ask for, once they are there.
+    templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
+    /// The same as the roles of groups say it, where no workload does.
+    own_templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
+}
+
+/// A pod of a replica that is there.
+#[derive(Clone, Debug)]
+struct ReplicaPod {
+    needs: Arc<Needs>,
+    node: Option<String>,
+}
+
+/// Batches of which every pod is bound.
+#[derive(Debug, Default)]
+pub(super) struct Bound {
+    /// How many.
+    pub count: u32,
+    /// How many in each domain.
+    pub domains: BTreeMap<String, u32>,
+}
+
+impl Cluster {
+    /// Takes in nodes, pods and workloads. What cannot be read is reported.
+    pub fn of(documents: &[&Document], known: &Known, unreadable: &mut Vec<String>) -> Self {
+        let mut cluster = Self::default();
+        let mut room = MOST_PODS;
+        for document in documents {
+            let is = |kind: ObjectKind| document.kind == kind.kind && document.api_version == kind.api_version();
+            let object = in_namespace(&document.json);
+            let taken = if is(NODE) {
+                cluster.add_node(object)
+            } else if is(POD) {
+                cluster.add_pod(object, &document.name, known)
+            } else if document.carrier_kind().is_some_and(|kind| kind.kind == ROLE_BASED_GROUP.kind) {
+                cluster.add_group(&object, &mut room)
+            } else {
+                cluster.add_workload(document, &object, known, &mut room)
+            };
+            if let Err(error) = taken {
+                let (file, kind, name) = (&document.source.name, &document.kind, &document.name);
+                unreadable.push(format!("{file}: unreadable: {kind} {name:?}: {error}"));
+            }
+        }
+        cluster
+    }
+
+    fn add_node(&mut self, object: Value) -> Result<(), String> {
+        let node: Node = serde_json::from_value(object).map_err(|error| error.to_string())?;
+        self.room.apply_node(&node).map_err(|error| error.to_string())
+    }
+
+    fn add_pod(&mut self, object: Value, name: &str, known: &Known) -> Result<(), String> {
+        let (replica, pod) = read_pod(object, known)?;
+        if pod.has_ended() || pod.metadata.is_deleting() && pod.node().is_none() {
+            return Ok(());
+        }
+        let needs = Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?);
+        let node = pod.node().map(str::to_owned);
+        if let Some(node) = &node {
+            self.room.apply_pod(&format!("{}/{name}", pod.metadata.namespace()), node, needs.load.clone());
+        }
+        if let Some(replica) = replica.filter(|_| !pod.metadata.is_deleting()) {
+            self.pods.entry(replica).or_default().push(ReplicaPod { needs, node });
+        }
+        Ok(())
+    }
+
+    fn add_workload(
+        &mut self,
+        document: &Document,
+        object: &Value,
+        known: &Known,
+        room: &mut u64,
+    ) -> Result<(), String> {
+        let pods = expand(&document.api_version, &document.kind, object, *room).map_err(|error| error.to_string())?;
+        let mut last: Option<Arc<Needs>> = None;
+        for pod in pods.into_iter().flatten() {
+            *room = room.saturating_sub(1);
+            let (Some(replica), pod) = read_pod(pod, known)? else { continue };
+            let needs = Needs::of(&pod).map_err(|error| error.to_string())?;
+            let needs = last.filter(|last| **last == needs).unwrap_or_else(|| Arc::new(needs));
+            self.templates.entry(replica).or_default().push(needs.clone());
+            last = Some(needs);
+        }
+        Ok(())
+    }
+
+    /// What the roles of a RoleBasedGroup make of their own templates. Those that are patched, or stand elsewhere, are left
+    /// to the workloads that its operator makes of them.
+    fn add_group(&mut self, object: &Value, room: &mut u64) -> Result<(), String> {
+        let group: RoleBasedGroup = serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
+        let key = GroupKey::new(group.metadata.namespace(), group.metadata.display_name());
+        let roles = object.pointer("/spec/roles").and_then(Value::as_array);
+        for (role, written) in group.spec.roles.iter().zip(roles.into_iter().flatten()) {
+            let Some((template, size)) = template(written) else { continue };
+            let pod: SchedulingPod = serde_json::from_value(template.clone()).map_err(|error| error.to_string())?;
+            let needs = Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?);
+            let replicas = u32::try_from(role.replicas.unwrap_or(1)).unwrap_or(0);
+            let pods = u64::from(replicas).saturating_mul(size);
+            *room =
+                room.checked_sub(pods).ok_or_else(|| format!("role {:?} makes {pods} pods: too many", role.name))?;
+            for ordinal in 0..replicas {
+                let replica = (key.clone(), Arc::from(role.name.as_str()), ordinal);
+                let of_replica = self.own_templates.entry(replica).or_default();
+                of_replica.extend((0..size).map(|_| needs.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The batches of a coordination of which some pods are not bound, and how many are.
+    pub fn batches(
+        &self,
+        group: &Group,
+        batching: &Batching,
+        key: Option<&str>,
+    ) -> Result<(Vec<BatchPods>, Bound), NoAnswer> {
+        let desired = |role: &str| group.role(role).map(|role| role.desired);
+        let (mut batches, mut bound) = (Vec::new(), Bound::default());
+        for index in 0..batching.total(desired) {
+            let (mut pods, mut nodes) = (Vec::new(), Vec::new());
+            for role in &group.roles {
+                for ordinal in batching.ordinals(&role.name, index, role.desired) {
+                    let replica = (group.key.clone(), Arc::from(role.name.as_str()), ordinal);
+                    self.add_replica(&replica, &mut pods, &mut nodes)?;
+                }
+            }
+            let domain = nodes.iter().find_map(|node| self.domain(node, key?));
+            if pods.is_empty() {
+                bound.count += 1;
+                domain.into_iter().for_each(|domain| *bound.domains.entry(domain).or_default() += 1);
+            } else {
+                batches.push(BatchPods { index, pods, domain });
+            }
+        }
+        Ok((batches, bound))
+    }
+
+    /// What the pods of a replica ask for that are not bound, and the nodes of those that are.
+    fn add_replica<'a>(
+        &'a self,
+        replica: &ReplicaKey,
+        pods: &mut Vec<Arc<Needs>>,
+        nodes: &mut Vec<&'a str>,
+    ) -> Result<(), NoAnswer> {
+        let there = self.pods.get(replica).map(Vec::as_slice).unwrap_or_default();
+        let template = self.templates.get(replica).or_else(|| self.own_templates.get(replica));
+        let template = template.map(Vec::as_slice).unwrap_or_default();
+        if there.is_empty() && template.is_empty() {
+            return Err(NoAnswer::NoPods(replica.1.to_string()));
+        }
+        for pod in there {
+            match &pod.node {
+                Some(node) => nodes.push(node),
+                None => pods.push(pod.needs.clone()),
+            }
+        }
+        pods.extend(template.iter().skip(there.len()).cloned());
+        Ok(())
+    }
+
+    fn domain(&self, node: &str, key: &str) -> Option<String> {
+        let (_, _, facts) = self.room.nodes().find(|(name, _, _)| ***name == *node)?;
+        facts.labels.get(key).cloned()
+    }
+}
+
+/// The template of a RoleBasedGroup's role, and how many pods of it make a replica; `None` for a role whose pods differ from
+/// it (patches), or that has none (references, components).
+fn template(role: &Value) -> Option<(&Value, u64)> {
+    let of_set = role.get("leaderWorkerSet");
+    let of_pattern = role.get("leaderWorkerPattern");
+    let patches =
+        ["templatePatch", "patchLeaderTemplate", "patchWorkerTemplate", "leaderTemplatePatch", "workerTemplatePatch"];
+    let holders = [Some(role), of_set, of_pattern, role.get("standalonePattern")];
+    let is_patched = patches.iter().any(|patch| holders.iter().flatten().any(|holder| holder.get(patch).is_some()));
+    let template = holders.iter().flatten().find_map(|holder| holder.get("template")).filter(|_| !is_patched)?;
+    let size = [of_set, of_pattern].into_iter().flatten().find_map(|holder| holder.get("size")).and_then(Value::as_u64);
+    Some((template, size.unwrap_or(1)))
+}
+
+/// A pod, and the replica that it belongs to.
+fn read_pod(object: Value, known: &Known) -> Result<(Option<ReplicaKey>, SchedulingPod), String> {
+    let scheduling: SchedulingPod = serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
+    let pod: Pod = serde_json::from_value(object).map_err(|error| error.to_string())?;
+    let identity = identify(&pod, pod.metadata.namespace(), known);
+    let replica = identity.and_then(|identity| Some((identity.group, identity.role?, identity.ordinal?)));
+    Ok((replica, scheduling))
+}

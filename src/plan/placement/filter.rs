@@ -1,0 +1,123 @@
+//! Which nodes a pod can go to, whatever room they have: kube-scheduler's filters of the same names.
+
+use std::collections::BTreeMap;
+
+use super::needs::Needs;
+use crate::api::node::{Node, Taint};
+use crate::api::scheduling::{NodeRequirement, NodeSelector, NodeSelectorTerm, Toleration};
+
+/// The taint that a cordoned node counts as.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+/// The taints of a node that is not ready.
+const NOT_READY: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+/// The one field that a term can name.
+const NAME_FIELD: &str = "metadata.name";
+
+/// What a node is, beside its room.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// Name.
+    pub name: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Taints that keep pods off.
+    pub taints: Vec<Taint>,
+    /// False for a cordoned node.
+    pub schedulable: bool,
+    /// False while its kubelet does not answer.
+    pub ready: bool,
+}
+
+/// Why a pod cannot go to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// The node is not what the pod's selector or affinity asks for.
+    Affinity,
+    /// The node has a taint that the pod does not bear.
+    Taint,
+    /// The node is not ready.
+    NotReady,
+    /// The node is cordoned.
+    Cordoned,
+}
+
+impl NodeFacts {
+    /// Reads a node.
+    pub fn of(node: &Node) -> Self {
+        let keeps_off = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
+        Self {
+            name: node.metadata.display_name().to_owned(),
+            labels: node.metadata.labels.clone(),
+            taints: node.spec.taints.iter().filter(keeps_off).cloned().collect(),
+            schedulable: !node.spec.unschedulable,
+            ready: node.is_ready(),
+        }
+    }
+
+    /// Makes it as if it were not cordoned.
+    pub fn uncordon(&mut self) {
+        self.schedulable = true;
+        self.taints.retain(|taint| taint.key != UNSCHEDULABLE);
+    }
+
+    /// Why a pod with these needs cannot go there: what would pass last of all if more than one does.
+    pub fn refusal(&self, needs: &Needs) -> Option<Refusal> {
+        let bears = |taint: &Taint| needs.tolerations.iter().any(|toleration| bears(toleration, taint));
+        let cordon = Taint { key: UNSCHEDULABLE.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() };
+        // The node controller writes a cordon, and that a node is not ready, as a taint as well.
+        let is_state = |taint: &&Taint| {
+            (!self.schedulable && taint.key == UNSCHEDULABLE) || (!self.ready && NOT_READY.contains(&&*taint.key))
+        };
+        if !self.is_asked_for(needs) {
+            Some(Refusal::Affinity)
+        } else if !self.taints.iter().filter(|taint| !is_state(taint)).all(bears) {
+            Some(Refusal::Taint)
+        } else if !self.ready {
+            Some(Refusal::NotReady)
+        } else if !self.schedulable && !bears(&cordon) {
+            Some(Refusal::Cordoned)
+        } else {
+            None
+        }
+    }
+
+    fn is_asked_for(&self, needs: &Needs) -> bool {
+        let selected = needs.node_selector.iter().all(|(key, value)| self.labels.get(key) == Some(value));
+        let alternatives = |affinity: &NodeSelector| affinity.node_selector_terms.iter().any(|term| self.matches(term));
+        selected && needs.node_affinity.as_ref().is_none_or(alternatives)
+    }
+
+    fn matches(&self, term: &NodeSelectorTerm) -> bool {
+        let label = |required: &NodeRequirement| holds(required, self.labels.get(&required.key).map(String::as_str));
+        let field = |required: &NodeRequirement| required.key == NAME_FIELD && holds(required, Some(&self.name));
+        let is_empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
+        !is_empty && term.match_expressions.iter().all(label) && term.match_fields.iter().all(field)
+    }
+}
+
+/// True when a toleration bears this taint (`v1.Toleration.ToleratesTaint`).
+fn bears(toleration: &Toleration, taint: &Taint) -> bool {
+    let key = toleration.key.is_empty() || toleration.key == taint.key;
+    let effect = toleration.effect.is_empty() || toleration.effect == taint.effect;
+    let value = match toleration.operator.as_str() {
+        "" | "Equal" => toleration.value == taint.value,
+        "Exists" => true,
+        _ => false,
+    };
+    key && effect && value
+}
+
+/// True when a requirement holds of this value, `None` for a label that is not there.
+fn holds(required: &NodeRequirement, value: Option<&str>) -> bool {
+    let number = |text: &str| text.parse::<i64>().ok();
+    let compared = || Some((number(value?)?, number(required.values.first()?)?));
+    match required.operator.as_str() {
+        "In" => value.is_some_and(|value| required.values.iter().any(|one| one == value)),
+        "NotIn" => value.is_none_or(|value| required.values.iter().all(|one| one != value)),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        "Gt" => compared().is_some_and(|(value, bound)| value > bound),
+        "Lt" => compared().is_some_and(|(value, bound)| value < bound),
+        _ => false,
+    }
+}

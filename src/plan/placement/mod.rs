@@ -1,0 +1,23 @@
+//! Where a batch fits: from the room that nodes have left to a domain, and where pods differ a node for each, or what is
+//! missing.
+//!
+//! `needs` what a pod asks for → `filter` which nodes it can go to; `room` what nodes have left, event by event; `pack` pods
+//! onto nodes → `place` the domain that holds a batch → `outlook` how many batches fit one after the other.
+//!
+//! What is modelled is what kube-scheduler filters by: resources of any name, the number of pods, host ports, taints, node
+//! selectors and required node affinity. What is not is listed by [`NotModelled`].
+
+pub mod filter;
+pub mod needs;
+pub mod outlook;
+pub mod pack;
+pub mod place;
+pub mod room;
+
+pub use needs::{Needs, NotModelled};
+pub use outlook::{BatchPods, Outlook, Remedy, Stop, outlook};
+pub use place::{Fit, Miss, NoFit, Placement, Question, not_modelled, place};
+pub use room::Room;
+
+#[cfg(test)]
+mod placement_tests;

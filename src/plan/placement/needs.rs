@@ -1,0 +1,241 @@
+//! What a pod asks for of a node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::api::scheduling::{
+    NodeSelector, ResourceList, ResourceRequests, SchedulingContainer, SchedulingPod, SchedulingSpec, Toleration,
+};
+use crate::model::names;
+use crate::model::quantity::{NoQuantity, amount};
+
+/// Processors, which are counted in thousandths; all else is counted whole.
+const CPU: &str = "cpu";
+/// The scheduler of pods that name none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// Amounts by resource: thousandths of processors, bytes, or pieces. Never below 0.
+pub type Amounts = BTreeMap<Arc<str>, i64>;
+
+/// What a pod takes of its node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Load {
+    /// Amounts above 0.
+    pub amounts: Amounts,
+    /// Ports of the node.
+    pub ports: Vec<HostPort>,
+    /// The larger, the more important.
+    pub priority: i32,
+}
+
+/// A port of a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPort {
+    /// Address, `0.0.0.0` for all of them.
+    pub ip: String,
+    /// TCP, UDP or SCTP.
+    pub protocol: String,
+    /// Number.
+    pub port: i32,
+}
+
+impl HostPort {
+    /// True for two that no node can give at once.
+    pub fn conflicts(&self, other: &Self) -> bool {
+        let all = |port: &Self| port.ip == ALL_ADDRESSES;
+        let same_address = all(self) || all(other) || self.ip == other.ip;
+        same_address && self.port == other.port && self.protocol == other.protocol
+    }
+}
+
+/// The address that stands for all of a node.
+const ALL_ADDRESSES: &str = "0.0.0.0";
+
+/// What a pod asks for: pods that need the same are alike, and any of them can stand for any other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Needs {
+    /// What it takes of its node.
+    pub load: Load,
+    /// Labels that its node must have.
+    pub node_selector: BTreeMap<String, String>,
+    /// What else its node must be.
+    pub node_affinity: Option<NodeSelector>,
+    /// Taints that it bears.
+    pub tolerations: Vec<Toleration>,
+    /// What the scheduler looks at beside all that.
+    pub not_modelled: Vec<NotModelled>,
+}
+
+/// What decides where a pod goes and is not looked at here: whether it fits is known without it only.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NotModelled {
+    /// Claims of volumes, which may be reached from some nodes only.
+    Volumes,
+    /// Devices by claim (DRA).
+    ResourceClaims,
+    /// Required affinity to pods beside those of its own batch.
+    PodAffinity,
+    /// Required distance to other pods.
+    PodAntiAffinity,
+    /// A spread that is insisted on.
+    TopologySpread,
+    /// Another scheduler, with rules of its own.
+    Scheduler(String),
+}
+
+impl NotModelled {
+    /// In words, after "it does not look at …".
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Volumes => "claims of volumes".to_owned(),
+            Self::ResourceClaims => "resource claims".to_owned(),
+            Self::PodAffinity => "required affinity to other pods".to_owned(),
+            Self::PodAntiAffinity => "required anti-affinity".to_owned(),
+            Self::TopologySpread => "topologySpreadConstraints with DoNotSchedule".to_owned(),
+            Self::Scheduler(name) => format!("the rules of scheduler {name:?}"),
+        }
+    }
+}
+
+impl Needs {
+    /// What a pod, or the template of one, asks for.
+    ///
+    /// # Errors
+    ///
+    /// When an amount is no quantity: the API server would refuse the pod.
+    pub fn of(pod: &SchedulingPod) -> Result<Self, NoQuantity> {
+        let spec = &pod.spec;
+        Ok(Self {
+            load: Load::of(spec)?,
+            node_selector: spec.node_selector.clone(),
+            node_affinity: spec.affinity.node_affinity.required.clone(),
+            tolerations: spec.tolerations.clone(),
+            not_modelled: not_modelled(spec),
+        })
+    }
+}
+
+impl Load {
+    /// What a pod takes of its node, as the scheduler counts it: its containers and sidecars together, or the init container
+    /// that needs most beside the sidecars before it, whichever is more; and the overhead.
+    ///
+    /// # Errors
+    ///
+    /// When an amount is no quantity.
+    pub fn of(spec: &SchedulingSpec) -> Result<Self, NoQuantity> {
+        let mut running = Amounts::new();
+        for container in &spec.containers {
+            add(&mut running, &requests(&container.resources)?);
+        }
+        let (mut sidecars, mut starting) = (Amounts::new(), Amounts::new());
+        for container in &spec.init_containers {
+            let mut asked = requests(&container.resources)?;
+            if is_sidecar(container) {
+                add(&mut sidecars, &asked);
+                most(&mut starting, &sidecars);
+            } else {
+                add(&mut asked, &sidecars);
+                most(&mut starting, &asked);
+            }
+        }
+        add(&mut running, &sidecars);
+        most(&mut running, &starting);
+        // What the pod asks for as a whole stands in place of its containers' sum.
+        running.extend(requests(&spec.resources)?);
+        add(&mut running, &amounts(&spec.overhead)?);
+        running.retain(|_, amount| *amount > 0);
+        Ok(Self { amounts: running, ports: ports(spec), priority: spec.priority.unwrap_or_default() })
+    }
+}
+
+fn is_sidecar(container: &SchedulingContainer) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
+/// What is requested; a limit without a request is one as well.
+fn requests(resources: &ResourceRequests) -> Result<Amounts, NoQuantity> {
+    let mut asked = amounts(&resources.limits)?;
+    asked.extend(amounts(&resources.requests)?);
+    Ok(asked)
+}
+
+/// The amounts of a list.
+pub(super) fn amounts(list: &ResourceList) -> Result<Amounts, NoQuantity> {
+    let amount = |name: &str, text: &str| amount(text, if name == CPU { 1000 } else { 1 });
+    list.iter().map(|(name, quantity)| Ok((Arc::from(name.as_str()), amount(name, &quantity.0)?.max(0)))).collect()
+}
+
+/// An amount as people write it.
+pub(super) fn written(resource: &str, amount: i64) -> String {
+    const UNITS: &[(&str, i64)] = &[("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
+    if resource == CPU {
+        return if amount % 1000 == 0 { (amount / 1000).to_string() } else { format!("{amount}m") };
+    }
+    let is_bytes = resource == "memory" || resource.contains("storage") || resource.starts_with("hugepages-");
+    let unit = UNITS.iter().find(|(_, bytes)| is_bytes && amount != 0 && amount % bytes == 0);
+    unit.map_or_else(|| amount.to_string(), |(unit, bytes)| format!("{}{unit}", amount / bytes))
+}
+
+fn add(to: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        let sum = to.entry(name.clone()).or_default();
+        *sum = sum.saturating_add(*amount);
+    }
+}
+
+fn most(of: &mut Amounts, other: &Amounts) {
+    for (name, amount) in other {
+        let sum = of.entry(name.clone()).or_default();
+        *sum = (*sum).max(*amount);
+    }
+}
+
+fn ports(spec: &SchedulingSpec) -> Vec<HostPort> {
+    let sidecars = spec.init_containers.iter().filter(|container| is_sidecar(container));
+    let ports = spec.containers.iter().chain(sidecars).flat_map(|container| &container.ports);
+    let mut ports: Vec<_> = ports
+        .filter_map(|port| {
+            let of_host = if spec.host_network { port.container_port } else { 0 };
+            let number = Some(port.host_port).filter(|port| *port > 0).unwrap_or(of_host);
+            let or = |text: &str, default: &str| if text.is_empty() { default.to_owned() } else { text.to_owned() };
+            (number > 0).then(|| HostPort {
+                ip: or(&port.host_ip, ALL_ADDRESSES),
+                protocol: or(&port.protocol, "TCP"),
+                port: number,
+            })
+        })
+        .collect();
+    ports.sort();
+    ports.dedup();
+    ports
+}
+
+fn not_modelled(spec: &SchedulingSpec) -> Vec<NotModelled> {
+    let claims = |volume: &_| {
+        let crate::api::scheduling::Volume { persistent_volume_claim, ephemeral } = volume;
+        persistent_volume_claim.is_some() || ephemeral.is_some()
+    };
+    let insists = |constraint: &crate::api::scheduling::SpreadConstraint| {
+        constraint.when_unsatisfiable.is_empty() || constraint.when_unsatisfiable == "DoNotSchedule"
+    };
+    let scheduler = spec.scheduler_name.as_deref().filter(|name| !name.is_empty() && *name != DEFAULT_SCHEDULER);
+    let table = [
+        (spec.volumes.iter().any(claims), NotModelled::Volumes),
+        (!spec.resource_claims.is_empty(), NotModelled::ResourceClaims),
+        (spec.affinity.pod_affinity.terms.iter().any(|term| !is_own_batch(term)), NotModelled::PodAffinity),
+        (!spec.affinity.pod_anti_affinity.terms.is_empty(), NotModelled::PodAntiAffinity),
+        (spec.topology_spread_constraints.iter().any(insists), NotModelled::TopologySpread),
+    ];
+    let of_scheduler = scheduler.map(|name| NotModelled::Scheduler(name.to_owned()));
+    table.into_iter().filter_map(|(is, what)| is.then_some(what)).chain(of_scheduler).collect()
+}
+
+/// The affinity of a batch to itself, which a batch that is placed in one domain has by that.
+fn is_own_batch(term: &serde_json::Value) -> bool {
+    let expressions = term.pointer("/labelSelector/matchExpressions").and_then(serde_json::Value::as_array);
+    let names_batch = |expression: &serde_json::Value| {
+        expression.get("key").and_then(serde_json::Value::as_str) == Some(names::KEP75_BATCH)
+            && expression.get("operator").and_then(serde_json::Value::as_str) == Some("In")
+    };
+    expressions.is_some_and(|all| all.iter().any(names_batch))
+}

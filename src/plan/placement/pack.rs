@@ -1,0 +1,256 @@
+//! Pods onto nodes: how many of each sort go where, so that all of them fit.
+//!
+//! Pods of one sort are interchangeable, and so are nodes with the same room: the search is over counts. With one sort each
+//! node takes what it can, which is exact. With several, the largest go first onto the nodes on which least is left over;
+//! where that leaves some out, every way is tried, up to a bound.
+
+use std::cmp::Reverse;
+
+use super::needs::HostPort;
+
+/// Steps of the search for one domain: some milliseconds.
+pub const STEPS: u32 = 50_000;
+/// The search goes so deep at most: a level for each sort on each node.
+const MOST_LEVELS: usize = 4_000;
+
+/// The room of one node, in the resources that are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bin {
+    /// What is left of each; below 0 where more was taken than there is.
+    pub free: Vec<i64>,
+    /// How many more pods it may have.
+    pub pods: i64,
+    /// Ports that are taken.
+    pub ports: Vec<HostPort>,
+    /// For each sort, whether its pods can go there at all.
+    pub takes: Vec<bool>,
+}
+
+/// Pods that are alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sort {
+    /// What one of them takes of each resource.
+    pub amounts: Vec<i64>,
+    /// Ports that one of them takes.
+    pub ports: Vec<HostPort>,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// What goes where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Packing {
+    /// For each sort: nodes by position, and how many pods go there.
+    pub placed: Vec<Vec<(usize, u32)>>,
+    /// Pods that found no place, by sort.
+    pub left: Vec<u32>,
+    /// The search ended at its bound: there may be a way that it has not seen.
+    pub bounded: bool,
+}
+
+impl Packing {
+    /// True when every pod has its place.
+    pub fn is_complete(&self) -> bool {
+        self.left.iter().all(|left| *left == 0)
+    }
+
+    /// Pods that found no place.
+    pub fn left_out(&self) -> u32 {
+        self.left.iter().sum()
+    }
+}
+
+/// Packs all pods, or as many as the simple way finds room for. The nodes are left as if that had been done.
+pub fn pack(bins: &mut [Bin], sorts: &[Sort], steps: u32) -> Packing {
+    let order = by_size(bins, sorts);
+    let before = bins.to_vec();
+    let greedy = greedily(bins, sorts, &order);
+    if greedy.is_complete() || sorts.len() < 2 || !may_fit(&before, sorts) {
+        return greedy;
+    }
+    if before.len() * sorts.len() > MOST_LEVELS {
+        return Packing { bounded: true, ..greedy };
+    }
+    let mut search = Search { bins: before, sorts, order: &order, steps, placed: vec![Vec::new(); sorts.len()] };
+    if search.sort(0) {
+        bins.clone_from_slice(&search.bins);
+        return Packing { placed: search.placed, left: vec![0; sorts.len()], bounded: false };
+    }
+    Packing { bounded: search.steps == 0, ..greedy }
+}
+
+impl Bin {
+    /// How many pods of a sort still go there.
+    fn capacity(&self, position: usize, sort: &Sort) -> u32 {
+        if !self.takes.get(position).copied().unwrap_or_default() {
+            return 0;
+        }
+        let of_ports = match sort.ports.as_slice() {
+            [] => i64::MAX,
+            ports if ports.iter().any(|port| self.ports.iter().any(|taken| taken.conflicts(port))) => 0,
+            _ => 1,
+        };
+        let of_amounts = self.free.iter().zip(&sort.amounts).filter(|(_, amount)| **amount > 0);
+        let least = of_amounts.map(|(free, amount)| free / amount).min().unwrap_or(i64::MAX);
+        u32::try_from(least.min(of_ports).min(self.pods).max(0)).unwrap_or(u32::MAX)
+    }
+
+    fn take(&mut self, sort: &Sort, count: u32) {
+        if count == 0 {
+            return;
+        }
+        let pods = i64::from(count);
+        self.free.iter_mut().zip(&sort.amounts).for_each(|(free, amount)| *free -= amount * pods);
+        self.pods -= pods;
+        self.ports.extend_from_slice(&sort.ports);
+    }
+
+    fn give(&mut self, sort: &Sort, count: u32) {
+        if count == 0 {
+            return;
+        }
+        let pods = i64::from(count);
+        self.free.iter_mut().zip(&sort.amounts).for_each(|(free, amount)| *free += amount * pods);
+        self.pods += pods;
+        self.ports.truncate(self.ports.len() - sort.ports.len());
+    }
+}
+
+/// The sorts by what is hardest to place: first what takes the largest part of all that is left.
+fn by_size(bins: &[Bin], sorts: &[Sort]) -> Vec<usize> {
+    let dimensions = sorts.first().map_or(0, |sort| sort.amounts.len());
+    let total = |at: usize| bins.iter().filter_map(|bin| bin.free.get(at)).map(|free| i128::from(*free).max(0)).sum();
+    let totals: Vec<i128> = (0..dimensions).map(total).collect();
+    let part = |sort: &Sort| {
+        let parts = sort.amounts.iter().zip(&totals).map(|(amount, total)| (i128::from(*amount) << 32) / (total + 1));
+        parts.max().unwrap_or_default()
+    };
+    let nodes = |at: usize| bins.iter().filter(|bin| bin.takes.get(at) == Some(&true)).count();
+    let mut order: Vec<_> = (0..sorts.len()).collect();
+    order.sort_by_cached_key(|at| (Reverse(sorts.get(*at).map(part)), nodes(*at), *at));
+    order
+}
+
+fn greedily(bins: &mut [Bin], sorts: &[Sort], order: &[usize]) -> Packing {
+    let mut packing = Packing {
+        placed: vec![Vec::new(); sorts.len()],
+        left: sorts.iter().map(|sort| sort.count).collect(),
+        bounded: false,
+    };
+    for at in order {
+        let (Some(sort), Some(placed), Some(left)) =
+            (sorts.get(*at), packing.placed.get_mut(*at), packing.left.get_mut(*at))
+        else {
+            continue;
+        };
+        let capacity = |(position, bin): (usize, &Bin)| Some((bin.capacity(*at, sort), position));
+        let mut room: Vec<_> = bins.iter().enumerate().filter_map(capacity).filter(|(count, _)| *count > 0).collect();
+        room.sort_unstable();
+        for (capacity, position) in room {
+            let count = capacity.min(*left);
+            if let Some(bin) = bins.get_mut(position).filter(|_| count > 0) {
+                bin.take(sort, count);
+                placed.push((position, count));
+                *left -= count;
+            }
+        }
+    }
+    packing
+}
+
+/// False where even pods without edges would not fit: nothing that is short can be found by a search.
+fn may_fit(bins: &[Bin], sorts: &[Sort]) -> bool {
+    let dimensions = sorts.first().map_or(0, |sort| sort.amounts.len());
+    let each_alone = sorts.iter().enumerate().all(|(at, sort)| {
+        let capacity: u64 = bins.iter().map(|bin| u64::from(bin.capacity(at, sort))).sum();
+        capacity >= u64::from(sort.count)
+    });
+    let asked = |at: usize| -> i128 {
+        let of = |sort: &Sort| i128::from(sort.amounts.get(at).copied().unwrap_or_default()) * i128::from(sort.count);
+        sorts.iter().map(of).sum()
+    };
+    let free = |at: usize| -> i128 {
+        bins.iter().filter_map(|bin| bin.free.get(at)).map(|free| i128::from(*free).max(0)).sum()
+    };
+    each_alone && (0..dimensions).all(|at| asked(at) <= free(at))
+}
+
+/// Every way to place the sorts one after the other, node by node.
+struct Search<'a> {
+    bins: Vec<Bin>,
+    sorts: &'a [Sort],
+    order: &'a [usize],
+    steps: u32,
+    placed: Vec<Vec<(usize, u32)>>,
+}
+
+/// One sort on its way over the nodes.
+struct Level<'a> {
+    at: usize,
+    sort: &'a Sort,
+    next: usize,
+    /// How many of it the nodes from each position on take together.
+    rest: Vec<u64>,
+    /// Nodes that are like the one before: what goes there need be no more than there.
+    like_before: Vec<bool>,
+}
+
+impl Search<'_> {
+    /// Places this sort and those after it.
+    fn sort(&mut self, position: usize) -> bool {
+        let Some(at) = self.order.get(position).copied() else { return true };
+        let Some(sort) = self.sorts.get(at) else { return true };
+        let mut rest: Vec<u64> = self
+            .bins
+            .iter()
+            .rev()
+            .scan(0, |sum, bin| {
+                *sum += u64::from(bin.capacity(at, sort));
+                Some(*sum)
+            })
+            .collect();
+        rest.reverse();
+        rest.push(0);
+        let like_before = std::iter::once(false)
+            .chain(self.bins.iter().zip(self.bins.iter().skip(1)).map(|(one, next)| one == next))
+            .collect();
+        let level = Level { at, sort, next: position + 1, rest, like_before };
+        self.node(&level, 0, sort.count, u32::MAX)
+    }
+
+    /// Places what is `left` of a sort on the nodes from `bin` on; the node before took `before`.
+    fn node(&mut self, level: &Level<'_>, bin: usize, left: u32, before: u32) -> bool {
+        if left == 0 {
+            return self.sort(level.next);
+        }
+        if level.rest.get(bin).is_none_or(|rest| *rest < u64::from(left)) || self.steps == 0 {
+            return false;
+        }
+        self.steps -= 1;
+        let Some(capacity) = self.bins.get(bin).map(|bin| bin.capacity(level.at, level.sort)) else { return false };
+        let is_like = level.like_before.get(bin).copied().unwrap_or_default();
+        let most = capacity.min(left).min(if is_like { before } else { u32::MAX });
+        for count in (0..=most).rev() {
+            self.put(level, bin, count);
+            if self.node(level, bin + 1, left - count, count) {
+                return true;
+            }
+            self.take_back(level, bin, count);
+        }
+        false
+    }
+
+    fn put(&mut self, level: &Level<'_>, bin: usize, count: u32) {
+        if let (Some(node), Some(placed), 1..) = (self.bins.get_mut(bin), self.placed.get_mut(level.at), count) {
+            node.take(level.sort, count);
+            placed.push((bin, count));
+        }
+    }
+
+    fn take_back(&mut self, level: &Level<'_>, bin: usize, count: u32) {
+        if let (Some(node), Some(placed), 1..) = (self.bins.get_mut(bin), self.placed.get_mut(level.at), count) {
+            node.give(level.sort, count);
+            placed.pop();
+        }
+    }
+}

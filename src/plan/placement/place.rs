@@ -1,0 +1,300 @@
+//! The domain that holds a batch.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::filter::{NodeFacts, Refusal};
+use super::needs::{Needs, NotModelled, written};
+use super::pack::{Bin, Packing, STEPS, Sort, pack};
+use super::room::{NodeRoom, Room};
+
+/// Where does this batch go?
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// Its pods.
+    pub pods: &'a [Arc<Needs>],
+    /// The node label of which all of them share one value; `None` where they may go anywhere.
+    pub key: Option<&'a str>,
+    /// How many batches of the group each domain has already, where each is to have another one.
+    pub used: &'a BTreeMap<String, u32>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It fits.
+    Fits(Placement),
+    /// It does not.
+    Not(NoFit),
+}
+
+/// Where a batch goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Value of the label; `None` where the pods may go anywhere.
+    pub domain: Option<String>,
+    /// The node of each pod, in the order of the question.
+    pub nodes: Vec<Arc<str>>,
+    /// All pods ask for the same: any of them can go to any of these nodes, and the scheduler needs to know the domain only.
+    pub alike: bool,
+}
+
+/// Why a batch fits nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NoFit {
+    /// The domain with room for most of it; `None` where there is no domain at all.
+    pub best: Option<Miss>,
+    /// A search ended at its bound: there may be a way that was not seen.
+    pub bounded: bool,
+}
+
+/// How much of a batch a domain has room for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Miss {
+    /// Value of the label.
+    pub domain: Option<String>,
+    /// Pods that fit.
+    pub fits: u32,
+    /// Pods of the batch.
+    pub of: u32,
+    /// What is missing in all, by resource: thousandths of processors, bytes, or pieces.
+    pub short: BTreeMap<Arc<str>, i64>,
+    /// A resource of which there is enough in all and on no node enough for one more pod: what the pod asks for, and the most
+    /// that a node has left.
+    pub split: Option<(Arc<str>, i64, i64)>,
+    /// Nodes of the domain that none of the pods without a place can go to, whatever room they have.
+    pub refused: BTreeMap<Refusal, u32>,
+}
+
+/// A domain with its nodes, before they are packed.
+struct Candidate<'a> {
+    domain: Option<&'a str>,
+    nodes: Vec<(&'a Arc<str>, &'a NodeRoom, &'a NodeFacts)>,
+}
+
+/// Pods of one sort in a question.
+struct Asked<'a> {
+    needs: &'a Needs,
+    /// Positions of its pods in the question.
+    pods: Vec<usize>,
+}
+
+/// Looks for the domain that a batch fits into: of those with the fewest batches of its group the one with the least room.
+pub fn place(room: &Room, question: &Question<'_>) -> Fit {
+    let asked = sorts(question.pods);
+    let resources = resources(&asked);
+    let mut candidates: Vec<_> = candidates(room, question.key)
+        .into_iter()
+        .map(|candidate| {
+            let bins = bins(&candidate, &asked, &resources);
+            (candidate, bins)
+        })
+        .collect();
+    candidates.sort_by_cached_key(|(candidate, bins)| {
+        let used = candidate.domain.and_then(|domain| question.used.get(domain)).copied().unwrap_or_default();
+        (used, slack(bins, &asked, &resources), candidate.domain)
+    });
+    let mut best: Option<Miss> = None;
+    let mut bounded = false;
+    for (candidate, mut bins) in candidates {
+        let sorts: Vec<_> = asked.iter().map(|asked| asked.sort(&resources)).collect();
+        let packing = pack(&mut bins, &sorts, STEPS);
+        if packing.is_complete() {
+            return Fit::Fits(placement(&candidate, &asked, &packing));
+        }
+        bounded |= packing.bounded;
+        let miss = miss(&candidate, &asked, &resources, &packing, &bins);
+        if best.as_ref().is_none_or(|best| miss.fits > best.fits) {
+            best = Some(miss);
+        }
+    }
+    Fit::Not(NoFit { best, bounded })
+}
+
+impl Asked<'_> {
+    fn sort(&self, resources: &[Arc<str>]) -> Sort {
+        let amount = |resource| self.needs.load.amounts.get(resource).copied().unwrap_or_default();
+        Sort {
+            amounts: resources.iter().map(amount).collect(),
+            ports: self.needs.load.ports.clone(),
+            count: u32::try_from(self.pods.len()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// The sorts of pods, in the order in which they are asked for.
+fn sorts(pods: &[Arc<Needs>]) -> Vec<Asked<'_>> {
+    let mut sorts: Vec<Asked<'_>> = Vec::new();
+    let mut known: HashMap<&Needs, usize> = HashMap::new();
+    // Most pods share the needs of the one before: a look at where they are spares a look at what they are.
+    let mut last: Option<(&Arc<Needs>, usize)> = None;
+    for (position, needs) in pods.iter().enumerate() {
+        let same = last.filter(|(before, _)| Arc::ptr_eq(before, needs)).map(|(_, sort)| sort);
+        let sort = same.unwrap_or_else(|| *known.entry(needs).or_insert(sorts.len()));
+        last = Some((needs, sort));
+        match sorts.get_mut(sort) {
+            Some(sort) => sort.pods.push(position),
+            None => sorts.push(Asked { needs, pods: vec![position] }),
+        }
+    }
+    sorts
+}
+
+/// The resources that any of them asks for.
+fn resources(asked: &[Asked<'_>]) -> Vec<Arc<str>> {
+    let mut all: Vec<_> = asked.iter().flat_map(|asked| asked.needs.load.amounts.keys().cloned()).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn candidates<'a>(room: &'a Room, key: Option<&str>) -> Vec<Candidate<'a>> {
+    let Some(key) = key else { return vec![Candidate { domain: None, nodes: room.nodes().collect() }] };
+    let mut domains: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+    for node in room.nodes() {
+        if let Some(value) = node.2.labels.get(key) {
+            domains.entry(value).or_default().push(node);
+        }
+    }
+    domains.into_iter().map(|(domain, nodes)| Candidate { domain: Some(domain), nodes }).collect()
+}
+
+fn bins(candidate: &Candidate<'_>, asked: &[Asked<'_>], resources: &[Arc<str>]) -> Vec<Bin> {
+    let bin = |(_, room, facts): &(&Arc<str>, &NodeRoom, &NodeFacts)| Bin {
+        free: resources.iter().map(|resource| room.free(resource)).collect(),
+        pods: room.free_pods(),
+        ports: room.ports().to_vec(),
+        takes: asked.iter().map(|asked| facts.refusal(asked.needs).is_none()).collect(),
+    };
+    candidate.nodes.iter().map(bin).collect()
+}
+
+/// How many batches like this one the room would be for, in 1/1024, if it had no edges.
+fn slack(bins: &[Bin], asked: &[Asked<'_>], resources: &[Arc<str>]) -> i128 {
+    let usable = |bin: &&Bin| bin.takes.contains(&true);
+    let part = |(at, resource): (usize, &Arc<str>)| {
+        let of = |asked: &Asked<'_>| {
+            let amount = asked.needs.load.amounts.get(resource).copied().unwrap_or_default();
+            i128::from(amount) * i128::try_from(asked.pods.len()).unwrap_or_default()
+        };
+        let wanted: i128 = asked.iter().map(of).sum();
+        let free = bins.iter().filter(usable).filter_map(|bin| bin.free.get(at)).map(|free| i128::from(*free).max(0));
+        free.sum::<i128>() * 1024 / wanted.max(1)
+    };
+    resources.iter().enumerate().map(part).min().unwrap_or_default()
+}
+
+fn placement(candidate: &Candidate<'_>, asked: &[Asked<'_>], packing: &Packing) -> Placement {
+    let mut nodes: Vec<(usize, Arc<str>)> = Vec::new();
+    for (asked, placed) in asked.iter().zip(&packing.placed) {
+        let names = placed.iter().filter_map(|(bin, count)| Some((candidate.nodes.get(*bin)?.0, *count)));
+        let each = names.flat_map(|(name, count)| (0..count).map(move |_| name.clone()));
+        nodes.extend(asked.pods.iter().copied().zip(each));
+    }
+    nodes.sort();
+    Placement {
+        domain: candidate.domain.map(str::to_owned),
+        nodes: nodes.into_iter().map(|(_, node)| node).collect(),
+        alike: asked.len() < 2,
+    }
+}
+
+/// What a domain lacks, seen from where the simple way of packing ended.
+fn miss(
+    candidate: &Candidate<'_>,
+    asked: &[Asked<'_>],
+    resources: &[Arc<str>],
+    packing: &Packing,
+    bins: &[Bin],
+) -> Miss {
+    let of: usize = asked.iter().map(|asked| asked.pods.len()).sum();
+    let left: Vec<_> = asked.iter().zip(&packing.left).enumerate().filter(|(_, (_, left))| **left > 0).collect();
+    let usable: Vec<&Bin> =
+        bins.iter().filter(|bin| left.iter().any(|(at, _)| bin.takes.get(*at) == Some(&true))).collect();
+    let amount = |asked: &Asked<'_>, resource| asked.needs.load.amounts.get(resource).copied().unwrap_or_default();
+    let mut short = BTreeMap::new();
+    let mut split = Vec::new();
+    for (at, resource) in resources.iter().enumerate() {
+        let wanted: i64 = left.iter().map(|(_, (asked, left))| amount(asked, resource) * i64::from(**left)).sum();
+        let free = || usable.iter().filter_map(|bin| bin.free.get(at)).copied();
+        let missing = wanted - free().map(|free| free.max(0)).sum::<i64>();
+        if missing > 0 {
+            short.insert(resource.clone(), missing);
+        }
+        let least = left.iter().map(|(_, (asked, _))| amount(asked, resource)).filter(|one| *one > 0).min();
+        let largest = free().max().unwrap_or_default().max(0);
+        split.extend(least.filter(|least| *least > largest).map(|least| (resource.clone(), least, largest)));
+    }
+    let mut refused = BTreeMap::new();
+    for (_, _, facts) in &candidate.nodes {
+        let refusals = left.iter().map(|(_, (asked, _))| facts.refusal(asked.needs));
+        if let Some(refusal) = refusals.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().min()) {
+            *refused.entry(refusal).or_default() += 1;
+        }
+    }
+    let of = u32::try_from(of).unwrap_or(u32::MAX);
+    let split = split.into_iter().find(|_| short.is_empty());
+    Miss { domain: candidate.domain.map(str::to_owned), fits: of - packing.left_out(), of, short, split, refused }
+}
+
+impl Fit {
+    /// The placement, if there is one.
+    pub fn placement(&self) -> Option<&Placement> {
+        match self {
+            Self::Fits(placement) => Some(placement),
+            Self::Not(_) => None,
+        }
+    }
+}
+
+impl NoFit {
+    /// `no rack fits step 3: best rack-2 fits 9 of 15 pods, short of 6 nvidia.com/gpu`, for what the domains are called, if
+    /// the batch is to share one, and what the batch is.
+    pub fn describe(&self, domains: Option<&str>, batch: &str) -> String {
+        let what = domains.map_or_else(|| format!("{batch} does not fit"), |what| format!("no {what} fits {batch}"));
+        let Some(best) = &self.best else { return format!("{what}: no node has one") };
+        let Miss { domain, fits, of, .. } = best;
+        let which =
+            domain.as_deref().map_or_else(|| "there is room for".to_owned(), |name| format!("best {name} fits"));
+        let bound = if self.bounded { "; not every way to place the pods was tried" } else { "" };
+        format!("{what}: {which} {fits} of {of} pods, {}{bound}", best.why())
+    }
+}
+
+impl Miss {
+    /// What is missing of a resource, as people write it.
+    pub fn written(&self, resource: &str) -> String {
+        written(resource, self.short.get(resource).copied().unwrap_or_default())
+    }
+
+    /// What it lacks.
+    fn why(&self) -> String {
+        let mut why: Vec<_> =
+            self.short.iter().map(|(name, amount)| format!("short of {} {name}", written(name, *amount))).collect();
+        why.extend(self.split.iter().map(|(name, asked, largest)| {
+            format!(
+                "a pod asks for {} {name} and no node has more than {}",
+                written(name, *asked),
+                written(name, *largest)
+            )
+        }));
+        why.extend(self.refused.iter().map(|(refusal, nodes)| match refusal {
+            Refusal::Affinity => format!("nodes that its pods do not select: {nodes}"),
+            Refusal::Taint => format!("nodes with taints that its pods do not tolerate: {nodes}"),
+            Refusal::NotReady => format!("nodes that are not ready: {nodes}"),
+            Refusal::Cordoned => format!("cordoned nodes: {nodes}"),
+        }));
+        if why.is_empty() {
+            why.push("its nodes have no more room for pods or their host ports".to_owned());
+        }
+        why.join(", ")
+    }
+}
+
+/// What the scheduler looks at for these pods and an answer does not.
+pub fn not_modelled(pods: &[Arc<Needs>]) -> Vec<NotModelled> {
+    let mut all: Vec<_> = pods.iter().flat_map(|needs| needs.not_modelled.iter().cloned()).collect();
+    all.sort();
+    all.dedup();
+    all
+}

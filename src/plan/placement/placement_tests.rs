@@ -1,0 +1,215 @@
+//! Where batches fit, told as cases.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::needs::Load;
+use super::*;
+use crate::api::Node;
+use crate::api::scheduling::SchedulingPod;
+use crate::model::names;
+
+const RACK: &str = "example.com/rack";
+const GPU: &str = "nvidia.com/gpu";
+
+fn pod(spec: &Value) -> Arc<Needs> {
+    let pod: SchedulingPod = serde_json::from_value(json!({ "spec": spec })).unwrap();
+    Arc::new(Needs::of(&pod).unwrap())
+}
+
+fn gpus(count: u32) -> Arc<Needs> {
+    pod(&json!({ "containers": [{ "resources": { "requests": { GPU: count } } }] }))
+}
+
+fn node(name: &str, rack: &str, gpus: u32) -> Node {
+    serde_json::from_value(json!({
+        "metadata": { "name": name, "labels": { RACK: rack } },
+        "status": {
+            "allocatable": { "cpu": "64", "memory": "256Gi", "pods": "110", GPU: gpus.to_string() },
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        },
+    }))
+    .unwrap()
+}
+
+fn room(nodes: &[(&str, &str, u32)]) -> Room {
+    let mut room = Room::default();
+    nodes.iter().for_each(|(name, rack, gpus)| room.apply_node(&node(name, rack, *gpus)).unwrap());
+    room
+}
+
+fn asked(room: &Room, pods: &[Arc<Needs>]) -> Fit {
+    place(room, &Question { pods, key: Some(RACK), used: &BTreeMap::new() })
+}
+
+fn domain(fit: &Fit) -> Option<&str> {
+    fit.placement().and_then(|placement| placement.domain.as_deref())
+}
+
+fn says(fit: &Fit) -> String {
+    match fit {
+        Fit::Fits(placement) => format!("fits {:?}", placement.domain),
+        Fit::Not(no_fit) => no_fit.describe(Some("rack"), "step 3"),
+    }
+}
+
+#[test]
+fn a_batch_goes_into_the_domain_with_the_least_room_that_holds_it() {
+    let room = room(&[("a", "r1", 8), ("b", "r1", 8), ("c", "r2", 8), ("d", "r3", 4)]);
+    let fit = asked(&room, &vec![gpus(2); 4]);
+    assert_eq!(domain(&fit), Some("r2"));
+    assert!(fit.placement().unwrap().alike);
+    assert_eq!(domain(&asked(&room, &vec![gpus(2); 5])), Some("r1"));
+}
+
+#[test]
+fn another_domain_is_taken_for_each_batch_where_batches_are_spread() {
+    let room = room(&[("a", "r1", 8), ("b", "r2", 16)]);
+    let used = BTreeMap::from([("r1".to_owned(), 1)]);
+    let fit = place(&room, &Question { pods: &[gpus(2)], key: Some(RACK), used: &used });
+    assert_eq!(domain(&fit), Some("r2"));
+}
+
+#[test]
+fn what_fits_nowhere_says_what_the_best_domain_lacks() {
+    let both = room(&[("a", "rack-1", 4), ("b", "rack-2", 6), ("c", "rack-2", 3)]);
+    assert_eq!(
+        says(&asked(&both, &vec![gpus(1); 15])),
+        "no rack fits step 3: best rack-2 fits 9 of 15 pods, short of 6 nvidia.com/gpu"
+    );
+    // Enough in all, and on no node enough for one pod more.
+    let split = room(&[("a", "r", 6), ("b", "r", 6), ("c", "r", 6)]);
+    assert_eq!(
+        says(&asked(&split, &vec![gpus(4); 4])),
+        "no rack fits step 3: best r fits 3 of 4 pods, a pod asks for 4 nvidia.com/gpu and no node has more than 2"
+    );
+    assert_eq!(says(&asked(&Room::default(), &[gpus(1)])), "no rack fits step 3: no node has one");
+}
+
+#[test]
+fn nodes_that_a_pod_cannot_go_to_are_no_room_and_are_counted() {
+    let mut room = room(&[("a", "r", 8), ("b", "r", 8), ("c", "r", 8), ("d", "r", 8)]);
+    let mut change = |name: &str, field: &str, value: Value| {
+        let mut node = serde_json::to_value(node(name, "r", 8)).unwrap();
+        node[field] = value;
+        room.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
+    };
+    change(
+        "a",
+        "spec",
+        json!({ "unschedulable": true, "taints": [
+        { "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule" }] }),
+    );
+    change("b", "spec", json!({ "taints": [{ "key": "gpu", "value": "yes", "effect": "NoSchedule" }] }));
+    change("c", "status", json!({ "allocatable": { GPU: "8", "pods": "9" } }));
+    assert_eq!(
+        says(&asked(&room, &vec![gpus(8); 2])),
+        "no rack fits step 3: best r fits 1 of 2 pods, short of 8 nvidia.com/gpu, nodes with taints that its pods do not \
+         tolerate: 1, nodes that are not ready: 1, cordoned nodes: 1"
+    );
+    assert!(asked(&room.without_cordons(), &vec![gpus(8); 2]).placement().is_some());
+    let tolerant = pod(&json!({
+        "tolerations": [{ "key": "gpu", "operator": "Exists" }],
+        "containers": [{ "resources": { "limits": { GPU: 8 } } }],
+    }));
+    assert_eq!(asked(&room, &[tolerant.clone(), tolerant]).placement().unwrap().nodes, ["b".into(), "d".into()]);
+}
+
+/// Two nodes of eight: one pod of eight and four of two go together only if the small ones leave one node whole.
+#[test]
+fn small_pods_leave_the_room_that_a_large_one_needs() {
+    let room = room(&[("a", "r", 8), ("b", "r", 8)]);
+    let pods = [gpus(2), gpus(2), gpus(8), gpus(2), gpus(2)];
+    let fit = asked(&room, &pods);
+    let placement = fit.placement().unwrap();
+    let of_large = &placement.nodes[2];
+    assert!(!placement.alike);
+    assert!([0, 1, 3, 4].iter().all(|small| placement.nodes[*small] != *of_large), "{placement:?}");
+}
+
+/// Six of 5, 4 and 3 on nodes of 9, 8 and 7: the largest first onto the fullest node is not the way.
+#[test]
+fn where_the_simple_way_leaves_some_out_the_others_are_tried() {
+    let room = room(&[("a", "r", 10), ("b", "r", 10), ("c", "r", 10)]);
+    let pods = [gpus(6), gpus(4), gpus(5), gpus(5), gpus(3), gpus(7)];
+    assert!(asked(&room, &pods).placement().is_some());
+    assert!(asked(&room, &[&pods[..], &[gpus(1)]].concat()).placement().is_none());
+}
+
+#[test]
+fn a_host_port_is_given_once_on_a_node() {
+    let with_port = |ip: &str| {
+        pod(&json!({ "containers": [{ "ports": [{ "containerPort": 80, "hostPort": 8080, "hostIP": ip }] }] }))
+    };
+    let mut room = room(&[("a", "r", 0), ("b", "r", 0)]);
+    assert!(asked(&room, &vec![with_port(""); 2]).placement().is_some());
+    assert!(asked(&room, &vec![with_port(""); 3]).placement().is_none());
+    room.apply_pod("other", "a", with_port("10.0.0.1").load.clone());
+    assert_eq!(asked(&room, &[with_port("")]).placement().unwrap().nodes, ["b".into()]);
+    assert!(asked(&room, &[with_port("10.0.0.2")]).placement().is_some());
+}
+
+#[test]
+fn a_pod_takes_what_its_containers_or_its_start_need_whichever_is_more() {
+    let asks = |memory: &str| json!({ "resources": { "requests": { "memory": memory } } });
+    let init = |memory: &str, restart: Option<&str>| {
+        let mut container = asks(memory);
+        container["restartPolicy"] = json!(restart);
+        container
+    };
+    let needs = pod(&json!({
+        "containers": [asks("1Gi"), asks("1Gi")],
+        "initContainers": [init("1Gi", Some("Always")), init("4Gi", None), init("512Mi", Some("Always"))],
+        "overhead": { "memory": "256Mi", "cpu": "250m" },
+    }));
+    let amounts: Vec<_> = needs.load.amounts.iter().map(|(name, amount)| (&**name, *amount)).collect();
+    assert_eq!(amounts, [("cpu", 250), ("memory", (5 << 30) + (256 << 20))]);
+    let whole = pod(&json!({ "containers": [asks("1Gi")], "resources": { "requests": { "memory": "3Gi" } } }));
+    assert_eq!(whole.load.amounts.get("memory"), Some(&(3 << 30)));
+}
+
+#[test]
+fn pods_may_be_told_of_before_their_nodes_and_outlive_them() {
+    let mut room = Room::default();
+    let load = gpus(3).load.clone();
+    room.apply_pod("early", "a", load.clone());
+    room.apply_node(&node("a", "r", 8)).unwrap();
+    let free = |room: &Room| room.nodes().map(|(_, node, _)| (node.free(GPU), node.free_pods())).collect::<Vec<_>>();
+    assert_eq!(free(&room), [(5, 109)]);
+    room.remove_node("a");
+    assert_eq!(free(&room), []);
+    room.apply_node(&node("a", "r", 8)).unwrap();
+    room.apply_pod("early", "b", load);
+    assert_eq!(free(&room), [(8, 110)]);
+    room.remove_pod("early");
+    room.remove_pod("nobody");
+    room.remove_node("a");
+    assert_eq!(room, Room::default());
+}
+
+#[test]
+fn pods_of_lower_priority_are_room_for_those_who_may_take_it() {
+    let mut room = room(&[("a", "r", 8)]);
+    room.apply_pod("low", "a", Load { priority: -5, ..gpus(8).load.clone() });
+    assert!(asked(&room, &[gpus(1)]).placement().is_none());
+    assert!(asked(&room.without_pods_below(0), &[gpus(1)]).placement().is_some());
+}
+
+#[test]
+fn what_the_scheduler_looks_at_beside_is_said() {
+    let own = json!({ "labelSelector": { "matchExpressions": [
+        { "key": names::KEP75_BATCH, "operator": "In", "values": ["x"] }] }, "topologyKey": RACK });
+    let required = |term: &Value| json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] });
+    let of_batch = pod(&json!({ "affinity": { "podAffinity": required(&own) } }));
+    assert_eq!(of_batch.not_modelled, []);
+    let other = pod(&json!({
+        "affinity": { "podAntiAffinity": required(&own), "podAffinity": required(&json!({ "topologyKey": RACK })) },
+        "schedulerName": "volcano",
+        "topologySpreadConstraints": [{ "whenUnsatisfiable": "DoNotSchedule" }],
+        "volumes": [{ "persistentVolumeClaim": { "claimName": "c" } }],
+        "resourceClaims": [{ "name": "d" }],
+    }));
+    assert_eq!(other.not_modelled.len(), 6, "{:?}", other.not_modelled);
+}

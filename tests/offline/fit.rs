@@ -1,0 +1,99 @@
+//! `rolegate fit`, as a user runs it: golden cases of `tests/cases/fit`, what is said of what cannot be read, and a large
+//! cluster.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::answers::{self, rolegate};
+
+fn fit(folder: &Path, arguments: &[&str]) -> Output {
+    rolegate(folder, "fit", arguments)
+}
+
+#[test]
+fn golden_cases() {
+    answers::golden_cases("fit", 5);
+}
+
+fn group(replicas: u32) -> Value {
+    let template = json!({ "spec": { "containers": [{ "resources": { "limits": { "nvidia.com/gpu": 1 } } }] } });
+    let affinity = json!({ "strategy": "RequireSegmentAffinity", "topologyKey": "rack" });
+    json!({
+        "apiVersion": "workloads.x-k8s.io/v1alpha1",
+        "kind": "RoleBasedGroup",
+        "metadata": { "name": "llm" },
+        "spec": {
+            "roles": [{ "name": "prefill", "replicas": replicas, "template": template }],
+            "coordination": [{ "name": "p", "strategy": { "segmentPlacement": {
+                "segmentSize": { "prefill": 8 }, "topologyAffinity": affinity } } }],
+        },
+    })
+}
+
+fn node(number: u32) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": { "name": format!("node-{number}"), "labels": { "rack": format!("rack-{}", number / 10) } },
+        "status": {
+            "allocatable": { "nvidia.com/gpu": "8", "pods": "110", "cpu": "64", "memory": "512Gi" },
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        },
+    })
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_nothing_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("group.json"), group(8).to_string()).unwrap();
+    let mut broken = node(1);
+    broken["status"]["allocatable"]["nvidia.com/gpu"] = json!("eight");
+    fs::write(path.join("broken.json"), broken.to_string()).unwrap();
+    let cases: [(&[&str], &str); 4] = [
+        (&["group.json"], "no nodes in the files"),
+        (&["group.json", "--with", "broken.json"], r#"broken.json: unreadable: Node "node-1": "eight" is no quantity"#),
+        (&["broken.json"], "\"eight\" is no quantity"),
+        (&["absent.yaml", "--with", "broken.json"], "absent.yaml"),
+    ];
+    for (arguments, expected) in cases {
+        let output = fit(path, arguments);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains(expected), "{arguments:?}: {errors}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn the_text_names_batches_domains_and_what_is_short() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("group.json"), group(24).to_string()).unwrap();
+    let nodes = [node(1), node(11)].map(|node| node.to_string());
+    fs::write(folder.path().join("nodes.yaml"), nodes.join("\n---\n")).unwrap();
+    let output = fit(folder.path(), &["group.json", "--with", "nodes.yaml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "default/llm, coordination \"p\": 2 of 3 segments fit\n  \
+         segment 1 (8 prefill): rack-0 (node-1 × 8)\n  \
+         segment 2 (8 prefill): rack-1 (node-11 × 8)\n  \
+         segment 3 (8 prefill): no rack fits segment 3: best rack-0 fits 0 of 8 pods, short of 8 nvidia.com/gpu\n"
+    );
+}
+
+#[test]
+fn a_cluster_of_thousands_of_nodes_as_kubectl_prints_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("group.json"), group(800).to_string()).unwrap();
+    let nodes: Vec<_> = (0..5000).map(node).collect();
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": nodes });
+    fs::write(folder.path().join("cluster.json"), serde_json::to_string_pretty(&list).unwrap()).unwrap();
+    let output = fit(folder.path(), &["group.json", "--with", "cluster.json", "-o", "json"]);
+    let answer: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    assert_eq!(answer.pointer("/groups/0/coordinations/0/fits").unwrap().as_array().unwrap().len(), 100);
+}
