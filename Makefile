@@ -65,8 +65,9 @@ $(DENY):
 unit: ## All Rust tests, the end-to-end suites included.
 	cargo test --locked --no-fail-fast -- --test-threads=$(THREADS)
 
-long: ## 100,000 random histories of the loop in a simulated cluster (`cargo test` tries 2,000), 20,000 cases of each property.
+long: rig ## 100,000 random histories of the loop in a simulated cluster (`cargo test` tries 2,000), 20,000 cases of each property, 1,000 placements on the real scheduler.
 	ROLEGATE_HISTORIES=100000 PROPTEST_CASES=20000 cargo test --locked --profile quick --test histories --test properties
+	ROLEGATE_PLACEMENTS=1000 cargo test --locked --test live -- placement::
 
 bench: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
 	cargo build --locked --release --bin rolegate --example bench --example bench-floor

@@ -1,6 +1,6 @@
 //! `make bench-plan`: what planning costs, without an API server. The real index and the real reconciler take a group of
 //! prefill and decode in segments of 10 + 5 from all held to all ready; each pod event, each pass and the whole are timed.
-//! Then `plan` simulates groups of rising size.
+//! Then `plan` simulates groups of rising size, and batches are placed on clusters of rising size.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +11,7 @@
     reason = "a benchmark stops where it fails, and shows rounded times"
 )]
 
+mod placement;
 #[path = "../planning.rs"]
 mod planning;
 #[path = "../process.rs"]
@@ -36,11 +37,12 @@ const SIMULATED: [u32; 3] = [1_000, 8_000, 100_000];
 
 fn main() {
     let mut out = Section::new("bench-plan");
+    let room = placement::memory(&mut out);
     let resident = || u64::from(process::resident(std::process::id()));
     let before = resident();
     let kept = Loop::new(30_000 / 15);
     writeln!(out, "{} bytes for each of 30,000 held pods\n", (resident() - before) * 1024 / 30_000).unwrap();
-    drop(kept);
+    drop((kept, room));
     writeln!(out, "| pods | event, mean | pass, mean | pass, p99 | longest | passes | all planning |").unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|").unwrap();
     for pods in LOOP {
@@ -55,6 +57,7 @@ fn main() {
         assert!(run.complete, "every group comes to its end");
         writeln!(out, "| {prefill} + {} | {} | {} |", prefill / 2, run.steps.len(), shown(started.elapsed())).unwrap();
     }
+    placement::run(&mut out);
     out.finish();
 }
 

@@ -39,7 +39,7 @@ const OPEN: Duration = Duration::from_millis(1500);
 /// Callers with large reviews, beside which small ones are sent at last.
 const CROWD: usize = 4;
 /// No further round is begun after this long.
-const PATIENCE: Duration = Duration::from_secs(80);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 #[tokio::main]
 async fn main() {

@@ -102,6 +102,11 @@ impl LiveArgs {
         Self { connection, namespace: Some(namespace.to_owned()) }
     }
 
+    /// True when any of them was written on the command line.
+    pub fn is_given(&self) -> bool {
+        self.namespace.is_some() || self.connection.kubeconfig.is_some() || self.connection.context.is_some()
+    }
+
     /// Prepares a client for somebody who waits, or who watches for as long as it takes; nothing is sent yet.
     pub async fn connect(&self, watches: bool) -> Result<Connection, Failure> {
         let mut config = self.connection.config().await?;

@@ -47,7 +47,7 @@ enum Command {
     Check(check::CheckArgs),
     /// Show in what order the gates of a group would be lifted, without a cluster.
     Plan(plan::PlanArgs),
-    /// Show how many batches of a group fit into the room that nodes have left, and where, without a cluster.
+    /// Show how many batches of a group fit into the room that nodes have left, and where.
     Fit(fit::FitArgs),
     /// Show groups of a cluster with their batches.
     Status(status::StatusArgs),

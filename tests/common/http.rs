@@ -48,7 +48,8 @@ impl Caller {
 
     /// So many that share one connection of HTTP/2, as the requests of an API server do.
     pub async fn connect_http2(address: SocketAddr, ca_bundle: &[u8], callers: usize) -> Vec<Self> {
-        let stream = TokioIo::new(tls(address, ca_bundle).await);
+        let stream = speaking(&[b"h2"], address, ServerName::from(address.ip()), ca_bundle).await.unwrap();
+        let stream = TokioIo::new(stream);
         let (sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
         tokio::spawn(connection);
         let caller = || Self { sender: Sender::Http2(sender.clone()), host: address.to_string() };
@@ -92,16 +93,27 @@ pub async fn tls_to(
     name: ServerName<'static>,
     ca_bundle: &[u8],
 ) -> std::io::Result<TlsStream<TcpStream>> {
+    speaking(&[], address, name, ca_bundle).await
+}
+
+/// The same for a caller who says by ALPN what it speaks.
+async fn speaking(
+    protocols: &[&[u8]],
+    address: SocketAddr,
+    name: ServerName<'static>,
+    ca_bundle: &[u8],
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = rustls::RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
         roots.add(certificate.unwrap()).unwrap();
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let stream = TcpStream::connect(address).await.unwrap();
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }

@@ -236,12 +236,35 @@ async fn a_release_that_is_refused_is_told_and_fails() {
 }
 
 #[tokio::test]
+async fn what_fits_is_told_with_where_and_what_would_make_room() {
+    let (stage, _rolegate) = first_segment("cli-fit").await;
+    let shown = text(&stage, &["fit", "llm"]).await;
+    assert_eq!(
+        shown,
+        "cli-fit/llm, coordination \"segments\": 1 of 3 run, 2 of 2 segments fit\n  \
+         segment 2 (4 prefill and 2 decode): cli-fit-all × 6\n  \
+         segment 3 (4 prefill and 2 decode): cli-fit-all × 6\n"
+    );
+    stage.plane.must(&["cordon", "cli-fit-all"], "");
+    let output = run(&stage, &["fit", "llm", "-o", "json"]).await;
+    assert_eq!(output.status.code(), Some(1));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let coordination = &found["groups"][0]["coordinations"][0];
+    assert_eq!((&coordination["bound"], &coordination["fits"]), (&json!(1), &json!([])));
+    assert_eq!(coordination["stop"]["remedies"], json!([{ "uncordon": ["cli-fit-all"] }]));
+    let mixed = run(&stage, &["fit", "llm", "group.yaml"]).await;
+    assert_eq!(mixed.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&mixed.stderr).contains("either groups of a cluster"), "{mixed:?}");
+}
+
+#[tokio::test]
 async fn what_is_not_there_is_said_in_one_line() {
     let stage = Stage::new("cli-absent").await;
     assert_eq!(text(&stage, &["status"]).await, "no groups in namespace \"cli-absent\"\n");
     let group = "rolegate: group \"llm\" is not in namespace \"cli-absent\"";
     assert_eq!(failure(&stage, &["status", "llm"]).await, group);
     assert_eq!(failure(&stage, &["explain", "group", "llm"]).await, group);
+    assert_eq!(failure(&stage, &["fit", "llm"]).await, group);
     assert_eq!(failure(&stage, &["release", "group", "llm", "--yes"]).await, group);
     let pod = "rolegate: pod \"llm-0\" is not in namespace \"cli-absent\"";
     assert_eq!(failure(&stage, &["explain", "pod", "llm-0"]).await, pod);

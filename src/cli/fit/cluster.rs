@@ -1,4 +1,4 @@
-//! The nodes and pods of the files: what room there is, and which pods of a group want some of it.
+//! Nodes, pods and workloads: what room there is, and which pods of a group want some of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,19 +11,17 @@ use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
-use crate::cli::documents::Document;
-use crate::cli::mutate::known::{Known, in_namespace};
-use crate::model::{Batching, Group, GroupKey, identify};
+use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, identify};
 use crate::mutate::expand::expand;
 use crate::plan::placement::{BatchPods, Needs, Room};
 
-/// Most pods that workloads stand for, of all files.
+/// Most pods that templates stand for.
 const MOST_PODS: u64 = 100_000;
 
 /// A replica: its group, its role and its ordinal.
 type ReplicaKey = (GroupKey, Arc<str>, u32);
 
-/// What the files say of a cluster.
+/// What is there.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     /// What its nodes have left.
@@ -34,6 +32,8 @@ pub(super) struct Cluster {
     templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
     /// The same as the roles of groups say it, where no workload does.
     own_templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
+    /// Pods that templates stand for.
+    expanded: u64,
 }
 
 /// A pod of a replica that is there.
@@ -53,28 +53,24 @@ pub(super) struct Bound {
 }
 
 impl Cluster {
-    /// Takes in nodes, pods and workloads. What cannot be read is reported.
-    pub fn of(documents: &[&Document], known: &Known, unreadable: &mut Vec<String>) -> Self {
-        let mut cluster = Self::default();
-        let mut room = MOST_PODS;
-        for document in documents {
-            let is = |kind: ObjectKind| document.kind == kind.kind && document.api_version == kind.api_version();
-            let object = in_namespace(&document.json);
-            let taken = if is(NODE) {
-                cluster.add_node(object)
-            } else if is(POD) {
-                cluster.add_pod(object, &document.name, known)
-            } else if document.carrier_kind().is_some_and(|kind| kind.kind == ROLE_BASED_GROUP.kind) {
-                cluster.add_group(&object, &mut room)
-            } else {
-                cluster.add_workload(document, &object, known, &mut room)
-            };
-            if let Err(error) = taken {
-                let (file, kind, name) = (&document.source.name, &document.kind, &document.name);
-                unreadable.push(format!("{file}: unreadable: {kind} {name:?}: {error}"));
-            }
+    /// Takes in a node, a pod, a workload or a group; all else says nothing of room.
+    pub fn add(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        object: Value,
+        starts: &impl OrdinalStarts,
+    ) -> Result<(), String> {
+        let is = |known: ObjectKind| kind == known.kind && api_version == known.api_version();
+        if is(NODE) {
+            self.add_node(object)
+        } else if is(POD) {
+            self.add_pod(object, starts)
+        } else if kind == ROLE_BASED_GROUP.kind && CARRIERS.iter().any(|carrier| is(*carrier)) {
+            self.add_group(&object)
+        } else {
+            self.add_workload(api_version, kind, &object, starts)
         }
-        cluster
     }
 
     fn add_node(&mut self, object: Value) -> Result<(), String> {
@@ -82,15 +78,16 @@ impl Cluster {
         self.room.apply_node(&node).map_err(|error| error.to_string())
     }
 
-    fn add_pod(&mut self, object: Value, name: &str, known: &Known) -> Result<(), String> {
-        let (replica, pod) = read_pod(object, known)?;
+    fn add_pod(&mut self, object: Value, starts: &impl OrdinalStarts) -> Result<(), String> {
+        let (replica, pod) = read_pod(object, starts)?;
         if pod.has_ended() || pod.metadata.is_deleting() && pod.node().is_none() {
             return Ok(());
         }
         let needs = Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?);
         let node = pod.node().map(str::to_owned);
         if let Some(node) = &node {
-            self.room.apply_pod(&format!("{}/{name}", pod.metadata.namespace()), node, needs.load.clone());
+            let name = format!("{}/{}", pod.metadata.namespace(), pod.metadata.display_name());
+            self.room.apply_pod(&name, node, needs.load.clone());
         }
         if let Some(replica) = replica.filter(|_| !pod.metadata.is_deleting()) {
             self.pods.entry(replica).or_default().push(ReplicaPod { needs, node });
@@ -100,16 +97,17 @@ impl Cluster {
 
     fn add_workload(
         &mut self,
-        document: &Document,
+        api_version: &str,
+        kind: &str,
         object: &Value,
-        known: &Known,
-        room: &mut u64,
+        starts: &impl OrdinalStarts,
     ) -> Result<(), String> {
-        let pods = expand(&document.api_version, &document.kind, object, *room).map_err(|error| error.to_string())?;
+        let room = MOST_PODS.saturating_sub(self.expanded);
+        let pods = expand(api_version, kind, object, room).map_err(|error| error.to_string())?;
         let mut last: Option<Arc<Needs>> = None;
         for pod in pods.into_iter().flatten() {
-            *room = room.saturating_sub(1);
-            let (Some(replica), pod) = read_pod(pod, known)? else { continue };
+            self.expanded += 1;
+            let (Some(replica), pod) = read_pod(pod, starts)? else { continue };
             let needs = Needs::of(&pod).map_err(|error| error.to_string())?;
             let needs = last.filter(|last| **last == needs).unwrap_or_else(|| Arc::new(needs));
             self.templates.entry(replica).or_default().push(needs.clone());
@@ -120,7 +118,7 @@ impl Cluster {
 
     /// What the roles of a RoleBasedGroup make of their own templates. Those that are patched, or stand elsewhere, are left
     /// to the workloads that its operator makes of them.
-    fn add_group(&mut self, object: &Value, room: &mut u64) -> Result<(), String> {
+    fn add_group(&mut self, object: &Value) -> Result<(), String> {
         let group: RoleBasedGroup = serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
         let key = GroupKey::new(group.metadata.namespace(), group.metadata.display_name());
         let roles = object.pointer("/spec/roles").and_then(Value::as_array);
@@ -130,8 +128,10 @@ impl Cluster {
             let needs = Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?);
             let replicas = u32::try_from(role.replicas.unwrap_or(1)).unwrap_or(0);
             let pods = u64::from(replicas).saturating_mul(size);
-            *room =
-                room.checked_sub(pods).ok_or_else(|| format!("role {:?} makes {pods} pods: too many", role.name))?;
+            self.expanded = self.expanded.saturating_add(pods);
+            if self.expanded > MOST_PODS {
+                return Err(format!("role {:?} makes {pods} pods: too many", role.name));
+            }
             for ordinal in 0..replicas {
                 let replica = (key.clone(), Arc::from(role.name.as_str()), ordinal);
                 let of_replica = self.own_templates.entry(replica).or_default();
@@ -194,7 +194,7 @@ impl Cluster {
 
     fn domain(&self, node: &str, key: &str) -> Option<String> {
         let (_, _, facts) = self.room.nodes().find(|(name, _, _)| ***name == *node)?;
-        facts.labels.get(key).cloned()
+        facts.label(key).map(str::to_owned)
     }
 }
 
@@ -213,10 +213,10 @@ fn template(role: &Value) -> Option<(&Value, u64)> {
 }
 
 /// A pod, and the replica that it belongs to.
-fn read_pod(object: Value, known: &Known) -> Result<(Option<ReplicaKey>, SchedulingPod), String> {
+fn read_pod(object: Value, starts: &impl OrdinalStarts) -> Result<(Option<ReplicaKey>, SchedulingPod), String> {
     let scheduling: SchedulingPod = serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
     let pod: Pod = serde_json::from_value(object).map_err(|error| error.to_string())?;
-    let identity = identify(&pod, pod.metadata.namespace(), known);
+    let identity = identify(&pod, pod.metadata.namespace(), starts);
     let replica = identity.and_then(|identity| Some((identity.group, identity.role?, identity.ordinal?)));
     Ok((replica, scheduling))
 }

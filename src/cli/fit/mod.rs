@@ -1,22 +1,25 @@
-//! `rolegate fit`: do the batches of a group fit into the room that a cluster has left, how many of them, and where? From
-//! files, without a cluster.
+//! `rolegate fit`: do the batches of a group fit into the room that a cluster has left, how many of them, and where? Of a
+//! live cluster, or of files.
 
 mod cluster;
 mod json;
+mod live;
 mod text;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
 use cluster::Cluster;
 
+use crate::cli::connection::{LiveArgs, block_on};
 use crate::cli::documents::{Document, Documents};
 use crate::cli::mutate::known::{Known, in_namespace};
 use crate::cli::options::Output;
+use crate::cluster::index::Index;
 use crate::model::{Batching, Coordination, Domain, Group};
 use crate::plan::placement::{BatchPods, NotModelled, Outlook, not_modelled, outlook};
 use crate::rules::read_group;
@@ -24,15 +27,35 @@ use crate::rules::read_group;
 /// Arguments of `fit`.
 #[derive(Args, Debug)]
 pub struct FitArgs {
-    /// Groups: files, directories of *.yaml, *.yml and *.json, or - for standard input.
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// What is there: nodes, pods, workloads, topologies, as `kubectl get nodes,pods,statefulsets -A -o json` prints them.
+    /// Groups of the cluster by name, or of files: *.yaml, *.yml and *.json, directories of them, or - for standard input.
+    #[arg(required = true, value_name = "GROUP|FILE")]
+    groups: Vec<String>,
+    /// For groups of files: what is there, as `kubectl get nodes,pods,statefulsets -A -o json` prints it.
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
+    #[command(flatten)]
+    live: LiveArgs,
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+}
+
+/// What is known beside the room.
+trait Context {
+    /// The node label of a layer of a ClusterTopology.
+    fn layer_key(&self, topology: &str, layer: &str) -> Option<String>;
+}
+
+impl Context for Known {
+    fn layer_key(&self, topology: &str, layer: &str) -> Option<String> {
+        Some(self.world.topology(topology).present()?.layer(layer)?.key)
+    }
+}
+
+impl Context for Index {
+    fn layer_key(&self, topology: &str, layer: &str) -> Option<String> {
+        Some(self.topology(topology)?.layer(layer)?.key)
+    }
 }
 
 /// A group with what fits of it.
@@ -65,11 +88,11 @@ struct Answer {
 /// Why nobody can say what fits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum NoAnswer {
-    /// No object in the files has the role's pods.
-    #[error("nothing in the files says what the pods of role {0:?} ask for: add its workload, or its pods")]
+    /// No object has the role's pods.
+    #[error("nothing says what the pods of role {0:?} ask for: neither pods nor a workload of it are known")]
     NoPods(String),
-    /// The layer is not in the files.
-    #[error("layer {1:?} of ClusterTopology {0:?} is not in the files")]
+    /// The layer is not known.
+    #[error("layer {1:?} of ClusterTopology {0:?} is not there")]
     NoLayer(String, String),
 }
 
@@ -89,12 +112,42 @@ impl FittedCoordination {
 
 /// Says what fits: 0 when every batch does, 1 when one does not, 2 when something cannot be read or told.
 pub fn run(args: &FitArgs) -> ExitCode {
-    let (files, with) = (Documents::read_some(&args.files), Documents::read(&args.with));
+    let files: Vec<_> = args.groups.iter().filter(|group| is_file(group)).map(PathBuf::from).collect();
+    match files.len() {
+        0 if args.with.is_empty() => block_on(async {
+            let connection = args.live.connect(false).await?;
+            let (groups, index, cluster) = live::read(&connection, &args.groups).await?;
+            Ok(answer(&groups, &index, &cluster, args.output))
+        }),
+        count if count == args.groups.len() && !args.live.is_given() => of_files(&files, args),
+        _ => {
+            eprintln!(
+                "rolegate: either groups of a cluster, with -n, --context and --kubeconfig, or files, with --with; what is \
+                 neither there nor ends in .yaml, .yml or .json is no file"
+            );
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn is_file(text: &str) -> bool {
+    let path = Path::new(text);
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    text == "-" || path.exists() || extension.is_some_and(|extension| ["yaml", "yml", "json"].contains(&extension))
+}
+
+fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
+    let (files, with) = (Documents::read_some(files), Documents::read(&args.with));
     let mut unreadable: Vec<_> =
         [&files, &with].iter().flat_map(|read| &read.unreadable).map(ToString::to_string).collect();
-    let all: Vec<&Document> = files.documents.iter().chain(&with.documents).collect();
-    let known = Known::of(all.iter().copied(), &mut unreadable);
-    let cluster = Cluster::of(&all, &known, &mut unreadable);
+    let all = || files.documents.iter().chain(&with.documents);
+    let known = Known::of(all(), &mut unreadable);
+    let mut cluster = Cluster::default();
+    for document in all() {
+        let (file, kind, name) = (&document.source.name, &document.kind, &document.name);
+        let added = cluster.add(&document.api_version, kind, in_namespace(&document.json), &known);
+        unreadable.extend(added.err().map(|error| format!("{file}: unreadable: {kind} {name:?}: {error}")));
+    }
     let groups = groups(&files.documents, &known);
     if groups.is_empty() && unreadable.is_empty() {
         unreadable.push("rolegate: no RoleBasedGroup and no RoleCoordination in the files".to_owned());
@@ -102,23 +155,24 @@ pub fn run(args: &FitArgs) -> ExitCode {
     if cluster.room.nodes().next().is_none() && unreadable.is_empty() {
         unreadable.push("rolegate: no nodes in the files: add them by --with".to_owned());
     }
-    let fitted: Vec<_> = if unreadable.is_empty() {
-        groups.into_iter().map(|group| fit(&group, &known, &cluster)).collect()
-    } else {
-        Vec::new()
-    };
+    if unreadable.is_empty() {
+        return answer(&groups, &known, &cluster, args.output);
+    }
+    unreadable.iter().for_each(|unreadable| eprintln!("{unreadable}"));
+    ExitCode::from(2)
+}
+
+fn answer(groups: &[Arc<Group>], context: &impl Context, cluster: &Cluster, output: Output) -> ExitCode {
+    let fitted: Vec<_> = groups.iter().map(|group| fit(group, context, cluster)).collect();
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let printed = match args.output {
+    let printed = match output {
         Output::Text => text::print(&mut out, &fitted),
         Output::Json => json::print(&mut out, &fitted),
     };
     // Whoever closed the pipe has seen enough; the verdict stands.
     _ = printed.and_then(|()| out.flush());
-    for unreadable in &unreadable {
-        eprintln!("{unreadable}");
-    }
     let coordinations = || fitted.iter().flat_map(|fitted| &fitted.coordinations);
-    if !unreadable.is_empty() || coordinations().any(|coordination| coordination.answer.is_err()) {
+    if coordinations().any(|coordination| coordination.answer.is_err()) {
         ExitCode::from(2)
     } else if coordinations().all(FittedCoordination::all_fit) {
         ExitCode::SUCCESS
@@ -137,8 +191,8 @@ fn groups(files: &[Document], known: &Known) -> Vec<Arc<Group>> {
     keys.iter().filter_map(|key| known.group(key).cloned().map(Arc::new)).collect()
 }
 
-fn fit(group: &Arc<Group>, known: &Known, cluster: &Cluster) -> Fitted {
-    let of = |(coordination, batching)| fit_coordination(group, coordination, batching, known, cluster);
+fn fit(group: &Arc<Group>, context: &impl Context, cluster: &Cluster) -> Fitted {
+    let of = |(coordination, batching)| fit_coordination(group, coordination, batching, context, cluster);
     Fitted { group: group.clone(), coordinations: group.batched().map(of).collect() }
 }
 
@@ -146,7 +200,7 @@ fn fit_coordination(
     group: &Group,
     coordination: &Coordination,
     batching: &Batching,
-    known: &Known,
+    context: &impl Context,
     cluster: &Cluster,
 ) -> FittedCoordination {
     let desired = |role: &str| group.role(role).map(|role| role.desired);
@@ -163,8 +217,7 @@ fn fit_coordination(
     let key = hard.map(|topology| match &topology.domain {
         Domain::Key(key) => Ok(key.clone()),
         Domain::Layer { topology, layer } => {
-            let layers = known.world.topology(topology).present();
-            let found = layers.and_then(|layers| layers.layer(layer)).map(|layer| layer.key);
+            let found = context.layer_key(topology, layer);
             found.ok_or_else(|| NoAnswer::NoLayer(topology.clone(), layer.clone()))
         }
     });

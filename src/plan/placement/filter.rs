@@ -1,6 +1,7 @@
 //! Which nodes a pod can go to, whatever room they have: kube-scheduler's filters of the same names.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::needs::Needs;
 use crate::api::node::{Node, Taint};
@@ -17,11 +18,11 @@ const NAME_FIELD: &str = "metadata.name";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFacts {
     /// Name.
-    pub name: String,
-    /// Labels.
-    pub labels: BTreeMap<String, String>,
+    pub name: Arc<str>,
+    /// Labels, by key.
+    labels: Box<[(Arc<str>, Arc<str>)]>,
     /// Taints that keep pods off.
-    pub taints: Vec<Taint>,
+    taints: Vec<Taint>,
     /// False for a cordoned node.
     pub schedulable: bool,
     /// False while its kubelet does not answer.
@@ -41,17 +42,51 @@ pub enum Refusal {
     Cordoned,
 }
 
+/// Texts that nodes have in common, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Texts(HashSet<Arc<str>>);
+
+impl Texts {
+    /// The one that is kept of this text.
+    pub fn shared(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let new: Arc<str> = text.into();
+        self.0.insert(new.clone());
+        new
+    }
+
+    /// Forgets those of a node that is gone which no other has.
+    pub fn forget(&mut self, facts: Option<Arc<NodeFacts>>) {
+        let labels = facts.map(|facts| facts.labels.clone()).unwrap_or_default();
+        for text in labels.into_iter().flat_map(|(key, value)| [key, value]) {
+            // This one and the set's own.
+            if Arc::strong_count(&text) <= 2 {
+                self.0.remove(&text);
+            }
+        }
+    }
+}
+
 impl NodeFacts {
     /// Reads a node.
-    pub fn of(node: &Node) -> Self {
+    pub fn of(node: &Node, name: Arc<str>, texts: &mut Texts) -> Self {
         let keeps_off = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
+        let labels = node.metadata.labels.iter();
         Self {
-            name: node.metadata.display_name().to_owned(),
-            labels: node.metadata.labels.clone(),
+            name,
+            labels: labels.map(|(key, value)| (texts.shared(key), texts.shared(value))).collect(),
             taints: node.spec.taints.iter().filter(keeps_off).cloned().collect(),
             schedulable: !node.spec.unschedulable,
             ready: node.is_ready(),
         }
+    }
+
+    /// Value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
+        self.labels.get(at).map(|(_, value)| &**value)
     }
 
     /// Makes it as if it were not cordoned.
@@ -63,7 +98,8 @@ impl NodeFacts {
     /// Why a pod with these needs cannot go there: what would pass last of all if more than one does.
     pub fn refusal(&self, needs: &Needs) -> Option<Refusal> {
         let bears = |taint: &Taint| needs.tolerations.iter().any(|toleration| bears(toleration, taint));
-        let cordon = Taint { key: UNSCHEDULABLE.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() };
+        let bears_cordon =
+            || bears(&Taint { key: UNSCHEDULABLE.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() });
         // The node controller writes a cordon, and that a node is not ready, as a taint as well.
         let is_state = |taint: &&Taint| {
             (!self.schedulable && taint.key == UNSCHEDULABLE) || (!self.ready && NOT_READY.contains(&&*taint.key))
@@ -74,7 +110,7 @@ impl NodeFacts {
             Some(Refusal::Taint)
         } else if !self.ready {
             Some(Refusal::NotReady)
-        } else if !self.schedulable && !bears(&cordon) {
+        } else if !self.schedulable && !bears_cordon() {
             Some(Refusal::Cordoned)
         } else {
             None
@@ -82,13 +118,13 @@ impl NodeFacts {
     }
 
     fn is_asked_for(&self, needs: &Needs) -> bool {
-        let selected = needs.node_selector.iter().all(|(key, value)| self.labels.get(key) == Some(value));
+        let selected = needs.node_selector.iter().all(|(key, value)| self.label(key) == Some(value));
         let alternatives = |affinity: &NodeSelector| affinity.node_selector_terms.iter().any(|term| self.matches(term));
         selected && needs.node_affinity.as_ref().is_none_or(alternatives)
     }
 
     fn matches(&self, term: &NodeSelectorTerm) -> bool {
-        let label = |required: &NodeRequirement| holds(required, self.labels.get(&required.key).map(String::as_str));
+        let label = |required: &NodeRequirement| holds(required, self.label(&required.key));
         let field = |required: &NodeRequirement| required.key == NAME_FIELD && holds(required, Some(&self.name));
         let is_empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
         !is_empty && term.match_expressions.iter().all(label) && term.match_fields.iter().all(field)

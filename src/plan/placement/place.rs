@@ -152,7 +152,7 @@ fn candidates<'a>(room: &'a Room, key: Option<&str>) -> Vec<Candidate<'a>> {
     let Some(key) = key else { return vec![Candidate { domain: None, nodes: room.nodes().collect() }] };
     let mut domains: BTreeMap<&str, Vec<_>> = BTreeMap::new();
     for node in room.nodes() {
-        if let Some(value) = node.2.labels.get(key) {
+        if let Some(value) = node.2.label(key) {
             domains.entry(value).or_default().push(node);
         }
     }

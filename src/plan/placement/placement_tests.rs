@@ -213,3 +213,18 @@ fn what_the_scheduler_looks_at_beside_is_said() {
     }));
     assert_eq!(other.not_modelled.len(), 6, "{:?}", other.not_modelled);
 }
+
+/// A pod that names its node is checked by nobody before it is there.
+#[test]
+fn what_nobody_can_have_is_given_back_whole() {
+    let mut room = room(&[("a", "r", 8)]);
+    let before = room.clone();
+    let absurd = pod(&json!({ "containers": [{ "resources": { "requests": { "memory": "9Ei" } } }] }));
+    for uid in ["x", "y", "z"] {
+        room.apply_pod(uid, "a", absurd.load.clone());
+    }
+    assert!(asked(&room, std::slice::from_ref(&absurd)).placement().is_none());
+    assert!(asked(&room, &[gpus(8)]).placement().is_some(), "no memory is asked for");
+    ["x", "y", "z"].iter().for_each(|uid| room.remove_pod(uid));
+    assert_eq!(room, before);
+}

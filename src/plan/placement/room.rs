@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::filter::NodeFacts;
-use super::needs::{Amounts, HostPort, Load, amounts};
+use super::filter::{NodeFacts, Texts};
+use super::needs::{HostPort, Load, amounts};
 use crate::api::node::Node;
 use crate::model::quantity::NoQuantity;
 
@@ -18,6 +18,7 @@ pub struct Room {
     pods: HashMap<Arc<str>, Taken>,
     /// What pods take, once for all that take the same.
     loads: HashSet<Arc<Load>>,
+    texts: Texts,
 }
 
 /// One node: what it is, what it has, and what its pods take of that.
@@ -25,11 +26,15 @@ pub struct Room {
 pub struct NodeRoom {
     /// What it is; `None` while it is not known, or gone: then no pod can go there.
     pub facts: Option<Arc<NodeFacts>>,
-    allocatable: Amounts,
-    taken: Amounts,
+    allocatable: FewAmounts,
+    taken: FewAmounts,
     pods: i64,
     ports: Vec<HostPort>,
 }
+
+/// Amounts of the few resources that a node has; wide enough for what pods claim that nobody checked.
+#[derive(Clone, Debug, Default)]
+struct FewAmounts(Vec<(Arc<str>, i128)>);
 
 /// What a pod takes, and where.
 #[derive(Clone, Debug)]
@@ -47,16 +52,23 @@ impl Room {
     pub fn apply_node(&mut self, node: &Node) -> Result<(), NoQuantity> {
         let name = node.metadata.display_name();
         let allocatable = amounts(&node.status.allocatable).inspect_err(|_| self.remove_node(name))?;
-        let room = self.node_mut(&Arc::from(name));
-        room.facts = Some(Arc::new(NodeFacts::of(node)));
-        room.allocatable = allocatable;
+        let name = self.name(name);
+        let facts = Arc::new(NodeFacts::of(node, name, &mut self.texts));
+        let allocatable =
+            allocatable.iter().map(|(name, amount)| (self.texts.shared(name), i128::from(*amount))).collect();
+        let room = self.nodes.entry(facts.name.clone()).or_default();
+        room.allocatable = FewAmounts(allocatable);
+        let before = room.facts.replace(facts);
+        self.texts.forget(before);
         Ok(())
     }
 
     /// Forgets a node. Pods that are still bound to it keep their claim until they are gone, should it come back.
     pub fn remove_node(&mut self, name: &str) {
         if let Some(node) = self.nodes.get_mut(name) {
-            (node.facts, node.allocatable) = (None, Amounts::new());
+            node.allocatable = FewAmounts::default();
+            let before = node.facts.take();
+            self.texts.forget(before);
             self.forget_if_empty(name);
         }
     }
@@ -69,8 +81,8 @@ impl Room {
         self.remove_pod(uid);
         let load = self.loads.get(&load).cloned().unwrap_or_else(|| Arc::new(load));
         self.loads.insert(load.clone());
-        let name = self.nodes.get_key_value(node).map_or_else(|| Arc::from(node), |(name, _)| name.clone());
-        self.node_mut(&name).take(&load);
+        let name = self.name(node);
+        self.nodes.entry(name.clone()).or_default().take(&load);
         self.pods.insert(uid.into(), Taken { node: name, load });
     }
 
@@ -112,8 +124,9 @@ impl Room {
         room
     }
 
-    fn node_mut(&mut self, name: &Arc<str>) -> &mut NodeRoom {
-        self.nodes.entry(name.clone()).or_default()
+    /// The one text of a node's name.
+    fn name(&self, name: &str) -> Arc<str> {
+        self.nodes.get_key_value(name).map_or_else(|| Arc::from(name), |(name, _)| name.clone())
     }
 
     fn forget_if_empty(&mut self, name: &str) {
@@ -130,11 +143,39 @@ impl PartialEq for Room {
     }
 }
 
+impl FewAmounts {
+    fn of(&self, resource: &str) -> i128 {
+        self.0.iter().find(|(name, _)| **name == *resource).map_or(0, |(_, amount)| *amount)
+    }
+
+    fn add(&mut self, resource: &Arc<str>, amount: i64) {
+        let amount = i128::from(amount);
+        match self.0.iter().position(|(name, _)| name == resource) {
+            Some(at) => {
+                if let Some((_, sum)) = self.0.get_mut(at) {
+                    *sum += amount;
+                }
+                self.0.retain(|(_, amount)| *amount != 0);
+            }
+            None => self.0.push((resource.clone(), amount)),
+        }
+    }
+}
+
+impl PartialEq for FewAmounts {
+    /// In whatever order the resources came.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().all(|(name, amount)| other.of(name) == *amount)
+    }
+}
+
+impl Eq for FewAmounts {}
+
 impl NodeRoom {
     /// What is left of a resource; below 0 where more was taken than there is.
     pub fn free(&self, resource: &str) -> i64 {
-        let amount = |of: &Amounts| of.get(resource).copied().unwrap_or_default();
-        amount(&self.allocatable).saturating_sub(amount(&self.taken))
+        let free = self.allocatable.of(resource) - self.taken.of(resource);
+        i64::try_from(free).unwrap_or(i64::MIN)
     }
 
     /// How many more pods it may have.
@@ -149,8 +190,7 @@ impl NodeRoom {
 
     fn take(&mut self, load: &Load) {
         for (resource, amount) in &load.amounts {
-            let taken = self.taken.entry(resource.clone()).or_default();
-            *taken = taken.saturating_add(*amount);
+            self.taken.add(resource, *amount);
         }
         self.pods += 1;
         self.ports.extend_from_slice(&load.ports);
@@ -160,11 +200,8 @@ impl NodeRoom {
 
     fn give(&mut self, load: &Load) {
         for (resource, amount) in &load.amounts {
-            if let Some(taken) = self.taken.get_mut(resource) {
-                *taken -= amount;
-            }
+            self.taken.add(resource, -amount);
         }
-        self.taken.retain(|_, taken| *taken != 0);
         self.pods -= 1;
         for port in &load.ports {
             if let Some(at) = self.ports.iter().position(|taken| taken == port) {

@@ -1,0 +1,112 @@
+//! Where a batch fits: on clusters of nodes with eight devices each, in blocks of 125, some of which are taken already.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rolegate::api::Node;
+use rolegate::api::scheduling::SchedulingPod;
+use rolegate::plan::placement::{BatchPods, Needs, Question, Room, outlook, place};
+use serde_json::json;
+
+use super::shown;
+use crate::section::Section;
+
+const BLOCK: &str = "block";
+const DEVICE: &str = "nvidia.com/gpu";
+/// Nodes of the clusters.
+const NODES: [u32; 2] = [1_000, 5_000];
+/// How often each is asked: the median is shown.
+const ROUNDS: usize = 15;
+
+/// What 5,000 nodes and 20,000 bound pods take; to be asked before anything else has taken memory and given it back. The room
+/// is to be kept until all is measured.
+pub fn memory(out: &mut Section) -> Room {
+    let resident = || u64::from(crate::process::resident(std::process::id())) * 1024;
+    let before = resident();
+    let (mut room, _) = cluster(5_000);
+    let of_nodes = (resident() - before) / 5_000;
+    let (load, before) = (needs(1).load.clone(), resident());
+    for pod in 0..20_000 {
+        let uid = format!("00000000-0000-0000-0000-{pod:012}");
+        room.apply_pod(&uid, &format!("node-{}", pod % 5_000), load.clone());
+    }
+    let of_pods = (resident() - before) / 20_000;
+    let shape = "nodes with 13 labels";
+    writeln!(out, "{of_nodes} bytes for each of 5,000 {shape}, {of_pods} bytes for each of 20,000 bound pods\n")
+        .unwrap();
+    room
+}
+
+/// Asks, and writes a row for each cluster.
+pub fn run(out: &mut Section) {
+    writeln!(out, "\n| nodes | a pod event | 512 pods alike | 256 + 256 pods | 100 segments of 10 + 5 |").unwrap();
+    writeln!(out, "|---|---|---|---|---|").unwrap();
+    for nodes in NODES {
+        let (room, event) = cluster(nodes);
+        let (small, large) = (needs(1), needs(2));
+        let alike = vec![small.clone(); 512];
+        let mixed = [vec![small.clone(); 256], vec![large.clone(); 256]].concat();
+        let alike = median(|| ask(&room, &alike));
+        let mixed = median(|| ask(&room, &mixed));
+        let segments = median(|| {
+            let segment = [vec![small.clone(); 10], vec![large.clone(); 5]].concat();
+            let batches = (0..100).map(|index| BatchPods { index, pods: segment.clone(), domain: None });
+            let seen = outlook(&room, batches, Some(BLOCK), Some(BTreeMap::new()));
+            assert_eq!(seen.fits.len(), 100, "all segments fit");
+        });
+        let [event, alike, mixed, segments] = [event, alike, mixed, segments].map(shown);
+        writeln!(out, "| {nodes} | {event} | {alike} | {mixed} | {segments} |").unwrap();
+    }
+}
+
+fn needs(devices: u32) -> Arc<Needs> {
+    let container = json!({ "resources": { "requests": { DEVICE: devices, "cpu": "2", "memory": "8Gi" } } });
+    let pod: SchedulingPod = serde_json::from_value(json!({ "spec": { "containers": [container] } })).unwrap();
+    Arc::new(Needs::of(&pod).unwrap())
+}
+
+/// A cluster in which every third block is taken by half, with two pods on each node; and the mean time of a pod event.
+fn cluster(nodes: u32) -> (Room, Duration) {
+    let mut room = Room::default();
+    for number in 0..nodes {
+        let labels: BTreeMap<_, _> = (0..12)
+            .map(|label| (format!("example.com/label-{label}"), format!("value-{label}")))
+            .chain([(BLOCK.to_owned(), format!("block-{}", number / 125))])
+            .collect();
+        let node: Node = serde_json::from_value(json!({
+            "metadata": { "name": format!("node-{number}"), "labels": labels },
+            "status": {
+                "allocatable": { "cpu": "96", "memory": "1024Gi", "pods": "110", "ephemeral-storage": "1Ti", DEVICE: "8" },
+                "conditions": [{ "type": "Ready", "status": "True" }],
+            },
+        }))
+        .unwrap();
+        room.apply_node(&node).unwrap();
+    }
+    let taken = needs(2).load.clone();
+    let bound: Vec<_> = (0..nodes).filter(|number| number / 125 % 3 == 0).flat_map(|number| [number; 2]).collect();
+    let started = Instant::now();
+    for (pod, node) in bound.iter().enumerate() {
+        room.apply_pod(&pod.to_string(), &format!("node-{node}"), taken.clone());
+    }
+    (room, started.elapsed() / u32::try_from(bound.len()).unwrap())
+}
+
+fn ask(room: &Room, pods: &[Arc<Needs>]) {
+    let fit = place(room, &Question { pods, key: Some(BLOCK), used: &BTreeMap::new() });
+    assert!(fit.placement().is_some(), "{fit:?}");
+}
+
+fn median(ask: impl Fn()) -> Duration {
+    let mut times: Vec<_> = (0..ROUNDS)
+        .map(|_| {
+            let started = Instant::now();
+            ask();
+            started.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[ROUNDS / 2]
+}
