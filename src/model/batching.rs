@@ -35,6 +35,15 @@ impl BatchKind {
             Self::AffinityScheduling => "batch",
         }
     }
+
+    /// What people call several of its batches.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::SegmentPlacement => "segments",
+            Self::RollingDeploy => "steps",
+            Self::AffinityScheduling => "batches",
+        }
+    }
 }
 
 /// What must hold of the earlier batches before the next is released.

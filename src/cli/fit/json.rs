@@ -13,7 +13,8 @@ pub(super) fn print(out: &mut impl Write, groups: &[Fitted]) -> io::Result<()> {
         .map(|fitted| {
             let key = &fitted.group.key;
             let coordinations: Vec<_> = fitted.coordinations.iter().map(coordination).collect();
-            json!({ "namespace": &*key.namespace, "name": &*key.name, "coordinations": coordinations })
+            let faults: Vec<_> = fitted.faults.iter().map(|fault| format!("{}: {fault}", fault.rule)).collect();
+            json!({ "namespace": &*key.namespace, "name": &*key.name, "faults": faults, "coordinations": coordinations })
         })
         .collect();
     serde_json::to_writer_pretty(&mut *out, &json!({ "groups": groups }))?;

@@ -16,6 +16,7 @@ use crate::cli::live;
 use crate::cluster::index::Index;
 use crate::cluster::watch::watched::api;
 use crate::model::Group;
+use crate::rules::Violation;
 
 /// An object with all its fields.
 #[derive(Clone, Debug)]
@@ -42,13 +43,14 @@ impl Object for Whole {
 pub(super) async fn read(
     connection: &Connection,
     names: &[String],
-) -> Result<(Vec<Arc<Group>>, Index, Cluster), Failure> {
+) -> Result<(Vec<(Vec<Violation>, Arc<Group>)>, Index, Cluster), Failure> {
     let seen = live::list(connection, Some(&connection.namespace)).await?;
     let mut groups = Vec::new();
     for name in names {
         let picture = live::named(&seen.index, &connection.namespace, name)?;
         let group = picture.group().cloned();
-        groups.push(group.ok_or_else(|| Failure::Other(format!("only pods name group {name:?}: it is not there")))?);
+        let group = group.ok_or_else(|| Failure::Other(format!("only pods name group {name:?}: it is not there")))?;
+        groups.push((picture.snapshot.faults.to_vec(), group));
     }
     let mut cluster = Cluster::default();
     for kind in [NODE, POD] {
@@ -57,7 +59,7 @@ pub(super) async fn read(
             add(&mut cluster, kind, object.object, &seen.index)?;
         }
     }
-    for group in &groups {
+    for (_, group) in &groups {
         let workloads = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
         let mut wanted: Vec<_> = workloads.map(|key| (key.kind.object_kind(), key.name.as_str())).collect();
         if group.carrier.kind.kind == ROLE_BASED_GROUP.kind {

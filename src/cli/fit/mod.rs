@@ -19,10 +19,11 @@ use crate::cli::connection::{LiveArgs, block_on};
 use crate::cli::documents::{Document, Documents};
 use crate::cli::mutate::known::{Known, in_namespace};
 use crate::cli::options::Output;
+use crate::cli::terminal::shown;
 use crate::cluster::index::Index;
 use crate::model::{Batching, Coordination, Domain, Group};
 use crate::plan::placement::{BatchPods, NotModelled, Outlook, not_modelled, outlook};
-use crate::rules::read_group;
+use crate::rules::{Violation, judge_group, read_group};
 
 /// Arguments of `fit`.
 #[derive(Args, Debug)]
@@ -61,6 +62,8 @@ impl Context for Index {
 /// A group with what fits of it.
 struct Fitted {
     group: Arc<Group>,
+    /// Rules that it breaks: with any, nothing new of it is released.
+    faults: Vec<Violation>,
     coordinations: Vec<FittedCoordination>,
 }
 
@@ -148,7 +151,10 @@ fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
         let added = cluster.add(&document.api_version, kind, in_namespace(&document.json), &known);
         unreadable.extend(added.err().map(|error| format!("{file}: unreadable: {kind} {name:?}: {error}")));
     }
-    let groups = groups(&files.documents, &known);
+    let groups: Vec<_> = groups(&files.documents, &known)
+        .into_iter()
+        .map(|group| (judge_group(&group, None, &known.world).errors, group))
+        .collect();
     if groups.is_empty() && unreadable.is_empty() {
         unreadable.push("rolegate: no RoleBasedGroup and no RoleCoordination in the files".to_owned());
     }
@@ -158,12 +164,17 @@ fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
     if unreadable.is_empty() {
         return answer(&groups, &known, &cluster, args.output);
     }
-    unreadable.iter().for_each(|unreadable| eprintln!("{unreadable}"));
+    unreadable.iter().for_each(|unreadable| eprintln!("{}", shown(unreadable)));
     ExitCode::from(2)
 }
 
-fn answer(groups: &[Arc<Group>], context: &impl Context, cluster: &Cluster, output: Output) -> ExitCode {
-    let fitted: Vec<_> = groups.iter().map(|group| fit(group, context, cluster)).collect();
+fn answer(
+    groups: &[(Vec<Violation>, Arc<Group>)],
+    context: &impl Context,
+    cluster: &Cluster,
+    output: Output,
+) -> ExitCode {
+    let fitted: Vec<_> = groups.iter().map(|(faults, group)| fit(group, faults, context, cluster)).collect();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let printed = match output {
         Output::Text => text::print(&mut out, &fitted),
@@ -174,7 +185,7 @@ fn answer(groups: &[Arc<Group>], context: &impl Context, cluster: &Cluster, outp
     let coordinations = || fitted.iter().flat_map(|fitted| &fitted.coordinations);
     if coordinations().any(|coordination| coordination.answer.is_err()) {
         ExitCode::from(2)
-    } else if coordinations().all(FittedCoordination::all_fit) {
+    } else if coordinations().all(FittedCoordination::all_fit) && fitted.iter().all(|fitted| fitted.faults.is_empty()) {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -191,9 +202,9 @@ fn groups(files: &[Document], known: &Known) -> Vec<Arc<Group>> {
     keys.iter().filter_map(|key| known.group(key).cloned().map(Arc::new)).collect()
 }
 
-fn fit(group: &Arc<Group>, context: &impl Context, cluster: &Cluster) -> Fitted {
+fn fit(group: &Arc<Group>, faults: &[Violation], context: &impl Context, cluster: &Cluster) -> Fitted {
     let of = |(coordination, batching)| fit_coordination(group, coordination, batching, context, cluster);
-    Fitted { group: group.clone(), coordinations: group.batched().map(of).collect() }
+    Fitted { group: group.clone(), faults: faults.to_vec(), coordinations: group.batched().map(of).collect() }
 }
 
 fn fit_coordination(
@@ -213,6 +224,12 @@ fn fit_coordination(
         desired: group.roles.iter().map(|role| (role.name.clone(), role.desired)).collect(),
         answer: Ok(Answer { outlook: Outlook::default(), not_modelled: Vec::new() }),
     };
+    let unknown =
+        batching.sizes.keys().filter_map(|role| group.role(role)).find(|role| role.workload.desired_is_unknown);
+    if let Some(role) = unknown {
+        fitted.answer = Err(NoAnswer::NoPods(role.name.clone()));
+        return fitted;
+    }
     let hard = batching.topology.as_ref().filter(|topology| topology.is_hard());
     let key = hard.map(|topology| match &topology.domain {
         Domain::Key(key) => Ok(key.clone()),

@@ -4,28 +4,32 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::{Fitted, FittedCoordination};
+use crate::cli::terminal::shown;
 use crate::model::Batching;
-use crate::plan::placement::{Placement, Remedy, Stop};
+use crate::plan::placement::{NotModelled, Placement, Remedy, Stop};
 
 pub(super) fn print(out: &mut impl Write, groups: &[Fitted]) -> io::Result<()> {
-    for fitted in groups {
-        let key = &fitted.group.key;
-        if fitted.coordinations.is_empty() {
-            writeln!(out, "{}/{}: no coordination makes batches of it", key.namespace, key.name)?;
-        }
-        for coordination in &fitted.coordinations {
-            writeln!(
-                out,
-                "{}/{}, coordination {:?}: {}",
-                key.namespace,
-                key.name,
-                coordination.name,
-                summary(coordination)
-            )?;
-            details(out, coordination)?;
-        }
+    for line in groups.iter().flat_map(lines) {
+        writeln!(out, "{}", shown(&line))?;
     }
     Ok(())
+}
+
+fn lines(fitted: &Fitted) -> Vec<String> {
+    let key = &fitted.group.key;
+    let title = format!("{}/{}", key.namespace, key.name);
+    if fitted.coordinations.is_empty() && fitted.faults.is_empty() {
+        return vec![format!("{title}: no coordination makes batches of it")];
+    }
+    let of = |coordination: &FittedCoordination| {
+        let first = format!("{title}, coordination {:?}: {}", coordination.name, summary(coordination));
+        std::iter::once(first).chain(details(coordination)).collect::<Vec<_>>()
+    };
+    let faults = fitted
+        .faults
+        .iter()
+        .map(|fault| format!("{title} breaks a rule, so that nothing new of it is released: {}: {fault}", fault.rule));
+    faults.chain(fitted.coordinations.iter().flat_map(of)).collect()
 }
 
 fn summary(coordination: &FittedCoordination) -> String {
@@ -37,31 +41,28 @@ fn summary(coordination: &FittedCoordination) -> String {
             let fits = answer.outlook.fits.len();
             let fit = match total - coordination.bound {
                 0 => "nothing is left to be placed".to_owned(),
-                left => format!("{fits} of {left} {}s fit", coordination.batching.kind.word()),
+                left => format!("{fits} of {left} {} fit", coordination.batching.kind.words()),
             };
             [bound, fit].iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
         }
     }
 }
 
-fn details(out: &mut impl Write, coordination: &FittedCoordination) -> io::Result<()> {
-    let Ok(answer) = &coordination.answer else { return Ok(()) };
-    let batching = &coordination.batching;
-    for (index, placement) in &answer.outlook.fits {
-        writeln!(out, "  {}: {}", named(coordination, *index), place(placement))?;
-    }
+fn details(coordination: &FittedCoordination) -> Vec<String> {
+    let Ok(answer) = &coordination.answer else { return Vec::new() };
+    let fits = answer.outlook.fits.iter();
+    let mut lines: Vec<_> =
+        fits.map(|(index, placement)| format!("  {}: {}", named(coordination, *index), place(placement))).collect();
     if let Some(Stop { index, no_fit, remedies }) = &answer.outlook.stop {
-        let name = batching.batch_name(*index);
-        writeln!(out, "  {}: {}", named(coordination, *index), no_fit.describe(coordination.domains(), &name))?;
-        for remedy in remedies {
-            writeln!(out, "    it would fit if {}", would(remedy))?;
-        }
+        let why = no_fit.describe(coordination.domains(), &coordination.batching.batch_name(*index));
+        lines.push(format!("  {}: {why}", named(coordination, *index)));
+        lines.extend(remedies.iter().map(|remedy| format!("    it would fit if {}", would(remedy))));
     }
     if !answer.not_modelled.is_empty() {
-        let what: Vec<_> = answer.not_modelled.iter().map(crate::plan::placement::NotModelled::describe).collect();
-        writeln!(out, "  the scheduler looks at more than this answer: {}", what.join(", "))?;
+        let what: Vec<_> = answer.not_modelled.iter().map(NotModelled::describe).collect();
+        lines.push(format!("  the scheduler looks at more than this answer: {}", what.join(", ")));
     }
-    Ok(())
+    lines
 }
 
 /// `step 2 (10 prefill and 5 decode)`.

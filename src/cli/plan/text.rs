@@ -88,9 +88,9 @@ fn body(out: &mut impl Write, group: &Group, run: &Run, single: bool) -> io::Res
 fn describe(coordination: &Coordination, batching: &Batching) -> String {
     let sizes: Vec<_> = batching.sizes.iter().map(|(role, size)| format!("{size} {role}")).collect();
     format!(
-        "coordination {:?}: {}s of {}, {}; each pod is born with the gate {}",
+        "coordination {:?}: {} of {}, {}; each pod is born with the gate {}",
         coordination.display_name(),
-        batching.kind.word(),
+        batching.kind.words(),
         sizes.join(" and "),
         batching.progression(),
         names::GATE,

@@ -10,8 +10,8 @@ use super::needs::HostPort;
 
 /// Steps of the search for one domain: some milliseconds.
 pub const STEPS: u32 = 50_000;
-/// The search goes so deep at most: a level for each sort on each node.
-const MOST_LEVELS: usize = 4_000;
+/// The search goes so deep at most, a level for each sort on each node: what the stack of a thread holds.
+const MOST_LEVELS: usize = 2_000;
 
 /// The room of one node, in the resources that are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,6 +236,9 @@ impl Search<'_> {
                 return true;
             }
             self.take_back(level, bin, count);
+            if self.steps == 0 {
+                break;
+            }
         }
         false
     }

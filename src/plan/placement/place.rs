@@ -215,11 +215,13 @@ fn miss(
     let mut short = BTreeMap::new();
     let mut split = Vec::new();
     for (at, resource) in resources.iter().enumerate() {
-        let wanted: i64 = left.iter().map(|(_, (asked, left))| amount(asked, resource) * i64::from(**left)).sum();
+        let of =
+            |(_, (asked, left)): &(usize, (&Asked<'_>, &u32))| i128::from(amount(asked, resource)) * i128::from(**left);
+        let wanted: i128 = left.iter().map(of).sum();
         let free = || usable.iter().filter_map(|bin| bin.free.get(at)).copied();
-        let missing = wanted - free().map(|free| free.max(0)).sum::<i64>();
+        let missing = wanted - free().map(|free| i128::from(free.max(0))).sum::<i128>();
         if missing > 0 {
-            short.insert(resource.clone(), missing);
+            short.insert(resource.clone(), i64::try_from(missing).unwrap_or(i64::MAX));
         }
         let least = left.iter().map(|(_, (asked, _))| amount(asked, resource)).filter(|one| *one > 0).min();
         let largest = free().max().unwrap_or_default().max(0);

@@ -223,8 +223,19 @@ fn what_nobody_can_have_is_given_back_whole() {
     for uid in ["x", "y", "z"] {
         room.apply_pod(uid, "a", absurd.load.clone());
     }
-    assert!(asked(&room, std::slice::from_ref(&absurd)).placement().is_none());
+    assert!(says(&asked(&room, &vec![absurd.clone(); 3])).contains("fits 0 of 3 pods, short of "));
     assert!(asked(&room, &[gpus(8)]).placement().is_some(), "no memory is asked for");
     ["x", "y", "z"].iter().for_each(|uid| room.remove_pod(uid));
     assert_eq!(room, before);
+}
+
+/// Pods of 5 and of 3 on nodes of 7: no way is complete, and there are too many to try them all.
+#[test]
+fn a_search_that_would_take_too_long_ends_and_says_so() {
+    let nodes: Vec<_> = (0..500).map(|number| format!("n{number}")).collect();
+    let nodes: Vec<_> = nodes.iter().map(|name| (name.as_str(), "r", 7)).collect();
+    let room = room(&nodes);
+    let pods = [vec![gpus(5); 300], vec![gpus(3); 401], vec![gpus(2); 300], vec![gpus(1); 100]].concat();
+    let fit = asked(&room, &pods);
+    assert!(says(&fit).ends_with("; not every way to place the pods was tried"), "{}", says(&fit));
 }

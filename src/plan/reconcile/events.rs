@@ -209,7 +209,7 @@ impl EventNote {
         let ranges = ranges.join(", ");
         let note = match last.checked_sub(first)? {
             0 => format!("{} is released: {ranges}", batching.batch_name(first)),
-            _ => format!("{}s {} to {} are released: {ranges}", batching.kind.word(), first + 1, last + 1),
+            _ => format!("{} {} to {} are released: {ranges}", batching.kind.words(), first + 1, last + 1),
         };
         let subject = format!("{coordination} {ranges}");
         Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
