@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use serde_saphyr::{DuplicateKeyPolicy, Options};
 
+use super::listed::{Listed, listed};
 use super::node::{Kind, Node, Position};
 use super::terminal::{in_words, shown};
 use crate::api::ObjectKind;
@@ -16,6 +17,8 @@ use crate::model::CARRIERS;
 
 /// Largest file that is read, in bytes. An API server takes 3 MiB for one object.
 const LARGEST: u64 = 64 << 20;
+/// Largest dump of a cluster: some 50,000 pods.
+const LARGEST_DUMP: u64 = 256 << 20;
 
 /// A file and its text, for messages.
 #[derive(Debug)]
@@ -82,11 +85,14 @@ impl fmt::Display for Unreadable {
 
 /// What was read.
 #[derive(Debug, Default)]
+#[allow(clippy::struct_field_names, reason = "documents are what was read")]
 pub struct Documents {
     /// Objects, in order.
     pub documents: Vec<Document>,
     /// What cannot be read.
     pub unreadable: Vec<Unreadable>,
+    /// JSON is read without the places where its values stand.
+    at_once: bool,
 }
 
 impl Document {
@@ -99,17 +105,25 @@ impl Document {
 impl Documents {
     /// Reads files, directories (`*.yaml`, `*.yml` and `*.json` in them, sorted) and `-`.
     pub fn read<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Self {
-        let mut read = Self::default();
+        Self::default().and(paths)
+    }
+
+    /// The same of what is large and never shown line by line, as a dump of a cluster: JSON in it is read at once.
+    pub fn read_dump<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Self {
+        Self { at_once: true, ..Self::default() }.and(paths)
+    }
+
+    fn and<'a>(mut self, paths: impl IntoIterator<Item = &'a PathBuf>) -> Self {
         for path in paths {
             if path.as_os_str() == "-" {
-                read.add("-", read_text(io::stdin().lock()));
+                self.add("-", read_text(io::stdin().lock(), self.largest()));
             } else if path.is_dir() {
-                read.add_directory(path);
+                self.add_directory(path);
             } else {
-                read.add_file(path);
+                self.add_file(path);
             }
         }
-        read
+        self
     }
 
     /// The same of what a command is about: where it is nothing at all, a folder or a template's output is not what it was
@@ -121,6 +135,10 @@ impl Documents {
             read.refuse(&names.join(", "), None, "no object in it");
         }
         read
+    }
+
+    fn largest(&self) -> u64 {
+        if self.at_once { LARGEST_DUMP } else { LARGEST }
     }
 
     fn add_directory(&mut self, directory: &Path) {
@@ -141,7 +159,7 @@ impl Documents {
     }
 
     fn add_file(&mut self, path: &Path) {
-        let text = File::open(path).and_then(read_text);
+        let text = File::open(path).and_then(|file| read_text(file, self.largest()));
         self.add(&path.display().to_string(), text);
     }
 
@@ -150,6 +168,13 @@ impl Documents {
             Ok(text) => text,
             Err(error) => return self.refuse(name, None, &error.to_string()),
         };
+        // What is no JSON after all is YAML that begins like it.
+        if self.at_once
+            && text.trim_start().starts_with('{')
+            && let Ok(listed) = listed(&text)
+        {
+            return self.add_listed(name, listed);
+        }
         let source = Rc::new(Source { name: name.to_owned(), text, lines: OnceCell::new() });
         let parsed = if source.text.trim_start().starts_with(['{', '[']) {
             json_parts(&source.text)
@@ -163,6 +188,19 @@ impl Documents {
                 Err((at, message)) => self.refuse(name, at, &message),
             }
         }
+    }
+
+    fn add_listed(&mut self, name: &str, listed: Vec<Listed<'_>>) {
+        let source = Rc::new(Source { name: name.to_owned(), text: String::new(), lines: OnceCell::new() });
+        self.documents.extend(listed.into_iter().map(|object| Document {
+            source: Rc::clone(&source),
+            node: Node { at: Position::default(), kind: Kind::List(Vec::new()) },
+            api_version: object.api_version,
+            kind: object.kind,
+            namespace: object.namespace,
+            name: object.name,
+            json: object.json.to_owned(),
+        }));
     }
 
     /// Adds an object, or the items of a list. The items of a typed list have the list's version, and its kind without `List`.
@@ -209,11 +247,11 @@ impl Documents {
     }
 }
 
-fn read_text(reader: impl Read) -> io::Result<String> {
+fn read_text(reader: impl Read, largest: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
-    reader.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {} MiB", LARGEST >> 20)));
+    reader.take(largest + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > largest {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {} MiB", largest >> 20)));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8 text"))
 }
@@ -239,10 +277,18 @@ fn plain(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let line = text.lines().next().unwrap_or_default();
     let line = line.split(" at line ").next().unwrap_or_default();
+    if line.contains("budget breached") {
+        return format!("too large or too deep: more than {MOST_VALUES} values, or more than {MOST_LEVELS} levels");
+    }
     // What follows is for who calls the parser, not for who wrote the file.
     let line = line.split(", set DuplicateKeyPolicy").next().unwrap_or_default();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
+
+/// Values of one file that are read with the place where each stands.
+const MOST_VALUES: usize = 500_000;
+/// Levels of nesting.
+const MOST_LEVELS: usize = 100;
 
 fn options() -> Options {
     serde_saphyr::options! {
@@ -251,8 +297,8 @@ fn options() -> Options {
         emit_comments: false,
         budget: serde_saphyr::budget! {
             max_documents: 1_000_000,
-            max_depth: 100,
-            max_nodes: 500_000,
+            max_depth: MOST_LEVELS,
+            max_nodes: MOST_VALUES,
             max_events: 2_000_000,
         },
         alias_limits: serde_saphyr::alias_limits! {

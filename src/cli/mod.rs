@@ -10,6 +10,7 @@ mod documents;
 mod duration;
 pub mod explain;
 pub mod fit;
+mod listed;
 mod live;
 pub mod manifests;
 pub mod mutate;

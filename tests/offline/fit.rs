@@ -53,7 +53,9 @@ fn what_cannot_be_read_is_named_and_nothing_is_answered() {
     let mut broken = node(1);
     broken["status"]["allocatable"]["nvidia.com/gpu"] = json!("eight");
     fs::write(path.join("broken.json"), broken.to_string()).unwrap();
-    let cases: [(&[&str], &str); 4] = [
+    fs::write(path.join("half.json"), "{\"kind\": \"List\", \"items\": [").unwrap();
+    let cases: [(&[&str], &str); 5] = [
+        (&["group.json", "--with", "half.json"], "half.json:"),
         (&["group.json"], "no nodes in the files"),
         (&["group.json", "--with", "broken.json"], r#"broken.json: unreadable: Node "node-1": "eight" is no quantity"#),
         (&["broken.json"], "\"eight\" is no quantity"),
@@ -89,7 +91,15 @@ fn the_text_names_batches_domains_and_what_is_short() {
 fn a_cluster_of_thousands_of_nodes_as_kubectl_prints_it_is_read() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("group.json"), group(800).to_string()).unwrap();
-    let nodes: Vec<_> = (0..5000).map(node).collect();
+    let recorded = include_str!("../fixtures/reviews/sts-parallel/pod-create.json");
+    let recorded: Value = serde_json::from_str(recorded).unwrap();
+    let pod = |number: u32| {
+        let mut pod = recorded["request"]["object"].clone();
+        pod["metadata"]["name"] = json!(format!("other-{number}"));
+        pod["spec"]["nodeName"] = json!(format!("node-{}", 4000 + number % 1000));
+        pod
+    };
+    let nodes: Vec<_> = (0..5000).map(node).chain((0..500).map(pod)).collect();
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": nodes });
     fs::write(folder.path().join("cluster.json"), serde_json::to_string_pretty(&list).unwrap()).unwrap();
     let output = fit(folder.path(), &["group.json", "--with", "cluster.json", "-o", "json"]);

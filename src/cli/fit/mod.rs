@@ -15,6 +15,8 @@ use std::sync::Arc;
 use clap::Args;
 use cluster::Cluster;
 
+use crate::api::node::NODE;
+use crate::api::pod::POD;
 use crate::cli::connection::{LiveArgs, block_on};
 use crate::cli::documents::{Document, Documents};
 use crate::cli::mutate::known::{Known, in_namespace};
@@ -140,11 +142,13 @@ fn is_file(text: &str) -> bool {
 }
 
 fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
-    let (files, with) = (Documents::read_some(files), Documents::read(&args.with));
+    let (files, with) = (Documents::read_some(files), Documents::read_dump(&args.with));
     let mut unreadable: Vec<_> =
         [&files, &with].iter().flat_map(|read| &read.unreadable).map(ToString::to_string).collect();
     let all = || files.documents.iter().chain(&with.documents);
-    let known = Known::of(all(), &mut unreadable);
+    // There may be very many of these two, and nothing about a group stands in them.
+    let says_of_groups = |document: &&Document| document.kind != NODE.kind && document.kind != POD.kind;
+    let known = Known::of(all().filter(says_of_groups), &mut unreadable);
     let mut cluster = Cluster::default();
     for document in all() {
         let (file, kind, name) = (&document.source.name, &document.kind, &document.name);
