@@ -20,16 +20,20 @@ const MOST_PODS: u64 = 100_000;
 
 /// A replica: its group, its role and its ordinal.
 type ReplicaKey = (GroupKey, Arc<str>, u32);
+/// A replica that its maker does not number.
+type Unnumbered = (GroupKey, Arc<str>);
 
 /// What is there.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     /// What its nodes have left.
     pub room: Room,
-    /// Pods of replicas that are there: their names, so that a template does not stand for them again.
+    /// Pods of replicas that are there: a template does not stand for them again.
     pods: BTreeMap<ReplicaKey, Vec<ReplicaPod>>,
+    unnumbered: Vec<(Unnumbered, ReplicaPod)>,
     /// What the pods of a replica would ask for, once they are there.
     templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
+    unnumbered_templates: Vec<(Unnumbered, Arc<Needs>)>,
     /// The same as the roles of groups say it, where no workload does.
     own_templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
     /// Pods that templates stand for.
@@ -89,8 +93,11 @@ impl Cluster {
             let name = format!("{}/{}", pod.metadata.namespace(), pod.metadata.display_name());
             self.room.apply_pod(&name, node, needs.load.clone());
         }
-        if let Some(replica) = replica.filter(|_| !pod.metadata.is_deleting()) {
-            self.pods.entry(replica).or_default().push(ReplicaPod { needs, node });
+        let pod_of = ReplicaPod { needs, node };
+        match replica.filter(|_| !pod.metadata.is_deleting()) {
+            Some((group, role, Some(ordinal))) => self.pods.entry((group, role, ordinal)).or_default().push(pod_of),
+            Some((group, role, None)) => self.unnumbered.push(((group, role), pod_of)),
+            None => {}
         }
         Ok(())
     }
@@ -110,7 +117,12 @@ impl Cluster {
             let (Some(replica), pod) = read_pod(pod, starts)? else { continue };
             let needs = Needs::of(&pod).map_err(|error| error.to_string())?;
             let needs = last.filter(|last| **last == needs).unwrap_or_else(|| Arc::new(needs));
-            self.templates.entry(replica).or_default().push(needs.clone());
+            match replica {
+                (group, role, Some(ordinal)) => {
+                    self.templates.entry((group, role, ordinal)).or_default().push(needs.clone());
+                }
+                (group, role, None) => self.unnumbered_templates.push(((group, role), needs.clone())),
+            }
             last = Some(needs);
         }
         Ok(())
@@ -139,6 +151,12 @@ impl Cluster {
             }
         }
         Ok(())
+    }
+
+    /// Numbers the replicas that their makers do not number, once all is taken in: each gets the lowest number that is free.
+    pub fn number(&mut self) {
+        number(&mut self.pods, std::mem::take(&mut self.unnumbered));
+        number(&mut self.templates, std::mem::take(&mut self.unnumbered_templates));
     }
 
     /// The batches of a coordination of which some pods are not bound, and how many are.
@@ -212,11 +230,25 @@ fn template(role: &Value) -> Option<(&Value, u64)> {
     Some((template, size.unwrap_or(1)))
 }
 
+/// Group, role, and the ordinal where the maker gives one.
+type OfReplica = (GroupKey, Arc<str>, Option<u32>);
+
+fn number<T>(numbered: &mut BTreeMap<ReplicaKey, Vec<T>>, unnumbered: Vec<(Unnumbered, T)>) {
+    let mut next: BTreeMap<Unnumbered, u32> = BTreeMap::new();
+    for ((group, role), one) in unnumbered {
+        let next = next.entry((group.clone(), role.clone())).or_default();
+        while numbered.contains_key(&(group.clone(), role.clone(), *next)) {
+            *next += 1;
+        }
+        numbered.insert((group, role, *next), vec![one]);
+    }
+}
+
 /// A pod, and the replica that it belongs to.
-fn read_pod(object: Value, starts: &impl OrdinalStarts) -> Result<(Option<ReplicaKey>, SchedulingPod), String> {
+fn read_pod(object: Value, starts: &impl OrdinalStarts) -> Result<(Option<OfReplica>, SchedulingPod), String> {
     let scheduling: SchedulingPod = serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
     let pod: Pod = serde_json::from_value(object).map_err(|error| error.to_string())?;
     let identity = identify(&pod, pod.metadata.namespace(), starts);
-    let replica = identity.and_then(|identity| Some((identity.group, identity.role?, identity.ordinal?)));
+    let replica = identity.and_then(|identity| Some((identity.group, identity.role?, identity.ordinal)));
     Ok((replica, scheduling))
 }

@@ -75,6 +75,7 @@ pub(super) async fn read(
             }
         }
     }
+    cluster.number();
     Ok((groups, seen.index, cluster))
 }
 

@@ -155,6 +155,7 @@ fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
         let added = cluster.add(&document.api_version, kind, in_namespace(&document.json), &known);
         unreadable.extend(added.err().map(|error| format!("{file}: unreadable: {kind} {name:?}: {error}")));
     }
+    cluster.number();
     let groups: Vec<_> = groups(&files.documents, &known)
         .into_iter()
         .map(|group| (judge_group(&group, None, &known.world).errors, group))
