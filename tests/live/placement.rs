@@ -155,7 +155,8 @@ async fn whatever_is_placed_is_bound_where_it_was_to_go() {
     let mut runner = TestRunner::new(Config { rng_seed: RngSeed::Fixed(7), ..Config::default() });
     let clusters: Vec<_> = (0..count).map(|_| cluster().new_tree(&mut runner).unwrap().current()).collect();
 
-    let stage = Stage::on(ControlPlane::shared(), "placement").await;
+    // Hundreds of nodes are no company for other tests.
+    let stage = Stage::on(ControlPlane::own_with_groups().await, "placement").await;
     let (nodes, pods) = (Api::<ApiNode>::all(stage.client.clone()), stage.api::<ApiPod>());
     let each = |case: usize, cluster: &Cluster| {
         let nodes = cluster.nodes.iter().enumerate();
