@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::pod::PodCondition;
+use super::pod::{PodCondition, is_true};
 use super::scheduling::Quantity;
 use super::{Meta, Object, ObjectKind, null_default};
 
@@ -72,6 +72,6 @@ impl Object for Node {
 impl Node {
     /// False while its kubelet does not answer, or has not yet.
     pub fn is_ready(&self) -> bool {
-        self.status.conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True")
+        is_true(&self.status.conditions, "Ready")
     }
 }

@@ -111,6 +111,11 @@ pub struct PodCondition {
     pub status: String,
 }
 
+/// True when a condition of this type is `True`.
+pub(super) fn is_true(conditions: &[PodCondition], kind: &str) -> bool {
+    conditions.iter().any(|condition| condition.r#type == kind && condition.status == "True")
+}
+
 impl Object for Pod {
     fn meta(&self) -> &Meta {
         &self.metadata
@@ -125,7 +130,7 @@ impl Pod {
 
     /// True when a condition of this type is `True`.
     pub fn condition_is_true(&self, kind: &str) -> bool {
-        self.status.conditions.iter().any(|condition| condition.r#type == kind && condition.status == "True")
+        is_true(&self.status.conditions, kind)
     }
 
     /// True for pods that no count may include: being deleted, failed, or run to their end although nobody expects that.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::NoAnswer;
@@ -131,12 +132,12 @@ impl Cluster {
     /// What the roles of a RoleBasedGroup make of their own templates. Those that are patched, or stand elsewhere, are left
     /// to the workloads that its operator makes of them.
     fn add_group(&mut self, object: &Value) -> Result<(), String> {
-        let group: RoleBasedGroup = serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
+        let group = RoleBasedGroup::deserialize(object).map_err(|error| error.to_string())?;
         let key = GroupKey::new(group.metadata.namespace(), group.metadata.display_name());
         let roles = object.pointer("/spec/roles").and_then(Value::as_array);
         for (role, written) in group.spec.roles.iter().zip(roles.into_iter().flatten()) {
             let Some((template, size)) = template(written) else { continue };
-            let pod: SchedulingPod = serde_json::from_value(template.clone()).map_err(|error| error.to_string())?;
+            let pod = SchedulingPod::deserialize(template).map_err(|error| error.to_string())?;
             let needs = Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?);
             let replicas = u32::try_from(role.replicas.unwrap_or(1)).unwrap_or(0);
             let pods = u64::from(replicas).saturating_mul(size);
@@ -211,8 +212,7 @@ impl Cluster {
     }
 
     fn domain(&self, node: &str, key: &str) -> Option<String> {
-        let (_, _, facts) = self.room.nodes().find(|(name, _, _)| ***name == *node)?;
-        facts.label(key).map(str::to_owned)
+        self.room.facts(node)?.label(key).map(str::to_owned)
     }
 }
 
@@ -246,7 +246,7 @@ fn number<T>(numbered: &mut BTreeMap<ReplicaKey, Vec<T>>, unnumbered: Vec<(Unnum
 
 /// A pod, and the replica that it belongs to.
 fn read_pod(object: Value, starts: &impl OrdinalStarts) -> Result<(Option<OfReplica>, SchedulingPod), String> {
-    let scheduling: SchedulingPod = serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
+    let scheduling = SchedulingPod::deserialize(&object).map_err(|error| error.to_string())?;
     let pod: Pod = serde_json::from_value(object).map_err(|error| error.to_string())?;
     let identity = identify(&pod, pod.metadata.namespace(), starts);
     let replica = identity.and_then(|identity| Some((identity.group, identity.role?, identity.ordinal)));

@@ -229,40 +229,34 @@ fn fit_coordination(
         desired: group.roles.iter().map(|role| (role.name.clone(), role.desired)).collect(),
         answer: Ok(Answer { outlook: Outlook::default(), not_modelled: Vec::new() }),
     };
-    let unknown =
-        batching.sizes.keys().filter_map(|role| group.role(role)).find(|role| role.workload.desired_is_unknown);
-    if let Some(role) = unknown {
-        fitted.answer = Err(NoAnswer::NoPods(role.name.clone()));
-        return fitted;
-    }
-    let hard = batching.topology.as_ref().filter(|topology| topology.is_hard());
-    let key = hard.map(|topology| match &topology.domain {
-        Domain::Key(key) => Ok(key.clone()),
-        Domain::Layer { topology, layer } => {
-            let found = context.layer_key(topology, layer);
-            found.ok_or_else(|| NoAnswer::NoLayer(topology.clone(), layer.clone()))
-        }
-    });
-    match key.transpose() {
-        Ok(key) => fitted.key = key,
-        Err(error) => {
-            fitted.answer = Err(error);
-            return fitted;
-        }
-    }
-    let (batches, bound) = match cluster.batches(group, batching, fitted.key.as_deref()) {
-        Ok(batches) => batches,
-        Err(error) => {
-            fitted.answer = Err(error);
-            return fitted;
-        }
-    };
-    fitted.bound = bound.count;
-    let spread = hard.is_some_and(|topology| topology.spread);
-    let pods: Vec<_> = batches.iter().flat_map(|batch: &BatchPods| batch.pods.iter().cloned()).collect();
-    fitted.answer = Ok(Answer {
-        not_modelled: not_modelled(&pods),
-        outlook: outlook(&cluster.room, batches, fitted.key.as_deref(), spread.then_some(bound.domains)),
-    });
+    fitted.answer = fitted.ask(group, context, cluster);
     fitted
+}
+
+impl FittedCoordination {
+    /// What fits, with the key and the bound batches noted as far as they are found out.
+    fn ask(&mut self, group: &Group, context: &impl Context, cluster: &Cluster) -> Result<Answer, NoAnswer> {
+        let mut known = self.batching.sizes.keys().filter_map(|role| group.role(role));
+        if let Some(role) = known.find(|role| role.workload.desired_is_unknown) {
+            return Err(NoAnswer::NoPods(role.name.clone()));
+        }
+        let hard = self.batching.topology.as_ref().filter(|topology| topology.is_hard());
+        let spread = hard.is_some_and(|topology| topology.spread);
+        let key = hard.map(|topology| match &topology.domain {
+            Domain::Key(key) => Ok(key.clone()),
+            Domain::Layer { topology, layer } => {
+                let found = context.layer_key(topology, layer);
+                found.ok_or_else(|| NoAnswer::NoLayer(topology.clone(), layer.clone()))
+            }
+        });
+        self.key = key.transpose()?;
+        let key = self.key.as_deref();
+        let (batches, bound) = cluster.batches(group, &self.batching, key)?;
+        self.bound = bound.count;
+        let pods: Vec<_> = batches.iter().flat_map(|batch: &BatchPods| batch.pods.iter().cloned()).collect();
+        Ok(Answer {
+            not_modelled: not_modelled(&pods),
+            outlook: outlook(&cluster.room, batches, key, spread.then_some(bound.domains)),
+        })
+    }
 }

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::api::scheduling::{
-    NodeSelector, ResourceList, ResourceRequests, SchedulingContainer, SchedulingPod, SchedulingSpec, Toleration,
+    NodeSelector, ResourceList, ResourceRequests, SchedulingContainer, SchedulingPod, SchedulingSpec, SpreadConstraint,
+    Toleration, Volume,
 };
 use crate::model::names;
 use crate::model::quantity::{NoQuantity, amount};
@@ -211,11 +214,8 @@ fn ports(spec: &SchedulingSpec) -> Vec<HostPort> {
 }
 
 fn not_modelled(spec: &SchedulingSpec) -> Vec<NotModelled> {
-    let claims = |volume: &_| {
-        let crate::api::scheduling::Volume { persistent_volume_claim, ephemeral } = volume;
-        persistent_volume_claim.is_some() || ephemeral.is_some()
-    };
-    let insists = |constraint: &crate::api::scheduling::SpreadConstraint| {
+    let claims = |volume: &Volume| volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some();
+    let insists = |constraint: &SpreadConstraint| {
         constraint.when_unsatisfiable.is_empty() || constraint.when_unsatisfiable == "DoNotSchedule"
     };
     let scheduler = spec.scheduler_name.as_deref().filter(|name| !name.is_empty() && *name != DEFAULT_SCHEDULER);
@@ -231,11 +231,11 @@ fn not_modelled(spec: &SchedulingSpec) -> Vec<NotModelled> {
 }
 
 /// The affinity of a batch to itself, which a batch that is placed in one domain has by that.
-fn is_own_batch(term: &serde_json::Value) -> bool {
-    let expressions = term.pointer("/labelSelector/matchExpressions").and_then(serde_json::Value::as_array);
-    let names_batch = |expression: &serde_json::Value| {
-        expression.get("key").and_then(serde_json::Value::as_str) == Some(names::KEP75_BATCH)
-            && expression.get("operator").and_then(serde_json::Value::as_str) == Some("In")
+fn is_own_batch(term: &Value) -> bool {
+    let expressions = term.pointer("/labelSelector/matchExpressions").and_then(Value::as_array);
+    let names_batch = |expression: &Value| {
+        expression.get("key").and_then(Value::as_str) == Some(names::KEP75_BATCH)
+            && expression.get("operator").and_then(Value::as_str) == Some("In")
     };
     expressions.is_some_and(|all| all.iter().any(names_batch))
 }

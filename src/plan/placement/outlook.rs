@@ -1,6 +1,6 @@
 //! What if: how many of a group's batches fit as things are, where, and what keeps the next one out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::needs::Needs;
@@ -98,12 +98,9 @@ impl BatchPods {
 fn remedies(room: &Room, question: &Question<'_>) -> Vec<Remedy> {
     let mut remedies = Vec::new();
     if let Fit::Fits(placement) = place(&room.without_cordons(), question) {
-        let cordoned = |name: &Arc<str>| room.nodes().any(|(node, _, facts)| node == name && !facts.schedulable);
-        let mut nodes: Vec<_> = placement.nodes.into_iter().filter(cordoned).collect();
-        nodes.dedup();
-        nodes.sort();
-        nodes.dedup();
-        remedies.push(Remedy::Uncordon(nodes));
+        let cordoned = |name: &Arc<str>| room.facts(name).is_some_and(|facts| !facts.schedulable);
+        let nodes: BTreeSet<_> = placement.nodes.into_iter().filter(cordoned).collect();
+        remedies.push(Remedy::Uncordon(nodes.into_iter().collect()));
     }
     // Pods take the place of others only if every one of them may.
     let priority = question.pods.iter().map(|needs| needs.load.priority).min().unwrap_or_default();

@@ -96,8 +96,8 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
     });
     let mut best: Option<Miss> = None;
     let mut bounded = false;
+    let sorts: Vec<_> = asked.iter().map(|asked| asked.sort(&resources)).collect();
     for (candidate, mut bins) in candidates {
-        let sorts: Vec<_> = asked.iter().map(|asked| asked.sort(&resources)).collect();
         let packing = pack(&mut bins, &sorts, STEPS);
         if packing.is_complete() {
             return Fit::Fits(placement(&candidate, &asked, &packing));
@@ -112,10 +112,14 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
 }
 
 impl Asked<'_> {
+    /// What one of them takes of a resource.
+    fn amount(&self, resource: &str) -> i64 {
+        self.needs.load.amounts.get(resource).copied().unwrap_or_default()
+    }
+
     fn sort(&self, resources: &[Arc<str>]) -> Sort {
-        let amount = |resource| self.needs.load.amounts.get(resource).copied().unwrap_or_default();
         Sort {
-            amounts: resources.iter().map(amount).collect(),
+            amounts: resources.iter().map(|resource| self.amount(resource)).collect(),
             ports: self.needs.load.ports.clone(),
             count: u32::try_from(self.pods.len()).unwrap_or(u32::MAX),
         }
@@ -174,8 +178,7 @@ fn slack(bins: &[Bin], asked: &[Asked<'_>], resources: &[Arc<str>]) -> i128 {
     let usable = |bin: &&Bin| bin.takes.contains(&true);
     let part = |(at, resource): (usize, &Arc<str>)| {
         let of = |asked: &Asked<'_>| {
-            let amount = asked.needs.load.amounts.get(resource).copied().unwrap_or_default();
-            i128::from(amount) * i128::try_from(asked.pods.len()).unwrap_or_default()
+            i128::from(asked.amount(resource)) * i128::try_from(asked.pods.len()).unwrap_or_default()
         };
         let wanted: i128 = asked.iter().map(of).sum();
         let free = bins.iter().filter(usable).filter_map(|bin| bin.free.get(at)).map(|free| i128::from(*free).max(0));
@@ -211,19 +214,18 @@ fn miss(
     let left: Vec<_> = asked.iter().zip(&packing.left).enumerate().filter(|(_, (_, left))| **left > 0).collect();
     let usable: Vec<&Bin> =
         bins.iter().filter(|bin| left.iter().any(|(at, _)| bin.takes.get(*at) == Some(&true))).collect();
-    let amount = |asked: &Asked<'_>, resource| asked.needs.load.amounts.get(resource).copied().unwrap_or_default();
     let mut short = BTreeMap::new();
     let mut split = Vec::new();
     for (at, resource) in resources.iter().enumerate() {
         let of =
-            |(_, (asked, left)): &(usize, (&Asked<'_>, &u32))| i128::from(amount(asked, resource)) * i128::from(**left);
+            |(_, (asked, left)): &(usize, (&Asked<'_>, &u32))| i128::from(asked.amount(resource)) * i128::from(**left);
         let wanted: i128 = left.iter().map(of).sum();
         let free = || usable.iter().filter_map(|bin| bin.free.get(at)).copied();
         let missing = wanted - free().map(|free| i128::from(free.max(0))).sum::<i128>();
         if missing > 0 {
             short.insert(resource.clone(), i64::try_from(missing).unwrap_or(i64::MAX));
         }
-        let least = left.iter().map(|(_, (asked, _))| amount(asked, resource)).filter(|one| *one > 0).min();
+        let least = left.iter().map(|(_, (asked, _))| asked.amount(resource)).filter(|one| *one > 0).min();
         let largest = free().max().unwrap_or_default().max(0);
         split.extend(least.filter(|least| *least > largest).map(|least| (resource.clone(), least, largest)));
     }

@@ -104,6 +104,11 @@ impl Room {
         self.nodes.iter().filter_map(|(name, node)| Some((name, node, node.facts.as_deref()?)))
     }
 
+    /// What a node is; `None` while it is not known.
+    pub fn facts(&self, name: &str) -> Option<&NodeFacts> {
+        self.nodes.get(name)?.facts.as_deref()
+    }
+
     /// The same nodes as if they had no pods below a priority.
     #[must_use]
     pub fn without_pods_below(&self, priority: i32) -> Self {
