@@ -1,6 +1,7 @@
 //! A group of two StatefulSets that are claimed for rollouts, and what an observer makes of their pods.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Event;
@@ -17,6 +18,8 @@ use crate::common::{Group, PATIENT, Stage, eventually, http};
 pub const FROZEN: i64 = 2_147_483_647;
 pub const USER_PARTITION: &str = "rolegate.dev/user-partition";
 const REVISION: &str = "controller-revision-hash";
+/// A hundred and fifty pods are made again a few at a time.
+const A_ROLLOUT: Duration = Duration::from_secs(400);
 const NOT_READY: &str = "kwok.rolegate.dev/not-ready";
 
 /// A group that serves, with a rollout in lockstep.
@@ -140,7 +143,7 @@ impl Duo {
 
     /// Waits until no rollout of a role is open.
     pub async fn until_closed(&self, role: &str) {
-        eventually(PATIENT, &format!("{role} thawed"), async || match self.user_partition(role).await {
+        eventually(A_ROLLOUT, &format!("{role} thawed"), async || match self.user_partition(role).await {
             None => Ok(()),
             Some(floor) => {
                 let (partition, status) = (self.partition(role).await, self.statuses.now());
