@@ -94,7 +94,7 @@ impl Loop {
         self.reconciler.changed(self.index.take_dirty(), self.now);
         let started = Instant::now();
         let snapshot = self.index.snapshot(&key());
-        let actions = self.reconciler.pass(&key(), &snapshot, self.now, NOW);
+        let actions = self.reconciler.pass(&key(), &snapshot, None, self.now, NOW);
         drop(snapshot);
         self.passes.push(started.elapsed());
         self.asked.extend(actions);

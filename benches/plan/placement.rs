@@ -95,7 +95,7 @@ fn cluster(nodes: u32) -> (Room, Duration) {
 }
 
 fn ask(room: &Room, pods: &[Arc<Needs>]) {
-    let fit = place(room, &Question { pods, key: Some(BLOCK), used: &BTreeMap::new() });
+    let fit = place(room, &Question::new(pods, Some(BLOCK), &BTreeMap::new()));
     assert!(fit.placement().is_some(), "{fit:?}");
 }
 

@@ -1,5 +1,6 @@
 //! What the API server spends on lifting the gate of one pod, by kind of patch.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -136,7 +137,7 @@ fn versioned(pod: &Pod) -> Patch<Value> {
 /// The patch that rolegate sends.
 fn released(pod: &Pod) -> Value {
     let of = |text: &Option<String>| text.as_deref().unwrap().into();
-    release_patch(&PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) }, &[])
+    release_patch(&PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) }, &[], &BTreeMap::new())
 }
 
 /// Keeps the gates of others by writing all that were seen, so it must name the version in which they were seen.

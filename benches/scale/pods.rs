@@ -1,6 +1,6 @@
 //! What is seen of pods, counted event by event, and the bare loop.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -196,7 +196,7 @@ impl Bare {
                     tokio::spawn(async move {
                         let _permit = permits.acquire().await.unwrap();
                         let pod = PodRef { name: name.as_str().into(), uid: uid.into() };
-                        let patch = release_patch(&pod, &[]);
+                        let patch = release_patch(&pod, &[], &BTreeMap::new());
                         api.patch(&name, &PatchParams::default(), &Patch::Strategic(patch))
                             .await
                             .expect("a gate is lifted");

@@ -7,7 +7,7 @@ use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::pod::PodStatus;
-use super::{Meta, null_default};
+use super::{Meta, Object, null_default};
 
 /// An amount as it is written: the API server writes texts, people numbers as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -62,6 +62,12 @@ pub struct SchedulingPod {
     /// Status.
     #[serde(deserialize_with = "null_default")]
     pub status: PodStatus,
+}
+
+impl Object for SchedulingPod {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
 }
 
 impl SchedulingPod {

@@ -75,7 +75,10 @@ pub struct CoordinationState {
     /// By role.
     #[serde(deserialize_with = "values")]
     pub progress: BTreeMap<String, RoleProgress>,
-    /// When a state or a released count last changed, RFC 3339.
+    /// Committed: the value of the node label that each batch was given which must share one, by its number, from 0.
+    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
+    pub domains: BTreeMap<String, String>,
+    /// When a state, a released count or a domain last changed, RFC 3339.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<String>,
 }

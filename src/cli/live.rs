@@ -81,7 +81,7 @@ impl Picture {
             diagnoses,
             ..DecisionContext::default()
         };
-        let seen = evaluate(group, observation, context);
+        let seen = evaluate(group, observation, context, None);
         let batches = seen.batches(group);
         Self { key: key.clone(), batches, seen, snapshot, makers: Vec::new() }
     }

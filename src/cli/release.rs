@@ -19,7 +19,7 @@ use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::cluster::write::removal;
 use crate::cluster::write::writer::{PartitionSet, Released, Writer};
 use crate::model::{RolledWorkload, WorkloadObject, names};
-use crate::plan::PodRef;
+use crate::plan::{Pin, PodRef};
 
 /// Arguments of `release`.
 #[derive(Args, Debug)]
@@ -81,7 +81,7 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
     }
     let writer = Writer::new(connection.client.clone(), WRITE_TIMEOUT);
     let lift = async |pod: PodRef| {
-        let released = writer.in_time(writer.release(&connection.namespace, &pod, &[])).await;
+        let released = writer.in_time(writer.release(&connection.namespace, &pod, &[], &Pin::new())).await;
         (released, pod.name.to_string())
     };
     let mut results = stream::iter(pods).map(lift).buffer_unordered(AT_A_TIME);

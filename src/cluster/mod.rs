@@ -1,5 +1,6 @@
 //! Talks to the API server: watch, index, plan, write.
 
+pub mod capacity;
 pub mod failure;
 pub mod index;
 pub mod lease;

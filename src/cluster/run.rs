@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::metrics::{LoopMetrics, Reason, State};
 use crate::cluster::write::executor::Executor;
@@ -21,6 +22,8 @@ pub struct GateLoop {
     executor: Executor,
     metrics: LoopMetrics,
     leader: watch::Receiver<bool>,
+    /// What is known of nodes and pods; `None` where nothing is placed.
+    capacity: Option<SharedCapacity>,
     reconciler: Reconciler,
     started: Instant,
     done: mpsc::UnboundedSender<(GroupKey, Ended)>,
@@ -29,7 +32,13 @@ pub struct GateLoop {
 
 impl GateLoop {
     /// Prepares the loop.
-    pub fn new(executor: Executor, options: LoopOptions, metrics: LoopMetrics, leader: watch::Receiver<bool>) -> Self {
+    pub fn new(
+        executor: Executor,
+        options: LoopOptions,
+        metrics: LoopMetrics,
+        leader: watch::Receiver<bool>,
+        capacity: Option<SharedCapacity>,
+    ) -> Self {
         let (done, results) = mpsc::unbounded_channel();
         let mut reconciler = Reconciler::new(options);
         reconciler.lead(*leader.borrow(), [], Uptime::ZERO);
@@ -38,6 +47,7 @@ impl GateLoop {
             executor,
             metrics,
             leader,
+            capacity,
             reconciler,
             started: Instant::now(),
             done,
@@ -55,10 +65,18 @@ impl GateLoop {
                     None => std::future::pending().await,
                 }
             };
+            let capacity = self.capacity.clone();
+            let room = async {
+                match &capacity {
+                    Some(capacity) => capacity.changed().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = stop.cancelled() => return,
                 Some((key, ended)) = self.results.recv() => self.ended(key, ended),
                 () = self.index.changed() => self.take_changes(),
+                () = room => self.take_room(),
                 Ok(()) = self.leader.changed() => self.leadership(),
                 () = timer => self.pass_due(),
             }
@@ -100,16 +118,29 @@ impl GateLoop {
         self.reconciler.changed(dirty, now);
     }
 
+    fn take_room(&mut self) {
+        if let Some(capacity) = &self.capacity {
+            self.reconciler.capacity_changed(capacity.freed(), self.started.elapsed());
+        }
+    }
+
     fn pass_due(&mut self) {
         let now = self.now();
         while let Some(key) = self.reconciler.take_due(now) {
             let started = Instant::now();
             let snapshot = self.index.read().snapshot(&key);
-            let actions = self.reconciler.pass(&key, &snapshot, now, &now_text());
+            let (reconciler, now_text) = (&mut self.reconciler, now_text());
+            let actions = match &self.capacity {
+                Some(capacity) => capacity.look(|sight| reconciler.pass(&key, &snapshot, Some(sight), now, &now_text)),
+                None => reconciler.pass(&key, &snapshot, None, now, &now_text),
+            };
             if snapshot.claims.is_some() {
                 self.metrics.plan_seconds.observe(started.elapsed().as_secs_f64());
             }
             actions.into_iter().for_each(|action| self.act(&key, action));
+        }
+        if let Some(capacity) = &self.capacity {
+            capacity.want(self.reconciler.needs_room());
         }
         self.time_releases();
         self.count();

@@ -143,6 +143,11 @@ impl Batching {
         self.sizes.get(role).and_then(|size| u32::try_from(*size).ok()).filter(|size| *size > 0)
     }
 
+    /// Where the pods of one batch go, when they may go nowhere else.
+    pub fn hard_topology(&self) -> Option<&Topology> {
+        self.topology.as_ref().filter(|topology| topology.is_hard())
+    }
+
     /// The progression; an unknown word reads as the strictest.
     pub fn progression(&self) -> Progression {
         match self.progression {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Batching, FieldPath};
+use super::{Batching, FieldPath, WhenNoFit};
 use crate::api;
 
 /// A coordination between roles.
@@ -67,6 +67,11 @@ impl Coordination {
     /// How it makes batches, if it does.
     pub fn batching(&self) -> Option<&Batching> {
         self.batchings.first()
+    }
+
+    /// What happens to a batch that fits nowhere.
+    pub fn when_no_fit(&self) -> WhenNoFit {
+        WhenNoFit::parse(self.when_no_fit.as_deref())
     }
 
     /// True unless RBG itself acts on it: an entry without any strategy is a mistake that we tell of.

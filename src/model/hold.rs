@@ -19,6 +19,12 @@ pub enum HoldReason {
     PodGroupMissing,
     /// A quota leaves no room for pods that others wait for, and the held ones use it up.
     QuotaDeadlock,
+    /// No domain has room for the batch.
+    NoRoom,
+    /// The batch was given room, and pods of it are not bound in time.
+    PlacedNotBound,
+    /// What room there is, is not known.
+    RoomUnknown,
     /// The workload made more replicas than the group declares.
     BeyondDesired,
     /// A rollout cannot go on, since its workload waits for held replicas on top.
@@ -45,6 +51,9 @@ impl HoldReason {
         Self::StampMismatch,
         Self::PodGroupMissing,
         Self::QuotaDeadlock,
+        Self::NoRoom,
+        Self::PlacedNotBound,
+        Self::RoomUnknown,
         Self::BeyondDesired,
         Self::RolloutBehindHeldBatch,
         Self::BlockedByCoordination,
@@ -64,6 +73,9 @@ impl HoldReason {
             Self::StampMismatch => "StampMismatch",
             Self::PodGroupMissing => "PodGroupMissing",
             Self::QuotaDeadlock => "QuotaDeadlock",
+            Self::NoRoom => "NoRoom",
+            Self::PlacedNotBound => "PlacedNotBound",
+            Self::RoomUnknown => "RoomUnknown",
             Self::BeyondDesired => "BeyondDesired",
             Self::RolloutBehindHeldBatch => "RolloutBehindHeldBatch",
             Self::BlockedByCoordination => "BlockedByCoordination",

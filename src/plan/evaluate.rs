@@ -7,6 +7,7 @@ use crate::plan::decide::batches::{Batch, batches};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::{DecisionContext, decide};
+use crate::plan::placement::Placer;
 use crate::plan::rollout::{Edit, Rollouts};
 use crate::plan::status::{needs_commit, status};
 use crate::plan::view::{GroupView, PodRef, Snapshot};
@@ -66,10 +67,15 @@ impl Evaluation {
     }
 }
 
-/// Decides for a group, and says what its status is to be.
-pub fn evaluate(group: &Group, observation: Observation, context: DecisionContext<'_>) -> Evaluation {
+/// Decides for a group, and says what its status is to be. Without a placer no batch is given a domain.
+pub fn evaluate(
+    group: &Group,
+    observation: Observation,
+    context: DecisionContext<'_>,
+    placer: Option<&mut Placer<'_>>,
+) -> Evaluation {
     let Observation { view, rollouts } = observation;
-    let decision = decide(group, &view, &rollouts, context);
+    let decision = decide(group, &view, &rollouts, context, placer);
     let status = status(group, &view, &rollouts, &decision, context);
     Evaluation { view, rollouts, decision, status }
 }

@@ -74,5 +74,5 @@ pub fn shared(pods: &[PodFacts]) -> GroupPods {
 /// The evaluation of a group without rollouts.
 pub fn mk_evaluation(group: &Group, view: &GroupView, context: DecisionContext<'_>) -> Evaluation {
     let observation = Observation { view: view.clone(), ..Observation::default() };
-    evaluate(group, observation, context)
+    evaluate(group, observation, context, None)
 }

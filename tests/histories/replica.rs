@@ -235,7 +235,7 @@ impl Replica {
                 now.as_secs() / 60 % 60,
                 now.as_secs() % 60
             );
-            let actions = self.reconciler.pass(&due, &snapshot, clock, &text);
+            let actions = self.reconciler.pass(&due, &snapshot, None, clock, &text);
             let mut requests: Vec<_> =
                 actions.into_iter().filter_map(|action| self.request(action, &snapshot)).collect();
             if let Some(sabotage) = self.sabotage {
@@ -271,7 +271,7 @@ impl Replica {
 
     fn request(&mut self, action: Action, snapshot: &Snapshot) -> Option<Request> {
         match action {
-            Action::Release { pod, labels } => {
+            Action::Release { pod, labels, .. } => {
                 let late = |of: MissingLabels| {
                     late_labels(&of.group, &of.role, of.ordinal, of.size_only, of.revision.as_deref())
                 };

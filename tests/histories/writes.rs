@@ -1,5 +1,6 @@
 //! Requests of one rolegate to the API server and what it makes of the answers, as `cluster::run` does.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rolegate::api::rbg::ROLE_BASED_GROUP;
@@ -33,7 +34,7 @@ impl Replica {
         let fault = if is_lie { Fault::None } else { fault };
         let answer = match request {
             Request::Release { pod, labels } => {
-                let mut patch = release_patch(&pod, &labels);
+                let mut patch = release_patch(&pod, &labels, &BTreeMap::new());
                 self.sabotage.iter().for_each(|sabotage| sabotage.of_release(&mut patch));
                 let done = answered(fault, || invariants::release(server, &pod, &patch))?;
                 Answer::Released(pod, done)

@@ -249,7 +249,7 @@ async fn placements(mut room: Room, pods: &Api<ApiPod>, cases: usize) -> (Vec<(u
     let (mut placed, mut unplaced) = (Vec::new(), 0);
     for (case, batch) in batches {
         let batch: Vec<_> = batch.into_values().collect();
-        match place(&room, &Question { pods: &batch, key: Some(RACK), used: &BTreeMap::new() }) {
+        match place(&room, &Question::new(&batch, Some(RACK), &BTreeMap::new())) {
             Fit::Fits(placement) => placed.push((case, placement)),
             Fit::Not(_) => unplaced += 1,
         }

@@ -156,7 +156,7 @@ impl World {
     fn pass(&mut self) -> Result<bool, TestCaseError> {
         self.now += Duration::from_secs(40);
         self.reconciler.changed([key()], self.now);
-        let actions = self.reconciler.pass(&key(), &self.index.snapshot(&key()), self.now, NOW);
+        let actions = self.reconciler.pass(&key(), &self.index.snapshot(&key()), None, self.now, NOW);
         let controlling = self.controlling().map(|(which, stored)| (name(*which), stored.status.clone()));
         for action in &actions {
             Self::judge(action, controlling.as_ref())?;

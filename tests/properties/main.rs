@@ -17,6 +17,7 @@ mod discovery;
 mod holds;
 mod objects;
 mod placement;
+mod placing;
 mod pods;
 mod rollout;
 mod rules;

@@ -90,7 +90,7 @@ proptest! {
             room.apply_node(&node(number, *shape)).unwrap();
         }
         let asked: Vec<_> = pods.iter().map(|shape| needs(*shape)).collect();
-        match place(&room, &Question { pods: &asked, key: Some(RACK), used: &BTreeMap::new() }) {
+        match place(&room, &Question::new(&asked, Some(RACK), &BTreeMap::new())) {
             Fit::Fits(placement) => {
                 let rack = placement.domain.unwrap();
                 let at = |name: &Arc<str>| name.strip_prefix("node-").unwrap().parse::<usize>().unwrap();
@@ -158,7 +158,7 @@ proptest! {
                 }
             }
             let mut fresh = Room::default();
-            nodes.iter().for_each(|(number, shape)| fresh.apply_node(&node(*number, *shape)).unwrap());
+            nodes.iter().for_each(|(number, shape)| _ = fresh.apply_node(&node(*number, *shape)).unwrap());
             for (pod, (at, shape)) in &pods {
                 fresh.apply_pod(&pod.to_string(), &format!("node-{at}"), needs(*shape).load.clone());
             }

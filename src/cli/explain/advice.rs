@@ -76,6 +76,30 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::NoRoom,
+        Advice {
+            next: "it goes as a whole when a domain has room for all its pods; it is looked at again whenever room is made",
+            you_can: &[
+                "`rolegate fit GROUP` says what would make room",
+                "`whenNoFit: preempt` lets it take the place of pods of lower priority, `release` lets it go to the domain with room for most of it",
+            ],
+        },
+    ),
+    (
+        HoldReason::PlacedNotBound,
+        Advice {
+            next: "its room is given to others; its pods go on waiting for the scheduler",
+            you_can: &["look at the pods without a node: `kubectl describe pod` shows what the scheduler lacks"],
+        },
+    ),
+    (
+        HoldReason::RoomUnknown,
+        Advice {
+            next: "it is looked at again when nodes and pods have been listed",
+            you_can: &["see that rolegate may list and watch nodes: `rolegate doctor`"],
+        },
+    ),
+    (
         HoldReason::BeyondDesired,
         Advice {
             next: "it goes when the group declares this many replicas",

@@ -80,7 +80,7 @@ impl Cluster {
 
     fn add_node(&mut self, object: Value) -> Result<(), String> {
         let node: Node = serde_json::from_value(object).map_err(|error| error.to_string())?;
-        self.room.apply_node(&node).map_err(|error| error.to_string())
+        self.room.apply_node(&node).map(|_| ()).map_err(|error| error.to_string())
     }
 
     fn add_pod(&mut self, object: Value, starts: &impl OrdinalStarts) -> Result<(), String> {

@@ -34,19 +34,25 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         .collect()
 }
 
-/// What differs of a pod and may not: gates can only be taken away, as the API server has it for everybody.
+/// What differs of a pod and may not: gates can only be taken away, and labels of nodes only be added, as the API server has
+/// it for everybody; nodes are chosen with the release, and at no other time.
 fn of_pods() -> Vec<String> {
     let keys = OF_PODS.iter().map(|key| format!("'{key}'")).collect::<Vec<_>>().join(", ");
     let ours =
         format!("key in [{keys}] || key.startsWith('{PREFIX}') || key.startsWith('{}')", names::KEP30_MEMBER_PREFIX);
-    let others = |object: &str| {
-        let gates = format!("{object}.?spec.?schedulingGates.orValue([])");
-        format!("{gates}.map(gate, gate.name).filter(name, name != '{}')", names::GATE)
-    };
+    let gates = |object: &str| format!("{object}.?spec.?schedulingGates.orValue([])");
+    let others =
+        |object: &str| format!("{}.map(gate, gate.name).filter(name, name != '{}')", gates(object), names::GATE);
+    let held = |object: &str| format!("{}.exists(gate, gate.name == '{}')", gates(object), names::GATE);
+    let released = format!("{} && !{}", held("oldObject"), held("object"));
     vec![
         differing(&["metadata", "labels"], Compared::All, &ours),
         differing(&["metadata", "annotations"], Compared::All, &ours),
-        differing(&["spec"], Compared::All, "key == 'schedulingGates'"),
+        differing(
+            &["spec"],
+            Compared::All,
+            &format!("key == 'schedulingGates' || (key == 'nodeSelector' && {released})"),
+        ),
         format!("({} == {} ? [] : ['spec.schedulingGates'])", others("object"), others("oldObject")),
     ]
 }

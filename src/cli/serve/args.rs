@@ -72,6 +72,12 @@ pub struct ServeArgs {
     /// Batches that are released as a whole and of which pods are never made: `wait` or `release-after=DURATION`.
     #[arg(long, default_value = "wait", value_parser = parse_incomplete)]
     pub(super) incomplete: IncompleteBatch,
+    /// Whether batches that must share a domain wait until one has room for them, and are bound to it.
+    #[arg(long, value_enum, default_value = "on")]
+    pub(super) placement: PlacementArg,
+    /// How long pods that were given room may take to get a node, before the room is given to others.
+    #[arg(long, default_value = "60s", value_parser = duration::parse)]
+    pub(super) bind_timeout: Duration,
     /// How long the API server may take to answer a write before it counts as failed and is tried again.
     #[arg(long, default_value = "10s", value_parser = duration::parse)]
     pub(super) write_timeout: Duration,
@@ -116,6 +122,7 @@ impl ServeArgs {
             settle: self.settle,
             progress_deadline: self.progress_deadline,
             incomplete: self.incomplete,
+            bind_timeout: self.bind_timeout,
             frees_unknown_roles: self.pods.settings().frees_unknown_roles,
             recreate_mis_stamped: self.recreate_mis_stamped,
         }
@@ -129,6 +136,14 @@ pub(super) enum WebhooksArg {
     /// Fill in their caBundle.
     CaBundle,
     /// Leave them alone: cert-manager or somebody else keeps them.
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum PlacementArg {
+    /// They do.
+    On,
+    /// They go when it is their turn, and the scheduler finds them a domain, or does not.
     Off,
 }
 

@@ -15,9 +15,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use args::PlacementArg;
 pub use args::ServeArgs;
 
 use crate::cli::connection::Failure;
+use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::lease::{Election, LeaseOptions};
 use crate::cluster::metrics::LoopMetrics;
@@ -25,6 +27,7 @@ use crate::cluster::read::live_world::LiveWorld;
 use crate::cluster::read::lookup::Lookup;
 use crate::cluster::run::GateLoop;
 use crate::cluster::watch::cache_age::CacheAges;
+use crate::cluster::watch::capacity;
 use crate::cluster::watch::sources::Sources;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::executor::Executor;
@@ -141,7 +144,11 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     parts.add("topologies", topologies.run(draining.clone()));
     let pods = args.pods.settings();
     let executor = Executor::new(writer, lookup.clone(), events, loop_metrics.clone());
-    let gates = GateLoop::new(executor, args.loop_options(), loop_metrics, leader);
+    let capacity = (args.placement == PlacementArg::On).then(SharedCapacity::default);
+    if let Some(capacity) = capacity.clone() {
+        parts.add("nodes and pods", capacity::keep(client.clone(), capacity));
+    }
+    let gates = GateLoop::new(executor, args.loop_options(), loop_metrics, leader, capacity);
     parts.add("loop", gates.run(draining.clone()));
 
     let limits = Limits { body_memory: args.body_memory, ..Limits::default() };

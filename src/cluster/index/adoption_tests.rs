@@ -45,7 +45,8 @@ pub(super) fn leader() -> Reconciler {
 
 /// What a pass does: the released count that it writes, `None` for a look at which pods are there.
 fn pass(reconciler: &mut Reconciler, index: &Index, second: u64) -> Vec<Option<u32>> {
-    let actions = reconciler.pass(&key(), &index.snapshot(&key()), Duration::from_secs(second), "2026-01-01T00:00:00Z");
+    let actions =
+        reconciler.pass(&key(), &index.snapshot(&key()), None, Duration::from_secs(second), "2026-01-01T00:00:00Z");
     let written = |action: &Action| match action {
         Action::ConfirmPods => Some(None),
         Action::WriteStatus { status, .. } => Some(status.coordination_state[0].progress["prefill"].released),

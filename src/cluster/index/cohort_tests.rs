@@ -55,7 +55,7 @@ fn with_open_rollout(index: &mut Index, role: &str) {
 /// The status that a pass writes, and the roles whose partition it lowers.
 fn pass(reconciler: &mut Reconciler, index: &Index, second: u64) -> (Option<GroupStatus>, Vec<String>) {
     let now = Duration::from_secs(second);
-    let actions = reconciler.pass(&key(), &index.snapshot(&key()), now, "2026-01-01T00:00:00Z");
+    let actions = reconciler.pass(&key(), &index.snapshot(&key()), None, now, "2026-01-01T00:00:00Z");
     let (mut written, mut lowered) = (None, Vec::new());
     for action in actions {
         match action {

@@ -38,7 +38,7 @@ fn faults(index: &Index) -> (Vec<&'static str>, String) {
     let group = snapshot.claims.as_ref().unwrap().group.clone();
     let observation = Observation::of(&group, &snapshot, |_| None, |_| Edit::long_ago());
     let context = DecisionContext { faults: &snapshot.faults, ..DecisionContext::default() };
-    let status = evaluate(&group, observation, context).status;
+    let status = evaluate(&group, observation, context, None).status;
     let progressing = status.conditions.into_iter().find(|condition| condition.r#type == "Progressing").unwrap();
     (snapshot.faults.iter().map(|fault| fault.rule).collect(), progressing.reason)
 }

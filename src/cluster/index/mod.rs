@@ -26,7 +26,7 @@ use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::definition::Definition;
 use crate::api::{Meta, Object, ObjectKind, Pod};
 use crate::model::{
-    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Workload, WorkloadKey, WorkloadKind, names,
+    CliqueSet, Domain, GangTree, Group, GroupKey, Layers, OrdinalStarts, Workload, WorkloadKey, WorkloadKind, names,
 };
 use crate::plan::Snapshot;
 
@@ -149,6 +149,7 @@ impl Index {
             returned: if claims.is_none() { self.returned() } else { Vec::new() },
             faults: self.carriers.faults(key),
             missing_layers: claims.iter().flat_map(|claims| self.missing_layers(&claims.group)).collect(),
+            domain_keys: claims.iter().flat_map(|claims| self.domain_keys(&claims.group)).collect(),
             pods: self.pods.of(key),
             seen: self.pods.seen(),
             workloads: self.workloads.rolled(key),
@@ -164,6 +165,17 @@ impl Index {
             let (topology, layer) = batching.layer()?;
             let found = self.topology(topology).and_then(|layers| layers.layer(layer));
             found.is_none().then_some(coordination.index)
+        })
+    }
+
+    /// The node label of the domains of each coordination whose batches share one.
+    fn domain_keys(&self, group: &Group) -> impl Iterator<Item = (usize, String)> {
+        group.batched().filter_map(|(coordination, batching)| {
+            let key = match &batching.hard_topology()?.domain {
+                Domain::Key(key) => key.clone(),
+                Domain::Layer { topology, layer } => self.topology(topology)?.layer(layer)?.key,
+            };
+            Some((coordination.index, key))
         })
     }
 

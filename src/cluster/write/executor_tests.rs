@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ fn all() -> Vec<Action> {
     let surplus = Surplus { role: "prefill".to_owned(), desired: 4, pods: vec![pod("prefill-4")] };
     let status = GroupStatus::default();
     vec![
-        Action::Release { pod: pod("prefill-0"), labels: None },
+        Action::Release { pod: pod("prefill-0"), labels: None, pin: BTreeMap::new() },
         Action::WriteStatus { group: group.clone(), status: status.clone() },
         Action::WriteConflicted { other: group.clone(), status },
         Action::EnsurePodGroup { group: group.clone(), gang },
@@ -105,7 +105,8 @@ async fn releases_without_answers_leave_room_for_the_next() {
     let (key, metrics) = (group().key.clone(), LoopMetrics::register(&mut Registry::default()));
     let executor = executor(silent(), &metrics);
     let begun = Instant::now();
-    let releases = (0..2 * FIRST).map(|n| Action::Release { pod: pod(&n.to_string()), labels: None });
+    let releases =
+        (0..2 * FIRST).map(|n| Action::Release { pod: pod(&n.to_string()), labels: None, pin: BTreeMap::new() });
     let ended = join_all(releases.map(|action| executor.carry_out(&key, action))).await;
     assert_eq!((ended.len(), begun.elapsed()), (2 * FIRST, 2 * TIMEOUT));
 }

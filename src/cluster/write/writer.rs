@@ -23,7 +23,7 @@ use crate::model::workload_object::WithType;
 use crate::model::{Group, RolledWorkload, WorkloadKey, WorkloadObject, names};
 use crate::mutate::Entry;
 use crate::mutate::rollout::partition_patch;
-use crate::plan::PodRef;
+use crate::plan::{Pin, PodRef};
 
 /// Field manager of our writes.
 pub const MANAGER: &str = "rolegate";
@@ -85,14 +85,20 @@ impl Writer {
         Objects::new(&self.client, &resource(kind), namespace)
     }
 
-    /// Takes our gate off a pod, and gives it labels.
+    /// Takes our gate off a pod, gives it labels, and binds it to nodes with these.
     ///
     /// # Errors
     ///
     /// When the API server refuses or fails.
-    pub async fn release(&self, namespace: &str, pod: &PodRef, labels: &[Entry]) -> Result<Released, kube::Error> {
+    pub async fn release(
+        &self,
+        namespace: &str,
+        pod: &PodRef,
+        labels: &[Entry],
+        pin: &Pin,
+    ) -> Result<Released, kube::Error> {
         let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
-        let patch = Patch::Strategic(release_patch(pod, labels));
+        let patch = Patch::Strategic(release_patch(pod, labels, pin));
         released(pods.patch(&pod.name, &params(), &patch).await.map(|pod| pod.object))
     }
 
@@ -142,16 +148,20 @@ impl Writer {
     }
 }
 
-/// What takes our gate off a pod, and gives it labels: one strategic merge patch with the pod's uid. It names the gate, so
-/// other gates stay, no index goes stale, and a retry changes nothing.
-pub fn release_patch(pod: &PodRef, labels: &[Entry]) -> Value {
+/// What takes our gate off a pod, gives it labels, and binds it to nodes with the labels of a pin: one strategic merge patch
+/// with the pod's uid. It names the gate, so other gates stay, no index goes stale, and a retry changes nothing.
+pub fn release_patch(pod: &PodRef, labels: &[Entry], pin: &Pin) -> Value {
     let labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
     let mut metadata = json!({ "uid": &*pod.uid });
     if let (false, Some(metadata)) = (labels.is_empty(), metadata.as_object_mut()) {
         metadata.insert("labels".to_owned(), Value::Object(labels));
     }
     let gate = json!({ "$patch": "delete", "name": names::GATE });
-    json!({ "metadata": metadata, "spec": { "schedulingGates": [gate] } })
+    let mut spec = json!({ "schedulingGates": [gate] });
+    if let (false, Some(spec)) = (pin.is_empty(), spec.as_object_mut()) {
+        spec.insert("nodeSelector".to_owned(), json!(pin));
+    }
+    json!({ "metadata": metadata, "spec": spec })
 }
 
 /// What writes the status of a group: a JSON Merge Patch that applies only to the version that was read.

@@ -7,6 +7,7 @@ use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::missing_pods;
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
+use crate::plan::decide::placing::{Pin, Placed};
 use crate::plan::decide::progression::Targets;
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::rollout::RolloutPlan;
@@ -19,6 +20,8 @@ pub struct Release {
     pub pod: HeldPod,
     /// True when it needs no commit: its replica was released before, or nothing batches it.
     pub at_once: bool,
+    /// What it is bound to: a domain, or a node of it.
+    pub pin: Pin,
 }
 
 /// One decision for one group.
@@ -47,6 +50,8 @@ pub struct Decision {
     pub incomplete: Vec<AllOrNothing>,
     /// Pods beyond the desired replicas that a rollout may have made.
     pub surplus: Vec<Surplus>,
+    /// Where batches go that must share a domain.
+    pub placed: Placed,
 }
 
 impl Decision {

@@ -2,7 +2,7 @@
 //! from which pods the gate is taken now, and why each of the other pods keeps it.
 //!
 //! `progression` says how far each role may go, `mis_stamped`, `all_or_nothing` and `surplus` which pods are excepted,
-//! `holds` and `missing_pods` why pods are held; `batches`, `waits` and `pod_groups` are read off a decision.
+//! `placing` where those go that may, `holds` and `missing_pods` why pods are held; `batches`, `waits` and `pod_groups` are read off a decision.
 
 pub mod all_or_nothing;
 pub mod batches;
@@ -12,6 +12,7 @@ pub mod held_pods;
 mod holds;
 mod mis_stamped;
 pub mod missing_pods;
+pub mod placing;
 pub mod pod_groups;
 pub mod progression;
 pub mod surplus;
@@ -26,9 +27,11 @@ use self::decision::{Decision, Release};
 use self::held::Held;
 use self::holds::{Kept, Turns};
 use self::missing_pods::Diagnosis;
+use self::placing::Pin;
 use self::pod_groups::MissingPodGroup;
 use self::progression::{Targets, targets};
 use crate::model::Group;
+use crate::plan::placement::Placer;
 use crate::plan::rollout::{RolloutPlan, Rollouts, plan_rollout};
 use crate::plan::view::{GroupView, HeldPod, PodRef};
 use crate::rules::Violation;
@@ -52,6 +55,10 @@ pub struct DecisionContext<'a> {
     pub overdue: &'a [AllOrNothing],
     /// Pods beyond the desired replicas that a rollout made.
     pub surge: &'a [PodRef],
+    /// The node label of the domains of each coordination that has some, by its place in the group's list.
+    pub domain_keys: &'a [(usize, String)],
+    /// Batches that were placed, and of which pods are not bound for long; by coordination and number.
+    pub not_bound: &'a [(usize, u32)],
     /// Pods go whose role their group does not have.
     pub frees_unknown_roles: bool,
 }
@@ -62,6 +69,7 @@ pub(in crate::plan) fn decide(
     view: &GroupView,
     rollouts: &Rollouts,
     context: DecisionContext<'_>,
+    placer: Option<&mut Placer<'_>>,
 ) -> Decision {
     let targets = targets(group, &view.roles, context.missing_layers);
     let released = released_counts(view, &targets, context);
@@ -74,11 +82,12 @@ pub(in crate::plan) fn decide(
             release.push(release_of(pod, view, &released));
         }
     }
+    let (placed, without_place) = placing::place(group, view, &mut release, context, placer);
     let surplus = surplus::surplus(view, &released);
     let mut apart = mis_stamped.uids.clone();
     for pod in surplus::in_surge(view, &surplus, context.surge).filter(|pod| !mis_stamped.has(pod)) {
         apart.insert(pod.pod.uid.clone());
-        release.push(Release { pod, at_once: true });
+        release.push(Release { pod, at_once: true, pin: Pin::new() });
     }
     let strangers = strangers.into_iter().filter(|pod| !mis_stamped.has(pod)).collect();
     let mut kept = Kept::of(view, &released, strangers, &apart);
@@ -86,6 +95,7 @@ pub(in crate::plan) fn decide(
     let mut held: Vec<_> = kept.explain_others(group, view).collect();
     held.extend(mis_stamped.explain(group));
     held.extend(incomplete.explain());
+    held.extend(without_place);
     let missing_pods = missing_pods::missing_pods(group, view, &released);
     let is_open = |diagnosis: &&Diagnosis| missing_pods::of(&missing_pods, diagnosis).is_some();
     let diagnoses: Vec<_> = context.diagnoses.iter().filter(is_open).cloned().collect();
@@ -112,6 +122,7 @@ pub(in crate::plan) fn decide(
         missing_pods,
         diagnoses,
         surplus,
+        placed,
     }
 }
 
@@ -152,7 +163,7 @@ fn release_of(pod: HeldPod, view: &GroupView, released: &BTreeMap<String, u32>) 
     let batched = view.roles.get(pod.role()).filter(|_| released.contains_key(pod.role()));
     // Nothing batches a role without coordination, or one that the group does not have.
     let at_once = batched.is_none_or(|role| pod.ordinal < role.committed.unwrap_or(0));
-    Release { pod, at_once }
+    Release { pod, at_once, pin: Pin::new() }
 }
 
 /// max(target, released count), never above desired. A group that breaks a rule keeps what it has.

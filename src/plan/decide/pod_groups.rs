@@ -144,7 +144,7 @@ mod tests {
     fn committed_pods_say_which_pod_group_they_lack() {
         let pod = |role: &str, ordinal: u32, at_once| {
             let name = format!("{role}-{ordinal}");
-            Release { pod: mk_held(&name, role, ordinal), at_once }
+            Release { pod: mk_held(&name, role, ordinal), at_once, pin: BTreeMap::new() }
         };
         let release =
             [pod("prefill", 3, true), pod("prefill", 4, true), pod("decode", 3, true), pod("prefill", 7, false)];

@@ -2,21 +2,28 @@
 //! missing.
 //!
 //! `needs` what a pod asks for → `filter` which nodes it can go to; `room` what nodes have left, event by event; `pack` pods
-//! onto nodes → `place` the domain that holds a batch → `outlook` how many batches fit one after the other.
+//! onto nodes → `place` the domain that holds a batch → {`outlook` how many batches fit one after the other; `capacity` the
+//! room beside what pods are to be bound that were placed, `line` whose turn it is → `placer` a batch that may go}.
 //!
 //! What is modelled is what kube-scheduler filters by: resources of any name, the number of pods, host ports, taints, node
 //! selectors and required node affinity. What is not is listed by [`NotModelled`].
 
+pub mod capacity;
 pub mod filter;
+pub mod line;
 pub mod needs;
 pub mod outlook;
 pub mod pack;
 pub mod place;
+pub mod placer;
 pub mod room;
 
+pub use capacity::Capacity;
+pub use line::Line;
 pub use needs::{Needs, NotModelled};
 pub use outlook::{BatchPods, Outlook, Remedy, Stop, outlook};
 pub use place::{Fit, Miss, NoFit, Placement, Question, not_modelled, place};
+pub use placer::{Answer, Placer, Request, Sight};
 pub use room::Room;
 
 #[cfg(test)]

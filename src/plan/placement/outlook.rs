@@ -61,8 +61,8 @@ pub fn outlook(
     let mut used = used.unwrap_or_default();
     let mut outlook = Outlook::default();
     for batch in batches {
-        let pods = batch.in_its_domain(key);
-        let question = Question { pods: &pods, key, used: &used };
+        let pods = &batch.pods;
+        let question = Question { only: batch.domain.as_deref(), ..Question::new(pods, key, &used) };
         let placement = match place(&room, &question) {
             Fit::Fits(placement) => placement,
             Fit::Not(no_fit) => {
@@ -80,19 +80,6 @@ pub fn outlook(
         outlook.fits.push((batch.index, placement));
     }
     outlook
-}
-
-impl BatchPods {
-    /// The pods, bound to the domain in which others of the batch run.
-    fn in_its_domain(&self, key: Option<&str>) -> Vec<Arc<Needs>> {
-        let Some((key, domain)) = key.zip(self.domain.as_ref()) else { return self.pods.clone() };
-        let bound = |needs: &Arc<Needs>| {
-            let mut needs = Needs::clone(needs);
-            needs.node_selector.insert(key.to_owned(), domain.clone());
-            Arc::new(needs)
-        };
-        self.pods.iter().map(bound).collect()
-    }
 }
 
 fn remedies(room: &Room, question: &Question<'_>) -> Vec<Remedy> {

@@ -17,6 +17,17 @@ pub struct Question<'a> {
     pub key: Option<&'a str>,
     /// How many batches of the group each domain has already, where each is to have another one.
     pub used: &'a BTreeMap<String, u32>,
+    /// The one domain that it may go to; `None` where it may go to any.
+    pub only: Option<&'a str>,
+    /// A node label and its value: nodes with it are kept for another batch.
+    pub closed: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Question<'a> {
+    /// Any domain will do.
+    pub const fn new(pods: &'a [Arc<Needs>], key: Option<&'a str>, used: &'a BTreeMap<String, u32>) -> Self {
+        Self { pods, key, used, only: None, closed: None }
+    }
 }
 
 /// The answer.
@@ -83,7 +94,7 @@ struct Asked<'a> {
 pub fn place(room: &Room, question: &Question<'_>) -> Fit {
     let asked = sorts(question.pods);
     let resources = resources(&asked);
-    let mut candidates: Vec<_> = candidates(room, question.key)
+    let mut candidates: Vec<_> = candidates(room, question)
         .into_iter()
         .map(|candidate| {
             let bins = bins(&candidate, &asked, &resources);
@@ -152,11 +163,13 @@ fn resources(asked: &[Asked<'_>]) -> Vec<Arc<str>> {
     all
 }
 
-fn candidates<'a>(room: &'a Room, key: Option<&str>) -> Vec<Candidate<'a>> {
-    let Some(key) = key else { return vec![Candidate { domain: None, nodes: room.nodes().collect() }] };
+fn candidates<'a>(room: &'a Room, question: &Question<'_>) -> Vec<Candidate<'a>> {
+    let is_open = |facts: &NodeFacts| question.closed.is_none_or(|(label, kept)| facts.label(label) != Some(kept));
+    let nodes = || room.nodes().filter(|(_, _, facts)| is_open(facts));
+    let Some(key) = question.key else { return vec![Candidate { domain: None, nodes: nodes().collect() }] };
     let mut domains: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-    for node in room.nodes() {
-        if let Some(value) = node.2.label(key) {
+    for node in nodes() {
+        if let Some(value) = node.2.label(key).filter(|value| question.only.is_none_or(|only| only == *value)) {
             domains.entry(value).or_default().push(node);
         }
     }

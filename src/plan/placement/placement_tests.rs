@@ -36,12 +36,12 @@ fn node(name: &str, rack: &str, gpus: u32) -> Node {
 
 fn room(nodes: &[(&str, &str, u32)]) -> Room {
     let mut room = Room::default();
-    nodes.iter().for_each(|(name, rack, gpus)| room.apply_node(&node(name, rack, *gpus)).unwrap());
+    nodes.iter().for_each(|(name, rack, gpus)| _ = room.apply_node(&node(name, rack, *gpus)).unwrap());
     room
 }
 
 fn asked(room: &Room, pods: &[Arc<Needs>]) -> Fit {
-    place(room, &Question { pods, key: Some(RACK), used: &BTreeMap::new() })
+    place(room, &Question::new(pods, Some(RACK), &BTreeMap::new()))
 }
 
 fn domain(fit: &Fit) -> Option<&str> {
@@ -68,7 +68,7 @@ fn a_batch_goes_into_the_domain_with_the_least_room_that_holds_it() {
 fn another_domain_is_taken_for_each_batch_where_batches_are_spread() {
     let room = room(&[("a", "r1", 8), ("b", "r2", 16)]);
     let used = BTreeMap::from([("r1".to_owned(), 1)]);
-    let fit = place(&room, &Question { pods: &[gpus(2)], key: Some(RACK), used: &used });
+    let fit = place(&room, &Question::new(&[gpus(2)], Some(RACK), &used));
     assert_eq!(domain(&fit), Some("r2"));
 }
 
@@ -225,7 +225,7 @@ fn what_nobody_can_have_is_given_back_whole() {
     }
     assert!(says(&asked(&room, &vec![absurd.clone(); 3])).contains("fits 0 of 3 pods, short of "));
     assert!(asked(&room, &[gpus(8)]).placement().is_some(), "no memory is asked for");
-    ["x", "y", "z"].iter().for_each(|uid| room.remove_pod(uid));
+    ["x", "y", "z"].iter().for_each(|uid| _ = room.remove_pod(uid));
     assert_eq!(room, before);
 }
 

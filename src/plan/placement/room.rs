@@ -44,12 +44,12 @@ struct Taken {
 }
 
 impl Room {
-    /// Takes a node in, or what has changed of it.
+    /// Takes a node in, or what has changed of it; true when anything has that decides what goes there.
     ///
     /// # Errors
     ///
     /// When an amount of it is no quantity; the node is then as good as gone.
-    pub fn apply_node(&mut self, node: &Node) -> Result<(), NoQuantity> {
+    pub fn apply_node(&mut self, node: &Node) -> Result<bool, NoQuantity> {
         let name = node.metadata.display_name();
         let allocatable = amounts(&node.status.allocatable).inspect_err(|_| self.remove_node(name))?;
         let name = self.name(name);
@@ -57,10 +57,12 @@ impl Room {
         let allocatable =
             allocatable.iter().map(|(name, amount)| (self.texts.shared(name), i128::from(*amount))).collect();
         let room = self.nodes.entry(facts.name.clone()).or_default();
-        room.allocatable = FewAmounts(allocatable);
+        let allocatable = FewAmounts(allocatable);
+        let changed = room.facts.as_ref() != Some(&facts) || room.allocatable != allocatable;
+        room.allocatable = allocatable;
         let before = room.facts.replace(facts);
         self.texts.forget(before);
-        Ok(())
+        Ok(changed)
     }
 
     /// Forgets a node. Pods that are still bound to it keep their claim until they are gone, should it come back.
@@ -78,7 +80,7 @@ impl Room {
         if self.pods.get(uid).is_some_and(|taken| *taken.node == *node && *taken.load == load) {
             return;
         }
-        self.remove_pod(uid);
+        _ = self.remove_pod(uid);
         let load = self.loads.get(&load).cloned().unwrap_or_else(|| Arc::new(load));
         self.loads.insert(load.clone());
         let name = self.name(node);
@@ -86,9 +88,9 @@ impl Room {
         self.pods.insert(uid.into(), Taken { node: name, load });
     }
 
-    /// Gives back what a pod took.
-    pub fn remove_pod(&mut self, uid: &str) {
-        let Some(Taken { node: name, load }) = self.pods.remove(uid) else { return };
+    /// Gives back what a pod took; true when it took anything.
+    pub fn remove_pod(&mut self, uid: &str) -> bool {
+        let Some(Taken { node: name, load }) = self.pods.remove(uid) else { return false };
         if let Some(node) = self.nodes.get_mut(&name) {
             node.give(&load);
             self.forget_if_empty(&name);
@@ -97,11 +99,22 @@ impl Room {
         if Arc::strong_count(&load) <= 2 {
             self.loads.remove(&load);
         }
+        true
     }
 
     /// Every node that is known, by name.
     pub fn nodes(&self) -> impl Iterator<Item = (&Arc<str>, &NodeRoom, &NodeFacts)> {
         self.nodes.iter().filter_map(|(name, node)| Some((name, node, node.facts.as_deref()?)))
+    }
+
+    /// The node that a pod is bound to, or is to be.
+    pub fn node_of(&self, uid: &str) -> Option<&Arc<str>> {
+        self.pods.get(uid).map(|taken| &taken.node)
+    }
+
+    /// Unique ids of all pods that take room.
+    pub fn pods(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.pods.keys()
     }
 
     /// What a node is; `None` while it is not known.
@@ -115,7 +128,7 @@ impl Room {
         let mut room = self.clone();
         let below = |taken: &Taken| taken.load.priority < priority;
         let uids: Vec<_> = self.pods.iter().filter(|(_, taken)| below(taken)).map(|(uid, _)| uid.clone()).collect();
-        uids.iter().for_each(|uid| room.remove_pod(uid));
+        uids.iter().for_each(|uid| _ = room.remove_pod(uid));
         room
     }
 

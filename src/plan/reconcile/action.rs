@@ -6,6 +6,7 @@ use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, RolledWorkload};
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
+use crate::plan::decide::placing::Pin;
 use crate::plan::decide::pod_groups::BatchPodGroup;
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::reconcile::dropped::StatusCarrier;
@@ -21,6 +22,8 @@ pub enum Action {
         pod: PodRef,
         /// The replica whose batch labels it lacks.
         labels: Option<MissingLabels>,
+        /// What it is bound to.
+        pin: Pin,
     },
     /// Write the status of the group if nobody changed the object since it was read.
     WriteStatus {

@@ -4,15 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::status::{CoordinationState, GroupStatus};
-use crate::model::{Group, HoldReason};
+use crate::model::{Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::missing_pods::WhyMissing;
+use crate::plan::decide::placing::Moved;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::status::conditions;
 
 /// Reason of the Event that a batch was released.
 pub const RELEASED: &str = "Released";
+/// Reason of the Event that a batch goes to another domain than the one that it was given.
+pub const DOMAIN_LOST: &str = "DomainLost";
 /// Reason of the Event that a hold is over whose end no release reports.
 pub const CLEARED: &str = "HoldCleared";
 /// Reason of the Event that a group moves again.
@@ -30,6 +33,8 @@ struct Told {
 
 /// Released counts by coordination and role.
 type Counts = BTreeMap<String, BTreeMap<String, u32>>;
+/// Domains by coordination and batch.
+type Domains = BTreeMap<String, BTreeMap<String, String>>;
 
 /// What was reported last of a group, so that it is not reported again.
 #[derive(Debug, Default)]
@@ -38,7 +43,7 @@ pub struct Reported {
     /// Why pods of a role do not appear.
     missing_pods: BTreeMap<(String, WhyMissing), String>,
     /// `None` before the first pass: what was released before this process began is not reported.
-    released: Option<Counts>,
+    released: Option<(Counts, Domains)>,
     stalled: bool,
 }
 
@@ -46,7 +51,7 @@ impl Reported {
     /// What is new in a decision, in the order in which it is to be reported. While it is not known whether a rollout made
     /// what is beyond the desired replicas, nothing is reported of that.
     pub fn events(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool) -> Vec<EventNote> {
-        let mut events = self.releases(group);
+        let mut events = self.releases(group, seen.decision.placed.by_domain);
         events.extend(self.holds(group, seen, surplus_is_open));
         events.extend(self.missing_pods(&seen.decision));
         events.extend(self.stall(&seen.status));
@@ -54,25 +59,41 @@ impl Reported {
     }
 
     /// Releases are reported when they are stored: not before they are certain.
-    fn releases(&mut self, group: &Group) -> Vec<EventNote> {
-        let now: Counts =
-            group.status.coordination_state.iter().map(|state| (state.name.clone(), counts(state))).collect();
-        let none = BTreeMap::new();
-        let events = self.released.iter().flat_map(|before| {
-            let since = |name: &String| before.get(name).unwrap_or(&none);
-            now.iter()
-                .filter_map(|(name, counts)| EventNote::released(group, name, since(name), counts))
-                .collect::<Vec<_>>()
-        });
-        let events = events.collect();
-        self.released = Some(now);
+    fn releases(&mut self, group: &Group, by_domain: bool) -> Vec<EventNote> {
+        let states = || group.status.coordination_state.iter();
+        let counts: Counts = states().map(|state| (state.name.clone(), counts(state))).collect();
+        let domains: Domains = states().map(|state| (state.name.clone(), state.domains.clone())).collect();
+        let mut events = Vec::new();
+        if let Some((before, domains_before)) = &self.released {
+            for (coordination, batching) in group.batched() {
+                let name = coordination.display_name();
+                let Some(now) = counts.get(&name) else { continue };
+                if by_domain && batching.hard_topology().is_some() {
+                    let known =
+                        |index: &String| domains_before.get(&name).is_some_and(|known| known.contains_key(index));
+                    let new = domains.get(&name).into_iter().flatten().filter(|(index, _)| !known(index));
+                    let placed = |(index, domain): (&String, &String)| {
+                        EventNote::placed(group, coordination, batching, index.parse().ok()?, domain)
+                    };
+                    events.extend(new.filter_map(placed));
+                } else {
+                    let none = BTreeMap::new();
+                    let before = before.get(&name).unwrap_or(&none);
+                    events.extend(EventNote::released(&name, batching, before, now));
+                }
+            }
+        }
+        self.released = Some((counts, domains));
         events
     }
 
     fn holds(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool) -> Vec<EventNote> {
         // While it is asked what a surplus is, nothing new is reported of it, and nothing taken back.
-        let is_known = |(what, _): &(What, &Held)| {
-            !(surplus_is_open && what.1 == HoldReason::BeyondDesired) || self.held.contains_key(what)
+        // What room there is, is known in a moment, or nodes may not be read: then no pod is held for it.
+        let in_a_moment = |held: &Held| held.reason == HoldReason::RoomUnknown && !held.pods.is_empty();
+        let is_known = |(what, held): &(What, &Held)| {
+            !in_a_moment(held) && !(surplus_is_open && what.1 == HoldReason::BeyondDesired)
+                || self.held.contains_key(what)
         };
         let held: BTreeMap<What, &Held> = seen
             .decision
@@ -190,12 +211,11 @@ impl EventNote {
 
     /// `segment 2 is released: decode 5-9, prefill 10-19`; `None` when counts only fell.
     fn released(
-        group: &Group,
         coordination: &str,
+        batching: &Batching,
         before: &BTreeMap<String, u32>,
         now: &BTreeMap<String, u32>,
     ) -> Option<Self> {
-        let (_, batching) = group.batched().find(|(known, _)| known.display_name() == coordination)?;
         let (mut ranges, mut roles, mut first, mut last) = (Vec::new(), BTreeSet::new(), u32::MAX, 0);
         for (role, count) in now {
             let from = before.get(role).copied().unwrap_or(0);
@@ -213,6 +233,39 @@ impl EventNote {
         };
         let subject = format!("{coordination} {ranges}");
         Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
+    }
+
+    /// `step 2 is released in rack-b: decode 2-3, prefill 4-7`
+    fn placed(
+        group: &Group,
+        coordination: &Coordination,
+        batching: &Batching,
+        index: u32,
+        domain: &str,
+    ) -> Option<Self> {
+        let (mut ranges, mut roles) = (Vec::new(), BTreeSet::new());
+        for name in batching.sizes.keys() {
+            let ordinals = batching.ordinals(name, index, group.role(name)?.desired);
+            if let Some(last) = ordinals.end.checked_sub(1).filter(|last| *last >= ordinals.start) {
+                ranges.push(format!("{name} {}-{last}", ordinals.start));
+                roles.insert(name.clone());
+            }
+        }
+        let note = format!("{} is released in {domain}: {}", batching.batch_name(index), ranges.join(", "));
+        let subject = format!("{} {index}", coordination.display_name());
+        Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
+    }
+
+    /// A batch goes to another domain.
+    pub(in crate::plan) fn moved(group: &Group, moved: &Moved) -> Self {
+        let roles = group.coordination(moved.coordination.index).map(Coordination::role_names).unwrap_or_default();
+        Self {
+            reason: DOMAIN_LOST.to_owned(),
+            subject: format!("{} {}", moved.coordination.name, moved.index),
+            note: moved.message.clone(),
+            warning: true,
+            roles: roles.into_iter().map(str::to_owned).collect(),
+        }
     }
 }
 

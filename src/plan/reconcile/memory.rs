@@ -12,7 +12,7 @@ use crate::plan::decide::pod_groups::MissingPodGroup;
 use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
-use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe};
+use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::timing::ReleaseTimer;
@@ -101,6 +101,10 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) missing_pods: MissingPodsProbe,
     /// Since when batches and replicas lack pods.
     pub(in crate::plan) waits: IncompleteSince,
+    /// Since when batches that have a domain have pods without a node.
+    pub(in crate::plan) unbound: UnboundSince,
+    /// There are pods that are to be placed.
+    pub(in crate::plan) needs_room: bool,
     /// Replicas beyond the desired ones.
     pub(in crate::plan) surges: SurgeProbe,
 }
@@ -141,6 +145,8 @@ impl Memory {
             updated: BTreeMap::new(),
             missing_pods: MissingPodsProbe::default(),
             waits: IncompleteSince::default(),
+            unbound: UnboundSince::default(),
+            needs_room: false,
             surges: SurgeProbe::default(),
         }
     }
@@ -149,6 +155,7 @@ impl Memory {
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.held.clear();
         self.stalled = false;
+        self.needs_room = false;
         self.batches.clear();
         self.release_timer = ReleaseTimer::default();
     }

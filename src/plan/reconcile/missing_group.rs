@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::api::ObjectKind;
 use crate::model::RolledWorkload;
+use crate::plan::decide::placing::Pin;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::options::MissingGroup;
@@ -55,7 +56,7 @@ impl Pass<'_> {
 
     pub(in crate::plan) fn release_all(&mut self, snapshot: &Snapshot) {
         for pod in snapshot.pods.iter().filter(|pod| pod.held) {
-            self.release(&pod.pod, None);
+            self.release(&pod.pod, None, Pin::new());
         }
         snapshot.workloads.iter().filter(|workload| workload.is_open()).for_each(|workload| self.thaw(workload));
     }

@@ -33,6 +33,8 @@ pub struct LoopOptions {
     pub settle: Duration,
     /// Batches that are released as a whole and lack pods.
     pub incomplete: IncompleteBatch,
+    /// How long pods that were given room may take to get a node, before the room is given to others.
+    pub bind_timeout: Duration,
     /// Pods go whose role their group does not have.
     pub frees_unknown_roles: bool,
     /// Delete held pods that were made for another batch than theirs, so that they are made again.
@@ -48,6 +50,7 @@ impl Default for LoopOptions {
             progress_deadline: Duration::from_secs(600),
             settle: Duration::from_secs(10),
             incomplete: IncompleteBatch::Wait,
+            bind_timeout: Duration::from_secs(60),
             frees_unknown_roles: false,
             recreate_mis_stamped: false,
         }

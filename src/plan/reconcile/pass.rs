@@ -7,9 +7,12 @@ use crate::model::{Group, GroupKey};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
+use crate::plan::decide::placing::{Pin, Placed};
 use crate::plan::decide::pod_groups::{batch_pod_groups, pod_group_of};
 use crate::plan::evaluate::{Evaluation, evaluate};
+use crate::plan::placement::Placer;
 use crate::plan::reconcile::action::{Action, MissingLabels};
+use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
 use crate::plan::reconcile::memory::{Memory, PodGroupId};
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
@@ -20,6 +23,9 @@ use crate::plan::view::{GroupView, PodRef, Snapshot};
 
 /// Status that differs in counts only is written this often at most.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
+
+/// How soon a group is looked at again that comes after others.
+const NEXT_TURN: Duration = Duration::from_millis(10);
 
 /// One pass over one group.
 pub(in crate::plan) struct Pass<'a> {
@@ -32,12 +38,22 @@ pub(in crate::plan) struct Pass<'a> {
     pub(in crate::plan) actions: Vec<Action>,
     /// When the next pass is due although nothing happens.
     pub(in crate::plan) again: Option<Uptime>,
+    /// What is seen of nodes and pods; `None` where nothing is placed.
+    pub(in crate::plan) placer: Option<Placer<'a>>,
     /// Set when a batch turns out to be released: how long that took.
     pub(in crate::plan) released: Option<Duration>,
 }
 
 impl Pass<'_> {
     pub(in crate::plan) fn run(&mut self, snapshot: &Snapshot) {
+        self.memory.needs_room = false;
+        self.decide(snapshot);
+        if let Some(placer) = self.placer.take() {
+            placer.finish();
+        }
+    }
+
+    fn decide(&mut self, snapshot: &Snapshot) {
         match &snapshot.claims {
             _ if snapshot.ignored => self.release_all(snapshot),
             Some(claims) => {
@@ -69,6 +85,8 @@ impl Pass<'_> {
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
+            domain_keys: &snapshot.domain_keys,
+            not_bound: &self.memory.unbound.overdue(self.options.bind_timeout, self.now),
             stalled,
             refused: &refused,
             missing_pod_groups: &self.memory.missing_pod_groups(&group.carrier.uid),
@@ -77,17 +95,19 @@ impl Pass<'_> {
             surge: self.memory.surges.proven(),
             frees_unknown_roles: self.options.frees_unknown_roles,
         };
-        let seen = evaluate(group, observation, context);
+        let seen = evaluate(group, observation, context, self.placer.as_mut());
         let Evaluation { view, rollouts, decision, .. } = &seen;
         self.memory.note_progress(view, decision, self.now);
         self.missing_pods(group, decision);
         self.surplus(group, decision);
+        self.placed(decision);
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.stalled = conditions::says_stalled(&seen.status);
         self.memory.batches = states(group, view, decision);
         self.released = self.memory.release_timer.decided(view, decision, self.now);
         let mut events = self.memory.reported.events(group, &seen, self.memory.surges.is_asking());
         events.extend(self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled));
+        events.extend(decision.placed.moved.iter().map(|moved| EventNote::moved(group, moved)));
         events.extend(self.memory.dropped.event(group));
         if !events.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), events });
@@ -110,7 +130,7 @@ impl Pass<'_> {
                 self.look_at_group(snapshot);
                 continue;
             }
-            if self.release(&pod.pod, MissingLabels::of(group, pod)) {
+            if self.release(&pod.pod, MissingLabels::of(group, pod), release.pin.clone()) {
                 self.memory.give(pod);
             }
         }
@@ -166,6 +186,18 @@ impl Pass<'_> {
                 let surplus = decision.surplus.clone();
                 self.actions.push(Action::FindSurge { group: group.clone(), surplus });
             }
+        }
+    }
+
+    /// Remembers since when pods that have room have no node, and comes back when it is this group's turn.
+    fn placed(&mut self, decision: &Decision) {
+        let Placed { unbound, needs_room, is_next, .. } = &decision.placed;
+        self.memory.needs_room = *needs_room;
+        if let Some(at) = self.memory.unbound.note(unbound.keys(), self.options.bind_timeout, self.now) {
+            self.pass_again(at);
+        }
+        if *is_next {
+            self.pass_again(self.now + NEXT_TURN);
         }
     }
 
@@ -243,8 +275,8 @@ impl Pass<'_> {
     }
 
     /// Has a pod released; true when that begins now.
-    pub(in crate::plan) fn release(&mut self, pod: &PodRef, labels: Option<MissingLabels>) -> bool {
-        self.begin(&pod.uid, || Action::Release { pod: pod.clone(), labels })
+    pub(in crate::plan) fn release(&mut self, pod: &PodRef, labels: Option<MissingLabels>, pin: Pin) -> bool {
+        self.begin(&pod.uid, || Action::Release { pod: pod.clone(), labels, pin })
     }
 
     /// Has something written, unless a write of the object is on its way, or has failed and is not to be tried again yet;

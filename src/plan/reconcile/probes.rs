@@ -131,29 +131,40 @@ impl SurgeProbe {
 }
 
 /// Since when what is released as a whole lacks pods.
-#[derive(Debug, Default)]
-pub(in crate::plan) struct IncompleteSince {
-    since: BTreeMap<AllOrNothing, Uptime>,
+pub(in crate::plan) type IncompleteSince = Since<AllOrNothing>;
+/// Since when batches that were placed have pods without a node, by coordination and number.
+pub(in crate::plan) type UnboundSince = Since<(usize, u32)>;
+
+/// Since when things are as they are.
+#[derive(Debug)]
+pub(in crate::plan) struct Since<T>(BTreeMap<T, Uptime>);
+
+impl<T> Default for Since<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
 }
 
-impl IncompleteSince {
-    /// What has waited this long.
-    pub(in crate::plan) fn overdue(&self, after: Duration, now: Uptime) -> Vec<AllOrNothing> {
-        self.since.iter().filter(|(_, since)| **since + after <= now).map(|(whole, _)| whole.clone()).collect()
+impl<T: Ord + Clone> Since<T> {
+    /// What has been so for this long.
+    pub(in crate::plan) fn overdue(&self, after: Duration, now: Uptime) -> Vec<T> {
+        self.0.iter().filter(|(_, since)| **since + after <= now).map(|(what, _)| what.clone()).collect()
     }
 
-    /// Notes what lacks pods now; returns when the next of it will have waited this long.
-    pub(in crate::plan) fn note(
+    /// Notes what is so now; returns when the next of it will have been so for this long.
+    pub(in crate::plan) fn note<'a>(
         &mut self,
-        incomplete: &[AllOrNothing],
+        now_so: impl IntoIterator<Item = &'a T>,
         after: Duration,
         now: Uptime,
-    ) -> Option<Uptime> {
-        self.since.retain(|whole, _| incomplete.contains(whole));
-        for whole in incomplete {
-            self.since.entry(whole.clone()).or_insert(now);
-        }
-        self.since.values().map(|since| *since + after).filter(|at| *at > now).min()
+    ) -> Option<Uptime>
+    where
+        T: 'a,
+    {
+        let mut before = std::mem::take(&mut self.0);
+        let since = |what: &T| (what.clone(), before.remove(what).unwrap_or(now));
+        self.0 = now_so.into_iter().map(since).collect();
+        self.0.values().map(|since| *since + after).filter(|at| *at > now).min()
     }
 }
 

@@ -1,11 +1,12 @@
 //! The reconciler: takes changes and the ends of writes, and says which group is to be reconciled next and what is to be
 //! written for it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::decide::batches::BatchState;
+use crate::plan::placement::{Line, Placer, Sight};
 use crate::plan::reconcile::action::{Action, Ended};
 use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
 use crate::plan::reconcile::memory::{Memory, PodGroupId};
@@ -17,6 +18,8 @@ use crate::plan::view::Snapshot;
 
 /// Events of one group within this time are planned together; the first is planned at once.
 const COALESCE: Duration = Duration::from_millis(10);
+/// A group that waits for room is looked at this often at most, however often pods come and go.
+const ROOM_EVERY: Duration = Duration::from_millis(50);
 
 /// What is remembered of every group, and when each is due.
 #[derive(Debug)]
@@ -28,6 +31,12 @@ pub struct Reconciler {
     synced: bool,
     /// When a definition of what carries groups was last changed.
     redefined: Option<Uptime>,
+    /// Groups that wait to see nodes, or what their pods ask for.
+    blind: HashSet<GroupKey>,
+    /// Groups that wait for room.
+    line: Line,
+    /// What [`crate::plan::placement::Capacity::freed`] was when they were last told.
+    freed: u64,
     /// Times of batches that were released since they were last asked for.
     released: Vec<Duration>,
 }
@@ -42,6 +51,9 @@ impl Reconciler {
             leads: false,
             synced: false,
             redefined: None,
+            blind: HashSet::new(),
+            line: Line::default(),
+            freed: 0,
             released: Vec::new(),
         }
     }
@@ -54,6 +66,8 @@ impl Reconciler {
     /// Notes who leads, and plans a pass over every group: what the old leader had committed is finished first by the plan itself.
     pub fn lead(&mut self, leads: bool, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         self.leads = leads;
+        self.line.clear();
+        self.blind.clear();
         self.schedule_all(keys, now);
     }
 
@@ -101,13 +115,39 @@ impl Reconciler {
         self.queue.take(now)
     }
 
-    /// Reconciles a group. What is to be done is under way from then on, until `ended` says otherwise. `now_text` is RFC
-    /// 3339.
-    pub fn pass(&mut self, key: &GroupKey, snapshot: &Snapshot, now: Uptime, now_text: &str) -> Vec<Action> {
+    /// Notes that something has changed of nodes and pods, and what [`crate::plan::placement::Capacity::freed`] is now:
+    /// groups that wait for room are looked at in their order, those that wait to see any at once.
+    pub fn capacity_changed(&mut self, freed: u64, now: Uptime) {
+        let blind: Vec<_> = self.blind.iter().cloned().collect();
+        let waiting = if freed == self.freed { Vec::new() } else { self.line.in_order() };
+        self.freed = freed;
+        for key in blind.into_iter().chain(waiting) {
+            let last = self.groups.get(&key).and_then(|memory| memory.last_pass);
+            self.schedule(key, last.map_or(now, |last| now.max(last + ROOM_EVERY)), now);
+        }
+    }
+
+    /// True while pods of any group are to be placed: before that nobody needs to know of nodes.
+    pub fn needs_room(&self) -> bool {
+        self.leads && self.groups.values().any(|memory| memory.needs_room)
+    }
+
+    /// Reconciles a group. What is to be done is under way from then on, until `ended` says otherwise. `sight` is `None`
+    /// where nothing is placed, `now_text` is RFC 3339.
+    pub fn pass(
+        &mut self,
+        key: &GroupKey,
+        snapshot: &Snapshot,
+        sight: Option<Sight<'_>>,
+        now: Uptime,
+        now_text: &str,
+    ) -> Vec<Action> {
         let Some(memory) = self.groups.get_mut(key) else { return Vec::new() };
         memory.last_pass = Some(now);
         if snapshot.is_empty() && memory.is_idle() {
             self.groups.remove(key);
+            self.line.leaves(key);
+            self.blind.remove(key);
             return Vec::new();
         }
         memory.forget_gone(snapshot);
@@ -127,10 +167,17 @@ impl Reconciler {
             now_text,
             actions: Vec::new(),
             again: None,
+            placer: sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, now)),
             released: None,
         };
         pass.run(snapshot);
         let Pass { actions, again, released, .. } = pass;
+        let is_blind = |(reason, _): &(HoldReason, u32)| *reason == HoldReason::RoomUnknown;
+        if memory.held.iter().any(is_blind) {
+            self.blind.insert(key.clone());
+        } else {
+            self.blind.remove(key);
+        }
         self.released.extend(released);
         if let Some(at) = again {
             self.schedule(key.clone(), at, now);

@@ -60,10 +60,10 @@ pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u3
     before.extend(group.batched().flat_map(|(_, batching)| batching.sizes.keys()).map(|role| (role.clone(), 0)));
     let context = DecisionContext { faults, ..DecisionContext::default() };
     loop {
-        let decision = decide(&group, &view, &Rollouts::default(), context);
+        let decision = decide(&group, &view, &Rollouts::default(), context, None);
         if decision.release.is_empty() {
             let observation = Observation { view, rollouts: Rollouts::default() };
-            return Ok(finish(steps, evaluate(&group, observation, context), faults));
+            return Ok(finish(steps, evaluate(&group, observation, context, None), faults));
         }
         work = work.saturating_add(decision.release.len()).saturating_add(pods / PER_STEP);
         if work > MOST_WORK {
@@ -91,7 +91,7 @@ pub fn decide_once(
     let group = without_past(group, observed.ever_ready);
     let view = observed.view(&group, sizes)?;
     let observation = Observation { rollouts: observed.rollouts(&group), view };
-    let seen = evaluate(&group, observation, DecisionContext { faults, ..DecisionContext::default() });
+    let seen = evaluate(&group, observation, DecisionContext { faults, ..DecisionContext::default() }, None);
     let more = |(role, count): (&String, &u32)| seen.view.roles.get(role).is_some_and(|role| *count > role.released());
     let released = &seen.decision.released;
     let steps = if released.iter().any(more) { vec![released.clone()] } else { Vec::new() };

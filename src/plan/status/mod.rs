@@ -49,6 +49,7 @@ pub fn status(
             view,
             (&decision.targets, &decision.rollout, &rollouts.unclaimed),
             &decision.released,
+            &decision.placed.domains,
         ),
         first_ready_time: before.first_ready_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
@@ -132,6 +133,7 @@ fn coordination_states(
     view: &GroupView,
     (targets, rollout, unclaimed): (&Targets, &RolloutPlan, &BTreeSet<String>),
     released: &BTreeMap<String, u32>,
+    domains: &BTreeMap<usize, BTreeMap<u32, String>>,
 ) -> Vec<CoordinationState> {
     let state = |index: usize, role: &str| {
         let at_desired =
@@ -168,6 +170,7 @@ fn coordination_states(
     let entry = |coordination: &Coordination| CoordinationState {
         name: coordination.display_name(),
         progress: coordination.role_names().into_iter().filter_map(|role| progress(coordination, role)).collect(),
+        domains: domains_of(domains.get(&coordination.index)),
         last_update_time: None,
     };
     let ours =
@@ -175,10 +178,21 @@ fn coordination_states(
     group.coordinations.iter().filter(ours).map(entry).collect()
 }
 
-/// True when released counts or cohorts differ from what the stored status keeps: they are committed before anything is
-/// released under them, or made again.
+fn domains_of(domains: Option<&BTreeMap<u32, String>>) -> BTreeMap<String, String> {
+    domains.into_iter().flatten().map(|(index, domain)| (index.to_string(), domain.clone())).collect()
+}
+
+/// True when released counts, domains or cohorts differ from what the stored status keeps: they are committed before anything
+/// is released under them, or made again.
 pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
-    committed_counts(decided) != committed_counts(stored) || decided.cohorts != stored.cohorts
+    committed_counts(decided) != committed_counts(stored)
+        || domains(decided) != domains(stored)
+        || decided.cohorts != stored.cohorts
+}
+
+fn domains(status: &GroupStatus) -> BTreeMap<&str, &BTreeMap<String, String>> {
+    let with_domains = status.coordination_state.iter().filter(|state| !state.domains.is_empty());
+    with_domains.map(|state| (state.name.as_str(), &state.domains)).collect()
 }
 
 fn committed_counts(status: &GroupStatus) -> BTreeMap<(&str, &str), u32> {

@@ -23,7 +23,9 @@ pub fn set(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupSta
     status.conditions.extend(foreign.collect::<Vec<_>>());
     for state in &mut status.coordination_state {
         let old = before.coordination_state.iter().find(|old| old.name == state.name);
-        let same = old.filter(|old| old.progress == state.progress).and_then(|old| old.last_update_time.clone());
+        let same = old
+            .filter(|old| old.progress == state.progress && old.domains == state.domains)
+            .and_then(|old| old.last_update_time.clone());
         state.last_update_time = Some(same.unwrap_or_else(|| now.to_owned()));
     }
     if is_ready && status.first_ready_time.is_none() {

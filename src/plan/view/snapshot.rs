@@ -17,6 +17,8 @@ pub struct Snapshot {
     pub faults: Arc<[Violation]>,
     /// Coordinations whose layer is not there, by their place in the group's list.
     pub missing_layers: Vec<usize>,
+    /// The node label of the domains of each coordination that has some, by its place in the group's list.
+    pub domain_keys: Vec<(usize, String)>,
     /// Its pods.
     pub pods: GroupPods,
     /// How many pods had been seen by then, of all groups.

@@ -55,7 +55,11 @@ const RULES: &[Rule<Group>] = &[
     Rule::error("affinity-strategy", "topologyAffinity.strategy is a known word", values::affinity_strategy),
     Rule::error("label-key", "topology keys are label keys", values::label_keys),
     Rule::error("pod-group-policy", "podGroupPolicy names one known scheduler", values::pod_group_policy),
-    Rule::either("when-no-fit", "whenNoFit is a known word, without effect so far", values::when_no_fit),
+    Rule::either(
+        "when-no-fit",
+        "whenNoFit is a known word, and stands where batches must share a domain",
+        values::when_no_fit,
+    ),
     Rule::error("segment-size-conflict", "coordinations agree on the batch size of a role", conflicts::sizes_agree),
     Rule::error("progression-conflict", "coordinations agree on the progression", conflicts::progressions_agree),
     Rule::error("topology-conflict", "a role is in at most one coordination with topology", conflicts::one_topology),

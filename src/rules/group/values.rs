@@ -3,6 +3,7 @@
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::batching::{BATCH_MODES, Choice, SEGMENT_PROGRESSIONS};
 use crate::model::topology::{AFFINITY_STRATEGIES, CONSTRAINT_MODES, POD_GROUP_POLICIES};
+use crate::model::when_no_fit::WHEN_NO_FIT;
 use crate::model::{BatchKind, Batching, Coordination, Domain, FieldPath, Group, PodGroupPolicy, Strength};
 use crate::rules::names::label_key_fault;
 use crate::rules::violation::{quoted, supported};
@@ -110,20 +111,17 @@ pub(super) fn pod_group_policy(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// Words of `whenNoFit`; the first is the default.
-const WHEN_NO_FIT: &[&str] = &["hold", "preempt", "release"];
-
-/// `whenNoFit` is a known word, and none of them does anything.
+/// `whenNoFit` is a known word, and has an effect on batches that must share a domain only.
 pub(super) fn when_no_fit(group: &Group, _: &World, report: &mut Report) {
     for coordination in &group.coordinations {
         let Some(word) = coordination.when_no_fit.as_deref().filter(|word| !word.is_empty()) else { continue };
         let (name, path) = (coordination.display_name(), coordination.at.child("whenNoFit"));
-        if WHEN_NO_FIT.contains(&word) {
-            let detail = "has no effect: nobody looks whether a batch fits before it goes".to_owned();
-            report.warn(&name, path, Cause::Invalid, quoted(word), detail);
-        } else {
-            let detail = supported(WHEN_NO_FIT.iter().copied());
+        if !WHEN_NO_FIT.iter().any(|(known, _)| *known == word) {
+            let detail = supported(WHEN_NO_FIT.iter().map(|(known, _)| *known));
             report.error(&name, path, Cause::NotSupported, quoted(word), detail);
+        } else if coordination.batching().and_then(Batching::hard_topology).is_none() {
+            let detail = "has no effect: no batch of it must share one domain".to_owned();
+            report.warn(&name, path, Cause::Invalid, quoted(word), detail);
         }
     }
 }

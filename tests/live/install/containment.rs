@@ -108,7 +108,10 @@ async fn a_stolen_token_runs_no_code() {
             "labels": { "rolegate.dev/x": "y", "rolebasedgroup.workloads.x-k8s.io/role-instance-index": "3" },
             "annotations": { "rolegate.dev/held-by": null },
         },
-        "spec": { "schedulingGates": [{ "name": "rolegate.dev/hold", "$patch": "delete" }] },
+        "spec": {
+            "schedulingGates": [{ "name": "rolegate.dev/hold", "$patch": "delete" }],
+            "nodeSelector": { "rack": "chosen" },
+        },
     });
     assert_eq!(patch(&pods, "a", &Patch::Strategic(&release)).await, Answer::Admitted);
     let image = json!({ "spec": { "containers": [{ "name": "main", "image": "theirs" }] } });

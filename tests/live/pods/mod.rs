@@ -9,6 +9,7 @@ mod offline;
 pub mod pod_groups;
 mod reinvocation;
 mod requests;
+mod room;
 mod schemes;
 mod shapes;
 mod support;

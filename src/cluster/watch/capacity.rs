@@ -1,0 +1,128 @@
+//! The watches of nodes and of all pods: they run while anything is to be placed, and some time longer.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::ListParams;
+use tokio::sync::{Notify, watch as told};
+
+use crate::api::node::NODE;
+use crate::api::pod::POD;
+use crate::api::scheduling::SchedulingPod;
+use crate::api::{Node, ObjectKind};
+use crate::cluster::capacity::{Known, SharedCapacity};
+use crate::cluster::index::Change;
+use crate::cluster::watch::stream::watch;
+use crate::cluster::watch::watched::api;
+
+/// The watches go on for so long after nothing is to be placed any more: the next batch is seldom far away.
+const REST: Duration = Duration::from_secs(300);
+/// Pause before it is asked again whether nodes and pods may be read.
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+
+/// Keeps what is known of nodes and pods while it is wanted. Does not end.
+pub async fn keep(client: Client, capacity: SharedCapacity) {
+    let mut wanted = capacity.wanted();
+    while wanted.wait_for(|wanted| *wanted).await.is_ok() {
+        tracing::info!("nodes and pods are watched: there is something to place");
+        tokio::select! {
+            () = follow(&client, &capacity) => {}
+            () = no_longer(&mut wanted) => {}
+        }
+        tracing::info!("nodes and pods are watched no longer: there is nothing to place");
+        capacity.write(|known| *known = Known::default());
+    }
+}
+
+/// Waits until it was not wanted for some time.
+async fn no_longer(wanted: &mut told::Receiver<bool>) {
+    loop {
+        let gone = wanted.wait_for(|wanted| !*wanted).await.is_err();
+        let again = tokio::time::timeout(REST, wanted.wait_for(|wanted| *wanted)).await;
+        if gone || again.is_err() {
+            return;
+        }
+    }
+}
+
+async fn follow(client: &Client, capacity: &SharedCapacity) {
+    while let Some(why) = refusal(client).await {
+        capacity.write(|known| known.refused = Some(why));
+        tokio::time::sleep(REFUSED_PAUSE).await;
+    }
+    capacity.write(|known| known.refused = None);
+    let never = Notify::new();
+    let nodes = watch(api::<Node>(client, NODE, None), None, &never, |change| {
+        capacity.write(|known| node_change(known, &change));
+    });
+    let pods = watch(api::<SchedulingPod>(client, POD, None), None, &never, |change| {
+        capacity.write(|known| pod_change(known, &change));
+    });
+    tokio::join!(nodes, pods);
+}
+
+/// Why nodes or pods may not be read.
+async fn refusal(client: &Client) -> Option<String> {
+    for kind in [NODE, POD] {
+        if let Err(kube::Error::Api(status)) = first_of(client, kind).await
+            && status.code == 403
+        {
+            tracing::warn!(kind = kind.kind, reason = status.message, "may not be read: batches go without a place");
+            return Some(format!("{} may not be read", kind.plural));
+        }
+    }
+    None
+}
+
+async fn first_of(client: &Client, kind: ObjectKind) -> Result<(), kube::Error> {
+    let params = ListParams::default().limit(1);
+    if kind == NODE {
+        api::<Node>(client, kind, None).list_metadata(&params).await.map(|_| ())
+    } else {
+        api::<SchedulingPod>(client, kind, None).list_metadata(&params).await.map(|_| ())
+    }
+}
+
+fn node_change(known: &mut Known, change: &Change<Node>) {
+    let name = |node: &Node| node.metadata.display_name().to_owned();
+    match change {
+        Change::Listed(nodes) => {
+            let names: Vec<_> = nodes.iter().map(name).collect();
+            known.capacity.keep_nodes(&names.iter().map(String::as_str).collect());
+            nodes.iter().for_each(|node| take_node(known, node));
+            known.nodes_listed = true;
+        }
+        Change::Applied(node) => take_node(known, node),
+        Change::Deleted(node) => known.capacity.remove_node(&name(node)),
+        Change::NotServed => {}
+    }
+}
+
+fn take_node(known: &mut Known, node: &Node) {
+    if let Err(error) = known.capacity.apply_node(node) {
+        tracing::warn!(node = node.metadata.display_name(), %error, "nothing is placed on a node that cannot be read");
+    }
+}
+
+fn pod_change(known: &mut Known, change: &Change<SchedulingPod>) {
+    let uid = |pod: &SchedulingPod| pod.metadata.uid.clone().unwrap_or_default();
+    match change {
+        Change::Listed(pods) => {
+            let uids: Vec<_> = pods.iter().map(uid).collect();
+            known.capacity.keep_pods(&uids.iter().map(String::as_str).collect::<HashSet<_>>());
+            pods.iter().for_each(|pod| take_pod(known, pod));
+            known.pods_listed = true;
+        }
+        Change::Applied(pod) => take_pod(known, pod),
+        Change::Deleted(pod) => known.capacity.remove_pod(&uid(pod)),
+        Change::NotServed => {}
+    }
+}
+
+fn take_pod(known: &mut Known, pod: &SchedulingPod) {
+    if let Err(error) = known.capacity.apply_pod(pod) {
+        let (namespace, name) = (pod.metadata.namespace(), pod.metadata.display_name());
+        tracing::warn!(namespace, name, %error, "room of a pod that cannot be read does not count");
+    }
+}

@@ -1,0 +1,271 @@
+//! Where batches go that must share a domain: all pods of a batch into one domain that has room for them, or none of them.
+//! The domain is committed before the first of its pods goes; what comes later follows it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use crate::api::status::CoordinationState;
+use crate::model::{Batching, Coordination, Domain, Group, HoldReason};
+use crate::plan::decide::DecisionContext;
+use crate::plan::decide::decision::Release;
+use crate::plan::decide::held::{CoordinationRef, Held};
+use crate::plan::decide::held_pods::HeldPods;
+use crate::plan::placement::{Answer, Placer, Request};
+use crate::plan::view::{GroupView, HeldPod, ReplicaIs, count};
+
+/// The domains of batches by their number.
+type Domains = BTreeMap<u32, String>;
+
+/// Node labels and values that a pod is bound to with its release.
+pub type Pin = BTreeMap<String, String>;
+
+/// Where batches go.
+#[derive(Clone, Debug, Default)]
+pub struct Placed {
+    /// By coordination, by its place in the group's list: to be committed before anything is released there.
+    pub domains: BTreeMap<usize, Domains>,
+    /// Batches that go elsewhere than it was committed.
+    pub moved: Vec<Moved>,
+    /// Batches that have a domain, with how many of their pods went and are not bound, by coordination and number.
+    pub unbound: BTreeMap<(usize, u32), u32>,
+    /// There are pods that are to be placed, or were and are not bound.
+    pub needs_room: bool,
+    /// Batches are released when they have a domain: their count alone says nothing.
+    pub by_domain: bool,
+    /// Others are looked at first: soon it is this group's turn.
+    pub is_next: bool,
+}
+
+/// A batch that goes elsewhere than it was committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Its coordination.
+    pub coordination: CoordinationRef,
+    /// Its number, from 0.
+    pub index: u32,
+    /// For people.
+    pub message: String,
+}
+
+/// Gives the pods places that may go. Those that have none yet are taken out of the list, and explained.
+pub(super) fn place(
+    group: &Group,
+    view: &GroupView,
+    release: &mut Vec<Release>,
+    context: DecisionContext<'_>,
+    mut placer: Option<&mut Placer<'_>>,
+) -> (Placed, Vec<Held>) {
+    let by_domain = placer.as_ref().is_some_and(|placer| placer.refused().is_none());
+    let mut placed = Placed { by_domain, ..Placed::default() };
+    let hard = || group.batched().filter(|(_, batching)| batching.hard_topology().is_some());
+    for (coordination, batching) in hard() {
+        placed.domains.insert(coordination.index, stored(group, coordination, batching, view));
+    }
+    let mut held = Vec::new();
+    for (coordination, batching) in hard() {
+        let key = context.domain_keys.iter().find(|(index, _)| *index == coordination.index);
+        let (Some((_, key)), Some(placer)) = (key, placer.as_deref_mut()) else { continue };
+        let mut placing = Placing {
+            view,
+            coordination,
+            batching,
+            key,
+            placer,
+            placed: &mut placed,
+            held: BTreeMap::new(),
+            out: HashSet::new(),
+        };
+        placing.pods_that_may_go(release);
+        placing.pods_that_went(context.not_bound);
+        let Placing { held: of_coordination, out, .. } = placing;
+        release.retain(|release| !out.contains(&release.pod.pod.uid));
+        held.extend(of_coordination.into_values());
+    }
+    (placed, held)
+}
+
+/// The domains that the status keeps, of batches that there are.
+fn stored(group: &Group, coordination: &Coordination, batching: &Batching, view: &GroupView) -> Domains {
+    // While nobody knows how many there are, there may be any.
+    let desired = |role: &str| view.roles.get(role).map(|role| if role.unknown { u32::MAX } else { role.desired });
+    let (name, total) = (coordination.display_name(), batching.total(desired));
+    let is_own = |state: &&CoordinationState| state.name == name;
+    let domains = group.status.coordination_state.iter().filter(is_own).flat_map(|state| &state.domains);
+    let read = |(index, domain): (&String, &String)| Some((index.parse().ok()?, domain.clone()));
+    domains.filter_map(read).filter(|(index, domain): &(u32, String)| *index < total && !domain.is_empty()).collect()
+}
+
+/// One coordination on the way to its places.
+struct Placing<'a, 'b> {
+    view: &'a GroupView,
+    coordination: &'a Coordination,
+    batching: &'a Batching,
+    key: &'a str,
+    placer: &'a mut Placer<'b>,
+    placed: &'a mut Placed,
+    held: BTreeMap<HoldReason, Held>,
+    /// Pods that do not go.
+    out: HashSet<Arc<str>>,
+}
+
+impl Placing<'_, '_> {
+    fn pods_that_may_go(&mut self, release: &mut [Release]) {
+        let mut batches: BTreeMap<u32, Vec<&mut Release>> = BTreeMap::new();
+        for release in release {
+            if let Some(index) = self.batching.batch_of(release.pod.role(), release.pod.ordinal) {
+                batches.entry(index).or_default().push(release);
+            }
+        }
+        if let (Some(why), false) = (self.placer.refused().map(str::to_owned), batches.is_empty()) {
+            let first = batches.keys().next().copied().unwrap_or_default();
+            let message = format!("{} goes without a place: {why}", self.batching.batch_name(first));
+            self.hold(HoldReason::RoomUnknown, first, &message, &[]);
+            return;
+        }
+        let mut is_full = None;
+        for (index, mut releases) in batches {
+            self.batch(index, &mut releases, &mut is_full);
+        }
+    }
+
+    fn batch(&mut self, index: u32, releases: &mut [&mut Release], is_full: &mut Option<u32>) {
+        let pods: Vec<_> = releases.iter().map(|release| release.pod.clone()).collect();
+        let others = self.pods_of(index, |held, _| !held);
+        let committed = self.domains().get(&index).cloned();
+        let name = self.batching.batch_name(index);
+        if let Some(before) = is_full.filter(|_| others.is_empty() && committed.is_none()) {
+            let message = format!("{name} is held: {} does not fit", self.batching.batch_name(before));
+            return self.hold(HoldReason::NoRoom, index, &message, &pods);
+        }
+        let uids: Vec<_> = pods.iter().map(|pod| pod.pod.uid.clone()).collect();
+        let used = self.used(index);
+        let answer = self.placer.place(&Request {
+            pods: &uids,
+            others: &others,
+            key: self.key,
+            committed: committed.as_deref(),
+            used: &used,
+            when_no_fit: self.coordination.when_no_fit(),
+        });
+        match answer {
+            Answer::To { domain, hosts } => {
+                let is_committed = committed.as_ref() == Some(&domain);
+                for (release, host) in releases.iter_mut().zip(hosts) {
+                    release.at_once &= is_committed;
+                    release.pin = pin(self.key, &domain, host);
+                }
+                if let Some(before) = committed.filter(|_| !is_committed) {
+                    let message = format!("{name} goes to {domain}: it does not fit into {before} any more");
+                    let coordination = CoordinationRef::from(self.coordination);
+                    self.placed.moved.push(Moved { coordination, index, message });
+                }
+                self.placed.domains.entry(self.coordination.index).or_default().insert(index, domain);
+            }
+            Answer::NoRoom { why, closed } => {
+                *is_full = Some(index);
+                let kept = closed.map(|closed| {
+                    format!("; {} is kept for group {:?}, which waits longer", closed.domain, &*closed.group.name)
+                });
+                let why = why.describe(Some(self.domain_word()), &name);
+                self.hold(HoldReason::NoRoom, index, &format!("{why}{}", kept.unwrap_or_default()), &pods);
+            }
+            Answer::AfterOthers => {
+                (*is_full, self.placed.is_next) = (Some(index), true);
+                let message = format!("{name} is held: others wait longer for room, or are more important");
+                self.hold(HoldReason::NoRoom, index, &message, &pods);
+            }
+            Answer::NotYet => {
+                let message = format!("{name} is held: what room there is, is not known yet");
+                self.hold(HoldReason::RoomUnknown, index, &message, &pods);
+            }
+            Answer::Anywhere => {}
+        }
+    }
+
+    /// Pods that went and have no node yet keep their room, until they have waited for long.
+    fn pods_that_went(&mut self, not_bound: &[(usize, u32)]) {
+        let roles = || self.batching.sizes.keys().filter_map(|name| self.view.roles.get(name));
+        self.placed.needs_room |= roles().any(|role| !role.replicas.none_but(.., ReplicaIs::Scheduled));
+        if !self.placed.needs_room {
+            return;
+        }
+        for (index, domain) in self.domains().clone() {
+            if self.is_bound(index) {
+                continue;
+            }
+            let pods = self.pods_of(index, |held, scheduled| !held && !scheduled);
+            if pods.is_empty() {
+                continue;
+            }
+            self.placed.unbound.insert((self.coordination.index, index), count(pods.len()));
+            if not_bound.contains(&(self.coordination.index, index)) {
+                let (name, pods) = (self.batching.batch_name(index), pods.len());
+                let message = format!("{name} was placed in {domain}, and {pods} of its pods have no node there");
+                self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
+            } else {
+                self.placer.keep(&pods, self.key, &domain);
+            }
+        }
+    }
+
+    fn is_bound(&self, index: u32) -> bool {
+        self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))).all(|(name, role)| {
+            let ordinals = self.batching.ordinals(name, index, role.desired);
+            role.replicas.none_but(ordinals, ReplicaIs::Scheduled)
+        })
+    }
+
+    /// Unique ids of the pods of a batch, by whether they are held and scheduled.
+    fn pods_of(&self, index: u32, which: impl Fn(bool, bool) -> bool) -> Vec<Arc<str>> {
+        let mut found = Vec::new();
+        for (name, role) in self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))) {
+            for ordinal in self.batching.ordinals(name, index, role.desired) {
+                let pods = role.replicas.pods_of(ordinal).iter().filter(|pod| which(pod.held, pod.scheduled));
+                found.extend(pods.map(|pod| pod.pod.uid.clone()));
+            }
+        }
+        found
+    }
+
+    fn domains(&self) -> &Domains {
+        const NONE: &Domains = &Domains::new();
+        self.placed.domains.get(&self.coordination.index).unwrap_or(NONE)
+    }
+
+    /// How many other batches of the group each domain has, where batches keep apart.
+    fn used(&self, index: u32) -> BTreeMap<String, u32> {
+        let mut used = BTreeMap::new();
+        if self.batching.topology.as_ref().is_some_and(|topology| topology.spread) {
+            for (_, domain) in self.domains().iter().filter(|(other, _)| **other != index) {
+                *used.entry(domain.clone()).or_default() += 1;
+            }
+        }
+        used
+    }
+
+    fn domain_word(&self) -> &str {
+        match self.batching.hard_topology().map(|topology| &topology.domain) {
+            Some(Domain::Layer { layer, .. }) => layer,
+            Some(Domain::Key(_)) | None => self.key,
+        }
+    }
+
+    /// Notes why pods do not go: one entry for each reason, which speaks of the first batch.
+    fn hold(&mut self, reason: HoldReason, index: u32, message: &str, pods: &[HeldPod]) {
+        let entry = self.held.entry(reason).or_insert_with(|| Held {
+            coordination: Some(CoordinationRef::from(self.coordination)),
+            batch: Some(index),
+            reason,
+            message: message.to_owned(),
+            pods: HeldPods::default(),
+        });
+        entry.pods.extend(pods);
+        self.out.extend(pods.iter().map(|pod| pod.pod.uid.clone()));
+    }
+}
+
+/// What binds a pod to a domain, and to one node of it where the domain alone would not do.
+fn pin(key: &str, domain: &str, host: Option<String>) -> Pin {
+    let host = host.map(|host| (crate::plan::placement::placer::HOSTNAME.to_owned(), host));
+    [(key.to_owned(), domain.to_owned())].into_iter().chain(host).collect()
+}

@@ -1,0 +1,165 @@
+//! The cluster as placing sees it: what its nodes have left, what pods ask for that have no node yet, and which of these are
+//! given one before the scheduler has bound them (assumed, as kube-scheduler calls it).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::needs::{Load, Needs};
+use super::room::Room;
+use crate::api::Node;
+use crate::api::scheduling::SchedulingPod;
+use crate::model::quantity::NoQuantity;
+use crate::model::{GroupKey, names};
+
+/// What is known of nodes and pods, kept event by event.
+#[derive(Debug, Default)]
+pub struct Capacity {
+    room: Room,
+    /// What the pods of groups ask for that have no node, by unique id.
+    unbound: HashMap<Arc<str>, Arc<Needs>>,
+    /// The same, each once.
+    kinds: HashSet<Arc<Needs>>,
+    /// Pods that have a place and are not bound yet, by unique id: they take their room already.
+    assumed: HashMap<Arc<str>, Assumed>,
+    freed: u64,
+}
+
+/// A pod that has a place and is not bound yet.
+#[derive(Debug)]
+struct Assumed {
+    group: GroupKey,
+    needs: Arc<Needs>,
+}
+
+impl Capacity {
+    /// What the nodes have left beside pods that are bound and assumed.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// Grows with whatever may have made room: what did not fit is worth another look.
+    pub fn freed(&self) -> u64 {
+        self.freed
+    }
+
+    /// Takes in a node, or what has changed of it.
+    ///
+    /// # Errors
+    ///
+    /// When an amount of it is no quantity; the node is then as good as gone.
+    pub fn apply_node(&mut self, node: &Node) -> Result<(), NoQuantity> {
+        if self.room.apply_node(node)? {
+            self.freed += 1;
+        }
+        Ok(())
+    }
+
+    /// Forgets a node.
+    pub fn remove_node(&mut self, name: &str) {
+        self.room.remove_node(name);
+    }
+
+    /// Forgets all nodes but these.
+    pub fn keep_nodes(&mut self, names: &HashSet<&str>) {
+        let gone: Vec<_> = self.room.nodes().map(|(name, _, _)| name.clone()).collect();
+        gone.iter().filter(|name| !names.contains(&***name)).for_each(|name| self.room.remove_node(name));
+    }
+
+    /// Takes in a pod.
+    ///
+    /// # Errors
+    ///
+    /// When an amount of it is no quantity; the API server lets no such pod in.
+    pub fn apply_pod(&mut self, pod: &SchedulingPod) -> Result<(), NoQuantity> {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        match pod.node() {
+            _ if pod.has_ended() => self.remove_pod(uid),
+            // A pod that is being deleted takes its room until it is gone.
+            Some(node) => self.bind(uid, node, Load::of(&pod.spec)?),
+            None if pod.metadata.is_deleting() => self.remove_pod(uid),
+            None => {
+                let names_group = |(group, _): &(&str, &str)| pod.metadata.label(group).is_some();
+                if names::LABEL_SCHEMES.iter().any(names_group) {
+                    let needs = Needs::of(pod)?;
+                    let needs = self.kinds.get(&needs).cloned().unwrap_or_else(|| Arc::new(needs));
+                    self.kinds.insert(needs.clone());
+                    self.unbound.insert(uid.into(), needs);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bind(&mut self, uid: &str, node: &str, load: Load) {
+        self.forget_needs(uid);
+        let assumed = self.assumed.remove(uid).and_then(|assumed| Some((assumed, self.room.node_of(uid)?.clone())));
+        if let Some((assumed, planned)) = assumed.filter(|(_, planned)| **planned != *node) {
+            self.freed += 1;
+            // Pods that are alike may be bound in each other's place.
+            let takes_its_place = |other: &(&Arc<str>, &Assumed)| {
+                *other.1.needs == *assumed.needs && self.room.node_of(other.0).is_some_and(|at| **at == *node)
+            };
+            if let Some(other) = self.assumed.iter().find(takes_its_place).map(|(uid, _)| uid.clone()) {
+                self.room.apply_pod(&other, &planned, assumed.needs.load.clone());
+            }
+        }
+        self.room.apply_pod(uid, node, load);
+    }
+
+    /// Forgets a pod: it is gone, or has ended.
+    pub fn remove_pod(&mut self, uid: &str) {
+        self.forget_needs(uid);
+        self.assumed.remove(uid);
+        if self.room.remove_pod(uid) {
+            self.freed += 1;
+        }
+    }
+
+    /// Forgets all pods but these.
+    pub fn keep_pods(&mut self, uids: &HashSet<&str>) {
+        let known: HashSet<_> = self.room.pods().chain(self.unbound.keys()).cloned().collect();
+        known.iter().filter(|uid| !uids.contains(&***uid)).for_each(|uid| self.remove_pod(uid));
+    }
+
+    fn forget_needs(&mut self, uid: &str) {
+        // This one and the set's own: nobody else has it.
+        if let Some(needs) = self.unbound.remove(uid).filter(|needs| Arc::strong_count(needs) <= 2) {
+            self.kinds.remove(&needs);
+        }
+    }
+
+    /// What a pod asks for that has no node yet; `None` while it is not known.
+    pub fn needs(&self, uid: &str) -> Option<&Arc<Needs>> {
+        self.unbound.get(uid)
+    }
+
+    /// Gives a pod a place; it takes its room from now on.
+    pub fn assume(&mut self, group: &GroupKey, uid: &Arc<str>, node: &str, needs: &Arc<Needs>) {
+        self.room.apply_pod(uid, node, needs.load.clone());
+        self.assumed.insert(uid.clone(), Assumed { group: group.clone(), needs: needs.clone() });
+    }
+
+    /// The place of a pod that is not bound yet.
+    pub fn assumed(&self, uid: &str) -> Option<&Arc<str>> {
+        self.assumed.get(uid).and_then(|_| self.room.node_of(uid))
+    }
+
+    /// Takes its place from a pod that is not bound yet, to find it another.
+    pub fn give_back(&mut self, uid: &str) {
+        if self.assumed.remove(uid).is_some() {
+            self.room.remove_pod(uid);
+        }
+    }
+
+    /// Takes their places from all pods of a group that are not bound yet, but for those that are to `stay`.
+    pub fn forget_assumed(&mut self, group: &GroupKey, stay: &HashSet<Arc<str>>) {
+        let goes = |(uid, assumed): &(&Arc<str>, &Assumed)| assumed.group == *group && !stay.contains(*uid);
+        let gone: Vec<_> = self.assumed.iter().filter(goes).map(|(uid, _)| uid.clone()).collect();
+        for uid in gone {
+            self.assumed.remove(&uid);
+            if self.room.remove_pod(&uid) {
+                self.freed += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Whose turn it is: batches that wait for room are served by priority, then by age.
+//!
+//! A small batch may overtake a large one that does not fit. One that has waited for long is not overtaken for ever: the
+//! domain that has room for most of it is then kept for it, until it fits there or elsewhere.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::model::GroupKey;
+
+/// A batch that has waited this long, and is the first, has its best domain kept for it.
+pub const KEEPS_AFTER: Duration = Duration::from_secs(60);
+
+/// The first batch of each group that waits for room.
+#[derive(Debug, Default)]
+pub struct Line(HashMap<GroupKey, Waiting>);
+
+#[derive(Debug)]
+struct Waiting {
+    priority: i32,
+    since: Duration,
+    /// What [`super::Capacity::freed`] was when it was last found not to fit.
+    tried: u64,
+    /// Node label and value of the domain with room for most of it.
+    best: Option<(String, String)>,
+}
+
+/// Whether a batch may be placed now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It may.
+    Now {
+        /// The domain that is kept for the first of the line, with the group of that one.
+        closed: Option<Closed>,
+    },
+    /// Others that come before it have not been looked at since room was made.
+    AfterOthers,
+}
+
+/// A domain that is kept for a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The node label.
+    pub key: String,
+    /// Its value.
+    pub domain: String,
+    /// Group of the batch.
+    pub group: GroupKey,
+}
+
+impl Line {
+    /// Whether a batch of this group and priority may be placed.
+    pub fn turn(&self, group: &GroupKey, priority: i32, now: Duration, freed: u64) -> Turn {
+        let since = self.0.get(group).map_or(now, |waiting| waiting.since);
+        let own = (Reverse(priority), since, group);
+        let earlier =
+            || self.0.iter().map(|(key, waiting)| (rank(key, waiting), waiting)).filter(|(rank, _)| *rank < own);
+        if earlier().any(|(_, waiting)| waiting.tried < freed) {
+            return Turn::AfterOthers;
+        }
+        let first = earlier().min_by_key(|(rank, _)| *rank);
+        let keeps = first.filter(|(_, waiting)| now.saturating_sub(waiting.since) >= KEEPS_AFTER);
+        let closed = keeps.and_then(|((_, _, group), waiting)| {
+            let (key, domain) = waiting.best.clone()?;
+            Some(Closed { key, domain, group: group.clone() })
+        });
+        Turn::Now { closed }
+    }
+
+    /// Notes that a batch of this group does not fit.
+    pub fn waits(
+        &mut self,
+        group: &GroupKey,
+        priority: i32,
+        now: Duration,
+        freed: u64,
+        best: Option<(String, String)>,
+    ) {
+        let since = self.0.get(group).map_or(now, |waiting| waiting.since);
+        self.0.insert(group.clone(), Waiting { priority, since, tried: freed, best });
+    }
+
+    /// Notes that a batch of this group is to be looked at after others.
+    pub fn joins(&mut self, group: &GroupKey, priority: i32, now: Duration) {
+        let waiting = || Waiting { priority, since: now, tried: 0, best: None };
+        self.0.entry(group.clone()).or_insert_with(waiting);
+    }
+
+    /// Notes that no batch of this group waits for room.
+    pub fn leaves(&mut self, group: &GroupKey) {
+        self.0.remove(group);
+    }
+
+    /// Nobody waits any more, as far as is known here.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// True when nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those that wait, the first first.
+    pub fn in_order(&self) -> Vec<GroupKey> {
+        let mut all: Vec<_> = self.0.iter().map(|(key, waiting)| rank(key, waiting)).collect();
+        all.sort();
+        all.into_iter().map(|(_, _, key)| key.clone()).collect()
+    }
+}
+
+fn rank<'a>(key: &'a GroupKey, waiting: &Waiting) -> (Reverse<i32>, Duration, &'a GroupKey) {
+    (Reverse(waiting.priority), waiting.since, key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn group(name: &str) -> GroupKey {
+        GroupKey::new("ns", name)
+    }
+
+    fn rack(name: &str) -> Option<(String, String)> {
+        Some(("rack".to_owned(), name.to_owned()))
+    }
+
+    #[test]
+    fn priority_goes_before_age() {
+        let mut line = Line::default();
+        line.waits(&group("old"), 0, SECOND, 1, None);
+        line.waits(&group("young"), 0, SECOND * 2, 1, None);
+        line.waits(&group("important"), 9, SECOND * 3, 1, None);
+        line.waits(&group("old"), 0, SECOND * 4, 1, None);
+        assert_eq!(line.in_order(), [group("important"), group("old"), group("young")]);
+    }
+
+    #[test]
+    fn who_comes_first_is_looked_at_first_when_room_is_made() {
+        let mut line = Line::default();
+        line.waits(&group("a"), 0, SECOND, 1, None);
+        let free = Turn::Now { closed: None };
+        assert_eq!(line.turn(&group("b"), 0, SECOND * 2, 1), free, "it fits beside what waits");
+        assert_eq!(line.turn(&group("b"), 0, SECOND * 2, 2), Turn::AfterOthers);
+        assert_eq!(line.turn(&group("b"), 1, SECOND * 2, 2), free, "it is more important");
+        line.waits(&group("a"), 0, SECOND * 2, 2, None);
+        assert_eq!(line.turn(&group("b"), 0, SECOND * 2, 2), free);
+    }
+
+    #[test]
+    fn a_large_batch_is_not_overtaken_for_ever() {
+        let mut line = Line::default();
+        line.waits(&group("large"), 0, SECOND, 1, rack("r1"));
+        line.waits(&group("other"), 0, SECOND * 2, 1, rack("r2"));
+        let closed = |now| match line.turn(&group("small"), 0, now, 1) {
+            Turn::Now { closed } => closed.map(|closed| (closed.domain, closed.group)),
+            Turn::AfterOthers => panic!("nothing was freed"),
+        };
+        assert_eq!(closed(KEEPS_AFTER), None, "not for long yet");
+        assert_eq!(
+            closed(KEEPS_AFTER + SECOND * 9),
+            Some(("r1".to_owned(), group("large"))),
+            "one domain, of the first"
+        );
+        let own = line.turn(&group("large"), 0, KEEPS_AFTER * 2, 1);
+        assert_eq!(own, Turn::Now { closed: None }, "what is kept is kept for it");
+    }
+}

@@ -1,0 +1,292 @@
+//! Places the batches of one group that may go, one after another.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::capacity::Capacity;
+use super::line::{Closed, Line, Turn};
+use super::needs::Needs;
+use super::place::{Fit, NoFit, Placement, Question, place};
+use crate::model::{GroupKey, WhenNoFit};
+
+/// The node label that tells nodes apart.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// What is seen of nodes and pods.
+#[derive(Debug)]
+pub enum Sight<'a> {
+    /// All of them.
+    Known(&'a mut Capacity),
+    /// They have not been listed yet.
+    NotYet,
+    /// They may not be read, for this reason: nothing is placed.
+    Refused(&'a str),
+}
+
+/// Places the batches of one group in one pass.
+#[derive(Debug)]
+pub struct Placer<'a> {
+    group: GroupKey,
+    sight: Sight<'a>,
+    line: &'a mut Line,
+    now: Duration,
+    /// Pods that keep their place.
+    stay: HashSet<Arc<str>>,
+    waits: bool,
+}
+
+/// Pods of a batch that may go.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Their unique ids.
+    pub pods: &'a [Arc<str>],
+    /// Pods of the batch that went before.
+    pub others: &'a [Arc<str>],
+    /// The node label of which all of them share one value.
+    pub key: &'a str,
+    /// The value that was committed.
+    pub committed: Option<&'a str>,
+    /// How many other batches of the group each value has, where batches keep apart.
+    pub used: &'a BTreeMap<String, u32>,
+    /// What happens if it fits nowhere.
+    pub when_no_fit: WhenNoFit,
+}
+
+/// Where pods go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// To this domain.
+    To {
+        /// Value of the node label.
+        domain: String,
+        /// For each pod the value of [`HOSTNAME`] of its node, where the domain alone would not do.
+        hosts: Vec<Option<String>>,
+    },
+    /// Nowhere yet: there is no room.
+    NoRoom {
+        /// Why.
+        why: NoFit,
+        /// A domain that is kept for another batch.
+        closed: Option<Closed>,
+    },
+    /// Nowhere yet: others are looked at before.
+    AfterOthers,
+    /// Nodes, or what the pods ask for, are not known yet.
+    NotYet,
+    /// Anywhere: nodes may not be read.
+    Anywhere,
+}
+
+impl<'a> Placer<'a> {
+    /// Begins a pass over a group.
+    pub fn new(group: GroupKey, sight: Sight<'a>, line: &'a mut Line, now: Duration) -> Self {
+        Self { group, sight, line, now, stay: HashSet::new(), waits: false }
+    }
+
+    /// Why nodes may not be read.
+    pub fn refused(&self) -> Option<&str> {
+        if let Sight::Refused(why) = self.sight { Some(why) } else { None }
+    }
+
+    /// Finds a place for pods, and takes its room.
+    pub fn place(&mut self, request: &Request<'_>) -> Answer {
+        let Self { group, sight, line, now, stay, waits } = self;
+        let capacity = match sight {
+            Sight::Known(capacity) => capacity,
+            Sight::Refused(_) => return Answer::Anywhere,
+            // Whoever brings back the pods of a batch that runs must not be made to wait.
+            Sight::NotYet => match request.committed.filter(|_| !request.others.is_empty()) {
+                Some(domain) => return Answer::to(domain, request),
+                None => return Answer::NotYet,
+            },
+        };
+        let mut batch = Batch { group, capacity, request };
+        let Some(needs) = batch.needs() else { return Answer::NotYet };
+        let committed = request.committed.map(str::to_owned).or_else(|| batch.domain_of_others());
+        let committed = committed.filter(|domain| !batch.is_lost(domain, &needs));
+        if let Some(answer) = committed.as_deref().and_then(|domain| batch.stay_in(domain, &needs)) {
+            stay.extend(request.pods.iter().cloned());
+            return answer;
+        }
+        let again = batch.placed(&needs);
+        let placement = match again {
+            Some(placement) => placement,
+            None => match batch.place_anew(&needs, line, *now) {
+                Ok(placement) => placement,
+                Err(answer) => {
+                    *waits |= matches!(answer, Answer::NoRoom { .. } | Answer::AfterOthers);
+                    return answer;
+                }
+            },
+        };
+        stay.extend(request.pods.iter().cloned());
+        batch.answer(&placement, &needs)
+    }
+
+    /// Keeps the places of pods that went and are not bound yet, or finds them some in their domain.
+    pub fn keep(&mut self, pods: &[Arc<str>], key: &str, domain: &str) {
+        let Sight::Known(capacity) = &mut self.sight else { return };
+        let without: Vec<_> = pods.iter().filter(|uid| capacity.assumed(uid).is_none()).cloned().collect();
+        let used = BTreeMap::new();
+        let request = Request {
+            pods: &without,
+            others: &[],
+            key,
+            committed: Some(domain),
+            used: &used,
+            when_no_fit: WhenNoFit::Hold,
+        };
+        let mut batch = Batch { group: &self.group, capacity, request: &request };
+        if let Some(needs) = batch.needs().filter(|needs| !needs.is_empty()) {
+            batch.assume_in(domain, &needs);
+        }
+        self.stay.extend(pods.iter().cloned());
+    }
+
+    /// Ends the pass: places that nobody has asked for again are given back.
+    pub fn finish(self) {
+        let Self { group, sight, line, stay, waits, .. } = self;
+        if !waits {
+            line.leaves(&group);
+        }
+        if let Sight::Known(capacity) = sight {
+            capacity.forget_assumed(&group, &stay);
+        }
+    }
+}
+
+impl Answer {
+    /// To a domain, and to any node there.
+    fn to(domain: &str, request: &Request<'_>) -> Self {
+        Self::To { domain: domain.to_owned(), hosts: vec![None; request.pods.len()] }
+    }
+}
+
+/// One batch on its way to a place.
+struct Batch<'a, 'b> {
+    group: &'a GroupKey,
+    capacity: &'a mut Capacity,
+    request: &'a Request<'b>,
+}
+
+impl Batch<'_, '_> {
+    fn needs(&self) -> Option<Vec<Arc<Needs>>> {
+        self.request.pods.iter().map(|uid| self.capacity.needs(uid).cloned()).collect()
+    }
+
+    /// The domain in which pods of the batch run that went before anything was committed for it.
+    fn domain_of_others(&self) -> Option<String> {
+        let room = self.capacity.room();
+        self.request
+            .others
+            .iter()
+            .find_map(|uid| Some(room.facts(room.node_of(uid)?)?.label(self.request.key)?.to_owned()))
+    }
+
+    /// True for a domain to which none of the pods could go even if it were empty, and in which none of the batch runs.
+    fn is_lost(&self, domain: &str, needs: &[Arc<Needs>]) -> bool {
+        let room = self.capacity.room();
+        let runs = |uid: &Arc<str>| room.node_of(uid).and_then(|node| room.facts(node)).is_some_and(|node| node.ready);
+        let mut here = room.nodes().filter(|(_, _, facts)| facts.label(self.request.key) == Some(domain));
+        !self.request.others.iter().any(runs)
+            && !here.any(|(_, _, facts)| needs.iter().any(|needs| facts.refusal(needs).is_none()))
+    }
+
+    /// Stays in the domain that was committed, where that is possible or others of the batch run there.
+    fn stay_in(&mut self, domain: &str, needs: &[Arc<Needs>]) -> Option<Answer> {
+        let placed = self.placed(needs).filter(|placement| placement.domain.as_deref() == Some(domain));
+        if let Some(placement) = placed.or_else(|| self.assume_in(domain, needs)) {
+            return Some(self.answer(&placement, needs));
+        }
+        let goes_all_the_same = !self.request.others.is_empty() || self.request.when_no_fit != WhenNoFit::Hold;
+        goes_all_the_same.then(|| Answer::to(domain, self.request))
+    }
+
+    /// The places that all of the pods have since an earlier pass, in one domain and on nodes that still take them.
+    fn placed(&self, needs: &[Arc<Needs>]) -> Option<Placement> {
+        let room = self.capacity.room();
+        let at = |(uid, needs): (&Arc<str>, &Arc<Needs>)| {
+            let node = self.capacity.assumed(uid)?;
+            room.facts(node)?.refusal(needs).is_none().then(|| node.clone())
+        };
+        let nodes: Vec<_> = self.request.pods.iter().zip(needs).map(at).collect::<Option<_>>()?;
+        let mut domains = nodes.iter().map(|node| room.facts(node)?.label(self.request.key));
+        let domain = domains.next()??;
+        let same = domains.all(|other| other == Some(domain));
+        same.then(|| Placement { domain: Some(domain.to_owned()), nodes, alike: is_alike(needs) })
+    }
+
+    /// Gives the pods places in a domain, if they all fit.
+    fn assume_in(&mut self, domain: &str, needs: &[Arc<Needs>]) -> Option<Placement> {
+        let none = BTreeMap::new();
+        self.give_back();
+        let question = Question { only: Some(domain), ..Question::new(needs, Some(self.request.key), &none) };
+        let Fit::Fits(placement) = place(self.capacity.room(), &question) else { return None };
+        self.assume(&placement, needs);
+        Some(placement)
+    }
+
+    fn place_anew(&mut self, needs: &[Arc<Needs>], line: &mut Line, now: Duration) -> Result<Placement, Answer> {
+        self.give_back();
+        let priority = needs.iter().map(|needs| needs.load.priority).max().unwrap_or_default();
+        let Turn::Now { closed } = line.turn(self.group, priority, now, self.capacity.freed()) else {
+            line.joins(self.group, priority, now);
+            return Err(Answer::AfterOthers);
+        };
+        let question = Question {
+            closed: closed.as_ref().map(|closed| (closed.key.as_str(), closed.domain.as_str())),
+            ..Question::new(needs, Some(self.request.key), self.request.used)
+        };
+        let why = match place(self.capacity.room(), &question) {
+            Fit::Fits(placement) => {
+                self.assume(&placement, needs);
+                return Ok(placement);
+            }
+            Fit::Not(why) => why,
+        };
+        let best = why.best.as_ref().and_then(|best| best.domain.clone());
+        let domain = match self.request.when_no_fit {
+            WhenNoFit::Hold => None,
+            WhenNoFit::Release => best.clone(),
+            WhenNoFit::Preempt => {
+                // Pods take the place of others only if every one of them may.
+                let least = needs.iter().map(|needs| needs.load.priority).min().unwrap_or_default();
+                let room = self.capacity.room().without_pods_below(least);
+                place(&room, &question).placement().and_then(|placement| placement.domain.clone())
+            }
+        };
+        if let Some(domain) = domain {
+            return Err(Answer::to(&domain, self.request));
+        }
+        let best = best.map(|domain| (self.request.key.to_owned(), domain));
+        line.waits(self.group, priority, now, self.capacity.freed(), best);
+        Err(Answer::NoRoom { why, closed })
+    }
+
+    fn give_back(&mut self) {
+        self.request.pods.iter().for_each(|uid| self.capacity.give_back(uid));
+    }
+
+    fn assume(&mut self, placement: &Placement, needs: &[Arc<Needs>]) {
+        for ((uid, needs), node) in self.request.pods.iter().zip(needs).zip(&placement.nodes) {
+            self.capacity.assume(self.group, uid, node, needs);
+        }
+    }
+
+    /// The answer for a placement. Pods that are alike may go to any node of the domain; where they differ, a small one might
+    /// take the room of a large one.
+    fn answer(&self, placement: &Placement, needs: &[Arc<Needs>]) -> Answer {
+        let room = self.capacity.room();
+        let any_will_do = is_alike(needs) && self.request.others.is_empty();
+        let host = |node: &Arc<str>| room.facts(node)?.label(HOSTNAME).filter(|_| !any_will_do).map(str::to_owned);
+        Answer::To {
+            domain: placement.domain.clone().unwrap_or_default(),
+            hosts: placement.nodes.iter().map(host).collect(),
+        }
+    }
+}
+
+fn is_alike(needs: &[Arc<Needs>]) -> bool {
+    needs.first().is_none_or(|first| needs.iter().all(|needs| Arc::ptr_eq(needs, first) || needs == first))
+}

@@ -1,0 +1,295 @@
+//! Batches that must share a domain go where there is room for all of their pods, on the real scheduler.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::group::node;
+use crate::common::pods::{Pod, View};
+use crate::common::stage::typed;
+use crate::common::{Group, Stage, always};
+use crate::pods::support::{RACK, add_rack, coordinated, deploy, rack_of, rolling_deploy, stage, stored};
+
+const GPU: &str = "nvidia.com/gpu";
+
+/// A batch of four prefills and two decodes; the scheduler prefers the rack in which only five of them fit.
+async fn a_tempting_rack(stage: &Stage) -> Group {
+    add(stage, "tempting", "a", 5, &json!({ "cpu": "1000" })).await;
+    for host in ["a", "b"] {
+        add(stage, "roomy", host, 3, &json!({ "cpu": "8" })).await;
+    }
+    group("llm", 4, 2).template(&asks(&json!({ "cpu": "1" })))
+}
+
+/// Adds a node of a rack with room for so many pods, and these resources beside.
+async fn add(stage: &Stage, rack: &str, host: &str, pods: u32, resources: &Value) {
+    let mut node = node(&format!("{}-{rack}-{host}", stage.namespace), pods, &stage.namespace);
+    node["metadata"]["labels"][RACK] = json!(rack);
+    for list in ["allocatable", "capacity"] {
+        json_patch::merge(&mut node["status"][list], resources);
+    }
+    Api::<Node>::all(stage.client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
+}
+
+fn asks(resources: &Value) -> Value {
+    let image = "registry.invalid/x:1";
+    json!({ "spec": { "containers": [{ "name": "main", "image": image, "resources": { "requests": resources, "limits": resources } }] } })
+}
+
+/// One step of so many prefills and decodes.
+fn group(name: &str, prefill: u32, decode: u32) -> Group {
+    Group::new(name).role("prefill", prefill, prefill).role("decode", decode, decode)
+}
+
+fn one_step(group: &Group) -> Value {
+    let step: serde_json::Map<_, _> = group.roles.iter().map(|role| (role.name.clone(), json!(role.segment))).collect();
+    rolling_deploy("rack", "hard", &Value::Object(step))
+}
+
+/// The racks in which pods of a group run.
+fn racks(stage: &Stage, now: &View, group: &str) -> BTreeSet<Option<String>> {
+    now.all().filter(|pod| pod.name.starts_with(group)).map(|pod| rack_of(stage, pod)).collect()
+}
+
+fn only(rack: &str) -> BTreeSet<Option<String>> {
+    [Some(rack.to_owned())].into()
+}
+
+/// A pod that nobody coordinates, on a node with these labels.
+async fn another(stage: &Stage, name: &str, at: &Value) {
+    let mut pod = group("none", 1, 1).pod("none", name, &stage.namespace);
+    pod["metadata"]["labels"] = json!({});
+    json_patch::merge(&mut pod["spec"]["nodeSelector"], at);
+    stage.api::<ApiPod>().create(&PostParams::default(), &typed(pod)).await.unwrap();
+}
+
+#[tokio::test]
+async fn without_placement_a_step_is_stuck_for_ever_in_a_rack_that_is_too_small() {
+    let stage = stage("room-off").await;
+    let _rolegate = stage.launch().flag("placement", "off").start().await;
+    let group = a_tempting_rack(&stage).await;
+    deploy(&stage, &group, &one_step(&group)).await;
+    stage.pods.until("all that fit are there", |now| now.count_all(Pod::is_scheduled) == 5).await;
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 0, "{now}"));
+    always(Duration::from_secs(2), "one has no node", async || {
+        stage.pods.now(|now| if now.count_all(Pod::is_scheduled) == 5 { Ok(()) } else { Err(now.to_string()) })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_step_goes_to_the_rack_with_room_for_all_of_it() {
+    let stage = stage("room-on").await;
+    let _rolegate = stage.launch().start().await;
+    let group = a_tempting_rack(&stage).await;
+    let statuses = stage.statuses(&group);
+    deploy(&stage, &group, &one_step(&group)).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
+    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("roomy"), "{now}"));
+    statuses
+        .until("it is committed", |status| {
+            status.to_string().split_whitespace().collect::<String>().contains(r#""domains":{"0":"roomy"}"#)
+        })
+        .await;
+    for pod in stored(&stage).await {
+        let selector = pod.spec.unwrap().node_selector.unwrap();
+        assert_eq!(selector[RACK], "roomy");
+        assert!(!selector.contains_key("kubernetes.io/hostname"), "they are alike: any node of the rack will do");
+    }
+}
+
+/// KEP-75, story 3: 4P4D in steps of 2P:2D on too small a cluster.
+#[tokio::test]
+async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
+    let stage = stage("room-story-3").await;
+    add_rack(&stage, "r1", &["a", "b"], 3).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2);
+    let statuses = stage.statuses(&group);
+    deploy(&stage, &group, &rolling_deploy("rack", "hard", &json!({ "prefill": 2, "decode": 2 }))).await;
+    let status = statuses.until("the second step waits", |status| status.reason() == "NoRoom").await;
+    stage.pods.until("the first step runs", |now| now.count_all(Pod::is_ready) == 4).await;
+    stage.pods.now(|now| {
+        let running = |role| now.of(role).filter(|pod| pod.is_released()).map(|pod| pod.index).collect::<BTreeSet<_>>();
+        assert_eq!((running("prefill"), running("decode")), ([0, 1].into(), [0, 1].into()), "{now}\n{status}");
+    });
+    let said = stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], "");
+    let why = "no rack fits step 2: best r1 fits 2 of 4 pods";
+    assert!(said.contains(why), "{said}");
+    // Whoever makes room need tell nobody.
+    add_rack(&stage, "r2", &["a"], 4).await;
+    stage.pods.until("both steps run", |now| now.count_all(Pod::is_ready) == 8).await;
+    stage.pods.now(|now| {
+        assert!(now.all().filter(|pod| pod.index > 1).all(|pod| rack_of(&stage, pod).as_deref() == Some("r2")))
+    });
+}
+
+#[tokio::test]
+async fn room_in_every_rack_is_not_enough_where_one_has_enough() {
+    let stage = stage("room-fragments").await;
+    for rack in ["r1", "r2", "r3"] {
+        add_rack(&stage, rack, &["a", "b"], if rack == "r2" { 3 } else { 2 }).await;
+        another(&stage, &format!("other-{rack}"), &json!({ (RACK): rack })).await;
+    }
+    stage.pods.until("the others run", |now| now.count_all(Pod::is_scheduled) == 3).await;
+    let _rolegate = stage.launch().start().await;
+    let group = group("llm", 3, 2);
+    deploy(&stage, &group, &one_step(&group)).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 8).await;
+    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
+}
+
+#[tokio::test]
+async fn two_groups_never_share_what_is_enough_for_one() {
+    let stage = stage("room-two").await;
+    add_rack(&stage, "r1", &["a", "b"], 3).await;
+    let _rolegate = stage.launch().start().await;
+    let both = ["one", "two"].map(|name| group(name, 2, 2));
+    let here = &stage;
+    let making = both.each_ref().map(|group| async move { deploy(here, group, &one_step(group)).await });
+    futures::future::join_all(making).await;
+    stage.pods.until("one runs", |now| now.count_all(Pod::is_ready) == 4).await;
+    let of = |now: &View, name: &str| now.count_all(|pod| pod.is_released() && pod.name.starts_with(name));
+    let counts = stage.pods.now(|now| [of(now, "one"), of(now, "two")]);
+    assert!(counts == [4, 0] || counts == [0, 4], "{counts:?}");
+    let (gone, waits) = if counts[0] == 4 { ("one", "two") } else { ("two", "one") };
+    let statuses = stage.statuses(&group(waits, 2, 2));
+    statuses.until("the other says why", |status| status.reason() == "NoRoom").await;
+    for role in ["prefill", "decode"] {
+        stage.plane.must(&["-n", &stage.namespace, "scale", "--replicas=0", &format!("statefulset/{gone}-{role}")], "");
+    }
+    let runs = |now: &View| now.count_all(|pod| pod.is_ready() && pod.name.starts_with(waits)) == 4;
+    stage.pods.until("the other runs", runs).await;
+}
+
+#[tokio::test]
+async fn small_pods_leave_a_node_to_the_large_one() {
+    let stage = stage("room-gpus").await;
+    for host in ["a", "b"] {
+        add(&stage, "r1", host, 10, &json!({ (GPU): "8" })).await;
+    }
+    let _rolegate = stage.launch().start().await;
+    let group = group("llm", 4, 1).template(&asks(&json!({ (GPU): "2" })));
+    stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &one_step(&group)))).await.unwrap();
+    for role in &group.roles {
+        let mut set = group.set(role, &stage.namespace);
+        if role.name == "decode" {
+            json_patch::merge(&mut set["spec"]["template"], &asks(&json!({ (GPU): "8" })));
+        }
+        stage
+            .api::<k8s_openapi::api::apps::v1::StatefulSet>()
+            .create(&PostParams::default(), &typed(set))
+            .await
+            .unwrap();
+    }
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 5).await;
+}
+
+#[tokio::test]
+async fn what_others_take_and_give_back_counts() {
+    let stage = stage("room-others").await;
+    add_rack(&stage, "r1", &["a", "b"], 2).await;
+    for pod in ["x", "y"] {
+        another(&stage, pod, &json!({})).await;
+    }
+    stage.pods.until("the others run", |now| now.count_all(Pod::is_scheduled) == 2).await;
+    let _rolegate = stage.launch().start().await;
+    let group = group("llm", 2, 1);
+    let statuses = stage.statuses(&group);
+    deploy(&stage, &group, &one_step(&group)).await;
+    statuses.until("there is no room", |status| status.reason() == "NoRoom").await;
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 3, "{now}"));
+    stage.api::<ApiPod>().delete("x", &DeleteParams::default().grace_period(0)).await.unwrap();
+    stage.pods.until("all run", |now| now.count_all(|pod| pod.is_ready() && pod.name != "y") == 3).await;
+}
+
+#[tokio::test]
+async fn a_rack_that_is_cordoned_takes_nobody() {
+    let stage = stage("room-cordon").await;
+    add_rack(&stage, "r1", &["a"], 3).await;
+    let cordon = |on: bool| Patch::Merge(json!({ "spec": { "unschedulable": on } }));
+    let (nodes, name) = (Api::<Node>::all(stage.client.clone()), format!("{}-r1-a", stage.namespace));
+    nodes.patch(&name, &PatchParams::default(), &cordon(true)).await.unwrap();
+    let _rolegate = stage.launch().start().await;
+    let group = group("llm", 2, 1);
+    let statuses = stage.statuses(&group);
+    deploy(&stage, &group, &one_step(&group)).await;
+    statuses.until("there is no room", |status| status.reason() == "NoRoom").await;
+    nodes.patch(&name, &PatchParams::default(), &cordon(false)).await.unwrap();
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 3).await;
+    // What is made again goes where the others are, or waits for it.
+    nodes.patch(&name, &PatchParams::default(), &cordon(true)).await.unwrap();
+    add_rack(&stage, "r2", &["a"], 3).await;
+    stage.api::<ApiPod>().delete("llm-prefill-0", &DeleteParams::default().grace_period(0)).await.unwrap();
+    let again = |now: &View| now.named("llm-prefill-0").is_some_and(|pod| pod.is_released() && !pod.is_scheduled());
+    stage.pods.until("it waits for its rack", again).await;
+    nodes.patch(&name, &PatchParams::default(), &cordon(false)).await.unwrap();
+    stage.pods.until("all run again", |now| now.count_all(Pod::is_ready) == 3).await;
+    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r1"), "{now}"));
+}
+
+#[tokio::test]
+async fn room_that_is_not_used_in_time_is_given_to_others() {
+    let stage = stage("room-not-bound").await;
+    add_rack(&stage, "r1", &["a"], 3).await;
+    let _rolegate = stage.launch().flag("bind-timeout", "2s").start().await;
+    let nobody = group("nobody", 2, 1).template(&json!({ "spec": { "schedulerName": "nobody" } }));
+    let statuses = stage.statuses(&nobody);
+    deploy(&stage, &nobody, &one_step(&nobody)).await;
+    stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
+    let other = group("other", 2, 1);
+    deploy(&stage, &other, &one_step(&other)).await;
+    let status = statuses.until("it is told", |status| status.reason() == "PlacedNotBound").await;
+    stage.pods.until("the others run", |now| now.count_all(Pod::is_ready) == 3).await;
+    assert_eq!(status.reason(), "PlacedNotBound");
+}
+
+#[tokio::test]
+async fn when_nothing_fits_a_batch_goes_all_the_same_where_it_is_asked_for() {
+    let stage = stage("room-release").await;
+    add_rack(&stage, "r1", &["a"], 1).await;
+    add_rack(&stage, "r2", &["a"], 2).await;
+    let _rolegate = stage.launch().start().await;
+    let group = group("llm", 2, 1);
+    let mut coordination = one_step(&group);
+    coordination["whenNoFit"] = json!("release");
+    deploy(&stage, &group, &coordination).await;
+    stage.pods.until("two run", |now| now.count_all(Pod::is_ready) == 2).await;
+    stage.pods.now(|now| {
+        assert_eq!(now.count_all(Pod::is_held), 0, "{now}");
+        let used: BTreeSet<_> = now.all().filter_map(|pod| rack_of(&stage, pod)).collect();
+        assert_eq!(used, ["r2".to_owned()].into());
+    });
+}
+
+/// Pods of a Deployment have no ordinals, and cannot name their batch: they are bound to its domain with their release.
+#[tokio::test]
+async fn pods_of_a_deployment_share_a_rack() {
+    let stage = stage("room-deployment").await;
+    add(&stage, "small", "a", 2, &json!({ "cpu": "1000" })).await;
+    add(&stage, "large", "a", 3, &json!({ "cpu": "8" })).await;
+    let _rolegate = stage.launch().start().await;
+    let main = Group::new("llm").role("main", 3, 3).template(&asks(&json!({ "cpu": "1" })));
+    let object = json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": "llm" },
+        "spec": {
+            "roles": [{ "name": "main", "workloadRef": { "kind": "Deployment", "name": "main" } }],
+            "coordination": [one_step(&main)],
+        },
+    });
+    stage.coordinations().create(&PostParams::default(), &typed(object)).await.unwrap();
+    let set = main.set(main.find("main"), &stage.namespace);
+    let spec = json!({ "replicas": 3, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
+    let made =
+        stage.post("/apis/apps/v1", "deployments", &json!({ "metadata": { "name": "main" }, "spec": spec })).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 3).await;
+    let nodes: BTreeSet<_> = stage.pods.now(|now| now.all().filter_map(|pod| rack_of(&stage, pod)).collect());
+    assert_eq!(nodes, ["large".to_owned()].into());
+}
