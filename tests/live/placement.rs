@@ -141,11 +141,10 @@ where
     stream::iter(all).buffer_unordered(AT_ONCE).for_each(async |_| ()).await;
 }
 
-/// What releases a pod and pins it: to its domain where all pods of the batch are alike, else to its node.
+/// What releases a pod and binds it to its node.
 fn release(placement: &Placement, pod: usize) -> Value {
     let gates = json!([{ "$patch": "delete", "name": GATE }]);
-    let pin =
-        if placement.alike { json!({ RACK: placement.domain }) } else { json!({ HOSTNAME: &*placement.nodes[pod] }) };
+    let pin = json!({ RACK: placement.domain, HOSTNAME: &*placement.nodes[pod] });
     json!({ "spec": { "schedulingGates": gates, "nodeSelector": pin } })
 }
 
@@ -213,12 +212,6 @@ async fn whatever_is_placed_is_bound_where_it_was_to_go() {
             let of = |pod: usize| nodes.get(&format!("batch-{case}-{pod}")).cloned().flatten();
             let is_there = |pod: usize| match of(pod) {
                 None => Some(format!("batch-{case}-{pod} is not bound: {:?}, {placement:?}", clusters[*case])),
-                // Alike pods may change places, and take any room of their domain.
-                Some(node) if placement.alike => {
-                    let number: usize = node.rsplit('-').next().unwrap().parse().unwrap();
-                    let rack = format!("{case}-{}", clusters[*case].nodes[number].rack);
-                    (placement.domain.as_deref() != Some(&rack)).then(|| format!("batch-{case}-{pod} is on {node}"))
-                }
                 Some(node) => (*node != *placement.nodes[pod])
                     .then(|| format!("batch-{case}-{pod} is on {node}, not on {}", placement.nodes[pod])),
             };

@@ -94,7 +94,7 @@ fn pods() -> impl Strategy<Value = Vec<PodFacts>> {
 
 fn evaluation(group: &Group, pods: &[PodFacts]) -> Evaluation {
     let snapshot = Snapshot { pods: pods.iter().cloned().collect(), ..Snapshot::default() };
-    evaluate(group, Observation::of(group, &snapshot, |_| None, |_| Edit::long_ago()), DecisionContext::default())
+    evaluate(group, Observation::of(group, &snapshot, |_| None, |_| Edit::long_ago()), DecisionContext::default(), None)
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::placement::{Answer, Placer, Request};
-use crate::plan::view::{GroupView, HeldPod, ReplicaIs, count};
+use crate::plan::view::{GroupView, HeldPod, PodFacts, ReplicaIs, count};
 
 /// The domains of batches by their number.
 type Domains = BTreeMap<u32, String>;
@@ -75,8 +75,9 @@ pub(super) fn place(
             held: BTreeMap::new(),
             out: HashSet::new(),
         };
-        placing.pods_that_may_go(release);
+        // First: who leads since a moment ago does not know of their room yet.
         placing.pods_that_went(context.not_bound);
+        placing.pods_that_may_go(release);
         let Placing { held: of_coordination, out, .. } = placing;
         release.retain(|release| !out.contains(&release.pod.pod.uid));
         held.extend(of_coordination.into_values());
@@ -130,7 +131,7 @@ impl Placing<'_, '_> {
 
     fn batch(&mut self, index: u32, releases: &mut [&mut Release], is_full: &mut Option<u32>) {
         let pods: Vec<_> = releases.iter().map(|release| release.pod.clone()).collect();
-        let others = self.pods_of(index, |held, _| !held);
+        let others = self.pods_of(index, |pod| !pod.held);
         let committed = self.domains().get(&index).cloned();
         let name = self.batching.batch_name(index);
         if let Some(before) = is_full.filter(|_| others.is_empty() && committed.is_none()) {
@@ -182,7 +183,8 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Pods that went and have no node yet keep their room, until they have waited for long.
+    /// Pods that went and have no node yet keep their room, until they have waited for long. So do those that have one of
+    /// which the other watch has not told yet.
     fn pods_that_went(&mut self, not_bound: &[(usize, u32)]) {
         let roles = || self.batching.sizes.keys().filter_map(|name| self.view.roles.get(name));
         self.placed.needs_room |= roles().any(|role| !role.replicas.none_but(.., ReplicaIs::Scheduled));
@@ -190,18 +192,23 @@ impl Placing<'_, '_> {
             return;
         }
         for (index, domain) in self.domains().clone() {
+            let unseen = self.pods_of(index, |pod| !pod.held && pod.scheduled && self.placer.lacks(&pod.pod.uid));
+            if !unseen.is_empty() {
+                self.placer.keep(&unseen, self.key, &domain);
+            }
             if self.is_bound(index) {
                 continue;
             }
-            let pods = self.pods_of(index, |held, scheduled| !held && !scheduled);
+            let pods = self.pods_of(index, |pod| !pod.held && !pod.scheduled);
             if pods.is_empty() {
                 continue;
             }
             self.placed.unbound.insert((self.coordination.index, index), count(pods.len()));
             if not_bound.contains(&(self.coordination.index, index)) {
-                let (name, pods) = (self.batching.batch_name(index), pods.len());
+                let (name, uids, pods) = (self.batching.batch_name(index), &pods, pods.len());
                 let message = format!("{name} was placed in {domain}, and {pods} of its pods have no node there");
                 self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
+                self.placer.forget(uids);
             } else {
                 self.placer.keep(&pods, self.key, &domain);
             }
@@ -215,12 +222,12 @@ impl Placing<'_, '_> {
         })
     }
 
-    /// Unique ids of the pods of a batch, by whether they are held and scheduled.
-    fn pods_of(&self, index: u32, which: impl Fn(bool, bool) -> bool) -> Vec<Arc<str>> {
+    /// Unique ids of some pods of a batch.
+    fn pods_of(&self, index: u32, which: impl Fn(&PodFacts) -> bool) -> Vec<Arc<str>> {
         let mut found = Vec::new();
         for (name, role) in self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))) {
             for ordinal in self.batching.ordinals(name, index, role.desired) {
-                let pods = role.replicas.pods_of(ordinal).iter().filter(|pod| which(pod.held, pod.scheduled));
+                let pods = role.replicas.pods_of(ordinal).iter().filter(|pod| which(pod));
                 found.extend(pods.map(|pod| pod.pod.uid.clone()));
             }
         }

@@ -19,16 +19,9 @@ pub struct Capacity {
     unbound: HashMap<Arc<str>, Arc<Needs>>,
     /// The same, each once.
     kinds: HashSet<Arc<Needs>>,
-    /// Pods that have a place and are not bound yet, by unique id: they take their room already.
-    assumed: HashMap<Arc<str>, Assumed>,
+    /// Groups of the pods that have a place and are not bound yet, by unique id: they take their room already.
+    assumed: HashMap<Arc<str>, GroupKey>,
     freed: u64,
-}
-
-/// A pod that has a place and is not bound yet.
-#[derive(Debug)]
-struct Assumed {
-    group: GroupKey,
-    needs: Arc<Needs>,
 }
 
 impl Capacity {
@@ -92,16 +85,8 @@ impl Capacity {
 
     fn bind(&mut self, uid: &str, node: &str, load: Load) {
         self.forget_needs(uid);
-        let assumed = self.assumed.remove(uid).and_then(|assumed| Some((assumed, self.room.node_of(uid)?.clone())));
-        if let Some((assumed, planned)) = assumed.filter(|(_, planned)| **planned != *node) {
+        if self.assumed.remove(uid).is_some() && self.room.node_of(uid).is_none_or(|planned| **planned != *node) {
             self.freed += 1;
-            // Pods that are alike may be bound in each other's place.
-            let takes_its_place = |other: &(&Arc<str>, &Assumed)| {
-                *other.1.needs == *assumed.needs && self.room.node_of(other.0).is_some_and(|at| **at == *node)
-            };
-            if let Some(other) = self.assumed.iter().find(takes_its_place).map(|(uid, _)| uid.clone()) {
-                self.room.apply_pod(&other, &planned, assumed.needs.load.clone());
-            }
         }
         self.room.apply_pod(uid, node, load);
     }
@@ -136,7 +121,7 @@ impl Capacity {
     /// Gives a pod a place; it takes its room from now on.
     pub fn assume(&mut self, group: &GroupKey, uid: &Arc<str>, node: &str, needs: &Arc<Needs>) {
         self.room.apply_pod(uid, node, needs.load.clone());
-        self.assumed.insert(uid.clone(), Assumed { group: group.clone(), needs: needs.clone() });
+        self.assumed.insert(uid.clone(), group.clone());
     }
 
     /// The place of a pod that is not bound yet.
@@ -151,15 +136,15 @@ impl Capacity {
         }
     }
 
-    /// Takes their places from all pods of a group that are not bound yet, but for those that are to `stay`.
-    pub fn forget_assumed(&mut self, group: &GroupKey, stay: &HashSet<Arc<str>>) {
-        let goes = |(uid, assumed): &(&Arc<str>, &Assumed)| assumed.group == *group && !stay.contains(*uid);
-        let gone: Vec<_> = self.assumed.iter().filter(goes).map(|(uid, _)| uid.clone()).collect();
-        for uid in gone {
-            self.assumed.remove(&uid);
-            if self.room.remove_pod(&uid) {
-                self.freed += 1;
-            }
+    /// Pods of a group that have a place and are not bound yet.
+    pub fn assumed_of<'a>(&'a self, group: &'a GroupKey) -> impl Iterator<Item = &'a Arc<str>> {
+        self.assumed.iter().filter(move |(_, of)| *of == group).map(|(uid, _)| uid)
+    }
+
+    /// Takes its place from a pod that is not bound yet, for others to have.
+    pub fn forget(&mut self, uid: &str) {
+        if self.assumed.remove(uid).is_some() && self.room.remove_pod(uid) {
+            self.freed += 1;
         }
     }
 }

@@ -46,8 +46,6 @@ pub struct Placement {
     pub domain: Option<String>,
     /// The node of each pod, in the order of the question.
     pub nodes: Vec<Arc<str>>,
-    /// All pods ask for the same: any of them can go to any of these nodes, and the scheduler needs to know the domain only.
-    pub alike: bool,
 }
 
 /// Why a batch fits nowhere.
@@ -208,11 +206,7 @@ fn placement(candidate: &Candidate<'_>, asked: &[Asked<'_>], packing: &Packing) 
         nodes.extend(asked.pods.iter().copied().zip(each));
     }
     nodes.sort();
-    Placement {
-        domain: candidate.domain.map(str::to_owned),
-        nodes: nodes.into_iter().map(|(_, node)| node).collect(),
-        alike: asked.len() < 2,
-    }
+    Placement { domain: candidate.domain.map(str::to_owned), nodes: nodes.into_iter().map(|(_, node)| node).collect() }
 }
 
 /// What a domain lacks, seen from where the simple way of packing ended.

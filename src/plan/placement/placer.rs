@@ -31,6 +31,8 @@ pub struct Placer<'a> {
     sight: Sight<'a>,
     line: &'a mut Line,
     now: Duration,
+    /// Others may have room that was committed before this process led, and is not taken yet.
+    others_first: bool,
     /// Pods that keep their place.
     stay: HashSet<Arc<str>>,
     waits: bool,
@@ -60,7 +62,7 @@ pub enum Answer {
     To {
         /// Value of the node label.
         domain: String,
-        /// For each pod the value of [`HOSTNAME`] of its node, where the domain alone would not do.
+        /// For each pod the value of [`HOSTNAME`] of its node, where it has one.
         hosts: Vec<Option<String>>,
     },
     /// Nowhere yet: there is no room.
@@ -79,9 +81,10 @@ pub enum Answer {
 }
 
 impl<'a> Placer<'a> {
-    /// Begins a pass over a group.
-    pub fn new(group: GroupKey, sight: Sight<'a>, line: &'a mut Line, now: Duration) -> Self {
-        Self { group, sight, line, now, stay: HashSet::new(), waits: false }
+    /// Begins a pass over a group. `others_first`: others may have room that was committed before this process led, and that
+    /// nobody has taken yet.
+    pub fn new(group: GroupKey, sight: Sight<'a>, line: &'a mut Line, others_first: bool, now: Duration) -> Self {
+        Self { group, sight, line, now, others_first, stay: HashSet::new(), waits: false }
     }
 
     /// Why nodes may not be read.
@@ -91,7 +94,7 @@ impl<'a> Placer<'a> {
 
     /// Finds a place for pods, and takes its room.
     pub fn place(&mut self, request: &Request<'_>) -> Answer {
-        let Self { group, sight, line, now, stay, waits } = self;
+        let Self { group, sight, line, now, others_first, stay, waits } = self;
         let capacity = match sight {
             Sight::Known(capacity) => capacity,
             Sight::Refused(_) => return Answer::Anywhere,
@@ -112,6 +115,10 @@ impl<'a> Placer<'a> {
         let again = batch.placed(&needs);
         let placement = match again {
             Some(placement) => placement,
+            None if *others_first => {
+                *waits = true;
+                return Answer::AfterOthers;
+            }
             None => match batch.place_anew(&needs, line, *now) {
                 Ok(placement) => placement,
                 Err(answer) => {
@@ -121,7 +128,12 @@ impl<'a> Placer<'a> {
             },
         };
         stay.extend(request.pods.iter().cloned());
-        batch.answer(&placement, &needs)
+        batch.answer(&placement)
+    }
+
+    /// True for a pod that has neither a node nor a place, as far as is seen here.
+    pub fn lacks(&self, uid: &str) -> bool {
+        matches!(&self.sight, Sight::Known(capacity) if capacity.needs(uid).is_some() && capacity.assumed(uid).is_none())
     }
 
     /// Keeps the places of pods that went and are not bound yet, or finds them some in their domain.
@@ -144,14 +156,25 @@ impl<'a> Placer<'a> {
         self.stay.extend(pods.iter().cloned());
     }
 
-    /// Ends the pass: places that nobody has asked for again are given back.
-    pub fn finish(self) {
+    /// Gives the places of pods to others that were not bound in time.
+    pub fn forget(&mut self, pods: &[Arc<str>]) {
+        if let Sight::Known(capacity) = &mut self.sight {
+            pods.iter().for_each(|uid| capacity.forget(uid));
+        }
+    }
+
+    /// Ends the pass: places of held pods for which nobody has asked again are given back. What went and is bound, as far as
+    /// its group knows, may not be seen here yet.
+    pub fn finish(self, held: impl Fn() -> HashSet<Arc<str>>) {
         let Self { group, sight, line, stay, waits, .. } = self;
         if !waits {
             line.leaves(&group);
         }
-        if let Sight::Known(capacity) = sight {
-            capacity.forget_assumed(&group, &stay);
+        let Sight::Known(capacity) = sight else { return };
+        let unasked: Vec<_> = capacity.assumed_of(&group).filter(|uid| !stay.contains(*uid)).cloned().collect();
+        if !unasked.is_empty() {
+            let held = held();
+            unasked.iter().filter(|uid| held.contains(*uid)).for_each(|uid| capacity.forget(uid));
         }
     }
 }
@@ -197,7 +220,7 @@ impl Batch<'_, '_> {
     fn stay_in(&mut self, domain: &str, needs: &[Arc<Needs>]) -> Option<Answer> {
         let placed = self.placed(needs).filter(|placement| placement.domain.as_deref() == Some(domain));
         if let Some(placement) = placed.or_else(|| self.assume_in(domain, needs)) {
-            return Some(self.answer(&placement, needs));
+            return Some(self.answer(&placement));
         }
         let goes_all_the_same = !self.request.others.is_empty() || self.request.when_no_fit != WhenNoFit::Hold;
         goes_all_the_same.then(|| Answer::to(domain, self.request))
@@ -214,7 +237,7 @@ impl Batch<'_, '_> {
         let mut domains = nodes.iter().map(|node| room.facts(node)?.label(self.request.key));
         let domain = domains.next()??;
         let same = domains.all(|other| other == Some(domain));
-        same.then(|| Placement { domain: Some(domain.to_owned()), nodes, alike: is_alike(needs) })
+        same.then(|| Placement { domain: Some(domain.to_owned()), nodes })
     }
 
     /// Gives the pods places in a domain, if they all fit.
@@ -274,19 +297,14 @@ impl Batch<'_, '_> {
         }
     }
 
-    /// The answer for a placement. Pods that are alike may go to any node of the domain; where they differ, a small one might
-    /// take the room of a large one.
-    fn answer(&self, placement: &Placement, needs: &[Arc<Needs>]) -> Answer {
+    /// The answer for a placement: a domain, and a node of it. A small pod that may go to any node of the domain might take the
+    /// room of a large one, of its own batch or of another that was placed meanwhile.
+    fn answer(&self, placement: &Placement) -> Answer {
         let room = self.capacity.room();
-        let any_will_do = is_alike(needs) && self.request.others.is_empty();
-        let host = |node: &Arc<str>| room.facts(node)?.label(HOSTNAME).filter(|_| !any_will_do).map(str::to_owned);
+        let host = |node: &Arc<str>| Some(room.facts(node)?.label(HOSTNAME)?.to_owned());
         Answer::To {
             domain: placement.domain.clone().unwrap_or_default(),
             hosts: placement.nodes.iter().map(host).collect(),
         }
     }
-}
-
-fn is_alike(needs: &[Arc<Needs>]) -> bool {
-    needs.first().is_none_or(|first| needs.iter().all(|needs| Arc::ptr_eq(needs, first) || needs == first))
 }

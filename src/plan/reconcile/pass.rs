@@ -49,7 +49,8 @@ impl Pass<'_> {
         self.memory.needs_room = false;
         self.decide(snapshot);
         if let Some(placer) = self.placer.take() {
-            placer.finish();
+            let held = || snapshot.pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.uid.clone()).collect();
+            placer.finish(held);
         }
     }
 

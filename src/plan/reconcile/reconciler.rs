@@ -31,6 +31,8 @@ pub struct Reconciler {
     synced: bool,
     /// When a definition of what carries groups was last changed.
     redefined: Option<Uptime>,
+    /// Groups that may have room which was committed before this process led, and that was not taken since.
+    unkept: HashSet<GroupKey>,
     /// Groups that wait to see nodes, or what their pods ask for.
     blind: HashSet<GroupKey>,
     /// Groups that wait for room.
@@ -51,6 +53,7 @@ impl Reconciler {
             leads: false,
             synced: false,
             redefined: None,
+            unkept: HashSet::new(),
             blind: HashSet::new(),
             line: Line::default(),
             freed: 0,
@@ -68,13 +71,14 @@ impl Reconciler {
         self.leads = leads;
         self.line.clear();
         self.blind.clear();
-        self.schedule_all(keys, now);
+        self.unkept.clear();
+        self.schedule_unkept(keys, now);
     }
 
     /// Notes that everything was listed once: from now on the rest may be decided.
     pub fn sync(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         self.synced = true;
-        self.schedule_all(keys, now);
+        self.schedule_unkept(keys, now);
     }
 
     /// Notes that a definition of what carries groups was changed: what was dropped from a status may be kept now.
@@ -84,6 +88,12 @@ impl Reconciler {
             self.groups.iter_mut().filter_map(|(key, memory)| memory.dropped.redefined(now).then(|| key.clone()));
         let told: Vec<_> = told.collect();
         self.schedule_all(told, now);
+    }
+
+    fn schedule_unkept(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
+        let keys: Vec<_> = keys.into_iter().collect();
+        self.unkept.extend(keys.iter().cloned());
+        self.schedule_all(keys, now);
     }
 
     fn schedule_all(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
@@ -118,7 +128,7 @@ impl Reconciler {
     /// Notes that something has changed of nodes and pods, and what [`crate::plan::placement::Capacity::freed`] is now:
     /// groups that wait for room are looked at in their order, those that wait to see any at once.
     pub fn capacity_changed(&mut self, freed: u64, now: Uptime) {
-        let blind: Vec<_> = self.blind.iter().cloned().collect();
+        let blind: Vec<_> = self.blind.iter().chain(&self.unkept).cloned().collect();
         let waiting = if freed == self.freed { Vec::new() } else { self.line.in_order() };
         self.freed = freed;
         for key in blind.into_iter().chain(waiting) {
@@ -147,6 +157,7 @@ impl Reconciler {
         if snapshot.is_empty() && memory.is_idle() {
             self.groups.remove(key);
             self.line.leaves(key);
+            self.unkept.remove(key);
             self.blind.remove(key);
             return Vec::new();
         }
@@ -159,6 +170,8 @@ impl Reconciler {
             memory.verified_gone = false;
             return Vec::new();
         }
+        let others_first = self.unkept.iter().any(|other| other != key);
+        let sees = matches!(sight, Some(Sight::Known(_)));
         let mut pass = Pass {
             key,
             memory,
@@ -167,12 +180,15 @@ impl Reconciler {
             now_text,
             actions: Vec::new(),
             again: None,
-            placer: sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, now)),
+            placer: sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, others_first, now)),
             released: None,
         };
         pass.run(snapshot);
         let Pass { actions, again, released, .. } = pass;
         let is_blind = |(reason, _): &(HoldReason, u32)| *reason == HoldReason::RoomUnknown;
+        if sees || !memory.needs_room {
+            self.unkept.remove(key);
+        }
         if memory.held.iter().any(is_blind) {
             self.blind.insert(key.clone());
         } else {
