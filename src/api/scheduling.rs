@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::pod::PodStatus;
+use super::pod::{PodStatus, SchedulingGate};
 use super::{Meta, Object, null_default};
 
 /// An amount as it is written: the API server writes texts, people numbers as well.
@@ -92,6 +92,9 @@ pub struct SchedulingSpec {
     pub scheduler_name: Option<String>,
     /// The larger, the more important.
     pub priority: Option<i32>,
+    /// What it waits for before it is scheduled.
+    #[serde(deserialize_with = "null_default")]
+    pub scheduling_gates: Vec<SchedulingGate>,
     /// Labels that its node must have.
     #[serde(deserialize_with = "null_default")]
     pub node_selector: BTreeMap<String, String>,

@@ -21,7 +21,7 @@ pub use decide::decision::{Decision, Release};
 pub use decide::held::{CoordinationRef, Held};
 pub use decide::held_pods::HeldPods;
 pub use decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
-pub use decide::placing::{Moved, Pin, Placed};
+pub use decide::placed::{Moved, Pin, Placed};
 pub use decide::pod_groups::{BatchPodGroup, MissingPodGroup};
 pub use decide::progression::{CoordinationTarget, Targets, targets};
 pub use decide::waits::{Missing, waits_for};

@@ -52,13 +52,19 @@ async fn follow(client: &Client, capacity: &SharedCapacity) {
         tokio::time::sleep(REFUSED_PAUSE).await;
     }
     capacity.write(|known| known.refused = None);
-    let never = Notify::new();
+    let (never, nodes_listed) = (Notify::new(), Notify::new());
     let nodes = watch(api::<Node>(client, NODE, None), None, &never, |change| {
         capacity.write(|known| node_change(known, &change));
+        nodes_listed.notify_one();
     });
-    let pods = watch(api::<SchedulingPod>(client, POD, None), None, &never, |change| {
-        capacity.write(|known| pod_change(known, &change));
-    });
+    let pods = async {
+        // What pods take is read beside what their nodes are.
+        nodes_listed.notified().await;
+        watch(api::<SchedulingPod>(client, POD, None), None, &never, |change| {
+            capacity.write(|known| pod_change(known, &change));
+        })
+        .await;
+    };
     tokio::join!(nodes, pods);
 }
 

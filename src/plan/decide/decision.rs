@@ -7,7 +7,7 @@ use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::missing_pods;
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
-use crate::plan::decide::placing::{Pin, Placed};
+use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::progression::Targets;
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::rollout::RolloutPlan;

@@ -10,42 +10,10 @@ use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
+use crate::plan::decide::placed::{Domains, Moved, Pin, Placed};
+use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Answer, Placer, Request};
 use crate::plan::view::{GroupView, HeldPod, PodFacts, ReplicaIs, count};
-
-/// The domains of batches by their number.
-type Domains = BTreeMap<u32, String>;
-
-/// Node labels and values that a pod is bound to with its release.
-pub type Pin = BTreeMap<String, String>;
-
-/// Where batches go.
-#[derive(Clone, Debug, Default)]
-pub struct Placed {
-    /// By coordination, by its place in the group's list: to be committed before anything is released there.
-    pub domains: BTreeMap<usize, Domains>,
-    /// Batches that go elsewhere than it was committed.
-    pub moved: Vec<Moved>,
-    /// Batches that have a domain, with how many of their pods went and are not bound, by coordination and number.
-    pub unbound: BTreeMap<(usize, u32), u32>,
-    /// There are pods that are to be placed, or were and are not bound.
-    pub needs_room: bool,
-    /// Batches are released when they have a domain: their count alone says nothing.
-    pub by_domain: bool,
-    /// Others are looked at first: soon it is this group's turn.
-    pub is_next: bool,
-}
-
-/// A batch that goes elsewhere than it was committed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
-    /// Its coordination.
-    pub coordination: CoordinationRef,
-    /// Its number, from 0.
-    pub index: u32,
-    /// For people.
-    pub message: String,
-}
 
 /// Gives the pods places that may go. Those that have none yet are taken out of the list, and explained.
 pub(super) fn place(
@@ -208,7 +176,7 @@ impl Placing<'_, '_> {
                 let (name, uids, pods) = (self.batching.batch_name(index), &pods, pods.len());
                 let message = format!("{name} was placed in {domain}, and {pods} of its pods have no node there");
                 self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
-                self.placer.forget(uids);
+                self.placer.give_up(uids);
             } else {
                 self.placer.keep(&pods, self.key, &domain);
             }
@@ -273,6 +241,6 @@ impl Placing<'_, '_> {
 
 /// What binds a pod to a domain, and to one node of it where the domain alone would not do.
 fn pin(key: &str, domain: &str, host: Option<String>) -> Pin {
-    let host = host.map(|host| (crate::plan::placement::placer::HOSTNAME.to_owned(), host));
+    let host = host.map(|host| (HOSTNAME.to_owned(), host));
     [(key.to_owned(), domain.to_owned())].into_iter().chain(host).collect()
 }

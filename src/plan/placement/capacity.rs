@@ -4,12 +4,16 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::filter::NodeFacts;
 use super::needs::{Load, Needs};
 use super::room::Room;
 use crate::api::Node;
 use crate::api::scheduling::SchedulingPod;
 use crate::model::quantity::NoQuantity;
 use crate::model::{GroupKey, names};
+
+/// The node label that tells nodes apart.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// What is known of nodes and pods, kept event by event.
 #[derive(Debug, Default)]
@@ -21,6 +25,8 @@ pub struct Capacity {
     kinds: HashSet<Arc<Needs>>,
     /// Groups of the pods that have a place and are not bound yet, by unique id: they take their room already.
     assumed: HashMap<Arc<str>, GroupKey>,
+    /// Pods that were not bound in time, by unique id: others have their room.
+    given_up: HashSet<Arc<str>>,
     freed: u64,
 }
 
@@ -76,15 +82,38 @@ impl Capacity {
                     let needs = Needs::of(pod)?;
                     let needs = self.kinds.get(&needs).cloned().unwrap_or_else(|| Arc::new(needs));
                     self.kinds.insert(needs.clone());
-                    self.unbound.insert(uid.into(), needs);
+                    let uid: Arc<str> = uid.into();
+                    self.unbound.insert(uid.clone(), needs.clone());
+                    self.assume_as_bound_to_be(pod, &uid, &needs);
                 }
             }
         }
         Ok(())
     }
 
+    /// A pod that went and names its node will be there, whoever led when it went.
+    fn assume_as_bound_to_be(&mut self, pod: &SchedulingPod, uid: &Arc<str>, needs: &Arc<Needs>) {
+        let goes = !pod.spec.scheduling_gates.iter().any(|gate| gate.name == names::GATE);
+        let host = needs
+            .node_selector
+            .get(HOSTNAME)
+            .filter(|_| goes && !self.assumed.contains_key(uid) && !self.given_up.contains(uid));
+        let group = names::LABEL_SCHEMES.iter().find_map(|(group, _)| pod.metadata.label(group));
+        if let Some((node, group)) = host.and_then(|host| self.node_named(host)).zip(group) {
+            self.assume(&GroupKey::new(pod.metadata.namespace(), group), uid, &node, needs);
+        }
+    }
+
+    fn node_named(&self, host: &str) -> Option<Arc<str>> {
+        let is_named = |facts: &NodeFacts| facts.label(HOSTNAME) == Some(host);
+        let same = self.room.facts(host).filter(|facts| is_named(facts)).map(|facts| facts.name.clone());
+        let other = || self.room.nodes().find(|(_, _, facts)| is_named(facts)).map(|(name, _, _)| name.clone());
+        same.or_else(other)
+    }
+
     fn bind(&mut self, uid: &str, node: &str, load: Load) {
         self.forget_needs(uid);
+        self.given_up.remove(uid);
         if self.assumed.remove(uid).is_some() && self.room.node_of(uid).is_none_or(|planned| **planned != *node) {
             self.freed += 1;
         }
@@ -94,6 +123,7 @@ impl Capacity {
     /// Forgets a pod: it is gone, or has ended.
     pub fn remove_pod(&mut self, uid: &str) {
         self.forget_needs(uid);
+        self.given_up.remove(uid);
         self.assumed.remove(uid);
         if self.room.remove_pod(uid) {
             self.freed += 1;
@@ -139,6 +169,12 @@ impl Capacity {
     /// Pods of a group that have a place and are not bound yet.
     pub fn assumed_of<'a>(&'a self, group: &'a GroupKey) -> impl Iterator<Item = &'a Arc<str>> {
         self.assumed.iter().filter(move |(_, of)| *of == group).map(|(uid, _)| uid)
+    }
+
+    /// Takes their places from pods that were not bound in time, for good.
+    pub fn give_up(&mut self, uids: &[Arc<str>]) {
+        uids.iter().for_each(|uid| self.forget(uid));
+        self.given_up.extend(uids.iter().cloned());
     }
 
     /// Takes its place from a pod that is not bound yet, for others to have.

@@ -4,14 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::capacity::Capacity;
+use super::capacity::{Capacity, HOSTNAME};
 use super::line::{Closed, Line, Turn};
 use super::needs::Needs;
 use super::place::{Fit, NoFit, Placement, Question, place};
 use crate::model::{GroupKey, WhenNoFit};
-
-/// The node label that tells nodes apart.
-pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// What is seen of nodes and pods.
 #[derive(Debug)]
@@ -31,7 +28,7 @@ pub struct Placer<'a> {
     sight: Sight<'a>,
     line: &'a mut Line,
     now: Duration,
-    /// Others may have room that was committed before this process led, and is not taken yet.
+    /// Others may have batches of which a part went before this process led, and the rest has no place yet.
     others_first: bool,
     /// Pods that keep their place.
     stay: HashSet<Arc<str>>,
@@ -81,8 +78,8 @@ pub enum Answer {
 }
 
 impl<'a> Placer<'a> {
-    /// Begins a pass over a group. `others_first`: others may have room that was committed before this process led, and that
-    /// nobody has taken yet.
+    /// Begins a pass over a group. `others_first`: others may have batches of which a part went before this process led, and
+    /// the rest has no place yet.
     pub fn new(group: GroupKey, sight: Sight<'a>, line: &'a mut Line, others_first: bool, now: Duration) -> Self {
         Self { group, sight, line, now, others_first, stay: HashSet::new(), waits: false }
     }
@@ -104,6 +101,10 @@ impl<'a> Placer<'a> {
                 None => return Answer::NotYet,
             },
         };
+        if *others_first && request.others.is_empty() {
+            *waits = true;
+            return Answer::AfterOthers;
+        }
         let mut batch = Batch { group, capacity, request };
         let Some(needs) = batch.needs() else { return Answer::NotYet };
         let committed = request.committed.map(str::to_owned).or_else(|| batch.domain_of_others());
@@ -115,10 +116,6 @@ impl<'a> Placer<'a> {
         let again = batch.placed(&needs);
         let placement = match again {
             Some(placement) => placement,
-            None if *others_first => {
-                *waits = true;
-                return Answer::AfterOthers;
-            }
             None => match batch.place_anew(&needs, line, *now) {
                 Ok(placement) => placement,
                 Err(answer) => {
@@ -157,9 +154,9 @@ impl<'a> Placer<'a> {
     }
 
     /// Gives the places of pods to others that were not bound in time.
-    pub fn forget(&mut self, pods: &[Arc<str>]) {
+    pub fn give_up(&mut self, pods: &[Arc<str>]) {
         if let Sight::Known(capacity) = &mut self.sight {
-            pods.iter().for_each(|uid| capacity.forget(uid));
+            capacity.give_up(pods);
         }
     }
 
@@ -207,10 +204,14 @@ impl Batch<'_, '_> {
             .find_map(|uid| Some(room.facts(room.node_of(uid)?)?.label(self.request.key)?.to_owned()))
     }
 
-    /// True for a domain to which none of the pods could go even if it were empty, and in which none of the batch runs.
+    /// True for a domain to which none of the pods could go even if it were empty, and in which none of the batch runs, or is
+    /// bound to run.
     fn is_lost(&self, domain: &str, needs: &[Arc<Needs>]) -> bool {
         let room = self.capacity.room();
-        let runs = |uid: &Arc<str>| room.node_of(uid).and_then(|node| room.facts(node)).is_some_and(|node| node.ready);
+        let runs = |uid: &Arc<str>| match room.node_of(uid).filter(|_| self.capacity.needs(uid).is_none()) {
+            Some(node) => room.facts(node).is_some_and(|node| node.ready),
+            None => true,
+        };
         let mut here = room.nodes().filter(|(_, _, facts)| facts.label(self.request.key) == Some(domain));
         !self.request.others.iter().any(runs)
             && !here.any(|(_, _, facts)| needs.iter().any(|needs| facts.refusal(needs).is_none()))

@@ -6,7 +6,7 @@ use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
 use crate::model::{Group, RolledWorkload};
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
-use crate::plan::decide::placing::Pin;
+use crate::plan::decide::placed::Pin;
 use crate::plan::decide::pod_groups::BatchPodGroup;
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::reconcile::dropped::StatusCarrier;

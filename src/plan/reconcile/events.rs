@@ -8,7 +8,7 @@ use crate::model::{Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::missing_pods::WhyMissing;
-use crate::plan::decide::placing::Moved;
+use crate::plan::decide::placed::Moved;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::status::conditions;
 

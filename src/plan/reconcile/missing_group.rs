@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::api::ObjectKind;
 use crate::model::RolledWorkload;
-use crate::plan::decide::placing::Pin;
+use crate::plan::decide::placed::Pin;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::options::MissingGroup;

@@ -7,7 +7,7 @@ use crate::model::{Group, GroupKey};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
-use crate::plan::decide::placing::{Pin, Placed};
+use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::pod_groups::{batch_pod_groups, pod_group_of};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;

@@ -31,7 +31,7 @@ pub struct Reconciler {
     synced: bool,
     /// When a definition of what carries groups was last changed.
     redefined: Option<Uptime>,
-    /// Groups that may have room which was committed before this process led, and that was not taken since.
+    /// Groups that may have batches of which a part went before this process led: they were not looked at since.
     unkept: HashSet<GroupKey>,
     /// Groups that wait to see nodes, or what their pods ask for.
     blind: HashSet<GroupKey>,

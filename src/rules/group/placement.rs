@@ -77,8 +77,8 @@ pub(super) fn topology_ordinals(group: &Group, _: &World, report: &mut Report) {
     for (_, batching) in group.batched().filter(|(_, batching)| is_hard(batching)) {
         for (role, maker) in without_ordinals(group, batching) {
             let detail = format!(
-                "the pods of a {maker} have no ordinals: they are made before their batch is known, and nothing keeps them \
-                 in its domain"
+                "the pods of a {maker} have no ordinals: they are made before their batch is known, and only their release \
+                 keeps them in its domain, with `--placement off` nothing"
             );
             report.warn(role, batching.sizes_at.key(role), Cause::Notice, None, detail);
         }

@@ -1,0 +1,39 @@
+//! Where batches go that must share a domain, as it was decided.
+
+use std::collections::BTreeMap;
+
+use crate::plan::decide::held::CoordinationRef;
+
+/// The domains of batches by their number.
+pub(in crate::plan) type Domains = BTreeMap<u32, String>;
+
+/// Node labels and values that a pod is bound to with its release.
+pub type Pin = BTreeMap<String, String>;
+
+/// Where batches go.
+#[derive(Clone, Debug, Default)]
+pub struct Placed {
+    /// By coordination, by its place in the group's list: to be committed before anything is released there.
+    pub domains: BTreeMap<usize, Domains>,
+    /// Batches that go elsewhere than it was committed.
+    pub moved: Vec<Moved>,
+    /// Batches that have a domain, with how many of their pods went and are not bound, by coordination and number.
+    pub unbound: BTreeMap<(usize, u32), u32>,
+    /// There are pods that are to be placed, or were and are not bound.
+    pub needs_room: bool,
+    /// Batches are released when they have a domain: their count alone says nothing.
+    pub by_domain: bool,
+    /// Others are looked at first: soon it is this group's turn.
+    pub is_next: bool,
+}
+
+/// A batch that goes elsewhere than it was committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Its coordination.
+    pub coordination: CoordinationRef,
+    /// Its number, from 0.
+    pub index: u32,
+    /// For people.
+    pub message: String,
+}
