@@ -148,6 +148,12 @@ impl Batching {
         self.topology.as_ref().filter(|topology| topology.is_hard())
     }
 
+    /// Where the pods of one batch go, when they are placed before they go: nowhere else will do, and no gang of theirs is
+    /// placed by its own scheduler.
+    pub fn placed_in(&self) -> Option<&Topology> {
+        self.hard_topology().filter(|_| self.pod_group.is_none())
+    }
+
     /// The progression; an unknown word reads as the strictest.
     pub fn progression(&self) -> Progression {
         match self.progression {

@@ -171,7 +171,7 @@ impl Index {
     /// The node label of the domains of each coordination whose batches share one.
     fn domain_keys(&self, group: &Group) -> impl Iterator<Item = (usize, String)> {
         group.batched().filter_map(|(coordination, batching)| {
-            let key = match &batching.hard_topology()?.domain {
+            let key = match &batching.placed_in()?.domain {
                 Domain::Key(key) => key.clone(),
                 Domain::Layer { topology, layer } => self.topology(topology)?.layer(layer)?.key,
             };

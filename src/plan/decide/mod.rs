@@ -19,7 +19,7 @@ pub mod progression;
 pub mod surplus;
 pub mod waits;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ pub struct DecisionContext<'a> {
     pub stalled: bool,
     /// Unique ids of pods whose release was refused, and is tried again after a pause; in order.
     pub refused: &'a [Arc<str>],
+    /// Unique ids of objects with a write on its way: their release may be done by now.
+    pub in_flight: Option<&'a HashSet<Arc<str>>>,
     /// PodGroups that could not be made, and are tried again after a pause.
     pub missing_pod_groups: &'a [MissingPodGroup],
     /// Why pods do not appear, as far as that was found out.

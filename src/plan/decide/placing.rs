@@ -25,7 +25,7 @@ pub(super) fn place(
 ) -> (Placed, Vec<Held>) {
     let by_domain = placer.as_ref().is_some_and(|placer| placer.refused().is_none());
     let mut placed = Placed { by_domain, ..Placed::default() };
-    let hard = || group.batched().filter(|(_, batching)| batching.hard_topology().is_some());
+    let hard = || group.batched().filter(|(_, batching)| batching.placed_in().is_some());
     for (coordination, batching) in hard() {
         placed.domains.insert(coordination.index, stored(group, coordination, batching, view));
     }
@@ -38,13 +38,14 @@ pub(super) fn place(
             coordination,
             batching,
             key,
+            context,
             placer,
             placed: &mut placed,
             held: BTreeMap::new(),
             out: HashSet::new(),
         };
         // First: who leads since a moment ago does not know of their room yet.
-        placing.pods_that_went(context.not_bound);
+        placing.pods_that_went();
         placing.pods_that_may_go(release);
         let Placing { held: of_coordination, out, .. } = placing;
         release.retain(|release| !out.contains(&release.pod.pod.uid));
@@ -70,6 +71,7 @@ struct Placing<'a, 'b> {
     coordination: &'a Coordination,
     batching: &'a Batching,
     key: &'a str,
+    context: DecisionContext<'a>,
     placer: &'a mut Placer<'b>,
     placed: &'a mut Placed,
     held: BTreeMap<HoldReason, Held>,
@@ -99,7 +101,7 @@ impl Placing<'_, '_> {
 
     fn batch(&mut self, index: u32, releases: &mut [&mut Release], is_full: &mut Option<u32>) {
         let pods: Vec<_> = releases.iter().map(|release| release.pod.clone()).collect();
-        let others = self.pods_of(index, |pod| !pod.held);
+        let others = self.pods_of(index, |pod| !pod.held || self.may_have_gone(pod));
         let committed = self.domains().get(&index).cloned();
         let name = self.batching.batch_name(index);
         if let Some(before) = is_full.filter(|_| others.is_empty() && committed.is_none()) {
@@ -153,7 +155,7 @@ impl Placing<'_, '_> {
 
     /// Pods that went and have no node yet keep their room, until they have waited for long. So do those that have one of
     /// which the other watch has not told yet.
-    fn pods_that_went(&mut self, not_bound: &[(usize, u32)]) {
+    fn pods_that_went(&mut self) {
         let roles = || self.batching.sizes.keys().filter_map(|name| self.view.roles.get(name));
         self.placed.needs_room |= roles().any(|role| !role.replicas.none_but(.., ReplicaIs::Scheduled));
         if !self.placed.needs_room {
@@ -172,7 +174,7 @@ impl Placing<'_, '_> {
                 continue;
             }
             self.placed.unbound.insert((self.coordination.index, index), count(pods.len()));
-            if not_bound.contains(&(self.coordination.index, index)) {
+            if self.context.not_bound.contains(&(self.coordination.index, index)) {
                 let (name, uids, pods) = (self.batching.batch_name(index), &pods, pods.len());
                 let message = format!("{name} was placed in {domain}, and {pods} of its pods have no node there");
                 self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
@@ -202,6 +204,13 @@ impl Placing<'_, '_> {
         found
     }
 
+    /// True for a held pod whose release is under way, or was tried: nobody knows how that ended.
+    fn may_have_gone(&self, pod: &PodFacts) -> bool {
+        let DecisionContext { in_flight, refused, .. } = self.context;
+        let uid = &pod.pod.uid;
+        in_flight.is_some_and(|in_flight| in_flight.contains(uid)) || refused.binary_search(uid).is_ok()
+    }
+
     fn domains(&self) -> &Domains {
         const NONE: &Domains = &Domains::new();
         self.placed.domains.get(&self.coordination.index).unwrap_or(NONE)
@@ -219,7 +228,7 @@ impl Placing<'_, '_> {
     }
 
     fn domain_word(&self) -> &str {
-        match self.batching.hard_topology().map(|topology| &topology.domain) {
+        match self.batching.placed_in().map(|topology| &topology.domain) {
             Some(Domain::Layer { layer, .. }) => layer,
             Some(Domain::Key(_)) | None => self.key,
         }

@@ -68,7 +68,7 @@ impl Reported {
             for (coordination, batching) in group.batched() {
                 let name = coordination.display_name();
                 let Some(now) = counts.get(&name) else { continue };
-                if by_domain && batching.hard_topology().is_some() {
+                if by_domain && batching.placed_in().is_some() {
                     let known =
                         |index: &String| domains_before.get(&name).is_some_and(|known| known.contains_key(index));
                     let new = domains.get(&name).into_iter().flatten().filter(|(index, _)| !known(index));

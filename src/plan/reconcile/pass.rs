@@ -90,6 +90,7 @@ impl Pass<'_> {
             not_bound: &self.memory.unbound.overdue(self.options.bind_timeout, self.now),
             stalled,
             refused: &refused,
+            in_flight: Some(&self.memory.in_flight),
             missing_pod_groups: &self.memory.missing_pod_groups(&group.carrier.uid),
             diagnoses: self.memory.missing_pods.diagnoses(),
             overdue: &overdue,

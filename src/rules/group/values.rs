@@ -119,9 +119,14 @@ pub(super) fn when_no_fit(group: &Group, _: &World, report: &mut Report) {
         if !WHEN_NO_FIT.iter().any(|(known, _)| *known == word) {
             let detail = supported(WHEN_NO_FIT.iter().map(|(known, _)| *known));
             report.error(&name, path, Cause::NotSupported, quoted(word), detail);
-        } else if coordination.batching().and_then(Batching::hard_topology).is_none() {
-            let detail = "has no effect: no batch of it must share one domain".to_owned();
-            report.warn(&name, path, Cause::Invalid, quoted(word), detail);
+        } else if coordination.batching().and_then(Batching::placed_in).is_none() {
+            let is_gang = coordination.batching().and_then(Batching::hard_topology).is_some();
+            let why = if is_gang {
+                "its PodGroups are placed by their scheduler"
+            } else {
+                "no batch of it must share one domain"
+            };
+            report.warn(&name, path, Cause::Invalid, quoted(word), format!("has no effect: {why}"));
         }
     }
 }
