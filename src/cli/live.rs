@@ -1,16 +1,22 @@
 //! Groups of a live cluster as the planner sees them: the same reads and the same decision as the loop's.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::ListParams;
 
 use super::connection::{Connection, Failure};
+use crate::api::node::NODE;
 use crate::api::pod::POD;
-use crate::api::{ObjectKind, Pod};
+use crate::api::scheduling::SchedulingPod;
+use crate::api::{Node, ObjectKind, Pod};
 use crate::cluster::index::Index;
 use crate::cluster::read::listing::{ClusterListing, list_cluster};
 use crate::cluster::read::{missing_pods, pod_groups};
 use crate::cluster::watch::watched::api;
 use crate::model::{Group, GroupKey, WorkloadKey};
 use crate::plan::decide::pod_groups::awaited;
+use crate::plan::placement::{Capacity, Line, Placer, Sight};
 use crate::plan::rollout::Edit;
 use crate::plan::status::conditions::says_stalled;
 use crate::plan::{
@@ -51,7 +57,7 @@ pub async fn list(connection: &Connection, namespace: Option<&str>) -> Result<Cl
 impl Picture {
     /// The group of this key, whether its object is there or only pods that name it.
     pub fn of(index: &Index, key: &GroupKey) -> Self {
-        let mut picture = Self::decided(key, index.snapshot(key), &[], &[]);
+        let mut picture = Self::decided(key, index.snapshot(key), &[], &[], None);
         if let Some(group) = picture.group() {
             picture.makers =
                 missing_pods::makers(index, group, picture.seen.decision.missing_pods.iter().map(|of| &*of.role));
@@ -64,6 +70,7 @@ impl Picture {
         snapshot: Snapshot,
         diagnoses: &[Diagnosis],
         missing_pod_groups: &[MissingPodGroup],
+        room: Option<Result<Capacity, String>>,
     ) -> Self {
         let Some(claims) = &snapshot.claims else {
             let seen = Evaluation::of_missing(key, &snapshot);
@@ -76,17 +83,26 @@ impl Picture {
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
+            domain_keys: &snapshot.domain_keys,
             stalled,
             missing_pod_groups,
             diagnoses,
             ..DecisionContext::default()
         };
-        let seen = evaluate(group, observation, context, None);
+        // Who else waits for room, and for how long, only the loop knows.
+        let (mut room, mut line) = (room, Line::default());
+        let sight = room.as_mut().map(|room| match room {
+            Ok(capacity) => Sight::Known(capacity),
+            Err(why) => Sight::Refused(why),
+        });
+        let mut placer = sight.map(|sight| Placer::new(key.clone(), sight, &mut line, false, Duration::ZERO));
+        let seen = evaluate(group, observation, context, placer.as_mut());
         let batches = seen.batches(group);
         Self { key: key.clone(), batches, seen, snapshot, makers: Vec::new() }
     }
 
-    /// Finds out why pods do not appear that may run, and which PodGroups others wait for. What cannot be read is left out.
+    /// Finds out why pods do not appear that may run, which PodGroups others wait for, and whether there is room for those that
+    /// may go. What cannot be read is left out.
     pub async fn diagnose(self, connection: &Connection) -> Self {
         let Some(group) = self.group() else { return self };
         let decision = &self.seen.decision;
@@ -100,10 +116,20 @@ impl Picture {
         };
         let awaited = awaited(group, &decision.release);
         let (diagnoses, missing) = tokio::join!(diagnoses, pod_groups::missing(&connection.client, group, &awaited));
-        if diagnoses.is_empty() && missing.is_empty() {
+        let room = if self.needs_room() { Some(room(connection).await) } else { None };
+        if diagnoses.is_empty() && missing.is_empty() && room.is_none() {
             return self;
         }
-        Self::decided(&self.key, self.snapshot, &diagnoses, &missing)
+        Self::decided(&self.key, self.snapshot, &diagnoses, &missing, room)
+    }
+
+    /// True when a pod may go, of a batch that goes only where there is room for it.
+    fn needs_room(&self) -> bool {
+        let is_placed = |group: &Arc<Group>, role: &str| {
+            group.batchings_of(role).any(|(_, batching)| batching.placed_in().is_some())
+        };
+        let mut release = self.seen.decision.release.iter();
+        self.group().is_some_and(|group| release.any(|release| is_placed(group, release.pod.role())))
     }
 
     /// The group, as its controlling object carries it.
@@ -131,6 +157,19 @@ impl Picture {
     pub fn concerns_us(&self) -> bool {
         self.held_pods() > 0 || self.group().is_some_and(|group| !group.coordinations.is_empty())
     }
+}
+
+/// What room there is, or why that cannot be read.
+async fn room(connection: &Connection) -> Result<Capacity, String> {
+    let (all, client) = (ListParams::default(), &connection.client);
+    let (nodes, pods) = (api::<Node>(client, NODE, None), api::<SchedulingPod>(client, POD, None));
+    let (nodes, pods) = tokio::join!(nodes.list(&all), pods.list(&all));
+    let why = |error: kube::Error| connection.failure(&error).to_string();
+    let mut capacity = Capacity::default();
+    // What cannot be read counts as the loop counts it: not at all.
+    nodes.map_err(why)?.items.iter().for_each(|node| _ = capacity.apply_node(&node.object));
+    pods.map_err(why)?.items.iter().for_each(|pod| _ = capacity.apply_pod(&pod.object));
+    Ok(capacity)
 }
 
 /// All groups of an index, by namespace and name.

@@ -38,7 +38,7 @@ struct GroupShape {
     priority: i32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
     Pass(usize),
     /// The oldest of the writes that were asked for is done, or fails.
@@ -253,7 +253,7 @@ impl World {
         self.reconciler.capacity_changed(self.capacity.freed(), self.now);
     }
 
-    fn other(&self, (uid, node, cpu): &(String, usize, u32)) -> Value {
+    fn other((uid, node, cpu): &(String, usize, u32)) -> Value {
         json!({
             "metadata": { "name": uid, "namespace": "else", "uid": uid },
             "spec": { "nodeName": format!("n{node}"), "containers": [{ "resources": { "requests": { "cpu": cpu } } }] },
@@ -265,7 +265,7 @@ impl World {
         self.asked.clear();
         let nodes = (0..self.shape.nodes.len()).map(|number| Told::Node(self.node(number)));
         let pods = self.pods.keys().map(|uid| Told::Pod(self.pod(uid)));
-        let others = self.others.iter().map(|other| Told::Pod(self.other(other)));
+        let others = self.others.iter().map(|other| Told::Pod(Self::other(other)));
         self.untold = nodes.chain(pods).chain(others).collect();
         let keys: Vec<_> = (0..self.shape.groups.len()).map(key).collect();
         self.reconciler.sync(keys.clone(), self.now);
@@ -400,7 +400,7 @@ impl World {
                 if self.left(node) >= i64::from(cpu) {
                     self.serial += 1;
                     self.others.push((format!("other-{}", self.serial), node, cpu));
-                    let other = self.other(self.others.last().unwrap());
+                    let other = Self::other(self.others.last().unwrap());
                     self.untold.push(Told::Pod(other));
                 }
             }
@@ -473,7 +473,7 @@ impl World {
             }
             self.ready();
             self.now += Duration::from_secs(1);
-            let asked = (0..self.shape.groups.len()).fold(false, |asked, group| self.pass(group) || asked);
+            let asked = (0..self.shape.groups.len()).filter(|group| self.pass(*group)).count() > 0;
             self.judge()?;
             if !asked && self.pods.values().all(|pod| pod.ready) {
                 return Ok(());

@@ -85,7 +85,7 @@ pub(in crate::plan) fn decide(
             release.push(release_of(pod, view, &released));
         }
     }
-    let (placed, without_place) = placing::place(group, view, &mut release, context, placer);
+    let (given, without_place) = placing::place(group, view, &mut release, context, placer);
     let surplus = surplus::surplus(view, &released);
     let mut apart = mis_stamped.uids.clone();
     for pod in surplus::in_surge(view, &surplus, context.surge).filter(|pod| !mis_stamped.has(pod)) {
@@ -125,7 +125,7 @@ pub(in crate::plan) fn decide(
         missing_pods,
         diagnoses,
         surplus,
-        placed,
+        placed: given,
     }
 }
 

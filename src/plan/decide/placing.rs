@@ -24,10 +24,10 @@ pub(super) fn place(
     mut placer: Option<&mut Placer<'_>>,
 ) -> (Placed, Vec<Held>) {
     let by_domain = placer.as_ref().is_some_and(|placer| placer.refused().is_none());
-    let mut placed = Placed { by_domain, ..Placed::default() };
+    let mut given = Placed { by_domain, ..Placed::default() };
     let hard = || group.batched().filter(|(_, batching)| batching.placed_in().is_some());
     for (coordination, batching) in hard() {
-        placed.domains.insert(coordination.index, stored(group, coordination, batching, view));
+        given.domains.insert(coordination.index, stored(group, coordination, batching, view));
     }
     let mut held = Vec::new();
     for (coordination, batching) in hard() {
@@ -40,7 +40,7 @@ pub(super) fn place(
             key,
             context,
             placer,
-            placed: &mut placed,
+            placed: &mut given,
             held: BTreeMap::new(),
             out: HashSet::new(),
         };
@@ -51,7 +51,7 @@ pub(super) fn place(
         release.retain(|release| !out.contains(&release.pod.pod.uid));
         held.extend(of_coordination.into_values());
     }
-    (placed, held)
+    (given, held)
 }
 
 /// The domains that the status keeps, of batches that there are.

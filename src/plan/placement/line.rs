@@ -124,8 +124,8 @@ mod tests {
         GroupKey::new("ns", name)
     }
 
-    fn rack(name: &str) -> Option<(String, String)> {
-        Some(("rack".to_owned(), name.to_owned()))
+    fn rack(name: &str) -> (String, String) {
+        ("rack".to_owned(), name.to_owned())
     }
 
     #[test]
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn a_large_batch_is_not_overtaken_for_ever() {
         let mut line = Line::default();
-        line.waits(&group("large"), 0, SECOND, 1, rack("r1"));
-        line.waits(&group("other"), 0, SECOND * 2, 1, rack("r2"));
+        line.waits(&group("large"), 0, SECOND, 1, Some(rack("r1")));
+        line.waits(&group("other"), 0, SECOND * 2, 1, Some(rack("r2")));
         let closed = |now| match line.turn(&group("small"), 0, now, 1) {
             Turn::Now { closed } => closed.map(|closed| (closed.domain, closed.group)),
             Turn::AfterOthers => panic!("nothing was freed"),

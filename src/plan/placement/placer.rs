@@ -65,7 +65,7 @@ pub enum Answer {
     /// Nowhere yet: there is no room.
     NoRoom {
         /// Why.
-        why: NoFit,
+        why: Box<NoFit>,
         /// A domain that is kept for another batch.
         closed: Option<Closed>,
     },
@@ -285,7 +285,7 @@ impl Batch<'_, '_> {
         }
         let best = best.map(|domain| (self.request.key.to_owned(), domain));
         line.waits(self.group, priority, now, self.capacity.freed(), best);
-        Err(Answer::NoRoom { why, closed })
+        Err(Answer::NoRoom { why: Box::new(why), closed })
     }
 
     fn give_back(&mut self) {

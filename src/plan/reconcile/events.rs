@@ -92,7 +92,7 @@ impl Reported {
         // What room there is, is known in a moment, or nodes may not be read: then no pod is held for it.
         let in_a_moment = |held: &Held| held.reason == HoldReason::RoomUnknown && !held.pods.is_empty();
         let is_known = |(what, held): &(What, &Held)| {
-            !in_a_moment(held) && !(surplus_is_open && what.1 == HoldReason::BeyondDesired)
+            !(in_a_moment(held) || surplus_is_open && what.1 == HoldReason::BeyondDesired)
                 || self.held.contains_key(what)
         };
         let held: BTreeMap<What, &Held> = seen

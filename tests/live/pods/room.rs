@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::common::group::node;
 use crate::common::pods::{Pod, View};
+use crate::common::rolegate::rolegate_command;
 use crate::common::stage::typed;
 use crate::common::{Group, Stage, always};
 use crate::pods::support::{RACK, add_rack, coordinated, deploy, rack_of, rolling_deploy, stage, stored};
@@ -120,11 +121,15 @@ async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
     let said = stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], "");
     let why = "no rack fits step 2: best r1 fits 2 of 4 pods";
     assert!(said.contains(why), "{said}");
+    let explain = ["explain", "pod", "llm-prefill-2", "-n", &stage.namespace];
+    let explained = rolegate_command(&stage.plane.kubeconfig, &explain).output().await.unwrap().stdout;
+    let explained = String::from_utf8(explained).unwrap();
+    assert!(explained.contains(&format!("NoRoom: {why}")), "{explained}");
     // Whoever makes room need tell nobody.
     add_rack(&stage, "r2", &["a"], 4).await;
     stage.pods.until("both steps run", |now| now.count_all(Pod::is_ready) == 8).await;
     stage.pods.now(|now| {
-        assert!(now.all().filter(|pod| pod.index > 1).all(|pod| rack_of(&stage, pod).as_deref() == Some("r2")))
+        assert!(now.all().filter(|pod| pod.index > 1).all(|pod| rack_of(&stage, pod).as_deref() == Some("r2")));
     });
 }
 
