@@ -4,7 +4,9 @@
 //! - pods that nobody holds against the same beside rolegate, about which the API server does not ask since they are of no
 //!   group, and against the same in a Parallel coordination;
 //! - pods that nobody holds against segments in order, once as rolegate does it, once as a bare loop does that plans nothing:
-//!   it sends the same PATCHes on the same readiness.
+//!   it sends the same PATCHes on the same readiness;
+//! - pods that must share one of two racks in one segment of 510: placed by rolegate, left to the scheduler, and the same pods
+//!   held by nobody.
 //!
 //! After them, what the API server spends on lifting one gate, by kind of patch, and how long it takes to create one pod.
 //!
@@ -54,6 +56,9 @@ use section::Section;
 /// Replicas of prefill and of decode in a segment.
 const SEGMENT: (u32, u32) = (10, 5);
 const NODES: u32 = 100;
+/// Pods that share a rack.
+const ONE_RACK: u32 = 510;
+const RACK: &str = "example.com/rack";
 const NAMESPACE: &str = "scale";
 /// Longest time for one group to get ready.
 const LONG: Duration = Duration::from_secs(900);
@@ -106,12 +111,20 @@ async fn main() {
         ("ungated", large, Way::Ungated),
         ("bare loop", large, Way::Bare),
         ("OrderedReady", large, Way::Coordinated(Progression::OrderedReady)),
+        ("ungated", ONE_RACK, Way::Ungated),
+        ("one rack, placed", ONE_RACK, Way::OneRack { placed: true }),
+        ("one rack, not placed", ONE_RACK, Way::OneRack { placed: false }),
+        ("ungated", ONE_RACK, Way::Ungated),
+        ("one rack, placed", ONE_RACK, Way::OneRack { placed: true }),
+        ("one rack, not placed", ONE_RACK, Way::OneRack { placed: false }),
     ];
     let mut rows = Vec::new();
     for (what, pods, way) in runs {
         // An API server that has seen tens of thousands of pods come and go is several times slower than a new one.
         let scale = Scale::start(pods).await;
         let launch = Launch::new(scale.plane.clone(), scale.client.clone(), NAMESPACE).flag("lease-duration", "15s");
+        let placement = if matches!(way, Way::OneRack { placed: false }) { "off" } else { "on" };
+        let launch = launch.flag("placement", placement);
         let rolegate = if matches!(way, Way::Ungated | Way::Bare) { None } else { Some(launch.start().await) };
         let mut row = scale.run(what, pods, way, rolegate.as_ref().map(Rolegate::pid)).await;
         if let Some(rolegate) = rolegate {
@@ -141,6 +154,8 @@ enum Way {
     Bare,
     /// They are of a group.
     Coordinated(Progression),
+    /// They are of a group, and must share a rack.
+    OneRack { placed: bool },
 }
 
 struct Scale {
@@ -159,7 +174,8 @@ impl Scale {
         make_namespace(&client, NAMESPACE, &json!({})).await;
         let room = pods.div_ceil(NODES) + 10;
         for number in 0..NODES {
-            let node = node(&format!("node-{number}"), room, NAMESPACE);
+            let mut node = node(&format!("node-{number}"), room, NAMESPACE);
+            node["metadata"]["labels"][RACK] = json!(format!("rack-{}", number % 2));
             Api::<Node>::all(client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
         }
         let mut components = components(&plane.dir);
@@ -175,17 +191,23 @@ impl Scale {
     /// Brings a group of so many pods up.
     async fn run(&self, what: &str, pods: u32, way: Way, rolegate: Option<u32>) -> Row {
         let segments = pods / (SEGMENT.0 + SEGMENT.1);
-        let group = Group::new(&what.replace(' ', "-").to_lowercase());
+        let group = Group::new(&what.replace([' ', ','], "-").to_lowercase());
         let group =
             group.role("prefill", segments * SEGMENT.0, SEGMENT.0).role("decode", segments * SEGMENT.1, SEGMENT.1);
         let group = match way {
             Way::Ungated | Way::Beside => group,
             Way::Bare => group.template(&json!({ "spec": { "schedulingGates": [{ "name": common::pods::GATE }] } })),
             Way::Coordinated(progression) => group.progression(progression),
+            Way::OneRack { .. } => Group::new(&group.name).role("main", pods, pods),
         };
+        let mut object = group.object();
+        if matches!(way, Way::OneRack { .. }) {
+            let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
+            object["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"] = affinity;
+        }
         let seen = Pods::watch(&self.client, NAMESPACE).await;
-        if matches!(way, Way::Bare | Way::Coordinated(_)) {
-            self.groups().create(&PostParams::default(), &typed(group.object())).await.unwrap();
+        if !matches!(way, Way::Ungated | Way::Beside) {
+            self.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
         }
         let bare = matches!(way, Way::Bare)
             .then(|| Bare::start(&self.client, self.groups(), NAMESPACE, &group.name, &seen, SEGMENT));
@@ -207,7 +229,10 @@ impl Scale {
             pods: group.pods(),
             time,
             spent: self.spent(rolegate).since(&before),
-            steps: if matches!(way, Way::Ungated | Way::Beside) { Vec::new() } else { seen.steps(SEGMENT) },
+            steps: match way {
+                Way::Bare | Way::Coordinated(_) => seen.steps(SEGMENT),
+                Way::Ungated | Way::Beside | Way::OneRack { .. } => Vec::new(),
+            },
             passes: None,
         };
         eprintln!("{} {}: {:.1?}", row.pods, row.what, row.time);

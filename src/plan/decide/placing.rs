@@ -253,3 +253,7 @@ fn pin(key: &str, domain: &str, host: Option<String>) -> Pin {
     let host = host.map(|host| (HOSTNAME.to_owned(), host));
     [(key.to_owned(), domain.to_owned())].into_iter().chain(host).collect()
 }
+
+#[cfg(test)]
+#[path = "placing_tests.rs"]
+mod tests;

@@ -59,7 +59,7 @@ pub enum Answer {
     To {
         /// Value of the node label.
         domain: String,
-        /// For each pod the value of [`HOSTNAME`] of its node, where it has one.
+        /// For each pod the value of [`HOSTNAME`] of its node, where it is to go to that one.
         hosts: Vec<Option<String>>,
     },
     /// Nowhere yet: there is no room.
@@ -125,7 +125,7 @@ impl<'a> Placer<'a> {
             },
         };
         stay.extend(request.pods.iter().cloned());
-        batch.answer(&placement)
+        batch.answer(&placement, &needs)
     }
 
     /// True for a pod that has neither a node nor a place, as far as is seen here.
@@ -221,7 +221,7 @@ impl Batch<'_, '_> {
     fn stay_in(&mut self, domain: &str, needs: &[Arc<Needs>]) -> Option<Answer> {
         let placed = self.placed(needs).filter(|placement| placement.domain.as_deref() == Some(domain));
         if let Some(placement) = placed.or_else(|| self.assume_in(domain, needs)) {
-            return Some(self.answer(&placement));
+            return Some(self.answer(&placement, needs));
         }
         let goes_all_the_same = !self.request.others.is_empty() || self.request.when_no_fit != WhenNoFit::Hold;
         goes_all_the_same.then(|| Answer::to(domain, self.request))
@@ -299,10 +299,12 @@ impl Batch<'_, '_> {
     }
 
     /// The answer for a placement: a domain, and a node of it. A small pod that may go to any node of the domain might take the
-    /// room of a large one, of its own batch or of another that was placed meanwhile.
-    fn answer(&self, placement: &Placement) -> Answer {
+    /// room of a large one, of its own batch or of another that was placed meanwhile. Where the scheduler looks at more than
+    /// was looked at here, the node is its choice.
+    fn answer(&self, placement: &Placement, needs: &[Arc<Needs>]) -> Answer {
         let room = self.capacity.room();
-        let host = |node: &Arc<str>| Some(room.facts(node)?.label(HOSTNAME)?.to_owned());
+        let is_exact = needs.iter().all(|needs| needs.not_modelled.is_empty());
+        let host = |node: &Arc<str>| room.facts(node)?.label(HOSTNAME).filter(|_| is_exact).map(str::to_owned);
         Answer::To {
             domain: placement.domain.clone().unwrap_or_default(),
             hosts: placement.nodes.iter().map(host).collect(),

@@ -1,0 +1,287 @@
+//! Where batches go, from what is seen of nodes and pods.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::model::{Group, HoldReason, names};
+use crate::plan::decide::DecisionContext;
+use crate::plan::decide::decision::Release;
+use crate::plan::evaluate::{Evaluation, Observation, evaluate};
+use crate::plan::placement::capacity::HOSTNAME;
+use crate::plan::placement::{Capacity, Line, Placer, Sight};
+use crate::plan::status::transition_times;
+use crate::plan::test_support::{mk_group, mk_pod, shared};
+use crate::plan::view::{GroupView, PodFacts};
+
+const RACK: &str = "rack";
+
+/// Batches of two prefills and a decode, each pod with one processor, that share a rack.
+struct Scene {
+    group: Group,
+    pods: Vec<PodFacts>,
+    capacity: Capacity,
+    line: Line,
+    affinity: Value,
+}
+
+impl Scene {
+    fn new(batches: u32, when_no_fit: &str) -> Self {
+        let affinity = json!({ "topologyKey": RACK, "ratios": { "prefill": 2, "decode": 1 }, "batchMode": "Parallel" });
+        let strategy = json!({ "affinityScheduling": affinity });
+        let coordination = json!([{ "name": "pair", "whenNoFit": when_no_fit, "strategy": strategy }]);
+        let group = mk_group(&[("prefill", 2 * batches), ("decode", batches)], &coordination);
+        let mut scene = Self {
+            group,
+            pods: Vec::new(),
+            capacity: Capacity::default(),
+            line: Line::default(),
+            affinity: Value::Null,
+        };
+        for (role, count) in [("prefill", 2 * batches), ("decode", batches)] {
+            for ordinal in 0..count {
+                scene.pods.push(mk_pod(&format!("{role}-{ordinal}"), role, ordinal));
+            }
+        }
+        (0..scene.pods.len()).for_each(|at| scene.show(at, None));
+        scene
+    }
+
+    fn node(mut self, name: &str, rack: &str, cpu: u32, cordoned: bool) -> Self {
+        let node = json!({
+            "metadata": { "name": name, "labels": { RACK: rack, HOSTNAME: name } },
+            "spec": { "unschedulable": cordoned },
+            "status": {
+                "allocatable": { "cpu": cpu.to_string(), "pods": "100" },
+                "conditions": [{ "type": "Ready", "status": "True" }],
+            },
+        });
+        self.capacity.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
+        self
+    }
+
+    /// A pod of nobody's, on a node.
+    fn other(mut self, node: &str, cpu: u32, priority: i32) -> Self {
+        let containers = json!([{ "resources": { "requests": { "cpu": cpu } } }]);
+        let pod = json!({
+            "metadata": { "uid": format!("other-{node}") },
+            "spec": { "nodeName": node, "priority": priority, "containers": containers },
+        });
+        self.capacity.apply_pod(&serde_json::from_value(pod).unwrap()).unwrap();
+        self
+    }
+
+    /// Gives all pods an affinity.
+    fn affine(mut self, affinity: &Value) -> Self {
+        self.affinity = affinity.clone();
+        (0..self.pods.len()).for_each(|at| self.show(at, None));
+        self
+    }
+
+    /// Shows a pod to who looks at room.
+    fn show(&mut self, at: usize, node: Option<&str>) {
+        let pod = &self.pods[at];
+        let gates = if pod.held { json!([{ "name": names::GATE }]) } else { json!([]) };
+        let containers = json!([{ "resources": { "requests": { "cpu": 1 } } }]);
+        let shown = json!({
+            "metadata": { "uid": &*pod.pod.uid, "namespace": "ns", "labels": { (names::GROUP): "pd" } },
+            "spec": { "nodeName": node, "priority": 5, "schedulingGates": gates, "containers": containers, "affinity": self.affinity },
+        });
+        self.capacity.apply_pod(&serde_json::from_value(shown).unwrap()).unwrap();
+    }
+
+    /// Makes a pod one that went, and is bound to a node or not.
+    fn went(mut self, name: &str, node: Option<&str>) -> Self {
+        let at = self.pods.iter().position(|pod| &*pod.pod.name == name).unwrap();
+        (self.pods[at].held, self.pods[at].scheduled) = (false, node.is_some());
+        self.show(at, node);
+        self
+    }
+
+    /// A commit of earlier times: all may run, and batches have these domains.
+    fn committed(mut self, domains: &[(&str, &str)]) -> Self {
+        self = self.store();
+        let domains = domains.iter().map(|(index, domain)| ((*index).to_owned(), (*domain).to_owned())).collect();
+        self.group.status.coordination_state[0].domains = domains;
+        self
+    }
+
+    fn store(mut self) -> Self {
+        let status = self.decide(DecisionContext::default()).status;
+        self.group.status = transition_times::set(status, &self.group.status, "2026-01-01T00:00:00Z");
+        self
+    }
+
+    fn decide(&mut self, context: DecisionContext<'_>) -> Evaluation {
+        let sight = Sight::Known(&mut self.capacity);
+        decide(&self.group, &self.pods, &mut self.line, sight, context)
+    }
+}
+
+fn decide(
+    group: &Group,
+    pods: &[PodFacts],
+    line: &mut Line,
+    sight: Sight<'_>,
+    context: DecisionContext<'_>,
+) -> Evaluation {
+    let keys = [(0, RACK.to_owned())];
+    let observation = Observation { view: GroupView::build(group, &shared(pods)), ..Observation::default() };
+    let mut placer = Placer::new(group.key.clone(), sight, line, false, Duration::ZERO);
+    let seen = evaluate(group, observation, DecisionContext { domain_keys: &keys, ..context }, Some(&mut placer));
+    let held: HashSet<Arc<str>> = pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.uid.clone()).collect();
+    placer.finish(|| held.clone());
+    seen
+}
+
+fn domains(seen: &Evaluation) -> BTreeMap<String, String> {
+    seen.status.coordination_state[0].domains.clone()
+}
+
+/// Name, whether it goes now, and what it is bound to.
+fn going(seen: &Evaluation) -> Vec<(&str, bool, Vec<&str>)> {
+    seen.decision.release.iter().map(one_going).collect()
+}
+
+fn one_going(release: &Release) -> (&str, bool, Vec<&str>) {
+    let pin = [RACK, HOSTNAME].into_iter().filter_map(|key| release.pin.get(key)).map(String::as_str);
+    (&*release.pod.pod.name, release.at_once, pin.collect())
+}
+
+fn held(seen: &Evaluation) -> Vec<(HoldReason, u32, &str)> {
+    seen.decision.held.iter().map(|held| (held.reason, held.count(), held.message.as_str())).collect()
+}
+
+#[test]
+fn a_batch_goes_to_its_domain_when_that_is_committed() {
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 2, false).node("b", "r2", 2, false).node("c", "r2", 1, false);
+    let first = scene.decide(DecisionContext::default());
+    assert!(first.needs_commit(&scene.group));
+    assert!(going(&first).iter().all(|(_, now, _)| !now), "nothing goes without a commit");
+    assert_eq!(domains(&first), [("0".to_owned(), "r2".to_owned())].into());
+    let mut scene = scene.store();
+    let second = scene.decide(DecisionContext::default());
+    let expected = [
+        ("decode-0", true, vec!["r2", "c"]),
+        ("prefill-0", true, vec!["r2", "b"]),
+        ("prefill-1", true, vec!["r2", "b"]),
+    ];
+    assert_eq!(going(&second), expected);
+    assert!(!second.needs_commit(&scene.group));
+    // Another group finds the room taken.
+    assert!(
+        scene
+            .capacity
+            .room()
+            .nodes()
+            .filter(|(_, _, facts)| facts.label(RACK) == Some("r2"))
+            .all(|(_, room, _)| room.free("cpu") == 0)
+    );
+}
+
+/// Two of them may not be on one node: which go where is the scheduler's to find out.
+#[test]
+fn where_the_scheduler_looks_at_more_the_node_is_its_choice() {
+    let terms = json!([{ "topologyKey": HOSTNAME, "labelSelector": { "matchLabels": { "app": "x" } } }]);
+    let apart = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } });
+    let mut scene = Scene::new(1, "hold").affine(&apart).node("a", "r1", 9, false).store();
+    let seen = scene.decide(DecisionContext::default());
+    assert!(going(&seen).iter().all(|(_, now, pin)| *now && *pin == ["r1"]), "{:?}", going(&seen));
+}
+
+#[test]
+fn what_does_not_fit_waits_and_so_does_what_comes_after_it() {
+    let mut scene = Scene::new(3, "hold").node("a", "r1", 3, false).node("b", "r2", 2, false);
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(going(&seen).len(), 3);
+    let why = "no rack fits batch 2: best r2 fits 2 of 3 pods, short of 1 cpu";
+    assert_eq!(held(&seen), [(HoldReason::NoRoom, 6, why)]);
+    assert_eq!(scene.line.in_order(), [scene.group.key.clone()]);
+}
+
+#[test]
+fn a_batch_that_is_to_go_all_the_same_goes_where_most_of_it_fits() {
+    let mut scene = Scene::new(1, "release").node("a", "r1", 1, false).node("b", "r2", 2, false).store();
+    let seen = scene.decide(DecisionContext::default());
+    assert!(going(&seen).iter().all(|(_, now, pin)| *now && *pin == ["r2"]), "{:?}", going(&seen));
+    assert_eq!(held(&seen), []);
+}
+
+#[test]
+fn a_batch_that_may_preempt_goes_where_lower_priorities_make_way() {
+    let crowded = |priority| {
+        let scene = Scene::new(1, "preempt").node("a", "r1", 2, false).node("b", "r2", 3, false);
+        scene.other("b", 3, priority).store()
+    };
+    let seen = crowded(4).decide(DecisionContext::default());
+    assert!(going(&seen).iter().all(|(_, now, pin)| *now && *pin == ["r2"]), "{:?}", going(&seen));
+    let seen = crowded(5).decide(DecisionContext::default());
+    assert_eq!(held(&seen)[0].0, HoldReason::NoRoom, "its own priority is no higher");
+}
+
+#[test]
+fn a_batch_of_which_nothing_runs_leaves_a_domain_that_is_lost() {
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 9, true).node("b", "r2", 3, false).committed(&[("0", "r1")]);
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(domains(&seen), [("0".to_owned(), "r2".to_owned())].into());
+    assert_eq!(seen.decision.placed.moved[0].message, "batch 1 goes to r2: it does not fit into r1 any more");
+    assert!(going(&seen).iter().all(|(_, now, _)| !now));
+}
+
+#[test]
+fn what_is_made_again_goes_to_where_the_others_of_its_batch_are() {
+    for node in [Some("a"), None] {
+        let scene = Scene::new(1, "hold").node("a", "r1", 9, true).node("b", "r2", 3, false);
+        let mut scene = scene.committed(&[("0", "r1")]).went("prefill-0", node).went("decode-0", node);
+        let seen = scene.decide(DecisionContext::default());
+        assert_eq!(going(&seen), [("prefill-1", true, vec!["r1"])], "{node:?}");
+        assert_eq!(seen.decision.placed.moved, []);
+    }
+}
+
+/// Its release may be done: it would be there, and the others elsewhere.
+#[test]
+fn a_batch_stays_while_releases_are_under_way() {
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 9, true).node("b", "r2", 3, false).committed(&[("0", "r1")]);
+    let uid: Arc<str> = "prefill-0".into();
+    let (in_flight, refused) = (HashSet::from([uid.clone()]), [uid]);
+    let contexts = [
+        DecisionContext { in_flight: Some(&in_flight), ..DecisionContext::default() },
+        DecisionContext { refused: &refused, ..DecisionContext::default() },
+    ];
+    for context in contexts {
+        assert_eq!(domains(&scene.decide(context)), [("0".to_owned(), "r1".to_owned())].into());
+    }
+}
+
+#[test]
+fn room_that_is_not_used_in_time_is_free_again() {
+    let scene = Scene::new(1, "hold").node("a", "r1", 3, false).committed(&[("0", "r1")]);
+    let mut scene = scene.went("prefill-0", None).went("prefill-1", None).went("decode-0", Some("a"));
+    let free = |scene: &Scene| scene.capacity.room().nodes().map(|(_, room, _)| room.free("cpu")).sum::<i64>();
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(seen.decision.placed.unbound, [((0, 0), 2)].into());
+    assert_eq!((held(&seen), free(&scene)), (vec![], 0));
+    let seen = scene.decide(DecisionContext { not_bound: &[(0, 0)], ..DecisionContext::default() });
+    let why = "batch 1 was placed in r1, and 2 of its pods have no node there";
+    assert_eq!((held(&seen), free(&scene)), (vec![(HoldReason::PlacedNotBound, 0, why)], 2000));
+}
+
+#[test]
+fn without_a_look_at_nodes_batches_wait_or_go_as_they_are() {
+    let Scene { group, pods, mut line, .. } = Scene::new(1, "hold").store();
+    let seen = decide(&group, &pods, &mut line, Sight::NotYet, DecisionContext::default());
+    let why = "batch 1 is held: what room there is, is not known yet";
+    assert_eq!((going(&seen), held(&seen)), (vec![], vec![(HoldReason::RoomUnknown, 3, why)]));
+    let seen = decide(&group, &pods, &mut line, Sight::Refused("nodes may not be read"), DecisionContext::default());
+    assert_eq!(held(&seen), [(HoldReason::RoomUnknown, 0, "batch 1 goes without a place: nodes may not be read")]);
+    assert!(going(&seen).iter().all(|(_, now, pin)| *now && pin.is_empty()));
+}
+
+#[test]
+fn a_batch_that_is_gone_has_no_domain() {
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 3, false).committed(&[("0", "r1"), ("1", "r1"), ("x", "r1")]);
+    assert_eq!(domains(&scene.decide(DecisionContext::default())), [("0".to_owned(), "r1".to_owned())].into());
+}
