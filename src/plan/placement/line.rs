@@ -20,8 +20,11 @@ pub struct Line(HashMap<GroupKey, Waiting>);
 struct Waiting {
     priority: i32,
     since: Duration,
-    /// What [`super::Capacity::freed`] was when it was last found not to fit.
+    /// What [`super::Capacity::freed`] was when it was last found not to fit, and when that was.
     tried: u64,
+    at: Duration,
+    /// Since when it waits for others to be looked at.
+    asks: Option<Duration>,
     /// Node label and value of the domain with room for most of it.
     best: Option<(String, String)>,
 }
@@ -52,11 +55,13 @@ pub struct Closed {
 impl Line {
     /// Whether a batch of this group and priority may be placed.
     pub fn turn(&self, group: &GroupKey, priority: i32, now: Duration, freed: u64) -> Turn {
-        let since = self.0.get(group).map_or(now, |waiting| waiting.since);
-        let own = (Reverse(priority), since, group);
+        let known = self.0.get(group);
+        let own = (Reverse(priority), known.map_or(now, |waiting| waiting.since), group);
+        let asks = known.and_then(|waiting| waiting.asks).unwrap_or(now);
         let earlier =
             || self.0.iter().map(|(key, waiting)| (rank(key, waiting), waiting)).filter(|(rank, _)| *rank < own);
-        if earlier().any(|(_, waiting)| waiting.tried < freed) {
+        // Where pods come and go all the time, nobody waits for more than one look at those that come before.
+        if earlier().any(|(_, waiting)| waiting.tried < freed && waiting.at < asks) {
             return Turn::AfterOthers;
         }
         let first = earlier().min_by_key(|(rank, _)| *rank);
@@ -78,13 +83,13 @@ impl Line {
         best: Option<(String, String)>,
     ) {
         let since = self.0.get(group).map_or(now, |waiting| waiting.since);
-        self.0.insert(group.clone(), Waiting { priority, since, tried: freed, best });
+        self.0.insert(group.clone(), Waiting { priority, since, tried: freed, at: now, asks: None, best });
     }
 
     /// Notes that a batch of this group is to be looked at after others.
     pub fn joins(&mut self, group: &GroupKey, priority: i32, now: Duration) {
-        let waiting = || Waiting { priority, since: now, tried: 0, best: None };
-        self.0.entry(group.clone()).or_insert_with(waiting);
+        let new = || Waiting { priority, since: now, tried: 0, at: Duration::ZERO, asks: None, best: None };
+        self.0.entry(group.clone()).or_insert_with(new).asks.get_or_insert(now);
     }
 
     /// Notes that no batch of this group waits for room.
@@ -148,6 +153,20 @@ mod tests {
         assert_eq!(line.turn(&group("b"), 1, SECOND * 2, 2), free, "it is more important");
         line.waits(&group("a"), 0, SECOND * 2, 2, None);
         assert_eq!(line.turn(&group("b"), 0, SECOND * 2, 2), free);
+    }
+
+    #[test]
+    fn one_look_at_those_that_come_before_is_enough() {
+        let mut line = Line::default();
+        line.waits(&group("a"), 0, SECOND, 1, None);
+        assert_eq!(line.turn(&group("b"), 0, SECOND * 2, 2), Turn::AfterOthers);
+        line.joins(&group("b"), 0, SECOND * 2);
+        assert_eq!(line.turn(&group("b"), 0, SECOND * 3, 3), Turn::AfterOthers);
+        line.waits(&group("a"), 0, SECOND * 4, 3, None);
+        let free = Turn::Now { closed: None };
+        assert_eq!(line.turn(&group("b"), 0, SECOND * 5, 9), free, "however much was freed since");
+        line.waits(&group("b"), 0, SECOND * 5, 9, None);
+        assert_eq!(line.turn(&group("b"), 0, SECOND * 6, 10), Turn::AfterOthers, "the next time it asks anew");
     }
 
     #[test]

@@ -8,11 +8,14 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use crate::common::control_plane::SYSTEM;
 use crate::common::group::node;
 use crate::common::pods::{Pod, View};
+use crate::common::request_proxy::{Kind, RequestProxy};
 use crate::common::rolegate::rolegate_command;
 use crate::common::stage::typed;
-use crate::common::{Group, Stage, always};
+use crate::common::status::Status;
+use crate::common::{Group, PATIENT, Stage, always, eventually};
 use crate::pods::support::{RACK, add_rack, coordinated, deploy, rack_of, rolling_deploy, stage, stored};
 
 const GPU: &str = "nvidia.com/gpu";
@@ -297,4 +300,75 @@ async fn pods_of_a_deployment_share_a_rack() {
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 3).await;
     let nodes: BTreeSet<_> = stage.pods.now(|now| now.all().filter_map(|pod| rack_of(&stage, pod)).collect());
     assert_eq!(nodes, ["large".to_owned()].into());
+}
+
+/// Pods that keep apart from each other: the domain is theirs, the node is the scheduler's choice.
+#[tokio::test]
+async fn pods_that_keep_apart_share_a_rack() {
+    let stage = stage("room-apart").await;
+    add_rack(&stage, "r1", &["a"], 9).await;
+    add_rack(&stage, "r2", &["a", "b", "c"], 9).await;
+    let _rolegate = stage.launch().start().await;
+    let other = json!({ "topologyKey": "kubernetes.io/hostname", "labelSelector": { "matchLabels": { "rolegate.dev/role": "prefill" } } });
+    let apart = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [other] } });
+    let group = group("llm", 3, 9).template(&json!({ "spec": { "affinity": apart } }));
+    let mut coordination = one_step(&group);
+    coordination["strategy"]["rollingDeploy"]["roleDeployStep"] = json!({ "prefill": 3, "decode": 9 });
+    let mut bare = group.clone();
+    bare.roles.retain(|role| role.name == "prefill");
+    stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &coordination))).await.unwrap();
+    stage.create_sets(&bare).await;
+    // Decode keeps apart from prefill as well, which would not fit beside it: it has a template of its own.
+    stage.create_sets(&Group::new("llm").role("decode", 9, 9)).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 12).await;
+    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_dies_between_commit_and_release_is_followed_by_one_that_goes_on() {
+    let stage = stage("room-leader").await;
+    for rack in ["r1", "r2"] {
+        add_rack(&stage, rack, &["a", "b"], 3).await;
+    }
+    let proxy = RequestProxy::before(&stage.plane).await;
+    let first = stage.launch().through_requests(&proxy).start().await;
+    proxy.lose(Kind { method: "PATCH", path: "/pods/llm-prefill-1" });
+    let group = group("llm", 4, 2);
+    let statuses = stage.statuses(&group);
+    deploy(&stage, &group, &one_step(&group)).await;
+    stage.pods.until("all but one have a node", |now| now.count_all(Pod::is_scheduled) == 5).await;
+    first.kill().await;
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
+    let committed = |status: &Status| status.0["coordinationState"][0]["domains"].clone();
+    let before = committed(&statuses.now());
+    let _second = stage.launch().start().await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
+    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm").len(), 1, "{now}"));
+    assert_eq!((before["0"].is_string(), committed(&statuses.now())), (true, before));
+}
+
+#[tokio::test]
+async fn where_nodes_may_not_be_read_batches_go_by_their_turn_and_it_is_told() {
+    let stage = stage("room-rights").await;
+    add_rack(&stage, "r1", &["a", "b"], 3).await;
+    let mut rolegate = stage.launch().start().await;
+    rolegate.overlooks_refusals = true;
+    let role = stage.plane.must(&["get", "clusterrole", &stage.namespace, "-o", "json"], "");
+    let mut role: Value = serde_json::from_str(&role).unwrap();
+    role["rules"].as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["nodes"]));
+    stage.plane.must(&["replace", "-f", "-"], &role.to_string());
+    let account = format!("--as=system:serviceaccount:{SYSTEM}:{}", stage.namespace);
+    eventually(PATIENT, "the right is gone", async || {
+        let said = stage.plane.kubectl(&["auth", "can-i", "list", "nodes", &account], "");
+        if String::from_utf8_lossy(&said.stdout).starts_with("no") { Ok(()) } else { Err(format!("{said:?}")) }
+    })
+    .await;
+    let group = group("llm", 4, 2);
+    deploy(&stage, &group, &one_step(&group)).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
+    eventually(PATIENT, "it is told", async || {
+        let said = stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], "");
+        if said.contains("step 1 goes without a place: nodes may not be read") { Ok(()) } else { Err(said) }
+    })
+    .await;
 }
