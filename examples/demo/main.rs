@@ -1,5 +1,7 @@
-//! `make demo`: KEP-32's Story 1 on a real control plane, then a rollout in lockstep (KEP-30). Ends by itself; the exit code says whether all was observed.
+//! `make demo`: KEP-32's Story 1 on a real control plane, then a rollout in lockstep (KEP-30), and a batch
+//! that must share a rack. Ends by itself; the exit code says whether all was observed.
 
+mod racks;
 mod rollout;
 mod scene;
 mod screen;
@@ -87,6 +89,8 @@ async fn play() -> Result<(), StageError> {
         "{}",
         stage.kubectl(&["get", "events", "--field-selector=reason=RolloutAdvanced", "--sort-by=.eventTime"])?
     );
+
+    racks::play(&mut stage).await?;
 
     screen::title("Two coordinations that disagree about prefill (examples/conflict.yaml)");
     let refused = stage.refused(&["apply", "-f", "examples/conflict.yaml"])?;

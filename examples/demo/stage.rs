@@ -1,5 +1,6 @@
 //! Control plane and rolegate as child processes, in a folder that is removed at the end.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -135,16 +136,28 @@ impl Stage {
 
     /// Adds fake nodes with room for ten pods each.
     pub async fn nodes(&mut self, numbers: Range<usize>) -> Result<(), StageError> {
-        let nodes: Api<Node> = Api::all(self.client.clone());
         for number in numbers {
-            let room = json!({"cpu": "64", "memory": "256Gi", "pods": "10"});
-            let node = json!({
-                "metadata": {"name": format!("node-{number}"), "annotations": {"kwok.x-k8s.io/node": "fake"}},
-                "status": {"allocatable": room, "capacity": room},
-            });
-            let node = serde_json::from_value(node).map_err(|error| failed("node", &error))?;
-            nodes.create(&PostParams::default(), &node).await?;
+            self.node(&format!("node-{number}"), &[], "64", 10).await?;
         }
+        Ok(())
+    }
+
+    /// Adds a fake node with these labels, processors, and room for so many pods.
+    pub async fn node(
+        &mut self,
+        name: &str,
+        labels: &[(&str, &str)],
+        cpu: &str,
+        pods: usize,
+    ) -> Result<(), StageError> {
+        let labels: BTreeMap<_, _> = labels.iter().copied().collect();
+        let room = json!({"cpu": cpu, "memory": "256Gi", "pods": pods.to_string()});
+        let node = json!({
+            "metadata": {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}},
+            "status": {"allocatable": room, "capacity": room},
+        });
+        let node = serde_json::from_value(node).map_err(|error| failed("node", &error))?;
+        Api::<Node>::all(self.client.clone()).create(&PostParams::default(), &node).await?;
         Ok(())
     }
 

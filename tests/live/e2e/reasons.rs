@@ -3,7 +3,7 @@
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::common::pods::Pod;
+use crate::common::pods::{Pod, View};
 use crate::common::stage::typed;
 use crate::common::status::Status;
 use crate::common::{Group, Stage};
@@ -28,7 +28,8 @@ async fn a_step_waits_until_the_one_before_has_nodes_and_no_longer() {
     deploy(&stage, &group, json!([{ "name": "pd", "strategy": deploy_step }])).await;
     let waits = |status: &Status| status.reason() == "PreviousStepNotScheduled" && status.0["summary"]["held"] == 3;
     statuses.until("it says so", waits).await;
-    stage.pods.until("two of three have found room", |now| now.count_all(Pod::is_scheduled) == 2).await;
+    let went = |now: &View| now.count_all(Pod::is_scheduled) == 2 && now.count_all(Pod::is_released) == 3;
+    stage.pods.until("two of three have found room", went).await;
     statuses.until("it still says so", waits).await;
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), 3, "{now}"));
     // None of them is ready, and none has to be.

@@ -83,8 +83,9 @@ async fn the_pods_of_a_batch_that_lacks_others_go_when_they_have_waited_for_so_l
 
 /// The group is made anew under another name of its coordination, while its held pods carry the old one.
 pub async fn mis_stamped(stage: &Stage) -> StatusLog {
+    // Room for one batch of six, and for what a test puts beside.
     for node in ["a", "b"] {
-        stage.add_node(node, 6).await;
+        stage.add_node(node, 9).await;
     }
     let group = group().held_back();
     let statuses = stage.statuses(&group);

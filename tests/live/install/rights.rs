@@ -207,6 +207,12 @@ async fn every_right_is_used_and_none_is_missing() {
     for (name, policy) in &policies {
         with_pod_groups(&stage, name, policy).await;
     }
+    // Nodes are looked at for pods that must share one.
+    let affinity = json!({ "topologyKey": "kubernetes.io/hostname", "ratios": { "main": 2 } });
+    let mut together = Group::new("together").role("main", 2, 2).object();
+    together["spec"]["coordination"] = json!([{ "name": "one", "strategy": { "affinityScheduling": affinity } }]);
+    assert_eq!(stage.post(GROUPS, "rolebasedgroups", &together).await.code, 201);
+    stage.create_sets(&Group::new("together").role("main", 2, 2)).await;
     let group = Group::new("llm").role("prefill", 20, 2).role("decode", 10, 1);
     stage.deploy(&group).await;
     stage.pods.until("all are ready", |now| now.count_all(|pod| pod.name.starts_with("llm-") && pod.ready) == 30).await;
