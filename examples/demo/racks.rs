@@ -29,7 +29,8 @@ pub async fn play(stage: &mut Stage) -> Result<(), StageError> {
     bound.draw();
     println!("   The scheduler has looked at one pod after the other: the sixth waits for ever, and five wait for it.");
     let delete = ["delete", "-f", "examples/racks-plain.yaml", "--cascade=foreground", "--timeout=60s"];
-    println!("\n{}", stage.kubectl(&delete)?);
+    println!();
+    println!("{}", stage.kubectl(&delete)?);
 
     screen::title("The same with rolegate (examples/racks.yaml): it looks at all six before the first one goes");
     println!("{}", stage.kubectl(&["apply", "-f", "examples/racks.yaml"])?);
