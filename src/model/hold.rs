@@ -23,7 +23,7 @@ pub enum HoldReason {
     NoRoom,
     /// The batch was given room, and pods of it are not bound in time.
     PlacedNotBound,
-    /// What room there is, is not known.
+    /// Whether there is room for the batch is not known yet.
     RoomUnknown,
     /// The workload made more replicas than the group declares.
     BeyondDesired,

@@ -5,6 +5,7 @@ mod carriers;
 mod change;
 mod context;
 mod definitions;
+mod domains;
 mod named;
 mod pods;
 mod shared;
@@ -22,11 +23,10 @@ pub use shared::SharedIndex;
 use tokio::time::Instant;
 pub use workloads::SeenWorkload;
 
-use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::definition::Definition;
 use crate::api::{Meta, Object, ObjectKind, Pod};
 use crate::model::{
-    CliqueSet, Domain, GangTree, Group, GroupKey, Layers, OrdinalStarts, Workload, WorkloadKey, WorkloadKind, names,
+    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Workload, WorkloadKey, WorkloadKind, names,
 };
 use crate::plan::Snapshot;
 
@@ -156,27 +156,6 @@ impl Index {
             ignored: self.ignored.contains(&key.namespace),
             claims,
         }
-    }
-
-    /// Coordinations whose layer is not there. Before anybody knows of ClusterTopologies none is missing.
-    fn missing_layers(&self, group: &Group) -> impl Iterator<Item = usize> {
-        let known = CLUSTER_TOPOLOGIES.iter().all(|kind| self.is_served(*kind).is_some());
-        group.batched().filter(move |_| known).filter_map(|(coordination, batching)| {
-            let (topology, layer) = batching.layer()?;
-            let found = self.topology(topology).and_then(|layers| layers.layer(layer));
-            found.is_none().then_some(coordination.index)
-        })
-    }
-
-    /// The node label of the domains of each coordination whose batches share one.
-    fn domain_keys(&self, group: &Group) -> impl Iterator<Item = (usize, String)> {
-        group.batched().filter_map(|(coordination, batching)| {
-            let key = match &batching.placed_in()?.domain {
-                Domain::Key(key) => key.clone(),
-                Domain::Layer { topology, layer } => self.topology(topology)?.layer(layer)?.key,
-            };
-            Some((coordination.index, key))
-        })
     }
 
     /// Groups that changed since the last call.

@@ -142,8 +142,8 @@ impl Placing<'_, '_> {
             }
             Answer::AfterOthers => {
                 (*is_full, self.placed.is_next) = (Some(index), true);
-                let message = format!("{name} is held: others wait longer for room, or are more important");
-                self.hold(HoldReason::NoRoom, index, &message, &pods);
+                let message = format!("{name} is held: others that come before it are looked at first");
+                self.hold(HoldReason::RoomUnknown, index, &message, &pods);
             }
             Answer::NotYet => {
                 let message = format!("{name} is held: what room there is, is not known yet");

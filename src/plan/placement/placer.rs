@@ -251,6 +251,7 @@ impl Batch<'_, '_> {
         Some(placement)
     }
 
+    /// Finds a domain for the whole batch, when it is its turn; else says what becomes of it.
     fn place_anew(&mut self, needs: &[Arc<Needs>], line: &mut Line, now: Duration) -> Result<Placement, Answer> {
         self.give_back();
         let priority = needs.iter().map(|needs| needs.load.priority).max().unwrap_or_default();

@@ -89,7 +89,7 @@ impl Reported {
 
     fn holds(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool) -> Vec<EventNote> {
         // While it is asked what a surplus is, nothing new is reported of it, and nothing taken back.
-        // What room there is, is known in a moment, or nodes may not be read: then no pod is held for it.
+        // What room there is for a batch is known in a moment, or nodes may not be read: then no pod is held for it.
         let in_a_moment = |held: &Held| held.reason == HoldReason::RoomUnknown && !held.pods.is_empty();
         let is_known = |(what, held): &(What, &Held)| {
             !(in_a_moment(held) || surplus_is_open && what.1 == HoldReason::BeyondDesired)

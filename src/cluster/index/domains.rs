@@ -1,0 +1,28 @@
+//! The node labels whose values are the domains of batches, and layers that are not there.
+
+use super::Index;
+use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
+use crate::model::{Domain, Group};
+
+impl Index {
+    /// Coordinations whose layer is not there. Before anybody knows of ClusterTopologies none is missing.
+    pub(super) fn missing_layers(&self, group: &Group) -> impl Iterator<Item = usize> {
+        let known = CLUSTER_TOPOLOGIES.iter().all(|kind| self.is_served(*kind).is_some());
+        group.batched().filter(move |_| known).filter_map(|(coordination, batching)| {
+            let (topology, layer) = batching.layer()?;
+            let found = self.topology(topology).and_then(|layers| layers.layer(layer));
+            found.is_none().then_some(coordination.index)
+        })
+    }
+
+    /// The node label of the domains of each coordination whose batches share one.
+    pub(super) fn domain_keys(&self, group: &Group) -> impl Iterator<Item = (usize, String)> {
+        group.batched().filter_map(|(coordination, batching)| {
+            let key = match &batching.placed_in()?.domain {
+                Domain::Key(key) => key.clone(),
+                Domain::Layer { topology, layer } => self.topology(topology)?.layer(layer)?.key,
+            };
+            Some((coordination.index, key))
+        })
+    }
+}
