@@ -109,6 +109,24 @@ fn held_for(stage: &Stage, which: impl Fn(&Pod) -> bool) -> Vec<Duration> {
 /// On a machine that has much else to do; whatever had to wait for others to be ready would wait for ever.
 const SOON: Duration = Duration::from_secs(8);
 
+/// LWS makes the whole group again when it sees one of its pods on its way out; a pod that is gone before LWS looks is
+/// replaced alone. So it stays on its way out until the leader is on its way too.
+async fn lose_a_worker(stage: &Stage, worker: &str, leader: &str) {
+    let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
+    let finalizers = |finalizers: Value| Patch::Merge(json!({ "metadata": { "finalizers": finalizers } }));
+    let params = PatchParams::default();
+    let leads = pods.get(leader).await.unwrap().metadata.uid.unwrap();
+    pods.patch(worker, &params, &finalizers(json!(["example.com/until-seen"]))).await.unwrap();
+    pods.delete(worker, &DeleteParams::default()).await.unwrap();
+    eventually(PATIENT, "LWS takes the leader away", async || {
+        let now = pods.get_metadata_opt(leader).await.unwrap().map(|leader| leader.metadata);
+        let is_there = now.is_some_and(|now| now.uid.as_ref() == Some(&leads) && now.deletion_timestamp.is_none());
+        if is_there { Err("it is there") } else { Ok(()) }
+    })
+    .await;
+    pods.patch(worker, &params, &finalizers(Value::Null)).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_group_of_a_leader_worker_set_that_is_made_again_runs_at_once() {
     let stage = stage("lws-again").await;
@@ -123,9 +141,7 @@ async fn a_group_of_a_leader_worker_set_that_is_made_again_runs_at_once() {
     stage.let_ready(Pod::is_scheduled).await;
     stage.pods.until("the second group", |now| now.count_all(Pod::is_scheduled) == 6).await;
     let old: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
-    // LWS makes the whole group again when one of its pods is lost.
-    let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
-    pods.delete("llm-main-0-1", &DeleteParams::default()).await.unwrap();
+    lose_a_worker(&stage, "llm-main-0-1", "llm-main-0").await;
     let is_new = |pod: &Pod| !old.contains(&pod.uid);
     let again = |now: &View| now.count_all(|pod| is_new(pod) && pod.is_scheduled()) == 3;
     stage.pods.until("the group again", |now| now.count_all(|_| true) == 9 && again(now)).await;
