@@ -62,8 +62,8 @@ $(DENY):
 	@echo "installing cargo-deny $(DENY_VERSION) into target/tools"
 	cargo install cargo-deny --version $(DENY_VERSION) --locked --root target/tools
 
-unit: ## All Rust tests, the end-to-end suites included.
-	cargo test --locked --no-fail-fast -- --test-threads=$(THREADS)
+unit: ## All Rust tests, the end-to-end suites included; of these up to three that fail beside others have a second try alone.
+	tests/all.sh $(THREADS)
 
 long: rig ## 100,000 random histories of the loop in a simulated cluster (`cargo test` tries 2,000), 20,000 cases of each property, 1,000 placements on the real scheduler.
 	ROLEGATE_HISTORIES=100000 PROPTEST_CASES=20000 cargo test --locked --profile quick --test histories --test properties
