@@ -1,6 +1,9 @@
 //! CustomResourceDefinitions of others, as far as they say which versions of a kind there are.
 
-use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
 use super::{Meta, Object, null_default};
 
@@ -34,6 +37,32 @@ pub struct DefinedVersion {
     pub served: bool,
     /// Whether objects are stored in it: in any other one they are converted at each read.
     pub storage: bool,
+    /// Names of the fields of `spec`.
+    #[serde(rename = "schema", deserialize_with = "fields_of_spec")]
+    pub fields: BTreeSet<String>,
+}
+
+/// Names of the fields of `spec` in a schema; of all else in it nothing is kept.
+fn fields_of_spec<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Schema {
+        #[serde(rename = "openAPIV3Schema")]
+        schema: Option<Properties<OfObject>>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    #[expect(clippy::zero_sized_map_values, reason = "a set cannot be read from an object")]
+    struct OfObject {
+        spec: Option<Properties<BTreeMap<String, IgnoredAny>>>,
+    }
+    #[derive(Deserialize)]
+    struct Properties<T> {
+        properties: Option<T>,
+    }
+
+    let schema = Option::<Schema>::deserialize(deserializer)?.and_then(|schema| schema.schema?.properties?.spec);
+    Ok(schema.and_then(|spec| spec.properties).into_iter().flatten().map(|(name, _)| name).collect())
 }
 
 impl Object for Definition {

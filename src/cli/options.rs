@@ -102,6 +102,7 @@ impl PodArgs {
             cluster_domain: self.cluster_domain.clone(),
             segment_label: self.segment_label.clone(),
             cohort_label: self.cohort_label.clone(),
+            ..PodSettings::default()
         }
     }
 }

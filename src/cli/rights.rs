@@ -57,10 +57,11 @@ pub const RIGHTS: &[Right] = &[
         &["scheduling.run.ai"],
         &["podgroups"],
         &["get", "list", "watch", "create", "patch"],
-        "Pods of a KAI PodGroup are told their subgroup; batches that ask for one get theirs.",
+        "Pods of a KAI PodGroup are told their subgroup, and placed where it asks for that; batches that ask for one get \
+         theirs.",
     ),
     of(POD_GROUPS, &["podgroups"], &["get", "create", "patch"], "PodGroups of batches that ask for one."),
-    of(&["kai.scheduler"], &["topologies"], &["get"], "Levels that PodGroups name."),
+    of(&["kai.scheduler"], &["topologies"], READ, "Levels that PodGroups name."),
     of(&["policy"], &["poddisruptionbudgets"], &["list"], "Held pods count as unavailable: a warning."),
     of(
         &["apiextensions.k8s.io"],

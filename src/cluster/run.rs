@@ -90,8 +90,14 @@ impl GateLoop {
     fn leadership(&mut self) {
         let leads = *self.leader.borrow();
         self.metrics.leader.set(i64::from(leads));
-        let keys = self.index.read().keys();
+        let keys = self.keys();
         self.reconciler.lead(leads, keys, self.now());
+    }
+
+    /// All groups, and the PodGroups that place pods.
+    fn keys(&self) -> Vec<GroupKey> {
+        let index = self.index.read();
+        index.keys().into_iter().chain(index.tree_keys()).collect()
     }
 
     fn ended(&mut self, key: GroupKey, ended: Ended) {
@@ -112,7 +118,7 @@ impl GateLoop {
             self.reconciler.redefined(now);
         }
         if !self.reconciler.is_synced() && self.index.read().is_synced() {
-            let keys = self.index.read().keys();
+            let keys = self.keys();
             self.reconciler.sync(keys, now);
         }
         self.reconciler.changed(dirty, now);
@@ -127,6 +133,10 @@ impl GateLoop {
     fn pass_due(&mut self) {
         let now = self.now();
         while let Some(key) = self.reconciler.take_due(now) {
+            if let Some(tree) = key.pod_group() {
+                self.pass_tree(&key, &tree, now);
+                continue;
+            }
             let started = Instant::now();
             let snapshot = self.index.read().snapshot(&key);
             let (reconciler, now_text) = (&mut self.reconciler, now_text());
@@ -146,10 +156,22 @@ impl GateLoop {
         self.count();
     }
 
+    fn pass_tree(&mut self, key: &GroupKey, tree: &GroupKey, now: Uptime) {
+        let snapshot = self.index.read().tree_snapshot(tree);
+        let reconciler = &mut self.reconciler;
+        let actions = match &self.capacity {
+            Some(capacity) => capacity.look(|sight| reconciler.pass_tree(key, &snapshot, Some(sight), now)),
+            None => reconciler.pass_tree(key, &snapshot, None, now),
+        };
+        actions.into_iter().for_each(|action| self.act(key, action));
+    }
+
     fn act(&self, key: &GroupKey, action: Action) {
         // Events are told in the order in which they were found, and nobody waits for them.
-        if let Action::Publish { group, events } = &action {
-            return self.executor.publish(group, events);
+        match &action {
+            Action::Publish { group, events } => return self.executor.publish(group, events),
+            Action::PublishOfPodGroup { tree, events } => return self.executor.publish_of_pod_group(tree, events),
+            _ => {}
         }
         let (executor, done, key) = (self.executor.clone(), self.done.clone(), key.clone());
         tokio::spawn(async move {

@@ -24,7 +24,11 @@ impl Dialect {
         let versions = crd.pointer("/spec/versions")?.as_array()?;
         let served = versions.iter().find(|version| version.get("name").and_then(Value::as_str) == Some("v2alpha2"))?;
         let fields = served.pointer("/schema/openAPIV3Schema/properties/spec/properties")?;
-        let has = |field: &str| fields.get(field).is_some();
+        Self::of_fields(|field| fields.get(field).is_some())
+    }
+
+    /// The dialect of a `spec` that has these fields.
+    pub fn of_fields(has: impl Fn(&str) -> bool) -> Option<Self> {
         match (has("topologyConstraints"), has("minSubGroup")) {
             (true, false) => Some(Self::Proposal),
             (false, true) => Some(Self::Upstream),

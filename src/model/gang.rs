@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::gang_placement::Placement;
 use super::{FieldPath, GroupKey, dialect::Dialect, names};
 use crate::api;
 use crate::api::pod_group::{PodGroupSpec, TopologyConstraint, TopologyConstraints};
@@ -35,6 +36,12 @@ pub struct GangTree {
     pub place: bool,
     /// True while the PodGroup is being deleted.
     pub deleting: bool,
+    /// Unique id.
+    pub uid: String,
+    /// Version that it was read at.
+    pub resource_version: String,
+    /// Where its leaves go, as it is noted on it.
+    pub placement: Placement,
     /// Positions by name; of two subgroups with one name, the first.
     positions: BTreeMap<String, usize>,
 }
@@ -140,6 +147,9 @@ impl GangTree {
             place: group.metadata.annotation(names::PLACE) == Some("enabled"),
             positions,
             deleting: group.metadata.is_deleting(),
+            uid: group.metadata.uid.clone().unwrap_or_default(),
+            resource_version: group.metadata.resource_version.clone().unwrap_or_default(),
+            placement: Placement::read(group.metadata.annotation(names::PLACEMENT)),
         }
     }
 

@@ -19,6 +19,22 @@ impl GroupKey {
     }
 }
 
+/// What stands before the name of a PodGroup; no name of an object has a slash.
+const POD_GROUP: &str = "podgroup/";
+
+impl GroupKey {
+    /// The key of a KAI PodGroup where there are groups beside: no group has it.
+    #[must_use]
+    pub fn of_pod_group(&self) -> Self {
+        Self::new(&self.namespace, &format!("{POD_GROUP}{}", self.name))
+    }
+
+    /// The key of the PodGroup alone, if this is the key of one.
+    pub fn pod_group(&self) -> Option<Self> {
+        self.name.strip_prefix(POD_GROUP).map(|name| Self::new(&self.namespace, name))
+    }
+}
+
 impl fmt::Display for GroupKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)

@@ -33,8 +33,12 @@ pub const UNCLAIMED_IN_RBG: &str = "rolebasedgroup.workloads.x-k8s.io/rolegate-u
 pub const USER_PARTITIONS: &[&str] = &[USER_PARTITION, USER_PARTITION_IN_RBG];
 /// Keys of a claim that was taken away.
 pub const UNCLAIMEDS: &[&str] = &[UNCLAIMED, UNCLAIMED_IN_RBG];
-/// Annotation of a PodGroup that asks for its pods to be placed. Nothing does so far, and its pods are told.
+/// Annotation of a KAI PodGroup that asks for its pods to be placed, `enabled`; of a pod that may come before its PodGroup.
 pub const PLACE: &str = "rolegate.dev/place";
+/// Annotation of a KAI PodGroup: how many pods of each leaf may go, and into which domains.
+pub const PLACEMENT: &str = "rolegate.dev/placement";
+/// Label of a pod that is held until its KAI PodGroup has a place for it: the name of that, or what stands for it.
+pub const PLACED_BY: &str = "rolegate.dev/pod-group";
 /// Annotation that switches discovery, `enabled` or `disabled`: on for Grove sets, off for groups.
 pub const DISCOVERY: &str = "rolegate.dev/discovery";
 /// Annotation on held pods, `<group>/<coordination>`: where to look for the reason.

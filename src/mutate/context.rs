@@ -109,6 +109,8 @@ pub enum TopologyLookup<'a> {
 pub struct PodSettings {
     /// False switches discovery off, whatever sets and groups say.
     pub discovery: bool,
+    /// False where nothing is placed: pods of PodGroups that ask for it are not held.
+    pub places: bool,
     /// Pods pass whose role their group does not have, though our own label names it.
     pub frees_unknown_roles: bool,
     /// End of every DNS name.
@@ -123,6 +125,7 @@ impl Default for PodSettings {
     fn default() -> Self {
         Self {
             discovery: true,
+            places: true,
             frees_unknown_roles: false,
             cluster_domain: "cluster.local".to_owned(),
             segment_label: None,

@@ -84,12 +84,28 @@ fn held_by(context: &MutationContext<'_>, additions: &mut Additions) -> Option<S
     }
 }
 
-/// Nobody would lift the gate of a pod whose PodGroup asks to be placed: only batches of groups are released.
+/// The gate of every pod whose PodGroup asks for its pods to be placed, or that says so itself while that is not there. A pod
+/// that is held for its group goes with it.
 fn place(context: &MutationContext<'_>, additions: &mut Additions) {
-    if let Some(tree) = context.lookups.pod_group.filter(|tree| tree.place) {
-        let (key, name) = (names::PLACE, &tree.key.name);
-        additions
-            .warnings
-            .push(format!("annotation {key} of PodGroup {name:?} has no effect: its pods are not placed"));
+    let Some(key) = &context.subject.pod_group else { return };
+    let says_so = || context.pod.metadata.annotation(names::PLACE) == Some("enabled");
+    let asks = context.lookups.pod_group.map_or_else(says_so, |tree| tree.place);
+    if !asks {
+        return;
+    }
+    let name = &key.name;
+    let mut no_effect = |why: &str| {
+        let warning = format!("annotation {} of PodGroup {name:?} has no effect on this pod: {why}", names::PLACE);
+        additions.warnings.push(warning);
+    };
+    if !context.settings.places {
+        no_effect("nothing is placed here (--placement off)");
+    } else if additions.held_by.is_some() {
+        no_effect("it is held for its group");
+    } else if context.is_bound() {
+        no_effect("spec.nodeName is set");
+    } else {
+        additions.labels.push((names::PLACED_BY.into(), names::label_value(name)));
+        additions.held_by = Some(format!("podgroup/{name}"));
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! `view` what there is → `rollout` how far updates may go → `decide` what is released and why the rest is held → `status`
 //! what the group says of it → `evaluate` all of these at once → {`reconcile` what the loop does, and when; `simulate`
-//! the same without a cluster}
+//! the same without a cluster}; `placement` where what is decided fits, `gangs` the same for a KAI PodGroup's tree
 
 pub mod decide;
 pub mod evaluate;
+pub mod gangs;
 pub mod placement;
 pub mod reconcile;
 pub mod rollout;

@@ -296,6 +296,9 @@ impl Replica {
             Action::WriteConflicted { .. } | Action::Recreate { .. } => {
                 unreachable!("one carrier, and nothing is made again")
             }
+            Action::CommitPlacement { .. } | Action::VerifyPodGroupGone | Action::PublishOfPodGroup { .. } => {
+                unreachable!("no PodGroup places its pods here")
+            }
         }
     }
 

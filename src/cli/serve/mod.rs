@@ -33,6 +33,7 @@ use crate::cluster::write::events::Events;
 use crate::cluster::write::executor::Executor;
 use crate::cluster::write::topologies::TopologyKeeper;
 use crate::cluster::write::writer::Writer;
+use crate::mutate::PodSettings;
 use crate::rules::Options;
 use crate::server::admission::Admission;
 use crate::server::admission::beside::Beside;
@@ -142,7 +143,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         leader.clone(),
     );
     parts.add("topologies", topologies.run(draining.clone()));
-    let pods = args.pods.settings();
+    let pods = PodSettings { places: args.placement == PlacementArg::On, ..args.pods.settings() };
+    lookup.index().write(|index| index.choose_dialect(options.kai_dialect.chosen()));
     let executor = Executor::new(writer, lookup.clone(), events, loop_metrics.clone());
     let capacity = (args.placement == PlacementArg::On).then(SharedCapacity::default);
     if let Some(capacity) = capacity.clone() {

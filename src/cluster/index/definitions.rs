@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use super::Change;
 use crate::api::definition::{DefinedVersion, Definition};
+use crate::api::pod_group::POD_GROUP;
 use crate::api::{Object, ObjectKind};
-use crate::model::CARRIERS;
+use crate::model::{CARRIERS, Dialect};
 
 /// Definitions of the kinds that carry groups: no other kind is read in several versions.
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub(super) struct Definitions {
     /// By name; `None` before they were listed.
     known: Option<HashMap<String, Definition>>,
     changed: bool,
+    /// What the counts of KAI's PodGroups mean, as their definition tells.
+    dialect: Option<Dialect>,
 }
 
 impl Definitions {
@@ -22,6 +25,13 @@ impl Definitions {
         let is_of_carrier =
             |definition: &Definition| CARRIERS.iter().any(|kind| kind.crd_name() == definition.meta().display_name());
         let name = |definition: &Definition| definition.meta().display_name().to_owned();
+        let is_of_trees = |one: &&Definition| one.meta().display_name() == POD_GROUP.crd_name();
+        match &change {
+            Change::Listed(all) => self.dialect = all.iter().find(is_of_trees).and_then(dialect),
+            Change::Applied(one) if is_of_trees(&one) => self.dialect = dialect(one),
+            Change::Deleted(one) if is_of_trees(&one) => self.dialect = None,
+            Change::Applied(_) | Change::Deleted(_) | Change::NotServed => {}
+        }
         let before = self.known.clone();
         let known = match change {
             Change::Listed(all) => {
@@ -47,6 +57,11 @@ impl Definitions {
         self.changed |= before.is_some_and(|before| versions(&before) != versions(known));
     }
 
+    /// What the counts of KAI's PodGroups mean; `None` where their definition is not there or does not tell.
+    pub(super) fn dialect(&self) -> Option<Dialect> {
+        self.dialect
+    }
+
     /// True when one was changed, made or deleted since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
@@ -69,6 +84,12 @@ impl Definitions {
         let read = find(|version| version.storage).or_else(|| find(|_| true));
         Some(read.is_none_or(|read| **read == kind))
     }
+}
+
+/// What the definition of KAI's PodGroup says of their counts.
+fn dialect(definition: &Definition) -> Option<Dialect> {
+    let version = definition.spec.versions.iter().find(|version| version.name == POD_GROUP.version)?;
+    Dialect::of_fields(|field| version.fields.contains(field))
 }
 
 #[cfg(test)]

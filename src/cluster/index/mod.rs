@@ -10,6 +10,7 @@ mod named;
 mod pods;
 mod shared;
 mod tombstones;
+mod trees;
 mod workloads;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -21,12 +22,13 @@ pub use carriers::CarrierObject;
 pub use change::Change;
 pub use shared::SharedIndex;
 use tokio::time::Instant;
+pub use trees::KaiLevels;
 pub use workloads::SeenWorkload;
 
 use crate::api::definition::Definition;
 use crate::api::{Meta, Object, ObjectKind, Pod};
 use crate::model::{
-    CliqueSet, GangTree, Group, GroupKey, Layers, OrdinalStarts, Workload, WorkloadKey, WorkloadKind, names,
+    CliqueSet, Dialect, GangTree, Group, GroupKey, Layers, OrdinalStarts, Workload, WorkloadKey, WorkloadKind, names,
 };
 use crate::plan::Snapshot;
 
@@ -46,6 +48,10 @@ pub struct Index {
     topologies: named::Named<Layers>,
     clique_sets: named::Named<CliqueSet>,
     pod_groups: named::Named<GangTree>,
+    kai_topologies: named::Named<KaiLevels>,
+    tree_pods: trees::TreePods,
+    /// What the counts of KAI's PodGroups mean, where somebody said so.
+    dialect: Option<Dialect>,
     ignored: HashSet<Arc<str>>,
     definitions: definitions::Definitions,
     /// Kinds that the API server serves, or does not.
@@ -253,8 +259,31 @@ impl Index {
         }
     }
 
+    /// Takes in what a watch of pods that PodGroups place reports.
+    pub fn tree_pod_change(&mut self, source: SourceId, change: Change<Pod>) {
+        let trees: Vec<_> = match change {
+            Change::Listed(pods) => {
+                self.awaited.remove(&source);
+                let gone = self.tree_pods.keep_only(source, &pods);
+                let told = pods.iter().filter_map(|pod| self.tree_pods.apply(source, pod));
+                told.chain(gone).collect()
+            }
+            Change::Applied(pod) => self.tree_pods.apply(source, &pod).into_iter().collect(),
+            Change::Deleted(pod) => {
+                let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+                self.tree_pods.remove(uid).into_iter().collect()
+            }
+            Change::NotServed => {
+                self.awaited.remove(&source);
+                Vec::new()
+            }
+        };
+        self.dirty.extend(trees.iter().map(GroupKey::of_pod_group));
+    }
+
     /// Takes in a pod as a write has left it, ahead of the watch.
     pub fn pod_written(&mut self, pod: &Pod) {
+        self.dirty.extend(self.tree_pods.written(pod).map(|key| key.of_pod_group()));
         self.dirty.extend(self.pods.written(pod, &self.workloads));
     }
 
@@ -320,7 +349,8 @@ impl Index {
         match object {
             LookedUp::Topology(topology) => self.topologies.read(name, topology),
             LookedUp::CliqueSet(set) => self.clique_sets.read(name, set),
-            LookedUp::PodGroup(tree) => self.pod_groups.read(name, tree),
+            LookedUp::PodGroup(tree) => self.pod_groups.read(name, *tree),
+            LookedUp::KaiTopology(levels) => self.kai_topologies.read(name, levels),
         }
     }
 
@@ -338,9 +368,21 @@ impl Index {
                     Change::Listed(_) | Change::NotServed => None,
                 };
                 self.topologies.take(source, narrow(change, LookedUp::topology));
+                self.touch_trees(None);
                 self.rebuild(self.carriers.referring_to(touched.as_deref()), Because::Context);
             }
-            "PodGroup" => self.pod_groups.take(source, narrow(change, LookedUp::pod_group)),
+            "PodGroup" => {
+                let touched = match &change {
+                    Change::Applied((name, _)) | Change::Deleted((name, _)) => Some(GroupKey::new(&name.0, &name.1)),
+                    Change::Listed(_) | Change::NotServed => None,
+                };
+                self.pod_groups.take(source, narrow(change, LookedUp::pod_group));
+                self.touch_trees(touched.as_ref());
+            }
+            "Topology" => {
+                self.kai_topologies.take(source, narrow(change, LookedUp::kai_topology));
+                self.touch_trees(None);
+            }
             _ => self.clique_sets.take(source, narrow(change, LookedUp::clique_set)),
         }
     }
@@ -366,7 +408,8 @@ impl Index {
             }
             Change::NotServed => _ = self.awaited.remove(&source),
         }
-        let keys: Vec<_> = self.keys().into_iter().filter(|key| touched.contains(&key.namespace)).collect();
+        let keys = self.keys().into_iter().chain(self.tree_keys());
+        let keys: Vec<_> = keys.filter(|key| touched.contains(&key.namespace)).collect();
         self.dirty.extend(keys);
     }
 }
@@ -379,7 +422,9 @@ pub enum LookedUp {
     /// A Grove set.
     CliqueSet(CliqueSet),
     /// A KAI PodGroup.
-    PodGroup(GangTree),
+    PodGroup(Box<GangTree>),
+    /// A Topology of KAI.
+    KaiTopology(KaiLevels),
 }
 
 fn narrow<T>(change: Change<(Name, Option<LookedUp>)>, to: fn(LookedUp) -> Option<T>) -> Change<(Name, Option<T>)> {
@@ -396,7 +441,11 @@ impl LookedUp {
     }
 
     fn pod_group(self) -> Option<GangTree> {
-        if let Self::PodGroup(tree) = self { Some(tree) } else { None }
+        if let Self::PodGroup(tree) = self { Some(*tree) } else { None }
+    }
+
+    fn kai_topology(self) -> Option<KaiLevels> {
+        if let Self::KaiTopology(levels) = self { Some(levels) } else { None }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
-use crate::api::{Object, ObjectKind};
+use crate::api::{Object, ObjectKind, PodGroup};
 use crate::cluster::failure::short;
 use crate::cluster::index::{CarrierObject, Index, LookedUp, SeenWorkload, SharedIndex};
 use crate::cluster::watch::sources::{
@@ -355,6 +355,24 @@ impl Lookup {
         // Not what the watches know: they notice only after a while that a kind is served again.
         self.read_carriers(key, |_| true).await?;
         Ok(self.index.read().group(key).is_none())
+    }
+
+    /// True when a live read says that a KAI PodGroup is not there, and its kind is.
+    ///
+    /// # Errors
+    ///
+    /// When the API server fails.
+    pub async fn is_pod_group_gone(&self, key: &GroupKey) -> Result<bool, LookupError> {
+        let error = |source| LookupError::Read { kind: POD_GROUP.kind, key: key.clone(), source: Box::new(source) };
+        if !self.is_established(POD_GROUP).await.map_err(error)? {
+            return Ok(false);
+        }
+        let pod_groups = api::<PodGroup>(&self.client, POD_GROUP, Some(&key.namespace));
+        match pod_groups.get_metadata(&key.name).await {
+            Ok(_) => Ok(false),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
+            Err(source) => Err(error(source)),
+        }
     }
 
     /// True when the API server defines the kind in the version that is read, and is not about to remove it.

@@ -16,18 +16,20 @@ use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use crate::api::definition::Definition;
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::pod::POD;
-use crate::api::pod_group::POD_GROUP;
+use crate::api::pod_group::{POD_GROUP, TOPOLOGY, Topology};
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{
     ClusterTopology, Meta, Object, ObjectKind, Pod, PodCliqueSet, PodGroup, RoleBasedGroup, RoleCoordination,
 };
-use crate::cluster::index::{CarrierObject, Change, Index, LookedUp, Name, SeenWorkload, SharedIndex, SourceId};
+use crate::cluster::index::{
+    CarrierObject, Change, Index, KaiLevels, LookedUp, Name, SeenWorkload, SharedIndex, SourceId,
+};
 use crate::cluster::watch::watch;
 use crate::cluster::watch::watched::{Guarded, api};
 pub use crate::model::CARRIERS;
 use crate::model::workload_object::WithType;
-use crate::model::{CliqueSet, GangTree, Layers, WorkloadKind, WorkloadObject, names};
+use crate::model::{CliqueSet, Dialect, GangTree, Layers, WorkloadKind, WorkloadObject, names};
 
 /// Kinds of RoleBasedGroup: those that can carry coordinations, and the one that has only roles. Of two versions of one kind
 /// only the stored one is read.
@@ -63,7 +65,7 @@ impl Sources {
     /// Starts all watches, in these namespaces or, when none is given, in all.
     pub fn start(client: &Client, index: &SharedIndex, namespaces: &[String]) -> Self {
         let mut sources = Self::of_groups(client, index, namespaces);
-        sources.add_looked_up();
+        sources.add_looked_up(namespaces);
         sources
     }
 
@@ -76,12 +78,7 @@ impl Sources {
             recheck: Arc::new(Notify::new()),
             next: 0,
         };
-        let scopes: Vec<Option<&str>> = if namespaces.is_empty() {
-            vec![None]
-        } else {
-            namespaces.iter().map(|name| Some(name.as_str())).collect()
-        };
-        for scope in scopes {
+        for scope in scopes(namespaces) {
             add_groups(&mut sources, scope);
         }
         add_cluster_scoped(&mut sources);
@@ -90,7 +87,7 @@ impl Sources {
     }
 
     /// What the webhook looks up beside groups.
-    fn add_looked_up(&mut self) {
+    fn add_looked_up(&mut self, namespaces: &[String]) {
         for kind in CLIQUE_SETS.iter().copied() {
             self.add::<Guarded<PodCliqueSet>>(kind, None, None, move |index, source, change| {
                 index.looked_up_change(
@@ -103,11 +100,17 @@ impl Sources {
         self.add::<Guarded<PodGroup>>(POD_GROUP, None, None, |index, source, change| {
             index.looked_up_change(source, POD_GROUP, change.map(|object| (name_of(&object), read_pod_group(&object))));
         });
+        self.add::<Guarded<Topology>>(TOPOLOGY, None, None, |index, source, change| {
+            index.looked_up_change(source, TOPOLOGY, change.map(|object| (name_of(&object), read_levels(&object))));
+        });
+        for scope in scopes(namespaces) {
+            self.add::<Pod>(POD, scope, Some(names::PLACED_BY.to_owned()), Index::tree_pod_change);
+        }
     }
 
     /// CustomResourceDefinitions say which version of a kind is read; a new one wakes the watches that wait for their kind.
     fn add_crds(&mut self) {
-        let others = [POD_CLIQUE_SET, POD_GANG_SET, POD_GROUP];
+        let others = [POD_CLIQUE_SET, POD_GANG_SET, POD_GROUP, TOPOLOGY];
         let awaited = CARRIERS.iter().chain(CLUSTER_TOPOLOGIES).chain(&others);
         let awaited: HashSet<_> = awaited.map(ObjectKind::crd_name).collect();
         let (index, recheck) = (self.index.clone(), self.recheck.clone());
@@ -132,6 +135,11 @@ impl Sources {
             watch(api, None, &never, take).await;
         });
     }
+}
+
+/// Each of these namespaces or, when none is given, all of them at once.
+fn scopes(namespaces: &[String]) -> Vec<Option<&str>> {
+    if namespaces.is_empty() { vec![None] } else { namespaces.iter().map(|name| Some(name.as_str())).collect() }
 }
 
 /// Somebody who reads a kind into the index: by a watch, or once.
@@ -262,9 +270,15 @@ pub fn read_clique_set(kind: ObjectKind, object: &Guarded<PodCliqueSet>) -> Opti
     readable(kind, object).map(|set| LookedUp::CliqueSet(CliqueSet::from_set(kind, set)))
 }
 
-/// A KAI PodGroup as a watch reports it. Which leaf a pod belongs to does not depend on how its counts are meant.
+/// A KAI PodGroup as a watch reports it, with what it tells itself of how its counts are meant.
 pub fn read_pod_group(object: &Guarded<PodGroup>) -> Option<LookedUp> {
-    Some(LookedUp::PodGroup(GangTree::from_pod_group(readable(POD_GROUP, object)?, None)))
+    let group = readable(POD_GROUP, object)?;
+    Some(LookedUp::PodGroup(Box::new(GangTree::from_pod_group(group, Dialect::of_object(&group.spec)))))
+}
+
+/// A Topology of KAI as a watch reports it.
+fn read_levels(object: &Guarded<Topology>) -> Option<LookedUp> {
+    Some(LookedUp::KaiTopology(KaiLevels::of(readable(TOPOLOGY, object)?)))
 }
 
 /// A RoleBasedGroup as a watch reports it; one that cannot be read is left as it was known.

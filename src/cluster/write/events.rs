@@ -13,10 +13,11 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::api::ObjectKind;
+use crate::api::pod_group::POD_GROUP;
 use crate::cluster::failure::short;
 use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::write::writer::{MANAGER, Writer, params};
-use crate::model::{Group, Workload};
+use crate::model::{GangTree, Group, Workload};
 use crate::plan::reconcile::events::{EventNote, RELEASED};
 
 /// Events that wait to be written. More are dropped: conditions tell the state, Events only how it came about.
@@ -60,6 +61,17 @@ impl Events {
                 if self.queue.try_send((group.key.namespace.to_string(), event)).is_err() {
                     count(&self.metrics, "dropped");
                 }
+            }
+        }
+    }
+
+    /// The same on a PodGroup.
+    pub fn publish_of_pod_group(&self, tree: &GangTree, events: &[EventNote]) {
+        for note in events {
+            let regarding = reference(POD_GROUP, &tree.key.namespace, &tree.key.name, &tree.uid);
+            let event = self.event(regarding, note.clone());
+            if self.queue.try_send((tree.key.namespace.to_string(), event)).is_err() {
+                count(&self.metrics, "dropped");
             }
         }
     }

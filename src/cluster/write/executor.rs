@@ -12,7 +12,7 @@ use crate::cluster::write::deadline::Unfinished;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::write_limit::{Load, WriteLimit};
 use crate::cluster::write::writer::{PartitionSet, Released, Writer, Written};
-use crate::model::{Group, GroupKey};
+use crate::model::{GangTree, Group, GroupKey};
 use crate::mutate::late_labels;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::status::dropped;
@@ -92,6 +92,11 @@ impl Executor {
         };
         self.count(&action, outcome);
         ended
+    }
+
+    /// Has Events of a PodGroup written, beside everything else.
+    pub fn publish_of_pod_group(&self, tree: &GangTree, events: &[EventNote]) {
+        self.events.publish_of_pod_group(tree, events);
     }
 
     /// Has Events written, beside everything else.
@@ -175,8 +180,23 @@ impl Executor {
                 let gone = self.lookup.is_gone(key, *carrier).await?;
                 return Ok(("found", Some(Ended::Verified { gone })));
             }
+            Action::CommitPlacement { tree, placement } => {
+                let noted = self.writer.note_placement(tree, placement).await?;
+                if noted { ("written", None) } else { ("conflict", Some("somebody was faster")) }
+            }
+            Action::VerifyPodGroupGone => {
+                let gone = match key.pod_group() {
+                    Some(key) => self.lookup.is_pod_group_gone(&key).await?,
+                    None => false,
+                };
+                return Ok(("found", Some(Ended::Verified { gone })));
+            }
             Action::Publish { group, events } => {
                 self.publish(group, events);
+                return Ok(("queued", None));
+            }
+            Action::PublishOfPodGroup { tree, events } => {
+                self.events.publish_of_pod_group(tree, events);
                 return Ok(("queued", None));
             }
         };
@@ -238,7 +258,9 @@ fn described(action: &Action) -> (&'static str, &str) {
         Action::ConfirmGroup => ("look at the group", ""),
         Action::ConfirmPods => ("look at which pods are there", ""),
         Action::VerifyGone { .. } => ("look at whether the group is gone", ""),
-        Action::Publish { .. } => ("Events", ""),
+        Action::CommitPlacement { .. } => ("note of where the pods of a PodGroup go", ""),
+        Action::VerifyPodGroupGone => ("look at whether the PodGroup is gone", ""),
+        Action::Publish { .. } | Action::PublishOfPodGroup { .. } => ("Events", ""),
     }
 }
 

@@ -1,14 +1,16 @@
-//! Writes the PodGroups of batches, each in the words of its scheduler.
+//! Writes the PodGroups of batches, each in the words of its scheduler, and notes on those that place their pods where
+//! these go.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DynamicObject, Patch, PostParams};
 use serde_json::{Value, json};
 
 use crate::api::ObjectKind;
+use crate::api::pod_group::POD_GROUP;
 use crate::cluster::objects::Objects;
 use crate::cluster::read::pod_groups::stays;
 use crate::cluster::write::writer::{Writer, params, resource};
-use crate::model::{Group, PodGroupPolicy};
+use crate::model::{GangTree, Group, Placement, PodGroupPolicy, names};
 use crate::plan::BatchPodGroup;
 
 impl Writer {
@@ -27,6 +29,25 @@ impl Writer {
         match api.create(&PostParams::default(), &object).await {
             Ok(_) => Ok(true),
             Err(kube::Error::Api(status)) if status.code == 409 => lower(&api, group, gang).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes on a PodGroup where its pods go; false when somebody changed it since it was read, or it is gone.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn note_placement(&self, tree: &GangTree, placement: &Placement) -> Result<bool, kube::Error> {
+        let api = self.dynamic(POD_GROUP, Some(&tree.key.namespace));
+        let patch = json!({ "metadata": {
+            "uid": tree.uid,
+            "resourceVersion": tree.resource_version,
+            "annotations": { names::PLACEMENT: placement.text() },
+        } });
+        match api.patch(&tree.key.name, &params(), &Patch::Merge(patch)).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -15,6 +15,15 @@ use crate::model::{GroupKey, names};
 /// The node label that tells nodes apart.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
+/// The group of a pod, or the PodGroup that places it.
+fn placed_for(pod: &SchedulingPod) -> Option<GroupKey> {
+    let meta = &pod.metadata;
+    let of_group = || names::LABEL_SCHEMES.iter().find_map(|(group, _)| meta.label(group));
+    let pod_group = meta.label(names::PLACED_BY).and_then(|_| meta.annotation(names::KAI_POD_GROUP));
+    let of_tree = pod_group.map(|name| GroupKey::new(meta.namespace(), name).of_pod_group());
+    of_tree.or_else(|| Some(GroupKey::new(meta.namespace(), of_group()?)))
+}
+
 /// What is known of nodes and pods, kept event by event.
 #[derive(Debug, Default)]
 pub struct Capacity {
@@ -77,8 +86,7 @@ impl Capacity {
             Some(node) => self.bind(uid, node, Load::of(&pod.spec)?),
             None if pod.metadata.is_deleting() => self.remove_pod(uid),
             None => {
-                let names_group = |(group, _): &(&str, &str)| pod.metadata.label(group).is_some();
-                if names::LABEL_SCHEMES.iter().any(names_group) {
+                if placed_for(pod).is_some() {
                     let needs = Needs::of(pod)?;
                     let needs = self.kinds.get(&needs).cloned().unwrap_or_else(|| Arc::new(needs));
                     self.kinds.insert(needs.clone());
@@ -98,9 +106,8 @@ impl Capacity {
             .node_selector
             .get(HOSTNAME)
             .filter(|_| goes && !self.assumed.contains_key(uid) && !self.given_up.contains(uid));
-        let group = names::LABEL_SCHEMES.iter().find_map(|(group, _)| pod.metadata.label(group));
-        if let Some((node, group)) = host.and_then(|host| self.node_named(host)).zip(group) {
-            self.assume(&GroupKey::new(pod.metadata.namespace(), group), uid, &node, needs);
+        if let Some((node, group)) = host.and_then(|host| self.node_named(host)).zip(placed_for(pod)) {
+            self.assume(&group, uid, &node, needs);
         }
     }
 

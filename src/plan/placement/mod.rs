@@ -3,7 +3,8 @@
 //!
 //! `needs` what a pod asks for → `filter` which nodes it can go to; `room` what nodes have left, event by event; `pack` pods
 //! onto nodes → `place` the domain that holds a batch → {`outlook` how many batches fit one after the other; `capacity` the
-//! room beside what pods are to be bound that were placed, `line` whose turn it is → `placer` a batch that may go}.
+//! room beside what pods are to be bound that were placed, `line` whose turn it is → `placer` a batch that may go; `shares`
+//! domains within domains}.
 //!
 //! What is modelled is what kube-scheduler filters by: resources of any name, the number of pods, host ports, taints, node
 //! selectors and required node affinity. What is not is listed by [`NotModelled`].
@@ -17,6 +18,7 @@ pub mod pack;
 pub mod place;
 pub mod placer;
 pub mod room;
+pub mod shares;
 
 pub use capacity::Capacity;
 pub use line::Line;
@@ -25,6 +27,7 @@ pub use outlook::{BatchPods, Outlook, Remedy, Stop, outlook};
 pub use place::{Fit, Miss, NoFit, Placement, Question, not_modelled, place};
 pub use placer::{Answer, Placer, Request, Sight};
 pub use room::Room;
+pub use shares::{NotShared, Share, Shared, place_shared};
 
 #[cfg(test)]
 mod placement_tests;

@@ -82,10 +82,10 @@ struct Candidate<'a> {
 }
 
 /// Pods of one sort in a question.
-struct Asked<'a> {
-    needs: &'a Needs,
+pub(super) struct Asked<'a> {
+    pub(super) needs: &'a Needs,
     /// Positions of its pods in the question.
-    pods: Vec<usize>,
+    pub(super) pods: Vec<usize>,
 }
 
 /// Looks for the domain that a batch fits into: of those with the fewest batches of its group the one with the least room.
@@ -122,11 +122,11 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
 
 impl Asked<'_> {
     /// What one of them takes of a resource.
-    fn amount(&self, resource: &str) -> i64 {
+    pub(super) fn amount(&self, resource: &str) -> i64 {
         self.needs.load.amounts.get(resource).copied().unwrap_or_default()
     }
 
-    fn sort(&self, resources: &[Arc<str>]) -> Sort {
+    pub(super) fn sort(&self, resources: &[Arc<str>]) -> Sort {
         Sort {
             amounts: resources.iter().map(|resource| self.amount(resource)).collect(),
             ports: self.needs.load.ports.clone(),
@@ -136,7 +136,7 @@ impl Asked<'_> {
 }
 
 /// The sorts of pods, in the order in which they are asked for.
-fn sorts(pods: &[Arc<Needs>]) -> Vec<Asked<'_>> {
+pub(super) fn sorts(pods: &[Arc<Needs>]) -> Vec<Asked<'_>> {
     let mut sorts: Vec<Asked<'_>> = Vec::new();
     let mut known: HashMap<&Needs, usize> = HashMap::new();
     // Most pods share the needs of the one before: a look at where they are spares a look at what they are.
@@ -154,7 +154,7 @@ fn sorts(pods: &[Arc<Needs>]) -> Vec<Asked<'_>> {
 }
 
 /// The resources that any of them asks for.
-fn resources(asked: &[Asked<'_>]) -> Vec<Arc<str>> {
+pub(super) fn resources(asked: &[Asked<'_>]) -> Vec<Arc<str>> {
     let mut all: Vec<_> = asked.iter().flat_map(|asked| asked.needs.load.amounts.keys().cloned()).collect();
     all.sort();
     all.dedup();

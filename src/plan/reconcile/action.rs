@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
-use crate::model::{Group, RolledWorkload};
+use crate::model::{GangTree, Group, Placement, RolledWorkload};
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::placed::Pin;
 use crate::plan::decide::pod_groups::BatchPodGroup;
@@ -83,6 +83,22 @@ pub enum Action {
         /// Kind of the object that carried it, where that is known.
         carrier: Option<ObjectKind>,
     },
+    /// Note on a PodGroup where its pods go, if nobody changed it since it was read.
+    CommitPlacement {
+        /// The PodGroup as it was read.
+        tree: Arc<GangTree>,
+        /// What is to be noted.
+        placement: Placement,
+    },
+    /// Ask the API server whether a PodGroup is gone.
+    VerifyPodGroupGone,
+    /// Publish Events of a PodGroup.
+    PublishOfPodGroup {
+        /// The PodGroup.
+        tree: Arc<GangTree>,
+        /// The Events.
+        events: Vec<EventNote>,
+    },
     /// Publish Events.
     Publish {
         /// The group.
@@ -114,8 +130,9 @@ impl Action {
             Self::FindSurge { .. } => Ended::Surge { proven: Vec::new() },
             Self::ConfirmGroup => Ended::Confirmed { failed },
             Self::ConfirmPods => Ended::PodsConfirmed { failed },
-            Self::VerifyGone { .. } => Ended::Verified { gone: false },
-            Self::Publish { .. } => return None,
+            Self::VerifyGone { .. } | Self::VerifyPodGroupGone => Ended::Verified { gone: false },
+            Self::CommitPlacement { .. } => Ended::PlacementCommitted { failed },
+            Self::Publish { .. } | Self::PublishOfPodGroup { .. } => return None,
         })
     }
 }
@@ -197,6 +214,11 @@ pub enum Ended {
     /// It was looked which pods are there: the index knows of no other that runs.
     PodsConfirmed {
         /// True when it is to be tried again.
+        failed: bool,
+    },
+    /// It was noted on a PodGroup where its pods go, or somebody was faster.
+    PlacementCommitted {
+        /// True when nothing was noted.
         failed: bool,
     },
     /// It was asked whether the group is gone.

@@ -346,7 +346,7 @@ fn note_since<'a>(
     }
 }
 
-fn pause(failures: u32) -> Duration {
+pub(in crate::plan) fn pause(failures: u32) -> Duration {
     FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_RETRY)
 }
 

@@ -16,4 +16,5 @@ mod rollout_events;
 mod rollouts;
 pub mod rounds;
 mod timing;
+mod trees;
 pub mod uptime;

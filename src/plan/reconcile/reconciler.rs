@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::decide::batches::BatchState;
+use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::{Line, Placer, Sight};
 use crate::plan::reconcile::action::{Action, Ended};
 use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
@@ -13,6 +14,7 @@ use crate::plan::reconcile::memory::{Memory, PodGroupId};
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::queue::Queue;
+use crate::plan::reconcile::trees::{TreeMemory, TreePass};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::Snapshot;
 
@@ -26,6 +28,8 @@ const ROOM_EVERY: Duration = Duration::from_millis(50);
 pub struct Reconciler {
     options: LoopOptions,
     groups: HashMap<GroupKey, Memory>,
+    /// PodGroups that place their pods, by the keys that they have beside groups.
+    trees: HashMap<GroupKey, TreeMemory>,
     queue: Queue,
     leads: bool,
     synced: bool,
@@ -49,6 +53,7 @@ impl Reconciler {
         Self {
             options,
             groups: HashMap::new(),
+            trees: HashMap::new(),
             queue: Queue::default(),
             leads: false,
             synced: false,
@@ -103,6 +108,11 @@ impl Reconciler {
     /// Notes that groups have changed.
     pub fn changed(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         for key in keys {
+            if key.pod_group().is_some() {
+                let at = self.last_pass(&key).map_or(now, |last| now.max(last + COALESCE));
+                self.schedule(key, at, now);
+                continue;
+            }
             let memory = self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
             memory.release_timer.changed(now);
             let at = memory.last_pass.map_or(now, |last| now.max(last + COALESCE));
@@ -111,8 +121,17 @@ impl Reconciler {
     }
 
     fn schedule(&mut self, key: GroupKey, at: Uptime, now: Uptime) {
-        self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
+        if key.pod_group().is_some() {
+            self.trees.entry(key.clone()).or_default();
+        } else {
+            self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
+        }
         self.queue.schedule(key, at);
+    }
+
+    fn last_pass(&self, key: &GroupKey) -> Option<Uptime> {
+        let of_group = || self.groups.get(key).and_then(|memory| memory.last_pass);
+        self.trees.get(key).and_then(|memory| memory.last_pass).or_else(of_group)
     }
 
     /// When the next group is due.
@@ -132,14 +151,15 @@ impl Reconciler {
         let waiting = if freed == self.freed { Vec::new() } else { self.line.in_order() };
         self.freed = freed;
         for key in blind.into_iter().chain(waiting) {
-            let last = self.groups.get(&key).and_then(|memory| memory.last_pass);
+            let last = self.last_pass(&key);
             self.schedule(key, last.map_or(now, |last| now.max(last + ROOM_EVERY)), now);
         }
     }
 
     /// True while pods of any group are to be placed: before that nobody needs to know of nodes.
     pub fn needs_room(&self) -> bool {
-        self.leads && self.groups.values().any(|memory| memory.needs_room)
+        let trees = || self.trees.values().any(|memory| memory.needs_room);
+        self.leads && (self.groups.values().any(|memory| memory.needs_room) || trees())
     }
 
     /// Reconciles a group. What is to be done is under way from then on, until `ended` says otherwise. `sight` is `None`
@@ -201,8 +221,62 @@ impl Reconciler {
         actions
     }
 
+    /// One pass over a PodGroup that places its pods. `key` is the one that it has beside groups.
+    pub fn pass_tree(
+        &mut self,
+        key: &GroupKey,
+        snapshot: &TreeSnapshot,
+        sight: Option<Sight<'_>>,
+        now: Uptime,
+    ) -> Vec<Action> {
+        let Some(memory) = self.trees.get_mut(key) else { return Vec::new() };
+        memory.last_pass = Some(now);
+        if snapshot.pods.is_empty() && memory.is_idle() {
+            self.trees.remove(key);
+            self.line.leaves(key);
+            self.unkept.remove(key);
+            self.blind.remove(key);
+            return Vec::new();
+        }
+        memory.forget_gone(snapshot);
+        if !self.leads || !self.synced {
+            memory.decided_nothing();
+            return Vec::new();
+        }
+        let sees = matches!(sight, Some(Sight::Known(_)));
+        let others_first = self.unkept.iter().any(|other| other != key);
+        let mut pass = TreePass {
+            key,
+            memory,
+            options: self.options,
+            now,
+            actions: Vec::new(),
+            again: None,
+            line: &mut self.line,
+            others_first,
+        };
+        pass.run(snapshot, sight);
+        let TreePass { actions, again, memory, .. } = pass;
+        if sees || !memory.needs_room {
+            self.unkept.remove(key);
+        }
+        if memory.held.iter().any(|(reason, _)| *reason == HoldReason::RoomUnknown) {
+            self.blind.insert(key.clone());
+        } else {
+            self.blind.remove(key);
+        }
+        if let Some(at) = again {
+            self.schedule(key.clone(), at, now);
+        }
+        actions
+    }
+
     /// Notes that something has ended, and plans another pass where one is due.
     pub fn ended(&mut self, key: GroupKey, ended: Ended, now: Uptime) {
+        if let Some(memory) = self.trees.get_mut(&key) {
+            let again = memory.ended(&ended, now);
+            return self.schedule(key, again, now);
+        }
         let Some(memory) = self.groups.get_mut(&key) else { return };
         let again = match ended {
             Ended::Tried { object, failed } => {
@@ -258,6 +332,8 @@ impl Reconciler {
             }
             Ended::Confirmed { failed } => Some(memory.looked(GROUP_READ, failed, now)),
             Ended::PodsConfirmed { failed } => Some(memory.looked(PODS_READ, failed, now)),
+            // Of a PodGroup: told to its own memory.
+            Ended::PlacementCommitted { .. } => None,
             Ended::Verified { gone } => {
                 memory.verifying = false;
                 memory.verified_gone = gone;
@@ -286,7 +362,8 @@ impl Reconciler {
 
     /// Held pods of all groups, by reason, as they were last decided.
     pub fn held(&self) -> impl Iterator<Item = (HoldReason, u32)> {
-        self.groups.values().flat_map(|memory| memory.held.iter().copied())
+        let of_trees = self.trees.values().flat_map(|memory| &memory.held);
+        self.groups.values().flat_map(|memory| &memory.held).chain(of_trees).copied()
     }
 
     /// How many groups say that nothing moves, as they were last decided.

@@ -58,7 +58,8 @@ impl PodFacts {
                 uid: meta.uid.as_deref().unwrap_or_default().into(),
             },
             identity,
-            held: pod.has_gate(names::GATE),
+            // Who places it by its PodGroup lifts the gate.
+            held: pod.has_gate(names::GATE) && meta.label(names::PLACED_BY).is_none(),
             scheduled: pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty()),
             ready: pod.condition_is_true("Ready") || pod.is_completed(),
             labelled_size: labelled_size(meta),

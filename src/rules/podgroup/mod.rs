@@ -53,11 +53,16 @@ impl KaiDialect {
     /// The dialect of a PodGroup: the chosen one, else that of the installed CRD, else by the PodGroup's own fields;
     /// `None` when nothing tells, and only what all have in common is judged.
     pub fn resolve(self, crd: Option<Dialect>, spec: &PodGroupSpec) -> Option<Dialect> {
+        self.chosen().or(crd).or_else(|| Dialect::of_object(spec))
+    }
+
+    /// The one that was chosen for all PodGroups.
+    pub fn chosen(self) -> Option<Dialect> {
         match self {
             Self::Proposal => Some(Dialect::Proposal),
             Self::Upstream => Some(Dialect::Upstream),
             Self::Pods => Some(Dialect::Pods),
-            Self::Auto => crd.or_else(|| Dialect::of_object(spec)),
+            Self::Auto => None,
         }
     }
 }

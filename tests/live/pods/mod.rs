@@ -4,6 +4,7 @@
 mod deadlocks;
 mod discovery;
 mod domains;
+mod gangs;
 mod leader_worker_sets;
 mod offline;
 pub mod pod_groups;

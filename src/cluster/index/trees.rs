@@ -1,0 +1,156 @@
+//! Pods that a KAI PodGroup places, and the topologies that its levels are of.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::{Index, SourceId, version};
+use crate::api::Pod;
+use crate::api::pod_group::{POD_GROUP, Topology};
+use crate::model::{Dialect, GroupKey, names};
+use crate::plan::PodRef;
+use crate::plan::gangs::{Level, Shape, TreePod, TreeSnapshot};
+
+/// The ClusterTopology of constraints that name none, as it is that of groups.
+const DEFAULT_TOPOLOGY: &str = "rbg-cluster-topology";
+
+/// Pods that a PodGroup places, by unique id.
+#[derive(Debug, Default)]
+pub(super) struct TreePods {
+    by_tree: HashMap<GroupKey, HashMap<Arc<str>, Entry>>,
+    trees: HashMap<Arc<str>, GroupKey>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    pod: TreePod,
+    source: SourceId,
+    version: Option<u64>,
+}
+
+/// Node labels of the levels of KAI's Topology by each of their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KaiLevels(BTreeMap<String, String>);
+
+impl KaiLevels {
+    /// Reads a Topology.
+    pub fn of(topology: &Topology) -> Self {
+        let levels = topology.spec.levels.iter();
+        let names =
+            levels.flat_map(|level| level.alias.iter().chain([&level.node_label]).map(move |name| (name, level)));
+        Self(names.map(|(name, level)| (name.clone(), level.node_label.clone())).collect())
+    }
+}
+
+impl TreePods {
+    /// PodGroups that have pods.
+    pub(super) fn trees(&self) -> impl Iterator<Item = &GroupKey> {
+        self.by_tree.keys()
+    }
+
+    /// Takes a pod in; returns its PodGroup if that has news of it.
+    pub(super) fn apply(&mut self, source: SourceId, pod: &Pod) -> Option<GroupKey> {
+        let meta = &pod.metadata;
+        let uid: Arc<str> = meta.uid.as_deref()?.into();
+        let named = meta.annotation(names::KAI_POD_GROUP).filter(|_| meta.label(names::PLACED_BY).is_some());
+        if pod.is_gone() || named.is_none() {
+            return self.remove(&uid);
+        }
+        let key = GroupKey::new(meta.namespace(), named?);
+        let version = version(meta.resource_version.as_deref());
+        let known = self.by_tree.get(&key).and_then(|pods| pods.get(&uid));
+        if known.is_some_and(|known| known.version.zip(version).is_some_and(|(known, now)| now < known)) {
+            return None;
+        }
+        let facts = TreePod {
+            pod: PodRef { name: meta.display_name().into(), uid: uid.clone() },
+            leaf: meta.label(names::KAI_SUBGROUP).filter(|leaf| !leaf.is_empty()).map(str::to_owned),
+            held: pod.has_gate(names::GATE),
+            scheduled: pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty()),
+        };
+        let changed = known.is_none_or(|known| known.pod != facts);
+        if self.trees.get(&uid).is_some_and(|tree| *tree != key) {
+            self.remove(&uid);
+        }
+        self.trees.insert(uid.clone(), key.clone());
+        self.by_tree.entry(key.clone()).or_default().insert(uid, Entry { pod: facts, source, version });
+        changed.then_some(key)
+    }
+
+    /// Takes in a pod as a write has left it; one that is not known is gone by now.
+    pub(super) fn written(&mut self, pod: &Pod) -> Option<GroupKey> {
+        let uid = pod.metadata.uid.as_deref()?;
+        let source = self.by_tree.get(self.trees.get(uid)?)?.get(uid)?.source;
+        self.apply(source, pod)
+    }
+
+    /// Forgets a pod; returns its PodGroup.
+    pub(super) fn remove(&mut self, uid: &str) -> Option<GroupKey> {
+        let key = self.trees.remove(uid)?;
+        let pods = self.by_tree.get_mut(&key)?;
+        pods.remove(uid);
+        if pods.is_empty() {
+            self.by_tree.remove(&key);
+        }
+        Some(key)
+    }
+
+    /// Forgets what a watch has not listed; returns the PodGroups of these.
+    pub(super) fn keep_only(&mut self, source: SourceId, listed: &[Pod]) -> Vec<GroupKey> {
+        let listed: HashSet<_> = listed.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
+        let of_source = self.by_tree.values().flatten().filter(|(_, entry)| entry.source == source);
+        let gone: Vec<_> = of_source.map(|(uid, _)| uid.clone()).filter(|uid| !listed.contains(&**uid)).collect();
+        gone.iter().filter_map(|uid| self.remove(uid)).collect()
+    }
+
+    fn of(&self, key: &GroupKey) -> Vec<TreePod> {
+        self.by_tree.get(key).into_iter().flatten().map(|(_, entry)| entry.pod.clone()).collect()
+    }
+}
+
+impl Index {
+    /// PodGroups that have pods to be placed, or placed.
+    pub fn tree_keys(&self) -> HashSet<GroupKey> {
+        self.tree_pods.trees().map(GroupKey::of_pod_group).collect()
+    }
+
+    /// Says what the counts of all PodGroups mean, whatever their definition tells.
+    pub fn choose_dialect(&mut self, dialect: Option<Dialect>) {
+        self.dialect = dialect;
+    }
+
+    /// What planning needs of a PodGroup that places its pods.
+    pub fn tree_snapshot(&self, key: &GroupKey) -> TreeSnapshot {
+        let tree = self.pod_group(key).map(|tree| {
+            let dialect = self.dialect.or(self.definitions.dialect()).or(tree.dialect);
+            let mut tree = Arc::unwrap_or_clone(tree);
+            tree.dialect = dialect;
+            Arc::new(tree)
+        });
+        let levels = tree.as_deref().and_then(Shape::of).into_iter().flat_map(|shape| shape.shares);
+        TreeSnapshot {
+            pods: self.tree_pods.of(key),
+            keys: levels.filter_map(|share| Some((share.level.clone(), self.key_of(&share.level)?))).collect(),
+            ignored: self.ignored.contains(&key.namespace),
+            served: self.is_served(POD_GROUP) == Some(true),
+            key: key.clone(),
+            tree,
+        }
+    }
+
+    /// The node label of a level: a layer of the ClusterTopology that is named, a level of KAI's Topology of that name, or,
+    /// where none is named, the label itself.
+    fn key_of(&self, level: &Level) -> Option<String> {
+        let name = level.topology.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
+        let layer = || self.topology(name).and_then(|layers| layers.layer(&level.name)).map(|layer| layer.key);
+        let of_kai = || self.kai_topologies.get("", name).and_then(|levels| levels.0.get(&level.name).cloned());
+        let plain = || level.topology.is_none().then(|| level.name.clone());
+        layer().or_else(of_kai).or_else(plain)
+    }
+
+    /// Has all PodGroups looked at again that place pods, or this one.
+    pub(super) fn touch_trees(&mut self, only: Option<&GroupKey>) {
+        let is_meant = |key: &&GroupKey| only.is_none_or(|only| only == *key);
+        let keys: Vec<_> = self.tree_pods.trees().filter(is_meant).map(GroupKey::of_pod_group).collect();
+        self.dirty.extend(keys);
+    }
+}

@@ -1,0 +1,169 @@
+//! Which pods of a tree of gangs go: nothing before the minimum of the whole, then whatever has its own minimum and fits.
+
+use crate::model::Minimum;
+use crate::plan::gangs::shape::Shape;
+
+/// Pods by leaf.
+pub(super) type Counts = Vec<u32>;
+
+/// Finds out how many pods of each leaf go.
+pub(super) struct Growth<'a, F> {
+    shape: &'a Shape,
+    /// Pods that went before.
+    fixed: &'a [u32],
+    /// Pods that are there and held.
+    held: &'a [u32],
+    /// Pods that go.
+    chosen: Counts,
+    /// Whether so many pods of each leaf fit all at once.
+    fits: F,
+}
+
+impl<'a, F: FnMut(&[u32]) -> bool> Growth<'a, F> {
+    pub(super) fn new(shape: &'a Shape, fixed: &'a [u32], held: &'a [u32], fits: F) -> Self {
+        Self { shape, fixed, held, chosen: vec![0; held.len()], fits }
+    }
+
+    /// As many as go now; none while the minimum of the whole is not there, or does not fit.
+    pub(super) fn run(mut self) -> Counts {
+        let eligible = eligible(self.shape, self.fixed, self.held);
+        if (self.fits)(&eligible) {
+            return eligible;
+        }
+        self.extend(0);
+        self.chosen
+    }
+
+    fn pods(&self, gang: usize) -> u32 {
+        let of = |leaf: &usize| at(self.fixed, *leaf) + at(&self.chosen, *leaf);
+        self.shape.leaves_of(gang).iter().map(of).sum()
+    }
+
+    fn is_met(&self, gang: usize) -> bool {
+        let sums: Counts = self.fixed.iter().zip(&self.chosen).map(|(fixed, chosen)| fixed + chosen).collect();
+        is_met(self.shape, gang, &sums)
+    }
+
+    /// The minimum of a gang if it has none yet, then what is beyond it.
+    fn extend(&mut self, gang: usize) {
+        if !self.is_met(gang) && !self.grow(gang) {
+            return;
+        }
+        let Some(shape) = self.shape.gangs.get(gang) else { return };
+        shape.children.iter().for_each(|child| self.extend(*child));
+        if let Some(leaf) = shape.leaf {
+            let most = at(self.held, leaf).saturating_sub(at(&self.chosen, leaf));
+            self.add_up_to(leaf, most);
+        }
+    }
+
+    /// Adds what a gang needs for its minimum, or nothing.
+    fn grow(&mut self, gang: usize) -> bool {
+        let before = self.chosen.clone();
+        let done = self.try_to_grow(gang);
+        if !done {
+            self.chosen = before;
+        }
+        done
+    }
+
+    fn try_to_grow(&mut self, gang: usize) -> bool {
+        let Some(shape) = self.shape.gangs.get(gang) else { return false };
+        if let (Some(leaf), Minimum::Pods(minimum)) = (shape.leaf, shape.minimum) {
+            let more = minimum.saturating_sub(at(self.fixed, leaf) + at(&self.chosen, leaf));
+            return self.add(leaf, more);
+        }
+        let enough = |this: &Self| match shape.minimum {
+            Minimum::Pods(_) => this.is_met(gang),
+            Minimum::Gangs(wanted) => {
+                let met = shape.children.iter().filter(|child| this.is_met(**child)).count();
+                met >= usize::try_from(wanted).unwrap_or(usize::MAX)
+            }
+        };
+        for child in &shape.children {
+            if enough(self) {
+                return true;
+            }
+            if !self.is_met(*child) {
+                self.grow(*child);
+            }
+        }
+        if let Minimum::Pods(wanted) = shape.minimum {
+            for leaf in self.shape.leaves_of(gang) {
+                let missing = wanted.saturating_sub(self.pods(gang));
+                // A leaf that has not its own minimum runs nothing.
+                if missing > 0 && at(self.fixed, leaf) + at(&self.chosen, leaf) > 0 {
+                    self.add_up_to(leaf, missing.min(at(self.held, leaf).saturating_sub(at(&self.chosen, leaf))));
+                }
+            }
+        }
+        enough(self)
+    }
+
+    /// Adds so many pods of a leaf, if they are there and fit.
+    fn add(&mut self, leaf: usize, more: u32) -> bool {
+        if at(self.held, leaf).saturating_sub(at(&self.chosen, leaf)) < more {
+            return false;
+        }
+        let mut next = self.chosen.clone();
+        next.get_mut(leaf).into_iter().for_each(|count| *count += more);
+        let fits = more == 0 || (self.fits)(&next);
+        if fits {
+            self.chosen = next;
+        }
+        fits
+    }
+
+    /// Adds as many pods of a leaf as fit, up to so many.
+    fn add_up_to(&mut self, leaf: usize, most: u32) {
+        if most == 0 || self.add(leaf, most) {
+            return;
+        }
+        let (mut fits, mut does_not) = (0, most);
+        while fits + 1 < does_not {
+            let middle = fits.midpoint(does_not);
+            if self.add(leaf, middle - fits) {
+                fits = middle;
+            } else {
+                does_not = middle;
+            }
+        }
+    }
+}
+
+/// The pods that may go as far as counts say: those of leaves that have their minimum, in gangs that have theirs.
+pub(super) fn eligible(shape: &Shape, fixed: &[u32], held: &[u32]) -> Counts {
+    let there: Counts = fixed.iter().zip(held).map(|(fixed, held)| fixed + held).collect();
+    let mut eligible = vec![0; held.len()];
+    let mut next = vec![0];
+    while let Some(gang) = next.pop() {
+        let Some(of) = shape.gangs.get(gang).filter(|_| is_met(shape, gang, &there)) else { continue };
+        next.extend(&of.children);
+        if let Some((leaf, count)) = of.leaf.and_then(|leaf| Some((leaf, eligible.get_mut(leaf)?))) {
+            *count = at(held, leaf);
+        }
+    }
+    eligible
+}
+
+/// True when a gang has what it needs with so many pods of each leaf.
+pub(super) fn is_met(shape: &Shape, gang: usize, pods: &[u32]) -> bool {
+    let Some(of) = shape.gangs.get(gang) else { return false };
+    let children = || of.children.iter().filter(|child| is_met(shape, **child, pods));
+    match of.minimum {
+        Minimum::Pods(wanted) if of.leaf.is_some() => {
+            // An empty leaf has nothing to run, whatever it needs.
+            let there = of.leaf.map_or(0, |leaf| at(pods, leaf));
+            there >= wanted.max(1)
+        }
+        Minimum::Pods(wanted) => {
+            let below: u32 = children().flat_map(|child| shape.leaves_of(*child)).map(|leaf| at(pods, leaf)).sum();
+            below >= wanted
+        }
+        Minimum::Gangs(wanted) => children().count() >= usize::try_from(wanted).unwrap_or(usize::MAX),
+    }
+}
+
+pub(super) fn at(counts: &[u32], leaf: usize) -> u32 {
+    counts.get(leaf).copied().unwrap_or_default()
+}

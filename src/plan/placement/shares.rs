@@ -1,0 +1,317 @@
+//! Where the parts of a whole go, of which some share a domain and others another one within it (rack within block): a domain
+//! for each constraint from wide to narrow, then nodes for the pods; what does not work out is taken back, up to a bound.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::filter::NodeFacts;
+use super::needs::Needs;
+use super::pack::{Bin, STEPS, Sort, pack};
+use super::place::{Asked, resources, sorts};
+use super::room::{NodeRoom, Room};
+
+/// Domains and packings that are tried for one question.
+const TRIES: u32 = 2_000;
+
+/// Parts whose pods all share one value of a node label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The node label.
+    pub key: String,
+    /// The parts, by position, in order.
+    pub parts: Vec<usize>,
+    /// False where it gives way if it cannot be kept.
+    pub required: bool,
+    /// The value in which pods of theirs run, or are bound to run.
+    pub fixed: Option<String>,
+    /// The value to be tried first.
+    pub hint: Option<String>,
+}
+
+/// What goes where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shared {
+    /// The value of each share; `None` for one that gave way, or whose parts have no pods.
+    pub domains: Vec<Option<String>>,
+    /// The node of each pod of each part.
+    pub nodes: Vec<Vec<Arc<str>>>,
+}
+
+/// Nothing was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotShared {
+    /// Not every way was tried.
+    pub bounded: bool,
+}
+
+/// Finds a place for all pods of all parts, so that every share holds; nodes with the label and value `closed` are kept for
+/// others.
+///
+/// # Errors
+///
+/// When there is none, or none was found.
+pub fn place_shared(
+    room: &Room,
+    parts: &[Vec<Arc<Needs>>],
+    shares: &[Share],
+    closed: Option<(&str, &str)>,
+) -> Result<Shared, NotShared> {
+    let steps = steps(parts, shares);
+    let mut bounded = false;
+    // A preference goes before the best fit of what is around it.
+    let strict = shares.iter().any(|share| !share.required);
+    for strict in strict.then_some(true).into_iter().chain([false]) {
+        let mut search = Search { strict, ..Search::new(room, parts, shares, closed) };
+        if search.go(&steps) {
+            return Ok(Shared { domains: search.chosen, nodes: search.placed });
+        }
+        bounded = search.tries == 0;
+    }
+    Err(NotShared { bounded })
+}
+
+/// One step of the search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// Find a domain for a share.
+    Choose(usize),
+    /// Place the pods of parts that keep the same shares.
+    Pack(Vec<usize>),
+}
+
+/// Wide shares before those within them, and pods as soon as all of their shares have a domain.
+fn steps(parts: &[Vec<Arc<Needs>>], shares: &[Share]) -> Vec<Step> {
+    let has_pods = |part: &usize| parts.get(*part).is_some_and(|pods| !pods.is_empty());
+    let mut order: Vec<_> = (0..shares.len()).collect();
+    // Of two over the same parts the required one is the wider one: a rule sees to that.
+    order.sort_by_key(|at| shares.get(*at).map(|share| (usize::MAX - share.parts.len(), !share.required, *at)));
+    let mut planner = Planner { shares, steps: Vec::new(), left: (0..parts.len()).filter(has_pods).collect() };
+    while let Some(share) = (!order.is_empty()).then(|| order.remove(0)) {
+        planner.choose(share, &mut order);
+    }
+    planner.pack_ready(&(0..parts.len()).collect::<Vec<_>>(), &[]);
+    planner.steps
+}
+
+struct Planner<'a> {
+    shares: &'a [Share],
+    steps: Vec<Step>,
+    /// Parts whose pods have no step yet.
+    left: BTreeSet<usize>,
+}
+
+impl Planner<'_> {
+    fn choose(&mut self, at: usize, order: &mut Vec<usize>) {
+        let Some(share) = self.shares.get(at) else { return };
+        if !share.parts.iter().any(|part| self.left.contains(part)) {
+            return;
+        }
+        self.steps.push(Step::Choose(at));
+        let is_within = |other: &usize| {
+            self.shares.get(*other).is_some_and(|other| other.parts.iter().all(|part| share.parts.contains(part)))
+        };
+        let within: Vec<_> = order.iter().copied().filter(is_within).collect();
+        for inner in within {
+            if let Some(position) = order.iter().position(|other| *other == inner) {
+                order.remove(position);
+                self.choose(inner, order);
+            }
+        }
+        self.pack_ready(&share.parts, order);
+    }
+
+    /// Places those of these parts for which no share is left to choose.
+    fn pack_ready(&mut self, parts: &[usize], order: &[usize]) {
+        let covers = |at: &usize, part: usize| self.shares.get(*at).is_some_and(|share| share.parts.contains(&part));
+        let mut ready: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
+        for part in parts.iter().copied().filter(|part| self.left.contains(part)) {
+            if !order.iter().any(|at| covers(at, part)) {
+                let kept = (0..self.shares.len()).filter(|at| covers(at, part)).collect();
+                ready.entry(kept).or_default().push(part);
+            }
+        }
+        for parts in ready.into_values() {
+            parts.iter().for_each(|part| _ = self.left.remove(part));
+            self.steps.push(Step::Pack(parts));
+        }
+    }
+}
+
+/// What a node has left while the search goes on.
+#[derive(Clone, Debug)]
+struct Node<'a> {
+    name: &'a Arc<str>,
+    facts: &'a NodeFacts,
+    /// What is left of each resource that is asked for, and of places and ports for pods.
+    bin: Bin,
+}
+
+struct Search<'a> {
+    nodes: Vec<Node<'a>>,
+    parts: &'a [Vec<Arc<Needs>>],
+    shares: &'a [Share],
+    resources: Vec<Arc<str>>,
+    chosen: Vec<Option<String>>,
+    placed: Vec<Vec<Arc<str>>>,
+    tries: u32,
+    /// Nothing gives way.
+    strict: bool,
+}
+
+impl<'a> Search<'a> {
+    fn new(room: &'a Room, parts: &'a [Vec<Arc<Needs>>], shares: &'a [Share], closed: Option<(&str, &str)>) -> Self {
+        let is_open = |facts: &NodeFacts| closed.is_none_or(|(label, kept)| facts.label(label) != Some(kept));
+        let all: Vec<_> = parts.iter().flatten().cloned().collect();
+        let resources = resources(&sorts(&all));
+        let node = |(name, room, facts): (&'a Arc<str>, &'a NodeRoom, &'a NodeFacts)| {
+            let free = resources.iter().map(|resource| room.free(resource)).collect();
+            let bin = Bin { free, pods: room.free_pods(), ports: room.ports().to_vec(), takes: Vec::new() };
+            Node { name, facts, bin }
+        };
+        Self {
+            nodes: room.nodes().filter(|(_, _, facts)| is_open(facts)).map(node).collect(),
+            parts,
+            shares,
+            resources,
+            chosen: vec![None; shares.len()],
+            placed: vec![Vec::new(); parts.len()],
+            tries: TRIES,
+            strict: false,
+        }
+    }
+
+    fn go(&mut self, steps: &[Step]) -> bool {
+        let Some((step, rest)) = steps.split_first() else { return true };
+        match step {
+            Step::Choose(at) => self.choose(*at, rest),
+            Step::Pack(parts) => self.pack(parts, rest),
+        }
+    }
+
+    fn choose(&mut self, at: usize, rest: &[Step]) -> bool {
+        let Some(share) = self.shares.get(at) else { return false };
+        for domain in self.domains(share) {
+            if self.tries == 0 {
+                return false;
+            }
+            self.tries -= 1;
+            self.set(at, Some(domain));
+            if self.go(rest) {
+                return true;
+            }
+        }
+        self.set(at, None);
+        !(share.required || self.strict) && self.go(rest)
+    }
+
+    fn set(&mut self, at: usize, domain: Option<String>) {
+        if let Some(chosen) = self.chosen.get_mut(at) {
+            *chosen = domain;
+        }
+    }
+
+    /// The domains in which there may be enough room for the pods of a share: the one that it runs in, or all of them, the
+    /// hint first, then the one with the least room.
+    fn domains(&self, share: &Share) -> Vec<String> {
+        let pods: Vec<_> = share.parts.iter().filter_map(|part| self.parts.get(*part)).flatten().cloned().collect();
+        let asked = sorts(&pods);
+        let mut free: BTreeMap<&str, Vec<i128>> = BTreeMap::new();
+        for (node, domain) in self.nodes.iter().filter_map(|node| Some((node, node.facts.label(&share.key)?))) {
+            let is_other = share.fixed.as_ref().is_some_and(|fixed| fixed != domain);
+            if is_other || !share.parts.iter().any(|part| self.is_open(node, *part)) || !takes_any(node, &asked) {
+                continue;
+            }
+            let sums = free.entry(domain).or_insert_with(|| vec![0; self.resources.len()]);
+            sums.iter_mut().zip(&node.bin.free).for_each(|(sum, free)| *sum += i128::from(*free).max(0));
+        }
+        let wanted: Vec<i128> = self.resources.iter().map(|resource| total(&asked, resource)).collect();
+        let slack = |free: &[i128]| {
+            let of = |(free, wanted): (&i128, &i128)| free * 1024 / (*wanted).max(1);
+            free.iter().zip(&wanted).filter(|(_, wanted)| **wanted > 0).map(of).min().unwrap_or_default()
+        };
+        let enough = |free: &[i128]| free.iter().zip(&wanted).all(|(free, wanted)| free >= wanted);
+        let mut found: Vec<_> = free
+            .iter()
+            .filter(|(_, free)| enough(free))
+            .map(|(domain, free)| (share.hint.as_deref() != Some(*domain), slack(free), (*domain).to_owned()))
+            .collect();
+        found.sort();
+        found.into_iter().map(|(_, _, domain)| domain).collect()
+    }
+
+    /// True for a node in the domain of every share that covers a part.
+    fn is_open(&self, node: &Node<'_>, part: usize) -> bool {
+        self.shares.iter().zip(&self.chosen).all(|(share, domain)| {
+            let Some(domain) = domain else { return true };
+            !share.parts.contains(&part) || node.facts.label(&share.key) == Some(domain)
+        })
+    }
+
+    fn pack(&mut self, parts: &[usize], rest: &[Step]) -> bool {
+        if self.tries == 0 {
+            return false;
+        }
+        self.tries -= 1;
+        let Some(first) = parts.first() else { return self.go(rest) };
+        let (mut owners, mut pods) = (Vec::new(), Vec::new());
+        for part in parts {
+            let own = self.parts.get(*part).into_iter().flatten();
+            own.for_each(|needs| (owners.push(*part), pods.push(needs.clone())).1);
+        }
+        let asked = sorts(&pods);
+        let open: Vec<_> = (0..self.nodes.len())
+            .filter(|at| self.nodes.get(*at).is_some_and(|node| self.is_open(node, *first)))
+            .collect();
+        let bin = |at: &usize| {
+            let node = self.nodes.get(*at)?;
+            let takes = asked.iter().map(|asked| node.facts.refusal(asked.needs).is_none()).collect();
+            Some(Bin { takes, ..node.bin.clone() })
+        };
+        let mut bins: Vec<_> = open.iter().filter_map(bin).collect();
+        let before = bins.clone();
+        let sorts: Vec<Sort> = asked.iter().map(|asked| asked.sort(&self.resources)).collect();
+        let packing = pack(&mut bins, &sorts, STEPS);
+        if !packing.is_complete() {
+            return false;
+        }
+        let mut nodes: Vec<(usize, Arc<str>)> = Vec::new();
+        for (asked, placed) in asked.iter().zip(&packing.placed) {
+            let names = placed.iter().filter_map(|(bin, count)| Some((self.nodes.get(*open.get(*bin)?)?.name, *count)));
+            let each = names.flat_map(|(name, count)| (0..count).map(move |_| name.clone()));
+            nodes.extend(asked.pods.iter().copied().zip(each));
+        }
+        nodes.sort();
+        for ((_, node), part) in nodes.into_iter().zip(&owners) {
+            self.placed.get_mut(*part).into_iter().for_each(|placed| placed.push(node.clone()));
+        }
+        self.put(&open, &bins);
+        if self.go(rest) {
+            return true;
+        }
+        self.put(&open, &before);
+        parts.iter().filter_map(|part| self.placed.get_mut(*part).map(Vec::clear)).for_each(drop);
+        false
+    }
+
+    fn put(&mut self, open: &[usize], bins: &[Bin]) {
+        for (at, bin) in open.iter().zip(bins) {
+            if let Some(node) = self.nodes.get_mut(*at) {
+                node.bin = Bin { takes: Vec::new(), ..bin.clone() };
+            }
+        }
+    }
+}
+
+fn takes_any(node: &Node<'_>, asked: &[Asked<'_>]) -> bool {
+    asked.iter().any(|asked| node.facts.refusal(asked.needs).is_none())
+}
+
+/// What pods take of a resource together.
+fn total(asked: &[Asked<'_>], resource: &str) -> i128 {
+    let of = |asked: &Asked<'_>| i128::from(asked.amount(resource)) * i128::try_from(asked.pods.len()).unwrap_or(0);
+    asked.iter().map(of).sum()
+}
+
+#[cfg(test)]
+#[path = "shares_tests.rs"]
+mod tests;

@@ -1,0 +1,403 @@
+//! The pass over a KAI PodGroup that places its pods: a plan for those that may go, committed on the PodGroup, then carried
+//! out; or why they wait.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::{GangTree, GroupKey, HoldReason, LeafPlacement, Placement};
+use crate::plan::decide::placed::Pin;
+use crate::plan::gangs::{TreeDecision, TreeHeld, TreePlan, TreeSnapshot, decide};
+use crate::plan::placement::line::Turn;
+use crate::plan::placement::{Capacity, Line, Sight};
+use crate::plan::reconcile::action::{Action, Ended};
+use crate::plan::reconcile::events::{CLEARED, EventNote, RELEASED};
+use crate::plan::reconcile::memory::pause;
+use crate::plan::reconcile::options::{LoopOptions, MissingGroup};
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::view::PodRef;
+
+/// How soon a PodGroup is looked at again that comes after others.
+const NEXT_TURN: Duration = Duration::from_millis(10);
+
+/// What is remembered of a PodGroup between passes.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct TreeMemory {
+    pub(in crate::plan) last_pass: Option<Uptime>,
+    /// What is held and why.
+    pub(in crate::plan) held: Vec<(HoldReason, u32)>,
+    /// Pods are to be placed, or were and are not bound.
+    pub(in crate::plan) needs_room: bool,
+    plan: Option<(TreePlan, Stage)>,
+    /// Pods whose release is on its way.
+    in_flight: HashSet<Arc<str>>,
+    /// Releases that failed: how often, and when they are tried again.
+    failures: HashMap<Arc<str>, (u32, Uptime)>,
+    commit_failures: u32,
+    /// Since when pods that went have no node.
+    unbound: BTreeMap<Arc<str>, Uptime>,
+    missing_since: Option<Uptime>,
+    /// The PodGroup was there at some time.
+    was_there: bool,
+    look: Look,
+    told: BTreeMap<HoldReason, String>,
+}
+
+/// Whether the API server was asked if the PodGroup is gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Look {
+    #[default]
+    Rest,
+    Asking,
+    Gone,
+}
+
+/// How far a plan is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It is to be committed, not before this time.
+    Due(Uptime),
+    /// It is being committed, over this version of the PodGroup.
+    Committing(String),
+    /// Its pods may go; it was committed over this version.
+    Committed(String),
+}
+
+impl TreeMemory {
+    /// True when nothing that was begun has yet to end.
+    pub(in crate::plan) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.look != Look::Asking && !matches!(self.plan, Some((_, Stage::Committing(_))))
+    }
+
+    /// Forgets what was of pods that are gone.
+    pub(in crate::plan) fn forget_gone(&mut self, snapshot: &TreeSnapshot) {
+        let uids: HashSet<_> = snapshot.pods.iter().map(|pod| &pod.pod.uid).collect();
+        self.failures.retain(|uid, _| uids.contains(uid));
+        self.unbound.retain(|uid, _| uids.contains(uid));
+        if snapshot.tree.is_some() {
+            (self.was_there, self.missing_since) = (true, None);
+        }
+    }
+
+    /// Notes that somebody else decides.
+    pub(in crate::plan) fn decided_nothing(&mut self) {
+        self.held.clear();
+        self.told.clear();
+        self.unbound.clear();
+        (self.plan, self.needs_room) = (None, false);
+        if self.look == Look::Gone {
+            self.look = Look::Rest;
+        }
+    }
+
+    /// Takes in the end of something that was begun; when to look again.
+    pub(in crate::plan) fn ended(&mut self, ended: &Ended, now: Uptime) -> Uptime {
+        match ended {
+            Ended::Tried { object, failed } => {
+                self.in_flight.remove(&object.uid);
+                if !failed {
+                    self.failures.remove(&object.uid);
+                    return now;
+                }
+                let failures = self.failures.get(&object.uid).map_or(0, |(failures, _)| *failures) + 1;
+                let at = now + pause(failures);
+                self.failures.insert(object.uid.clone(), (failures, at));
+                at
+            }
+            Ended::PlacementCommitted { failed } => {
+                self.commit_failures = if *failed { self.commit_failures + 1 } else { 0 };
+                match self.plan.as_mut() {
+                    // The watch may have what has changed, so it is planned again.
+                    Some((_, stage)) if *failed => *stage = Stage::Due(now + pause(self.commit_failures)),
+                    Some((_, stage)) => {
+                        if let Stage::Committing(over) = stage {
+                            *stage = Stage::Committed(std::mem::take(over));
+                        }
+                    }
+                    None => {}
+                }
+                if *failed { now + pause(self.commit_failures) } else { now }
+            }
+            Ended::Verified { gone } => {
+                self.look = if *gone { Look::Gone } else { Look::Rest };
+                if !gone {
+                    self.missing_since = Some(now);
+                }
+                now
+            }
+            _ => now,
+        }
+    }
+}
+
+/// One pass over a PodGroup.
+pub(in crate::plan) struct TreePass<'a> {
+    pub(in crate::plan) key: &'a GroupKey,
+    pub(in crate::plan) memory: &'a mut TreeMemory,
+    pub(in crate::plan) options: LoopOptions,
+    pub(in crate::plan) now: Uptime,
+    pub(in crate::plan) actions: Vec<Action>,
+    pub(in crate::plan) again: Option<Uptime>,
+    pub(in crate::plan) line: &'a mut Line,
+    /// Others may have pods that went before this process led.
+    pub(in crate::plan) others_first: bool,
+}
+
+impl TreePass<'_> {
+    pub(in crate::plan) fn run(&mut self, snapshot: &TreeSnapshot, sight: Option<Sight<'_>>) {
+        let unbound = snapshot.pods.iter().any(|pod| !pod.held && !pod.scheduled);
+        let held = snapshot.pods.iter().any(|pod| pod.held);
+        self.memory.needs_room = held || unbound;
+        self.memory.held.clear();
+        let tree = match &snapshot.tree {
+            _ if snapshot.ignored => return self.let_go(snapshot),
+            Some(tree) if !tree.place => return self.let_go(snapshot),
+            Some(tree) => tree.clone(),
+            None => return self.missing(snapshot),
+        };
+        let reasons = match sight {
+            // Nothing is placed.
+            None => return self.let_go(snapshot),
+            Some(Sight::NotYet) => blind(snapshot, "what room there is, is not known yet"),
+            Some(Sight::Refused(why)) => {
+                // As it would be without us: its own scheduler sees to its gangs, or nobody.
+                let message = format!("its pods go without a place: {why}");
+                self.let_go(snapshot);
+                self.memory.needs_room = held;
+                vec![TreeHeld { reason: HoldReason::RoomUnknown, message, pods: Vec::new() }]
+            }
+            Some(Sight::Known(capacity)) => self.place(&tree, snapshot, capacity),
+        };
+        self.tell(&tree, &reasons);
+    }
+
+    fn pass_again(&mut self, at: Uptime) {
+        self.again = Some(self.again.map_or(at, |again| again.min(at)));
+    }
+
+    /// Has all pods released where they are.
+    fn let_go(&mut self, snapshot: &TreeSnapshot) {
+        self.memory.needs_room = false;
+        self.memory.plan = None;
+        for pod in snapshot.pods.iter().filter(|pod| pod.held) {
+            self.release(&pod.pod, Pin::new());
+        }
+    }
+
+    fn release(&mut self, pod: &PodRef, pin: Pin) {
+        match self.memory.failures.get(&pod.uid).map(|(_, at)| *at) {
+            Some(at) if at > self.now => self.pass_again(at),
+            _ if self.memory.in_flight.insert(pod.uid.clone()) => {
+                self.actions.push(Action::Release { pod: pod.clone(), labels: None, pin });
+            }
+            _ => {}
+        }
+    }
+
+    /// Pods whose PodGroup is not there: they go when that is certain.
+    fn missing(&mut self, snapshot: &TreeSnapshot) {
+        self.memory.plan = None;
+        let held = snapshot.pods.iter().filter(|pod| pod.held).count();
+        self.memory.needs_room = false;
+        // It speaks for this pass only: what comes later is verified again.
+        let verified = self.memory.look == Look::Gone;
+        if verified {
+            self.memory.look = Look::Rest;
+        }
+        if held == 0 {
+            return;
+        }
+        self.memory.held.push((HoldReason::GroupMissing, u32::try_from(held).unwrap_or(u32::MAX)));
+        let grace = match self.options.missing_group {
+            _ if self.memory.was_there => self.options.vanished_grace,
+            MissingGroup::ReleaseAfter(time) => time,
+            MissingGroup::Hold => return,
+        };
+        let at = *self.memory.missing_since.get_or_insert(self.now) + grace;
+        if at > self.now {
+            self.pass_again(at);
+        } else if verified {
+            self.let_go(snapshot);
+        } else if self.memory.look == Look::Rest {
+            self.memory.look = Look::Asking;
+            self.actions.push(Action::VerifyPodGroupGone);
+        }
+    }
+
+    fn place(&mut self, tree: &Arc<GangTree>, snapshot: &TreeSnapshot, capacity: &mut Capacity) -> Vec<TreeHeld> {
+        let mut reasons = self.not_bound(snapshot, capacity);
+        self.follow(tree, snapshot);
+        self.give_back(snapshot, capacity);
+        let in_plan = |uid: &Arc<str>| self.memory.plan.as_ref().is_some_and(|(plan, _)| plan.uids().contains(uid));
+        let waiting: Vec<_> = snapshot.pods.iter().filter(|pod| pod.held && !in_plan(&pod.pod.uid)).collect();
+        if let Some((_, stage)) = &self.memory.plan {
+            if !waiting.is_empty() && matches!(stage, Stage::Committed(_)) {
+                self.pass_again(self.now + NEXT_TURN * 10);
+            }
+            reasons.extend(self.refused(snapshot));
+            return reasons;
+        }
+        if waiting.is_empty() {
+            self.line.leaves(self.key);
+            return reasons;
+        }
+        if self.others_first && snapshot.pods.iter().all(|pod| pod.held) {
+            reasons.extend(blind(snapshot, OTHERS_FIRST));
+            return reasons;
+        }
+        let needs = |uid: &Arc<str>| capacity.needs(uid).map(|needs| needs.load.priority);
+        let priority = waiting.iter().filter_map(|pod| needs(&pod.pod.uid)).max().unwrap_or_default();
+        let Turn::Now { closed } = self.line.turn(self.key, priority, self.now, capacity.freed()) else {
+            self.line.joins(self.key, priority, self.now);
+            self.pass_again(self.now + NEXT_TURN);
+            reasons.extend(blind(snapshot, OTHERS_FIRST));
+            return reasons;
+        };
+        let closed = closed.as_ref().map(|closed| (closed.key.as_str(), closed.domain.as_str()));
+        let TreeDecision { plan, held } = decide(snapshot, capacity, closed);
+        if held.iter().any(|held| held.reason == HoldReason::NoRoom) {
+            self.line.waits(self.key, priority, self.now, capacity.freed(), None);
+        } else {
+            self.line.leaves(self.key);
+        }
+        reasons.extend(held);
+        if let Some(plan) = plan {
+            self.begin(tree, plan, capacity);
+        }
+        reasons
+    }
+
+    /// Takes the room for a plan, and commits it.
+    fn begin(&mut self, tree: &Arc<GangTree>, plan: TreePlan, capacity: &mut Capacity) {
+        for (pod, node, _) in &plan.pods {
+            let needs = capacity.needs(&pod.uid).cloned();
+            if let Some((node, needs)) = node.as_ref().zip(needs) {
+                capacity.assume(self.key, &pod.uid, node, &needs);
+            }
+        }
+        let (placement, over) = (plan.placement.clone(), tree.resource_version.clone());
+        self.memory.plan = Some((plan, Stage::Committing(over)));
+        self.actions.push(Action::CommitPlacement { tree: tree.clone(), placement });
+    }
+
+    /// Carries on what was begun; ends it when its pods went, and the watch has what was committed.
+    fn follow(&mut self, tree: &Arc<GangTree>, snapshot: &TreeSnapshot) {
+        let Some((plan, stage)) = self.memory.plan.take() else { return };
+        match &stage {
+            Stage::Committing(_) => self.memory.plan = Some((plan, stage)),
+            Stage::Due(at) if *at > self.now => {
+                self.pass_again(*at);
+                self.memory.plan = Some((plan, stage));
+            }
+            // Planned anew: what was seen then has changed.
+            Stage::Due(_) => {}
+            Stage::Committed(over) => {
+                let is_held = |pod: &PodRef| snapshot.pods.iter().any(|known| known.held && known.pod == *pod);
+                let left: Vec<_> = plan.pods.iter().filter(|(pod, _, _)| is_held(pod)).cloned().collect();
+                for (pod, _, pin) in &left {
+                    self.release(pod, pin.clone());
+                }
+                if !left.is_empty() || tree.resource_version == *over {
+                    self.memory.plan = Some((plan, stage));
+                }
+            }
+        }
+    }
+
+    /// Gives back the places of held pods that no plan has.
+    fn give_back(&self, snapshot: &TreeSnapshot, capacity: &mut Capacity) {
+        let planned = self.memory.plan.as_ref().map(|(plan, _)| plan.uids()).unwrap_or_default();
+        let held: HashSet<_> = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid).collect();
+        let unasked = |uid: &&Arc<str>| held.contains(uid) && !planned.contains(uid);
+        let unasked: Vec<_> = capacity.assumed_of(self.key).filter(unasked).cloned().collect();
+        unasked.iter().for_each(|uid| capacity.forget(uid));
+    }
+
+    /// Pods that were placed and have no node for too long: others have their room.
+    fn not_bound(&mut self, snapshot: &TreeSnapshot, capacity: &mut Capacity) -> Vec<TreeHeld> {
+        let mut late = Vec::new();
+        for pod in snapshot.pods.iter().filter(|pod| !pod.held) {
+            if pod.scheduled {
+                self.memory.unbound.remove(&pod.pod.uid);
+                continue;
+            }
+            let since = *self.memory.unbound.entry(pod.pod.uid.clone()).or_insert(self.now);
+            let at = since + self.options.bind_timeout;
+            if at > self.now { self.pass_again(at) } else { late.push(pod.pod.uid.clone()) }
+        }
+        if late.is_empty() {
+            return Vec::new();
+        }
+        capacity.give_up(&late);
+        let message = format!("it was placed, and {} of its pods have no node", late.len());
+        vec![TreeHeld { reason: HoldReason::PlacedNotBound, message, pods: Vec::new() }]
+    }
+
+    /// Pods whose release fails.
+    fn refused(&self, snapshot: &TreeSnapshot) -> Option<TreeHeld> {
+        let failed = |uid: &Arc<str>| self.memory.failures.contains_key(uid);
+        let pods = snapshot.pods.iter().filter(|pod| pod.held && failed(&pod.pod.uid)).map(|pod| pod.pod.clone());
+        let pods: Vec<_> = pods.collect();
+        let message = "the API server refuses to lift the gate, or does not answer".to_owned();
+        (!pods.is_empty()).then_some(TreeHeld { reason: HoldReason::PatchFailed, message, pods })
+    }
+
+    /// Counts what is held, and tells what is new, and what is over.
+    fn tell(&mut self, tree: &Arc<GangTree>, reasons: &[TreeHeld]) {
+        let mut now = BTreeMap::new();
+        let mut events = Vec::new();
+        for held in reasons {
+            let pods = u32::try_from(held.pods.len()).unwrap_or(u32::MAX);
+            self.memory.held.push((held.reason, pods));
+            // What room there is, is known in a moment.
+            if held.reason == HoldReason::RoomUnknown && pods > 0 {
+                continue;
+            }
+            if !self.memory.told.contains_key(&held.reason) {
+                let warning = held.reason != HoldReason::IncompleteBatch;
+                let pods = if pods == 0 { String::new() } else { format!(" ({pods} pods)") };
+                let note = held.message.clone() + &pods;
+                events.push(event(held.reason.as_str(), held.reason.as_str(), note, warning));
+            }
+            now.insert(held.reason, held.message.clone());
+        }
+        let before = std::mem::replace(&mut self.memory.told, now);
+        let over = before.iter().filter(|(reason, _)| !self.memory.told.contains_key(*reason));
+        let over = over.map(|(reason, note)| event(CLEARED, reason.as_str(), format!("no longer so: {note}"), false));
+        events.extend(over.collect::<Vec<_>>());
+        events.extend(self.actions.iter().find_map(|action| match action {
+            Action::CommitPlacement { tree, placement } => Some(released(tree, placement)),
+            _ => None,
+        }));
+        if !events.is_empty() {
+            self.actions.push(Action::PublishOfPodGroup { tree: tree.clone(), events });
+        }
+    }
+}
+
+const OTHERS_FIRST: &str = "others that come before it are looked at first";
+
+/// Held pods of which nothing can be said yet.
+fn blind(snapshot: &TreeSnapshot, why: &str) -> Vec<TreeHeld> {
+    let pods: Vec<_> = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.clone()).collect();
+    let held = TreeHeld { reason: HoldReason::RoomUnknown, message: why.to_owned(), pods };
+    if held.pods.is_empty() { Vec::new() } else { vec![held] }
+}
+
+fn event(reason: &str, subject: &str, note: String, warning: bool) -> EventNote {
+    let (reason, subject) = (reason.to_owned(), subject.to_owned());
+    EventNote { reason, subject, note, warning, roles: BTreeSet::new() }
+}
+
+/// What a commit lets go.
+fn released(tree: &GangTree, placement: &Placement) -> EventNote {
+    let new = placement.0.iter().filter(|(leaf, of)| tree.placement.of(leaf) != Some(*of));
+    let text = |(leaf, of): (&String, &LeafPlacement)| {
+        let name = if leaf.is_empty() { String::new() } else { format!("gang {leaf}: ") };
+        let within: Vec<_> = of.within.iter().map(|(key, domain)| format!("{key}={domain}")).collect();
+        let within = if within.is_empty() { String::new() } else { format!(" in {}", within.join(", ")) };
+        format!("{name}{} pods{within}", of.pods)
+    };
+    let note = new.map(text).collect::<Vec<_>>().join("; ");
+    event(RELEASED, &note, format!("released: {note}"), false)
+}

@@ -1,0 +1,364 @@
+//! KAI PodGroups that ask to be placed, on the stock scheduler: the four examples and the stories of the hierarchical
+//! PodGroup, and what becomes of their pods when something goes wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::control_plane::Shared;
+use crate::common::group::{STAGE, node};
+use crate::common::request_proxy::{Kind, RequestProxy};
+use crate::common::stage::{CORE, typed};
+use crate::common::{ControlPlane, PATIENT, Stage, always, eventually};
+use crate::rules::definitions;
+
+const POD_GROUPS: &str = "/apis/scheduling.run.ai/v2alpha2";
+const LEAF: &str = "kai.scheduler/subgroup-name";
+
+/// A control plane with the PodGroups of the design.
+static PLANE: Shared = LazyLock::new(|| {
+    let plane = ControlPlane::start_with_groups("kwok", &[]);
+    definitions::install(&plane, &[definitions::proposal_pod_groups()]);
+    Arc::new(plane)
+});
+
+async fn stage(namespace: &str) -> Stage {
+    Stage::on(PLANE.clone(), namespace).await
+}
+
+/// Adds a node of a block and a rack with room for so many pods. Labels are the test's own: nobody else places by them.
+async fn add(stage: &Stage, block: &str, rack: &str, host: &str, room: u32) {
+    let mut node = node(&format!("{}-{rack}-{host}", stage.namespace), room, &stage.namespace);
+    node["metadata"]["labels"]["block"] = json!(format!("{}-{block}", stage.namespace));
+    node["metadata"]["labels"]["rack"] = json!(format!("{}-{rack}", stage.namespace));
+    Api::<Node>::all(stage.client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
+}
+
+fn pod_group(spec: &Value) -> Value {
+    json!({
+        "apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup",
+        "metadata": { "name": "job", "annotations": { "rolegate.dev/place": "enabled" } },
+        "spec": spec,
+    })
+}
+
+async fn create_group(stage: &Stage, spec: &Value) {
+    let made = stage.post(POD_GROUPS, "podgroups", &pod_group(spec)).await;
+    assert_eq!(made.code, 201, "{made:?}");
+}
+
+fn pod(stage: &Stage, name: &str, leaf: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": name, "annotations": { "pod-group-name": "job" }, "labels": { LEAF: leaf } },
+        "spec": {
+            "nodeSelector": { STAGE: stage.namespace },
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": false,
+            "containers": [{ "name": "main", "image": "registry.invalid/x:1" }],
+        },
+    })
+}
+
+async fn create(stage: &Stage, leaf: &str, from: u32, to: u32) {
+    for at in from..to {
+        let made = stage.post(CORE, "pods", &pod(stage, &format!("{leaf}-{at}"), leaf)).await;
+        assert_eq!(made.code, 201, "{made:?}");
+        assert_eq!(made.body["spec"]["schedulingGates"], json!([{ "name": "rolegate.dev/hold" }]), "{made:?}");
+    }
+}
+
+/// Pods of a namespace that have a node, by leaf, and the racks that they are in; held ones under `held`.
+async fn seen(stage: &Stage) -> BTreeMap<String, (usize, BTreeSet<String>)> {
+    let mut seen: BTreeMap<String, (usize, BTreeSet<String>)> = BTreeMap::new();
+    for pod in stage.api::<ApiPod>().list(&ListParams::default()).await.unwrap() {
+        let spec = pod.spec.unwrap();
+        let leaf = pod.metadata.labels.unwrap().get(LEAF).cloned().unwrap_or_default();
+        let held = spec.scheduling_gates.is_some_and(|gates| !gates.is_empty());
+        let state = match (&spec.node_name, held) {
+            (Some(_), _) => leaf,
+            (None, true) => "held".to_owned(),
+            (None, false) => "pending".to_owned(),
+        };
+        let of = seen.entry(state).or_default();
+        of.0 += 1;
+        let rack = spec.node_name.and_then(|node| {
+            let rest = node.strip_prefix(&format!("{}-", stage.namespace))?.to_owned();
+            Some(rest.split('-').next()?.to_owned())
+        });
+        of.1.extend(rack);
+    }
+    seen
+}
+
+fn count(seen: &BTreeMap<String, (usize, BTreeSet<String>)>, leaf: &str) -> usize {
+    seen.get(leaf).map_or(0, |(count, _)| *count)
+}
+
+/// Waits until so many pods of each leaf have a node, and so many are held; returns what is seen then.
+async fn until(stage: &Stage, wanted: &[(&str, usize)]) -> BTreeMap<String, (usize, BTreeSet<String>)> {
+    eventually(PATIENT, "what is to run", async || {
+        let now = seen(stage).await;
+        let all: usize = wanted.iter().map(|(_, count)| count).sum();
+        let is_so = wanted.iter().all(|(leaf, wanted)| count(&now, leaf) == *wanted);
+        if is_so && now.values().map(|(count, _)| count).sum::<usize>() == all {
+            Ok(now)
+        } else {
+            Err(format!("{now:?}"))
+        }
+    })
+    .await
+}
+
+fn racks<'a>(seen: &'a BTreeMap<String, (usize, BTreeSet<String>)>, leaf: &str) -> Vec<&'a str> {
+    seen.get(leaf).map(|(_, racks)| racks.iter().map(String::as_str).collect()).unwrap_or_default()
+}
+
+async fn says(stage: &Stage, words: &str) {
+    eventually(PATIENT, "an Event", async || {
+        let said = stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], "");
+        if said.contains(words) { Ok(()) } else { Err(said) }
+    })
+    .await;
+}
+
+fn rack() -> Value {
+    json!({ "requiredTopologyLevel": "rack" })
+}
+
+/// Four decodes in one rack, a prefill in one.
+fn example_1() -> Value {
+    json!({
+        "minMember": 2,
+        "subGroups": [{ "name": "decode", "minMember": 4 }, { "name": "prefill", "minMember": 1 }],
+        "topologyConstraints": { "subGroups": { "decode": rack(), "prefill": rack() } },
+    })
+}
+
+#[tokio::test]
+async fn example_1_each_gang_goes_into_one_rack_when_both_are_there() {
+    let stage = stage("gang-example-1").await;
+    add(&stage, "b1", "r1", "a", 3).await;
+    add(&stage, "b1", "r2", "a", 2).await;
+    add(&stage, "b1", "r2", "b", 2).await;
+    let _rolegate = stage.launch().start().await;
+    create_group(&stage, &example_1()).await;
+    create(&stage, "decode", 0, 4).await;
+    says(&stage, "it has 0 of 2 gangs: gang decode has 1 of 4 pods").await;
+    until(&stage, &[("held", 4)]).await;
+    create(&stage, "prefill", 0, 1).await;
+    let seen = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
+    assert_eq!((racks(&seen, "decode"), racks(&seen, "prefill")), (vec!["r2"], vec!["r1"]));
+    let group =
+        stage.plane.must(&["-n", &stage.namespace, "get", "podgroups.scheduling.run.ai", "job", "-o", "json"], "");
+    assert!(group.contains(r#"{\"decode\":{\"pods\":4,\"within\":{\"rack\":\"gang-example-1-r2\"}}"#), "{group}");
+    says(&stage, "released: gang decode: 4 pods in rack=gang-example-1-r2; gang prefill: 1 pods").await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_pod_group_goes_before_all_of_its_minimum_fits() {
+    let stage = stage("gang-no-room").await;
+    add(&stage, "b1", "r1", "a", 3).await;
+    add(&stage, "b1", "r2", "a", 3).await;
+    let _rolegate = stage.launch().start().await;
+    create_group(&stage, &example_1()).await;
+    create(&stage, "decode", 0, 4).await;
+    create(&stage, "prefill", 0, 1).await;
+    says(&stage, "no rack fits gang decode: best gang-no-room-r1 fits 3 of 4 pods").await;
+    always(Duration::from_secs(1), "all are held", async || {
+        let now = seen(&stage).await;
+        if count(&now, "held") == 5 { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+    // Whoever makes room need tell nobody.
+    add(&stage, "b2", "r3", "a", 4).await;
+    let seen = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
+    assert_eq!(racks(&seen, "decode"), ["r3"]);
+    says(&stage, "no longer so").await;
+}
+
+/// Leaders and workers in racks, those of each role within one block.
+#[tokio::test]
+async fn example_2_racks_lie_within_one_block() {
+    let stage = stage("gang-example-2").await;
+    for (block, rack, room) in [("b1", "r1", 4), ("b1", "r2", 1), ("b2", "r3", 4), ("b2", "r4", 2)] {
+        add(&stage, block, rack, "a", room).await;
+    }
+    let _rolegate = stage.launch().start().await;
+    let set = |of: &str| {
+        let members = [format!("{of}-workers"), format!("{of}-leaders")];
+        json!({ "subGroups": members, "constraint": { "requiredTopologyLevel": "block" } })
+    };
+    let sub = |name: &str, parent: &str, count: u32| json!({ "name": name, "parent": parent, "minMember": count });
+    let spec = json!({
+        "minMember": 2,
+        "subGroups": [
+            { "name": "decode", "minMember": 2 },
+            sub("decode-workers", "decode", 4), sub("decode-leaders", "decode", 1),
+            { "name": "prefill", "minMember": 2 },
+            sub("prefill-workers", "prefill", 4), sub("prefill-leaders", "prefill", 1),
+        ],
+        "topologyConstraints": {
+            "subGroups": {
+                "decode-workers": rack(), "decode-leaders": rack(), "prefill-workers": rack(), "prefill-leaders": rack(),
+            },
+            "subGroupSets": [set("decode"), set("prefill")],
+        },
+    });
+    create_group(&stage, &spec).await;
+    for of in ["decode", "prefill"] {
+        create(&stage, &format!("{of}-leaders"), 0, 1).await;
+        create(&stage, &format!("{of}-workers"), 0, 4).await;
+    }
+    let leaves = ["decode-workers", "decode-leaders", "prefill-workers", "prefill-leaders"];
+    let seen = until(&stage, &[(leaves[0], 4), (leaves[1], 1), (leaves[2], 4), (leaves[3], 1)]).await;
+    let block =
+        |leaf: &str| racks(&seen, leaf).iter().map(|rack| u8::from(["r1", "r2"].contains(rack))).collect::<Vec<_>>();
+    for of in ["decode", "prefill"] {
+        assert_eq!(block(&format!("{of}-workers")), block(&format!("{of}-leaders")), "{seen:?}");
+    }
+    assert!(leaves.iter().all(|leaf| racks(&seen, leaf).len() == 1), "{seen:?}");
+}
+
+/// Story 4: two of three replicas are enough to begin, the third comes when there is room.
+#[tokio::test]
+async fn example_3_begins_with_the_least_and_grows_as_it_fits() {
+    let stage = stage("gang-example-3").await;
+    add(&stage, "b1", "r1", "a", 8).await;
+    let _rolegate = stage.launch().start().await;
+    let replica = |at: u32| json!({ "name": format!("replica-{at}"), "minMember": 3 });
+    create_group(&stage, &json!({ "minMember": 2, "subGroups": [replica(1), replica(2), replica(3)] })).await;
+    create(&stage, "replica-1", 0, 3).await;
+    create(&stage, "replica-2", 0, 2).await;
+    until(&stage, &[("held", 5)]).await;
+    create(&stage, "replica-2", 2, 3).await;
+    until(&stage, &[("replica-1", 3), ("replica-2", 3)]).await;
+    create(&stage, "replica-3", 0, 3).await;
+    says(&stage, "the PodGroup does not fit: there is room for 2 of 3 pods").await;
+    until(&stage, &[("replica-1", 3), ("replica-2", 3), ("held", 3)]).await;
+    add(&stage, "b1", "r1", "b", 1).await;
+    until(&stage, &[("replica-1", 3), ("replica-2", 3), ("replica-3", 3)]).await;
+}
+
+/// Story 5: a replica of leaders and workers comes as a whole or not at all.
+#[tokio::test]
+async fn example_4_scales_out_by_whole_replicas() {
+    let stage = stage("gang-example-4").await;
+    add(&stage, "b1", "r1", "a", 20).await;
+    let _rolegate = stage.launch().start().await;
+    let replica = |at: u32| {
+        [
+            json!({ "name": format!("replica-{at}"), "minMember": 2 }),
+            json!({ "name": format!("leaders-{at}"), "parent": format!("replica-{at}"), "minMember": 1 }),
+            json!({ "name": format!("workers-{at}"), "parent": format!("replica-{at}"), "minMember": 3 }),
+        ]
+    };
+    let all: Vec<_> = [1, 2].into_iter().flat_map(replica).collect();
+    create_group(&stage, &json!({ "minMember": 1, "subGroups": all })).await;
+    create(&stage, "workers-1", 0, 3).await;
+    until(&stage, &[("held", 3)]).await;
+    create(&stage, "leaders-1", 0, 1).await;
+    let first = [("workers-1", 3), ("leaders-1", 1)];
+    until(&stage, &first).await;
+    create(&stage, "leaders-2", 0, 1).await;
+    create(&stage, "workers-2", 0, 2).await;
+    until(&stage, &[first.as_slice(), &[("held", 3)]].concat()).await;
+    create(&stage, "workers-2", 2, 3).await;
+    until(&stage, &[first.as_slice(), &[("workers-2", 3), ("leaders-2", 1)]].concat()).await;
+}
+
+#[tokio::test]
+async fn a_pod_that_is_made_again_goes_to_its_own_rack() {
+    let stage = stage("gang-again").await;
+    for rack in ["r1", "r2"] {
+        add(&stage, "b1", rack, "a", 6).await;
+    }
+    let _rolegate = stage.launch().start().await;
+    create_group(&stage, &example_1()).await;
+    create(&stage, "decode", 0, 4).await;
+    create(&stage, "prefill", 0, 1).await;
+    let before = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
+    stage.api::<ApiPod>().delete("decode-2", &DeleteParams::default()).await.unwrap();
+    eventually(PATIENT, "it is gone", async || {
+        let now = seen(&stage).await;
+        if count(&now, "decode") == 3 { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+    create(&stage, "decode", 2, 3).await;
+    let after = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
+    assert_eq!(racks(&after, "decode"), racks(&before, "decode"));
+}
+
+#[tokio::test]
+async fn pods_go_when_nobody_asks_for_a_place_any_more() {
+    let stage = stage("gang-let-go").await;
+    add(&stage, "b1", "r1", "a", 2).await;
+    let rolegate = stage.launch().flag("vanished-grace", "1s").start().await;
+    create_group(&stage, &example_1()).await;
+    create(&stage, "decode", 0, 2).await;
+    says(&stage, "IncompleteBatch").await;
+    stage
+        .plane
+        .must(&["-n", &stage.namespace, "annotate", "podgroups.scheduling.run.ai", "job", "rolegate.dev/place-"], "");
+    until(&stage, &[("decode", 2)]).await;
+    stage.api::<ApiPod>().delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
+    until(&stage, &[]).await;
+    // Deleted, with pods that wait for it.
+    stage.plane.must(
+        &["-n", &stage.namespace, "annotate", "podgroups.scheduling.run.ai", "job", "rolegate.dev/place=enabled"],
+        "",
+    );
+    eventually(PATIENT, "rolegate knows", async || {
+        let dry = stage.post(CORE, "pods?dryRun=All", &pod(&stage, "dry", "decode")).await;
+        if dry.body["spec"]["schedulingGates"].is_null() { Err(format!("{dry:?}")) } else { Ok(()) }
+    })
+    .await;
+    create(&stage, "decode", 0, 2).await;
+    until(&stage, &[("held", 2)]).await;
+    stage.plane.must(&["-n", &stage.namespace, "delete", "podgroups.scheduling.run.ai", "job"], "");
+    until(&stage, &[("decode", 2)]).await;
+    drop(rolegate);
+}
+
+#[tokio::test]
+async fn a_pod_that_says_so_itself_waits_for_its_pod_group() {
+    let stage = stage("gang-early").await;
+    add(&stage, "b1", "r1", "a", 9).await;
+    let _rolegate = stage.launch().start().await;
+    for at in 0..3 {
+        let mut early = pod(&stage, &format!("worker-{at}"), "worker");
+        early["metadata"]["annotations"]["rolegate.dev/place"] = json!("enabled");
+        assert_eq!(stage.post(CORE, "pods", &early).await.code, 201);
+    }
+    until(&stage, &[("held", 3)]).await;
+    create_group(&stage, &json!({ "minMember": 1, "subGroups": [{ "name": "worker", "minMember": 3 }] })).await;
+    until(&stage, &[("worker", 3)]).await;
+}
+
+/// Committed, and then the leader is gone: the next one ends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_is_killed_between_commit_and_release_leaves_no_half() {
+    let stage = stage("gang-killed").await;
+    add(&stage, "b1", "r1", "a", 4).await;
+    add(&stage, "b1", "r2", "a", 1).await;
+    let proxy = RequestProxy::before(&stage.plane).await;
+    let first = stage.launch().through_requests(&proxy).start().await;
+    proxy.lose(Kind { method: "PATCH", path: "/pods/decode-3" });
+    create_group(&stage, &example_1()).await;
+    create(&stage, "decode", 0, 4).await;
+    create(&stage, "prefill", 0, 1).await;
+    eventually(PATIENT, "three of four", async || {
+        let now = seen(&stage).await;
+        if count(&now, "decode") == 3 { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+    first.kill().await;
+    let _second = stage.launch().start().await;
+    let seen = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
+    assert_eq!(racks(&seen, "decode"), ["r1"]);
+}
