@@ -11,11 +11,12 @@ use crate::api::pod::POD;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, ObjectKind, Pod};
 use crate::cluster::index::Index;
-use crate::cluster::read::listing::{ClusterListing, list_cluster};
+use crate::cluster::read::listing::{ClusterListing, list_cluster, list_trees};
 use crate::cluster::read::{missing_pods, pod_groups};
 use crate::cluster::watch::watched::api;
 use crate::model::{Group, GroupKey, WorkloadKey};
 use crate::plan::decide::pod_groups::awaited;
+use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
 use crate::plan::rollout::Edit;
 use crate::plan::status::conditions::says_stalled;
@@ -157,6 +158,18 @@ impl Picture {
     pub fn concerns_us(&self) -> bool {
         self.held_pods() > 0 || self.group().is_some_and(|group| !group.coordinations.is_empty())
     }
+}
+
+/// What becomes of the held pods of a KAI PodGroup that places them; `Err` says why that is not known.
+pub async fn tree(
+    connection: &Connection,
+    key: &GroupKey,
+) -> Result<(TreeSnapshot, Result<TreeDecision, String>), Failure> {
+    let seen = list_trees(&connection.client, &key.namespace).await.map_err(|error| connection.failure(&error))?;
+    let snapshot = seen.index.tree_snapshot(key);
+    // Who else waits for room, and for how long, only the loop knows.
+    let decision = room(connection).await.map(|capacity| gangs::decide(&snapshot, &capacity, None));
+    Ok((snapshot, decision))
 }
 
 /// What room there is, or why that cannot be read.

@@ -14,6 +14,7 @@
 mod any_object;
 mod carriers;
 mod discovery;
+mod gangs;
 mod holds;
 mod objects;
 mod placement;

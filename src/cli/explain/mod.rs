@@ -57,7 +57,7 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
 async fn explain_pod(args: &ExplainArgs, connection: &Connection) -> Result<String, Failure> {
     let pod = live::pod(connection, &args.name).await?;
     let seen = live::list(connection, Some(&connection.namespace)).await?;
-    let story = pod::Story::of(&pod, connection, &seen.index, jiff::Timestamp::now()).await;
+    let story = pod::Story::of(&pod, connection, &seen.index, jiff::Timestamp::now()).await?;
     Ok(match args.output {
         Output::Text => story.text(),
         Output::Json => serde_json::to_string_pretty(&story).unwrap_or_default() + "\n",

@@ -9,11 +9,12 @@ use super::advice::advice;
 use super::gates::{Gate, gates};
 use super::replicas::{self, Awaited};
 use crate::api::Pod;
-use crate::cli::connection::Connection;
-use crate::cli::live::Picture;
+use crate::cli::connection::{Connection, Failure};
+use crate::cli::live::{self, Picture};
 use crate::cli::terminal::{Style, age, ordinals, shown};
 use crate::cluster::index::Index;
-use crate::model::{PodIdentity, identify, names};
+use crate::model::{GroupKey, HoldReason, PodIdentity, identify, names};
+use crate::plan::gangs::{TreeDecision, TreeSnapshot};
 use crate::plan::{Held, PodRef};
 
 /// What becomes of the pod.
@@ -29,6 +30,11 @@ pub enum State {
     GatedByOthers,
     /// It has no gate.
     NotGated,
+}
+
+/// The KAI PodGroup that a pod is held for.
+fn placed_by(pod: &Pod) -> Option<&str> {
+    pod.metadata.annotation(names::KAI_POD_GROUP).filter(|_| pod.metadata.label(names::PLACED_BY).is_some())
 }
 
 /// All there is to say of a pod.
@@ -70,7 +76,11 @@ struct Place {
 
 impl Story {
     /// What is seen of the pod now.
-    pub async fn of(pod: &Pod, connection: &Connection, index: &Index, now: Timestamp) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// When the API server fails.
+    pub async fn of(pod: &Pod, connection: &Connection, index: &Index, now: Timestamp) -> Result<Self, Failure> {
         let namespace = connection.namespace.as_str();
         let created = pod.metadata.creation_timestamp.as_ref().and_then(|created| created.parse().ok());
         let mut story = Self {
@@ -86,18 +96,49 @@ impl Story {
             next: String::new(),
             you_can: Vec::new(),
         };
-        match identify(pod, namespace, index) {
-            Some(identity) => {
+        match (placed_by(pod), identify(pod, namespace, index)) {
+            (Some(name), _) => {
+                let key = GroupKey::new(namespace, name);
+                let (snapshot, decision) = live::tree(connection, &key).await?;
+                story.take_tree(pod, &snapshot, &decision);
+            }
+            (None, Some(identity)) => {
                 let picture = Picture::of(index, &identity.group).diagnose(connection).await;
                 story.take_group(pod, &identity, &picture);
             }
-            None if pod.has_gate(names::GATE) => story.orphaned(),
-            None => {}
+            (None, None) if pod.has_gate(names::GATE) => story.orphaned(),
+            (None, None) => {}
         }
         if !pod.has_gate(names::GATE) {
             story.not_ours();
         }
-        story
+        Ok(story)
+    }
+
+    /// Our gate, until its KAI PodGroup has a place for it.
+    fn take_tree(&mut self, pod: &Pod, snapshot: &TreeSnapshot, decision: &Result<TreeDecision, String>) {
+        self.place = Some(Place {
+            group: format!("{}/{}", snapshot.key.namespace, snapshot.key.name),
+            carrier: snapshot.tree.as_ref().map(|tree| format!("PodGroup {}", tree.key.name)),
+            role: pod.metadata.label(names::KAI_SUBGROUP).map(str::to_owned),
+            ..Place::default()
+        });
+        self.state = State::Held;
+        let is_it = |other: &PodRef| Some(&*other.uid) == pod.metadata.uid.as_deref();
+        let reason = match (&snapshot.tree, decision) {
+            (None, _) => Some((HoldReason::GroupMissing, "its PodGroup is not there")),
+            (Some(tree), _) if !tree.place => None,
+            (_, Err(why)) => Some((HoldReason::RoomUnknown, why.as_str())),
+            (_, Ok(decision)) => {
+                let held = decision.held.iter().find(|held| held.pods.iter().any(is_it));
+                held.map(|held| (held.reason, held.message.as_str()))
+            }
+        };
+        match reason {
+            _ if snapshot.ignored => self.due("its namespace has opted out (label rolegate.dev/ignore)"),
+            Some((reason, message)) => self.reason(reason, message),
+            None => self.due("its gang may go"),
+        }
     }
 
     /// Our gate and no group: somebody took the labels away.
@@ -153,10 +194,14 @@ impl Story {
     }
 
     fn held(&mut self, held: &Held, picture: &Picture) {
-        let advice = advice(held.reason);
-        self.reason = Some(held.reason.as_str());
-        self.message.clone_from(&held.message);
         self.waits_for = replicas::awaited(picture, held);
+        self.reason(held.reason, &held.message);
+    }
+
+    fn reason(&mut self, reason: HoldReason, message: &str) {
+        let advice = advice(reason);
+        self.reason = Some(reason.as_str());
+        message.clone_into(&mut self.message);
         advice.next.clone_into(&mut self.next);
         self.you_can = advice.you_can.iter().map(|line| (*line).to_owned()).collect();
         self.you_can.push(self.by_hand());

@@ -9,10 +9,11 @@ use serde::de::DeserializeOwned;
 use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use crate::api::definition::Definition;
 use crate::api::pod::POD;
+use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::{Object, ObjectKind};
 use crate::cluster::index::{Change, Index, SourceId};
-use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups};
+use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups, add_trees};
 use crate::cluster::watch::watched::api;
 
 /// What was seen.
@@ -37,31 +38,54 @@ impl ClusterListing {
 ///
 /// When the API server fails, or pods may not be read.
 pub async fn list_cluster(client: &Client, namespace: Option<&str>) -> Result<ClusterListing, kube::Error> {
-    let mut index = Index::default();
-    index.definition_change(definition_of_groups(client).await?);
-    let unread = CARRIERS.iter().copied().filter(|kind| index.reads(*kind) == Some(false)).collect();
-    let mut lister = Lister { client: client.clone(), next: 0, unread, reads: Vec::new() };
-    add_groups(&mut lister, namespace);
-    add_cluster_scoped(&mut lister);
-    let mut list_cluster = ClusterListing { index, forbidden: Vec::new() };
-    for read in join_all(lister.reads).await {
-        match read? {
-            Read::Take(take) => take(&mut list_cluster.index),
-            Read::Forbidden(kind) => list_cluster.forbidden.push(kind),
-        }
-    }
-    list_cluster.forbidden.sort_unstable();
-    list_cluster.forbidden.dedup();
-    Ok(list_cluster)
+    list(client, |lister| {
+        add_groups(lister, namespace);
+        add_cluster_scoped(lister);
+    })
+    .await
 }
 
-/// The one definition with several versions that are read.
-async fn definition_of_groups(client: &Client) -> Result<Change<Definition>, kube::Error> {
-    match api::<Definition>(client, CUSTOM_RESOURCE_DEFINITION, None).get_opt(&ROLE_BASED_GROUP.crd_name()).await {
-        Ok(definition) => Ok(Change::Listed(definition.into_iter().map(|found| found.object).collect())),
-        Err(kube::Error::Api(status)) if status.code == 403 => Ok(Change::NotServed),
-        Err(error) => Err(error),
+/// Lists everything that KAI PodGroups which place their pods are planned from, in one namespace.
+///
+/// # Errors
+///
+/// When the API server fails, or pods may not be read.
+pub async fn list_trees(client: &Client, namespace: &str) -> Result<ClusterListing, kube::Error> {
+    list(client, |lister| {
+        add_trees(lister, &[Some(namespace)]);
+        add_cluster_scoped(lister);
+    })
+    .await
+}
+
+async fn list(client: &Client, add: impl FnOnce(&mut Lister)) -> Result<ClusterListing, kube::Error> {
+    let mut index = Index::default();
+    index.definition_change(definitions(client).await?);
+    let unread = CARRIERS.iter().copied().filter(|kind| index.reads(*kind) == Some(false)).collect();
+    let mut lister = Lister { client: client.clone(), next: 0, unread, reads: Vec::new() };
+    add(&mut lister);
+    let mut seen = ClusterListing { index, forbidden: Vec::new() };
+    for read in join_all(lister.reads).await {
+        match read? {
+            Read::Take(take) => take(&mut seen.index),
+            Read::Forbidden(kind) => seen.forbidden.push(kind),
+        }
     }
+    seen.forbidden.sort_unstable();
+    seen.forbidden.dedup();
+    Ok(seen)
+}
+
+/// The one definition with several versions that are read, and the one that tells what the counts of PodGroups mean.
+async fn definitions(client: &Client) -> Result<Change<Definition>, kube::Error> {
+    let all = api::<Definition>(client, CUSTOM_RESOURCE_DEFINITION, None);
+    let (groups, pod_groups) = (ROLE_BASED_GROUP.crd_name(), POD_GROUP.crd_name());
+    let found = match tokio::try_join!(all.get_opt(&groups), all.get_opt(&pod_groups)) {
+        Ok((groups, pod_groups)) => groups.into_iter().chain(pod_groups),
+        Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Change::NotServed),
+        Err(error) => return Err(error),
+    };
+    Ok(Change::Listed(found.map(|found| found.object).collect()))
 }
 
 /// Collects the lists, so that all are read at the same time.

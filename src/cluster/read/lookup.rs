@@ -364,7 +364,9 @@ impl Lookup {
     /// When the API server fails.
     pub async fn is_pod_group_gone(&self, key: &GroupKey) -> Result<bool, LookupError> {
         let error = |source| LookupError::Read { kind: POD_GROUP.kind, key: key.clone(), source: Box::new(source) };
-        if !self.is_established(POD_GROUP).await.map_err(error)? {
+        let is_established = self.is_established(POD_GROUP).await.map_err(error)?;
+        // It may have come back just now, and whoever brings the objects needs a moment.
+        if !is_established || self.index.read().is_served(POD_GROUP) == Some(false) {
             return Ok(false);
         }
         let pod_groups = api::<PodGroup>(&self.client, POD_GROUP, Some(&key.namespace));

@@ -97,15 +97,7 @@ impl Sources {
                 );
             });
         }
-        self.add::<Guarded<PodGroup>>(POD_GROUP, None, None, |index, source, change| {
-            index.looked_up_change(source, POD_GROUP, change.map(|object| (name_of(&object), read_pod_group(&object))));
-        });
-        self.add::<Guarded<Topology>>(TOPOLOGY, None, None, |index, source, change| {
-            index.looked_up_change(source, TOPOLOGY, change.map(|object| (name_of(&object), read_levels(&object))));
-        });
-        for scope in scopes(namespaces) {
-            self.add::<Pod>(POD, scope, Some(names::PLACED_BY.to_owned()), Index::tree_pod_change);
-        }
+        add_trees(self, &scopes(namespaces));
     }
 
     /// CustomResourceDefinitions say which version of a kind is read; a new one wakes the watches that wait for their kind.
@@ -229,6 +221,20 @@ pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
         reader.add::<Guarded<ClusterTopology>>(kind, None, None, move |index, source, change| {
             index.looked_up_change(source, kind, change.map(|object| (name_of(&object), read_topology(kind, &object))));
         });
+    }
+}
+
+/// What KAI PodGroups that place their pods are planned from, beside what is cluster-scoped for groups.
+pub(in crate::cluster) fn add_trees(reader: &mut impl Reader, scopes: &[Option<&str>]) {
+    // The webhook looks up those of all namespaces.
+    reader.add::<Guarded<PodGroup>>(POD_GROUP, None, None, |index, source, change| {
+        index.looked_up_change(source, POD_GROUP, change.map(|object| (name_of(&object), read_pod_group(&object))));
+    });
+    reader.add::<Guarded<Topology>>(TOPOLOGY, None, None, |index, source, change| {
+        index.looked_up_change(source, TOPOLOGY, change.map(|object| (name_of(&object), read_levels(&object))));
+    });
+    for scope in scopes {
+        reader.add::<Pod>(POD, *scope, Some(names::PLACED_BY.to_owned()), Index::tree_pod_change);
     }
 }
 

@@ -20,6 +20,9 @@ use crate::plan::view::PodRef;
 /// How soon a PodGroup is looked at again that comes after others.
 const NEXT_TURN: Duration = Duration::from_millis(10);
 
+/// Somebody who was faster is no news: it is said when the note has failed so often.
+const SAID_AFTER: u32 = 3;
+
 /// What is remembered of a PodGroup between passes.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct TreeMemory {
@@ -207,8 +210,13 @@ impl TreePass<'_> {
         if held == 0 {
             return;
         }
+        if !snapshot.served {
+            // Its time counts from when its kind is served again: a definition that is gone is taken for a mistake.
+            self.memory.missing_since = None;
+        }
         self.memory.held.push((HoldReason::GroupMissing, u32::try_from(held).unwrap_or(u32::MAX)));
         let grace = match self.options.missing_group {
+            _ if !snapshot.served => return,
             _ if self.memory.was_there => self.options.vanished_grace,
             MissingGroup::ReleaseAfter(time) => time,
             MissingGroup::Hold => return,
@@ -263,6 +271,7 @@ impl TreePass<'_> {
         reasons.extend(held);
         if let Some(plan) = plan {
             self.begin(tree, plan, capacity);
+            reasons.extend(self.refused(snapshot));
         }
         reasons
     }
@@ -333,8 +342,13 @@ impl TreePass<'_> {
         vec![TreeHeld { reason: HoldReason::PlacedNotBound, message, pods: Vec::new() }]
     }
 
-    /// Pods whose release fails.
+    /// Pods whose release fails, or what would be noted before it.
     fn refused(&self, snapshot: &TreeSnapshot) -> Option<TreeHeld> {
+        if self.memory.commit_failures >= SAID_AFTER {
+            let message = "where its pods go cannot be noted on the PodGroup".to_owned();
+            let pods = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.clone()).collect();
+            return Some(TreeHeld { reason: HoldReason::PatchFailed, message, pods });
+        }
         let failed = |uid: &Arc<str>| self.memory.failures.contains_key(uid);
         let pods = snapshot.pods.iter().filter(|pod| pod.held && failed(&pod.pod.uid)).map(|pod| pod.pod.clone());
         let pods: Vec<_> = pods.collect();
@@ -401,3 +415,7 @@ fn released(tree: &GangTree, placement: &Placement) -> EventNote {
     let note = new.map(text).collect::<Vec<_>>().join("; ");
     event(RELEASED, &note, format!("released: {note}"), false)
 }
+
+#[cfg(test)]
+#[path = "trees_tests.rs"]
+mod tests;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::common::account::manifests;
 use crate::common::control_plane::SYSTEM;
-use crate::common::pods::Pod;
+use crate::common::pods::{Pod, View};
 use crate::common::stage::{CORE, GROUPS, Stage};
 use crate::common::{ControlPlane, Group, PATIENT, eventually};
 use crate::install::support::install;
@@ -174,6 +174,45 @@ async fn pods_that_are_ahead(stage: &Stage) {
     assert_eq!(created.code, 201, "{created:?}");
 }
 
+/// A KAI PodGroup that has its pods placed, by a level of KAI's Topology.
+async fn placed_by_their_pod_group(stage: &Stage) {
+    let topology = json!({
+        "apiVersion": "kai.scheduler/v1alpha1",
+        "kind": "Topology",
+        "metadata": { "name": "levels" },
+        "spec": { "levels": [{ "nodeLabel": "kubernetes.io/hostname", "alias": "host" }] },
+    });
+    let created = stage.send("POST", "/apis/kai.scheduler/v1alpha1/topologies", &topology).await;
+    assert_eq!(created.code, 201, "{created:?}");
+    let constraint = json!({ "topology": "levels", "requiredTopologyLevel": "host" });
+    let pod_group = json!({
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": { "name": "placed", "annotations": { "rolegate.dev/place": "enabled" } },
+        "spec": { "minMember": 2, "topologyConstraint": constraint },
+    });
+    let created = stage.post("/apis/scheduling.run.ai/v2alpha2", "podgroups", &pod_group).await;
+    assert_eq!(created.code, 201, "{created:?}");
+    for name in ["placed-0", "placed-1"] {
+        let mut pod = Group::new("none").pod("main", name, &stage.namespace);
+        pod["metadata"]["labels"] = json!({});
+        pod["metadata"]["annotations"] = json!({ "pod-group-name": "placed" });
+        let created = stage.post(CORE, "pods", &pod).await;
+        assert_eq!(created.code, 201, "{created:?}");
+        assert!(!created.body["spec"]["schedulingGates"].is_null(), "{created:?}");
+    }
+}
+
+fn is_ready(now: &View, names: &str, count: usize) -> bool {
+    now.count_all(|pod| pod.name.starts_with(names) && pod.ready) == count
+}
+
+/// The definition of a kind that belongs to no namespace.
+fn of_cluster(mut definition: Value) -> Value {
+    definition["spec"]["scope"] = json!("Cluster");
+    definition
+}
+
 #[tokio::test]
 async fn every_right_is_used_and_none_is_missing() {
     // An API server that streams no lists, as those before 1.34 do not: it is asked for pages, and that takes rights as well.
@@ -187,6 +226,7 @@ async fn every_right_is_used_and_none_is_missing() {
         loose("grove.io", "PodCliqueSet", "podcliquesets", &[("v1alpha1", true, &[])]),
         loose("grove.io", "PodGangSet", "podgangsets", &[("v1alpha1", true, &[])]),
         loose("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "leaderworkersets", &[("v1", true, &[])]),
+        of_cluster(loose("kai.scheduler", "Topology", "topologies", &[("v1alpha1", true, &[])])),
     ];
     define(&plane, &definitions);
     let installed = install(plane, &[]).await;
@@ -207,6 +247,7 @@ async fn every_right_is_used_and_none_is_missing() {
     for (name, policy) in &policies {
         with_pod_groups(&stage, name, policy).await;
     }
+    placed_by_their_pod_group(&stage).await;
     // Nodes are looked at for pods that must share one.
     let affinity = json!({ "topologyKey": "kubernetes.io/hostname", "ratios": { "main": 2 } });
     let mut together = Group::new("together").role("main", 2, 2).object();
@@ -222,6 +263,7 @@ async fn every_right_is_used_and_none_is_missing() {
             policies.iter().all(|(name, _)| now.count_all(|pod| pod.name.starts_with(name) && pod.ready) == 2)
         })
         .await;
+    stage.pods.until("those that a PodGroup places", |now| is_ready(now, "placed-", 2)).await;
     assert!(stage.pods.births().iter().filter(|pod| !pod.role.is_empty()).all(Pod::is_held));
     // Pods that do not appear are asked after, and the next leader tells again what holds a segment.
     stage.create_group(&Group::new("few").role("main", 4, 2)).await;

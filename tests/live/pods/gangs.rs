@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::common::control_plane::Shared;
 use crate::common::group::{STAGE, node};
 use crate::common::request_proxy::{Kind, RequestProxy};
+use crate::common::rolegate::rolegate_command;
 use crate::common::stage::{CORE, typed};
 use crate::common::{ControlPlane, PATIENT, Stage, always, eventually};
 use crate::rules::definitions;
@@ -127,6 +128,12 @@ async fn says(stage: &Stage, words: &str) {
     .await;
 }
 
+async fn explain(stage: &Stage, pod: &str) -> String {
+    let arguments = ["explain", "pod", pod, "-n", &stage.namespace];
+    let output = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
 fn rack() -> Value {
     json!({ "requiredTopologyLevel": "rack" })
 }
@@ -149,7 +156,10 @@ async fn example_1_each_gang_goes_into_one_rack_when_both_are_there() {
     let _rolegate = stage.launch().start().await;
     create_group(&stage, &example_1()).await;
     create(&stage, "decode", 0, 4).await;
-    says(&stage, "it has 0 of 2 gangs: gang decode has 1 of 4 pods").await;
+    says(&stage, "IncompleteBatch").await;
+    let explained = explain(&stage, "decode-0").await;
+    let reason = "IncompleteBatch: it has 1 of 2 gangs: gang prefill has 0 of 1 pods";
+    assert!(explained.contains(reason), "{explained}");
     until(&stage, &[("held", 4)]).await;
     create(&stage, "prefill", 0, 1).await;
     let seen = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
@@ -175,6 +185,10 @@ async fn nothing_of_a_pod_group_goes_before_all_of_its_minimum_fits() {
         if count(&now, "held") == 5 { Ok(()) } else { Err(format!("{now:?}")) }
     })
     .await;
+    let explained = explain(&stage, "prefill-0").await;
+    let place = "group gang-no-room/job (PodGroup job), role prefill";
+    let reason = "NoRoom: no rack fits gang decode: best gang-no-room-r1 fits 3 of 4 pods";
+    assert!(explained.contains(place) && explained.contains(reason), "{explained}");
     // Whoever makes room need tell nobody.
     add(&stage, "b2", "r3", "a", 4).await;
     let seen = until(&stage, &[("decode", 4), ("prefill", 1)]).await;

@@ -1,0 +1,178 @@
+//! What becomes of a PodGroup's pods when a write fails, nobody answers, or the PodGroup is gone.
+
+use serde_json::json;
+
+use super::*;
+use crate::api::scheduling::SchedulingPod;
+use crate::api::{Node, PodGroup};
+use crate::plan::Reconciler;
+use crate::plan::gangs::TreePod;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Two pods of a PodGroup, and a node with room for both.
+struct World {
+    reconciler: Reconciler,
+    capacity: Capacity,
+    snapshot: TreeSnapshot,
+    now: Uptime,
+}
+
+impl World {
+    fn new() -> Self {
+        let key = GroupKey::new("ns", "job");
+        let group: PodGroup = serde_json::from_value(json!({
+            "metadata": {
+                "name": "job", "namespace": "ns", "uid": "u", "resourceVersion": "1",
+                "annotations": { "rolegate.dev/place": "enabled" },
+            },
+            "spec": { "minMember": 2 },
+        }))
+        .unwrap();
+        let mut capacity = Capacity::default();
+        let node: Node = serde_json::from_value(json!({
+            "metadata": { "name": "n", "labels": { "kubernetes.io/hostname": "n" } },
+            "status": { "allocatable": { "pods": "2" }, "conditions": [{ "type": "Ready", "status": "True" }] },
+        }))
+        .unwrap();
+        capacity.apply_node(&node).unwrap();
+        let pod = |name: &str| {
+            let object: SchedulingPod = serde_json::from_value(json!({
+                "metadata": {
+                    "name": name, "uid": name, "namespace": "ns", "labels": { "rolegate.dev/pod-group": "job" },
+                    "annotations": { "pod-group-name": "job" },
+                },
+                "spec": { "schedulingGates": [{ "name": "rolegate.dev/hold" }] },
+            }))
+            .unwrap();
+            capacity.apply_pod(&object).unwrap();
+            TreePod { pod: PodRef { name: name.into(), uid: name.into() }, leaf: None, held: true, scheduled: false }
+        };
+        let snapshot = TreeSnapshot {
+            pods: ["a", "b"].map(pod).to_vec(),
+            tree: Some(Arc::new(GangTree::from_pod_group(&group, None))),
+            keys: BTreeMap::new(),
+            ignored: false,
+            served: true,
+            key,
+        };
+        let mut reconciler = Reconciler::new(LoopOptions::default());
+        reconciler.lead(true, [], Duration::ZERO);
+        reconciler.sync([snapshot.key.of_pod_group()], Duration::ZERO);
+        Self { reconciler, capacity, snapshot, now: Duration::ZERO }
+    }
+
+    /// The kinds of what a pass asks for, some seconds later.
+    fn pass(&mut self, after: u32) -> Vec<&'static str> {
+        self.now += SECOND * after;
+        let key = self.snapshot.key.of_pod_group();
+        self.reconciler.changed([key.clone()], self.now);
+        let sight = Some(Sight::Known(&mut self.capacity));
+        let actions = self.reconciler.pass_tree(&key, &self.snapshot, sight, self.now);
+        let kind = |action: &Action| match action {
+            Action::Release { .. } => "release",
+            Action::CommitPlacement { .. } => "commit",
+            Action::VerifyPodGroupGone => "verify",
+            Action::PublishOfPodGroup { .. } => "tell",
+            _ => "else",
+        };
+        actions.iter().map(kind).collect()
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        self.reconciler.ended(self.snapshot.key.of_pod_group(), ended, self.now);
+    }
+
+    fn held(&self) -> Vec<(HoldReason, u32)> {
+        self.reconciler.held().collect()
+    }
+
+    fn released(&mut self) {
+        self.snapshot.pods.iter_mut().for_each(|pod| pod.held = false);
+    }
+}
+
+#[test]
+fn nothing_goes_before_it_is_noted_and_a_note_that_fails_again_and_again_is_told() {
+    let mut world = World::new();
+    for _ in 0..3 {
+        assert_eq!(world.pass(100), ["commit", "tell"]);
+        assert_eq!(world.pass(1), Vec::<&str>::new(), "it is on its way");
+        world.ended(Ended::PlacementCommitted { failed: true });
+        assert!(!world.pass(0).contains(&"release"));
+    }
+    assert!(world.held().contains(&(HoldReason::PatchFailed, 2)), "{:?}", world.held());
+    assert_eq!(world.pass(100)[0], "commit");
+    world.ended(Ended::PlacementCommitted { failed: false });
+    assert_eq!(world.pass(1), ["release", "release", "tell"]);
+    assert_eq!(world.pass(1), Vec::<&str>::new());
+}
+
+#[test]
+fn a_release_that_fails_is_tried_again_and_told() {
+    let mut world = World::new();
+    world.pass(1);
+    world.ended(Ended::PlacementCommitted { failed: false });
+    world.pass(1);
+    for pod in ["a", "b"] {
+        let object = PodRef { name: pod.into(), uid: pod.into() };
+        world.ended(Ended::Tried { object, failed: true });
+    }
+    assert_eq!(world.pass(0), ["tell"]);
+    assert_eq!(world.held(), [(HoldReason::PatchFailed, 2)]);
+    assert_eq!(world.pass(60), ["release", "release"]);
+}
+
+#[test]
+fn pods_that_get_no_node_lose_their_room_after_a_while() {
+    let mut world = World::new();
+    world.pass(1);
+    world.ended(Ended::PlacementCommitted { failed: false });
+    world.pass(1);
+    world.released();
+    world.pass(1);
+    assert!(world.capacity.assumed("a").is_some());
+    world.pass(100);
+    assert_eq!(world.held(), [(HoldReason::PlacedNotBound, 0)]);
+    assert!(world.capacity.assumed("a").is_none());
+}
+
+#[test]
+fn pods_of_a_pod_group_that_is_gone_go_when_that_is_certain() {
+    let mut world = World::new();
+    world.capacity.remove_node("n");
+    world.pass(1);
+    world.snapshot.tree = None;
+    assert_eq!(world.pass(1), Vec::<&str>::new());
+    assert_eq!(world.held(), [(HoldReason::GroupMissing, 2)]);
+    assert_eq!(world.pass(40), ["verify"]);
+    world.ended(Ended::Verified { gone: false });
+    assert_eq!(world.pass(1), Vec::<&str>::new(), "its time begins again");
+    assert_eq!(world.pass(40), ["verify"]);
+    world.ended(Ended::Verified { gone: true });
+    assert_eq!(world.pass(0), ["release", "release"]);
+}
+
+#[test]
+fn a_definition_that_is_gone_opens_no_hold() {
+    let mut world = World::new();
+    world.capacity.remove_node("n");
+    world.pass(1);
+    (world.snapshot.tree, world.snapshot.served) = (None, false);
+    for _ in 0..5 {
+        assert_eq!(world.pass(100), Vec::<&str>::new());
+    }
+    world.snapshot.served = true;
+    assert_eq!(world.pass(1), Vec::<&str>::new(), "whoever brings the PodGroups needs a moment");
+    assert_eq!(world.pass(40), ["verify"]);
+}
+
+#[test]
+fn a_namespace_that_opts_out_has_its_pods_back_and_who_does_not_lead_does_nothing() {
+    let mut world = World::new();
+    world.reconciler.lead(false, [], world.now);
+    assert_eq!(world.pass(1), Vec::<&str>::new());
+    world.reconciler.lead(true, [], world.now);
+    world.snapshot.ignored = true;
+    assert_eq!(world.pass(1), ["release", "release"]);
+}
