@@ -295,7 +295,7 @@ impl World {
                     let committed = self.placements[of].1.of(LEAVES[found.leaf]).cloned().unwrap_or_default();
                     for label in [RACK, BLOCK] {
                         prop_assert!(
-                            committed.within.get(label).is_some() && pin.get(label) == committed.within.get(label),
+                            committed.within.contains_key(label) && pin.get(label) == committed.within.get(label),
                             "{pod:?} goes to {pin:?}, committed {committed:?}"
                         );
                     }

@@ -374,3 +374,19 @@ fn a_pod_group_without_subgroups_is_one_gang() {
     assert_eq!((world.go(), world.count()), (vec![], 3));
     assert_eq!(world.placement.of("").map(|of| of.pods), Some(3));
 }
+
+/// A hundred gangs on a thousand nodes, of which half fit: a search through all ways to choose them would never end.
+#[test]
+fn what_fits_of_a_hundred_gangs_is_found_one_by_one() {
+    let gang = |at: u32| {
+        let constraint = json!({ "requiredTopologyLevel": "rack" });
+        json!({ "name": format!("g{at}"), "minMember": 8, "topologyConstraint": constraint })
+    };
+    let mut world = World::new(json!({ "minMember": 1, "subGroups": (0..100).map(gang).collect::<Vec<_>>() }), [0; 4]);
+    for at in 0..1000_u32 {
+        world.node(&format!("x{at}"), &format!("b{}", at / 100), &format!("r{}", at / 10), u32::from(at < 500));
+    }
+    (0..100).for_each(|at| world.make(&format!("g{at}"), 0, 8));
+    let held = world.go();
+    assert_eq!((world.count(), held[0].0, held[0].2), (400, HoldReason::NoRoom, 400));
+}

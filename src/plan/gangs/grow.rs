@@ -6,8 +6,21 @@ use crate::plan::gangs::shape::Shape;
 /// Pods by leaf.
 pub(super) type Counts = Vec<u32>;
 
+/// Room that is taken step by step.
+pub(super) trait Places {
+    /// Takes room for so many pods of each leaf, of which some have theirs; false leaves all as it was. `anew` lets those
+    /// that have theirs go elsewhere as well.
+    fn take(&mut self, pods: &[u32], anew: bool) -> bool;
+
+    /// Gives room back, until so many pods of each leaf have theirs.
+    fn give_back(&mut self, pods: &[u32]);
+}
+
+/// How often all that has room is placed anew to make some for the next gang: each is a search of its own.
+const ANEW: u32 = 4;
+
 /// Finds out how many pods of each leaf go.
-pub(super) struct Growth<'a, F> {
+pub(super) struct Growth<'a, P> {
     shape: &'a Shape,
     /// Pods that went before.
     fixed: &'a [u32],
@@ -15,19 +28,20 @@ pub(super) struct Growth<'a, F> {
     held: &'a [u32],
     /// Pods that go.
     chosen: Counts,
-    /// Whether so many pods of each leaf fit all at once.
-    fits: F,
+    places: &'a mut P,
+    /// How often all may yet be placed anew.
+    anew: u32,
 }
 
-impl<'a, F: FnMut(&[u32]) -> bool> Growth<'a, F> {
-    pub(super) fn new(shape: &'a Shape, fixed: &'a [u32], held: &'a [u32], fits: F) -> Self {
-        Self { shape, fixed, held, chosen: vec![0; held.len()], fits }
+impl<'a, P: Places> Growth<'a, P> {
+    pub(super) fn new(shape: &'a Shape, fixed: &'a [u32], held: &'a [u32], places: &'a mut P) -> Self {
+        Self { shape, fixed, held, chosen: vec![0; held.len()], places, anew: ANEW }
     }
 
     /// As many as go now; none while the minimum of the whole is not there, or does not fit.
     pub(super) fn run(mut self) -> Counts {
         let eligible = eligible(self.shape, self.fixed, self.held);
-        if (self.fits)(&eligible) {
+        if self.places.take(&eligible, true) {
             return eligible;
         }
         self.extend(0);
@@ -49,6 +63,8 @@ impl<'a, F: FnMut(&[u32]) -> bool> Growth<'a, F> {
         if !self.is_met(gang) && !self.grow(gang) {
             return;
         }
+        // What is beyond the minimum takes what is left.
+        self.anew = 0;
         let Some(shape) = self.shape.gangs.get(gang) else { return };
         shape.children.iter().for_each(|child| self.extend(*child));
         if let Some(leaf) = shape.leaf {
@@ -61,7 +77,8 @@ impl<'a, F: FnMut(&[u32]) -> bool> Growth<'a, F> {
     fn grow(&mut self, gang: usize) -> bool {
         let before = self.chosen.clone();
         let done = self.try_to_grow(gang);
-        if !done {
+        if !done && self.chosen != before {
+            self.places.give_back(&before);
             self.chosen = before;
         }
         done
@@ -107,7 +124,11 @@ impl<'a, F: FnMut(&[u32]) -> bool> Growth<'a, F> {
         }
         let mut next = self.chosen.clone();
         next.get_mut(leaf).into_iter().for_each(|count| *count += more);
-        let fits = more == 0 || (self.fits)(&next);
+        let mut fits = more == 0 || self.places.take(&next, false);
+        if !fits && self.anew > 0 {
+            self.anew -= 1;
+            fits = self.places.take(&next, true);
+        }
         if fits {
             self.chosen = next;
         }

@@ -10,8 +10,9 @@ use super::pack::{Bin, STEPS, Sort, pack};
 use super::place::{Asked, resources, sorts};
 use super::room::{NodeRoom, Room};
 
-/// Domains and packings that are tried for one question.
-const TRIES: u32 = 2_000;
+/// Domains and packings that are tried for one question, beside some for each step.
+const TRIES: u32 = 256;
+const TRIES_A_STEP: u32 = 4;
 
 /// Parts whose pods all share one value of a node label.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +62,11 @@ pub fn place_shared(
     // A preference goes before the best fit of what is around it.
     let strict = shares.iter().any(|share| !share.required);
     for strict in strict.then_some(true).into_iter().chain([false]) {
-        let mut search = Search { strict, ..Search::new(room, parts, shares, closed) };
+        let tries = TRIES.saturating_add(TRIES_A_STEP.saturating_mul(u32::try_from(steps.len()).unwrap_or(u32::MAX)));
+        let mut search = Search { tries, strict, ..Search::new(room, parts, shares, closed) };
+        if !search.may_fit() {
+            return Err(NotShared { bounded: false });
+        }
         if search.go(&steps) {
             return Ok(Shared { domains: search.chosen, nodes: search.placed });
         }
@@ -175,7 +180,7 @@ impl<'a> Search<'a> {
             resources,
             chosen: vec![None; shares.len()],
             placed: vec![Vec::new(); parts.len()],
-            tries: TRIES,
+            tries: 0,
             strict: false,
         }
     }
@@ -204,6 +209,20 @@ impl<'a> Search<'a> {
         !(share.required || self.strict) && self.go(rest)
     }
 
+    /// False where no search can help: there is not enough in all, or a share has no domain with nothing else placed.
+    fn may_fit(&self) -> bool {
+        let all: Vec<_> = self.parts.iter().flatten().cloned().collect();
+        let asked = sorts(&all);
+        let free = |at: usize| -> i128 {
+            self.nodes.iter().filter_map(|node| node.bin.free.get(at)).map(|free| i128::from(*free).max(0)).sum()
+        };
+        let in_all = self.resources.iter().enumerate().all(|(at, name)| free(at) >= total(&asked, name));
+        let has_pods =
+            |share: &&Share| share.parts.iter().any(|at| self.parts.get(*at).is_some_and(|pods| !pods.is_empty()));
+        let required = || self.shares.iter().filter(|share| share.required).filter(has_pods);
+        in_all && required().all(|share| !self.domains(share).is_empty())
+    }
+
     fn set(&mut self, at: usize, domain: Option<String>) {
         if let Some(chosen) = self.chosen.get_mut(at) {
             *chosen = domain;
@@ -216,9 +235,12 @@ impl<'a> Search<'a> {
         let pods: Vec<_> = share.parts.iter().filter_map(|part| self.parts.get(*part)).flatten().cloned().collect();
         let asked = sorts(&pods);
         let mut free: BTreeMap<&str, Vec<i128>> = BTreeMap::new();
+        let mut bounds: Vec<_> = share.parts.iter().map(|part| self.bounds(*part)).collect();
+        bounds.sort_unstable();
+        bounds.dedup();
         for (node, domain) in self.nodes.iter().filter_map(|node| Some((node, node.facts.label(&share.key)?))) {
             let is_other = share.fixed.as_ref().is_some_and(|fixed| fixed != domain);
-            if is_other || !share.parts.iter().any(|part| self.is_open(node, *part)) || !takes_any(node, &asked) {
+            if is_other || !bounds.iter().any(|bounds| is_within(node, bounds)) || !takes_any(node, &asked) {
                 continue;
             }
             let sums = free.entry(domain).or_insert_with(|| vec![0; self.resources.len()]);
@@ -239,12 +261,10 @@ impl<'a> Search<'a> {
         found.into_iter().map(|(_, _, domain)| domain).collect()
     }
 
-    /// True for a node in the domain of every share that covers a part.
-    fn is_open(&self, node: &Node<'_>, part: usize) -> bool {
-        self.shares.iter().zip(&self.chosen).all(|(share, domain)| {
-            let Some(domain) = domain else { return true };
-            !share.parts.contains(&part) || node.facts.label(&share.key) == Some(domain)
-        })
+    /// The node labels and values that shares have set for a part so far.
+    fn bounds(&self, part: usize) -> Vec<(&str, &str)> {
+        let set = self.shares.iter().zip(&self.chosen).filter(|(share, _)| share.parts.binary_search(&part).is_ok());
+        set.filter_map(|(share, domain)| Some((share.key.as_str(), domain.as_deref()?))).collect()
     }
 
     fn pack(&mut self, parts: &[usize], rest: &[Step]) -> bool {
@@ -259,9 +279,9 @@ impl<'a> Search<'a> {
             own.for_each(|needs| (owners.push(*part), pods.push(needs.clone())).1);
         }
         let asked = sorts(&pods);
-        let open: Vec<_> = (0..self.nodes.len())
-            .filter(|at| self.nodes.get(*at).is_some_and(|node| self.is_open(node, *first)))
-            .collect();
+        let bounds = self.bounds(*first);
+        let is_open = |at: &usize| self.nodes.get(*at).is_some_and(|node| is_within(node, &bounds));
+        let open: Vec<_> = (0..self.nodes.len()).filter(is_open).collect();
         let bin = |at: &usize| {
             let node = self.nodes.get(*at)?;
             let takes = asked.iter().map(|asked| node.facts.refusal(asked.needs).is_none()).collect();
@@ -300,6 +320,10 @@ impl<'a> Search<'a> {
             }
         }
     }
+}
+
+fn is_within(node: &Node<'_>, bounds: &[(&str, &str)]) -> bool {
+    bounds.iter().all(|(key, domain)| node.facts.label(key) == Some(domain))
 }
 
 fn takes_any(node: &Node<'_>, asked: &[Asked<'_>]) -> bool {
