@@ -6,6 +6,7 @@ mod change;
 mod context;
 mod definitions;
 mod domains;
+mod looked_up;
 mod named;
 mod pods;
 mod shared;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use carriers::Because;
 pub use carriers::CarrierObject;
 pub use change::Change;
+pub use looked_up::LookedUp;
 pub use shared::SharedIndex;
 use tokio::time::Instant;
 pub use trees::KaiLevels;
@@ -259,28 +261,6 @@ impl Index {
         }
     }
 
-    /// Takes in what a watch of pods that PodGroups place reports.
-    pub fn tree_pod_change(&mut self, source: SourceId, change: Change<Pod>) {
-        let trees: Vec<_> = match change {
-            Change::Listed(pods) => {
-                self.awaited.remove(&source);
-                let gone = self.tree_pods.keep_only(source, &pods);
-                let told = pods.iter().filter_map(|pod| self.tree_pods.apply(source, pod));
-                told.chain(gone).collect()
-            }
-            Change::Applied(pod) => self.tree_pods.apply(source, &pod).into_iter().collect(),
-            Change::Deleted(pod) => {
-                let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-                self.tree_pods.remove(uid).into_iter().collect()
-            }
-            Change::NotServed => {
-                self.awaited.remove(&source);
-                Vec::new()
-            }
-        };
-        self.dirty.extend(trees.iter().map(GroupKey::of_pod_group));
-    }
-
     /// Takes in a pod as a write has left it, ahead of the watch.
     pub fn pod_written(&mut self, pod: &Pod) {
         self.dirty.extend(self.tree_pods.written(pod).map(|key| key.of_pod_group()));
@@ -343,50 +323,6 @@ impl Index {
         self.pod_groups.get(&key.namespace, &key.name)
     }
 
-    /// Takes in an object that was read outside a watch.
-    pub fn read_outside(&mut self, name: (&str, &str), object: LookedUp) {
-        let name = (name.0.into(), name.1.into());
-        match object {
-            LookedUp::Topology(topology) => self.topologies.read(name, topology),
-            LookedUp::CliqueSet(set) => self.clique_sets.read(name, set),
-            LookedUp::PodGroup(tree) => self.pod_groups.read(name, *tree),
-            LookedUp::KaiTopology(levels) => self.kai_topologies.read(name, levels),
-        }
-    }
-
-    /// Takes in what a watch of such objects reports, each with its namespace and name.
-    pub fn looked_up_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<(Name, Option<LookedUp>)>) {
-        if matches!(change, Change::Listed(_) | Change::NotServed) {
-            self.served.insert(kind, !matches!(change, Change::NotServed));
-            self.awaited.remove(&source);
-        }
-        // Each kind has a watch of its own, so a list is of one store only.
-        match kind.kind {
-            "ClusterTopology" => {
-                let touched = match &change {
-                    Change::Applied((name, _)) | Change::Deleted((name, _)) => Some(name.1.clone()),
-                    Change::Listed(_) | Change::NotServed => None,
-                };
-                self.topologies.take(source, narrow(change, LookedUp::topology));
-                self.touch_trees(None);
-                self.rebuild(self.carriers.referring_to(touched.as_deref()), Because::Context);
-            }
-            "PodGroup" => {
-                let touched = match &change {
-                    Change::Applied((name, _)) | Change::Deleted((name, _)) => Some(GroupKey::new(&name.0, &name.1)),
-                    Change::Listed(_) | Change::NotServed => None,
-                };
-                self.pod_groups.take(source, narrow(change, LookedUp::pod_group));
-                self.touch_trees(touched.as_ref());
-            }
-            "Topology" => {
-                self.kai_topologies.take(source, narrow(change, LookedUp::kai_topology));
-                self.touch_trees(None);
-            }
-            _ => self.clique_sets.take(source, narrow(change, LookedUp::clique_set)),
-        }
-    }
-
     /// Takes in what a watch of namespaces that opted out reports.
     pub fn ignored_change<T: Object>(&mut self, source: SourceId, change: Change<T>) {
         let name = |object: &T| Arc::<str>::from(object.meta().display_name());
@@ -411,41 +347,6 @@ impl Index {
         let keys = self.keys().into_iter().chain(self.tree_keys());
         let keys: Vec<_> = keys.filter(|key| touched.contains(&key.namespace)).collect();
         self.dirty.extend(keys);
-    }
-}
-
-/// An object that the webhook looks up by name.
-#[derive(Debug)]
-pub enum LookedUp {
-    /// A ClusterTopology.
-    Topology(Layers),
-    /// A Grove set.
-    CliqueSet(CliqueSet),
-    /// A KAI PodGroup.
-    PodGroup(Box<GangTree>),
-    /// A Topology of KAI.
-    KaiTopology(KaiLevels),
-}
-
-fn narrow<T>(change: Change<(Name, Option<LookedUp>)>, to: fn(LookedUp) -> Option<T>) -> Change<(Name, Option<T>)> {
-    change.map(|(name, object)| (name, object.and_then(to)))
-}
-
-impl LookedUp {
-    fn topology(self) -> Option<Layers> {
-        if let Self::Topology(topology) = self { Some(topology) } else { None }
-    }
-
-    fn clique_set(self) -> Option<CliqueSet> {
-        if let Self::CliqueSet(set) = self { Some(set) } else { None }
-    }
-
-    fn pod_group(self) -> Option<GangTree> {
-        if let Self::PodGroup(tree) = self { Some(*tree) } else { None }
-    }
-
-    fn kai_topology(self) -> Option<KaiLevels> {
-        if let Self::KaiTopology(levels) = self { Some(levels) } else { None }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Index, SourceId, version};
+use super::{Change, Index, SourceId, version};
 use crate::api::Pod;
 use crate::api::pod_group::{POD_GROUP, Topology};
 use crate::model::{Dialect, GroupKey, names};
@@ -145,6 +145,28 @@ impl Index {
         let of_kai = || self.kai_topologies.get("", name).and_then(|levels| levels.0.get(&level.name).cloned());
         let plain = || level.topology.is_none().then(|| level.name.clone());
         layer().or_else(of_kai).or_else(plain)
+    }
+
+    /// Takes in what a watch of pods that PodGroups place reports.
+    pub fn tree_pod_change(&mut self, source: SourceId, change: Change<Pod>) {
+        let trees: Vec<_> = match change {
+            Change::Listed(pods) => {
+                self.awaited.remove(&source);
+                let gone = self.tree_pods.keep_only(source, &pods);
+                let told = pods.iter().filter_map(|pod| self.tree_pods.apply(source, pod));
+                told.chain(gone).collect()
+            }
+            Change::Applied(pod) => self.tree_pods.apply(source, &pod).into_iter().collect(),
+            Change::Deleted(pod) => {
+                let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+                self.tree_pods.remove(uid).into_iter().collect()
+            }
+            Change::NotServed => {
+                self.awaited.remove(&source);
+                Vec::new()
+            }
+        };
+        self.dirty.extend(trees.iter().map(GroupKey::of_pod_group));
     }
 
     /// Has all PodGroups looked at again that place pods, or this one.

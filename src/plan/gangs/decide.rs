@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::model::{GangTree, GroupKey, HoldReason, LeafPlacement, Minimum, Placement};
 use crate::plan::decide::placed::Pin;
-use crate::plan::gangs::grow::{Counts, Growth, Places, at, eligible, is_met};
+use crate::plan::gangs::grow::{Counts, Growth, at, eligible, is_met};
 use crate::plan::gangs::shape::{LeafShare, Level, Shape};
+use crate::plan::gangs::taken::Taken;
 use crate::plan::placement::capacity::HOSTNAME;
-use crate::plan::placement::{Capacity, Fit, Needs, Question, Room, Share, Shared, place, place_shared};
+use crate::plan::placement::{Capacity, Fit, Needs, Question, Share, Shared, place};
 use crate::plan::view::PodRef;
 
 /// What is seen of a PodGroup and its pods.
@@ -213,10 +214,11 @@ impl<'a> Decider<'a> {
 
     fn plan(&self) -> (Option<TreePlan>, Counts) {
         let (fixed, held, shares) = (counts(&self.went), counts(&self.held), self.shares());
-        let mut room = Taken { decider: self, shares: &shares, room: None, nodes: vec![Vec::new(); held.len()] };
+        let parts = self.parts(&held);
+        let mut room = Taken::new(self.capacity.room(), &parts, &shares, self.closed);
         let mut chosen = Growth::new(self.shape, &fixed, &held, &mut room).run();
         let domains: Vec<_> = room.shares().into_iter().map(|share| share.fixed.or(share.hint)).collect();
-        let places = Shared { domains, nodes: room.nodes };
+        let places = Shared { domains, nodes: room.nodes() };
         let mut pods = Vec::new();
         let mut placement = self.tree.placement.clone();
         placement.0.retain(|leaf, _| {
@@ -334,77 +336,6 @@ impl<'a> Decider<'a> {
             Fit::Not(why) => why.describe(None, "the PodGroup"),
             Fit::Fits(_) if starts => format!("{what} does not fit beside what runs"),
             Fit::Fits(_) => "each of its gangs fits by itself, and not all of them together".to_owned(),
-        }
-    }
-}
-
-/// The room that the held pods of a PodGroup have taken so far.
-struct Taken<'a, 'b> {
-    decider: &'b Decider<'a>,
-    /// As they are with none of them placed.
-    shares: &'b [Share],
-    /// What is left beside them; `None` before any has taken some.
-    room: Option<Room>,
-    /// The nodes of the first pods of each leaf.
-    nodes: Vec<Vec<Arc<str>>>,
-}
-
-impl Taken<'_, '_> {
-    /// The shares as they are bound by the pods that have room.
-    fn shares(&self) -> Vec<Share> {
-        let room = self.decider.capacity.room();
-        let bound = |share: &Share| {
-            let first = share.parts.iter().find_map(|part| self.nodes.get(*part)?.first());
-            let domain = || Some(room.facts(first?)?.label(&share.key)?.to_owned());
-            let (fixed, hint) = (share.fixed.clone(), share.hint.clone());
-            if share.required {
-                Share { fixed: fixed.or_else(domain), ..share.clone() }
-            } else {
-                Share { hint: domain().or(hint), ..share.clone() }
-            }
-        };
-        self.shares.iter().map(bound).collect()
-    }
-
-    fn count(&self) -> Counts {
-        self.nodes.iter().map(|nodes| u32::try_from(nodes.len()).unwrap_or(u32::MAX)).collect()
-    }
-
-    fn uid(leaf: usize, at: usize) -> String {
-        format!("{leaf}/{at}")
-    }
-}
-
-impl Places for Taken<'_, '_> {
-    fn take(&mut self, pods: &[u32], anew: bool) -> bool {
-        let all = self.decider.capacity.room();
-        let (before, shares) =
-            if anew { (vec![0; pods.len()], self.shares.to_vec()) } else { (self.count(), self.shares()) };
-        let skip = |leaf: usize| usize::try_from(at(&before, leaf)).unwrap_or(usize::MAX);
-        let parts = self.decider.parts(pods).into_iter().enumerate();
-        let parts: Vec<Vec<_>> = parts.map(|(leaf, pods)| pods.into_iter().skip(skip(leaf)).collect()).collect();
-        let room = if anew { all } else { self.room.as_ref().unwrap_or(all) };
-        let Ok(places) = place_shared(room, &parts, &shares, self.decider.closed) else { return false };
-        if anew {
-            self.give_back(&before);
-        }
-        let room = self.room.get_or_insert_with(|| all.clone());
-        for ((leaf, nodes), needs) in self.nodes.iter_mut().enumerate().zip(&parts) {
-            for (node, needs) in places.nodes.get(leaf).into_iter().flatten().zip(needs) {
-                room.apply_pod(&Self::uid(leaf, nodes.len()), node, needs.load.clone());
-                nodes.push(node.clone());
-            }
-        }
-        true
-    }
-
-    fn give_back(&mut self, pods: &[u32]) {
-        for (leaf, nodes) in self.nodes.iter_mut().enumerate() {
-            let keep = usize::try_from(at(pods, leaf)).unwrap_or(usize::MAX);
-            for position in keep..nodes.len() {
-                self.room.as_mut().map(|room| room.remove_pod(&Self::uid(leaf, position)));
-            }
-            nodes.truncate(keep);
         }
     }
 }

@@ -16,5 +16,6 @@ mod rollout_events;
 mod rollouts;
 pub mod rounds;
 mod timing;
+mod tree_memory;
 mod trees;
 pub mod uptime;

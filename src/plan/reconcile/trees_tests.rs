@@ -7,6 +7,7 @@ use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, PodGroup};
 use crate::plan::Reconciler;
 use crate::plan::gangs::TreePod;
+use crate::plan::reconcile::action::Ended;
 
 const SECOND: Duration = Duration::from_secs(1);
 

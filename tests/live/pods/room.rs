@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::common::control_plane::SYSTEM;
@@ -254,6 +254,44 @@ async fn room_that_is_not_used_in_time_is_given_to_others() {
     let status = statuses.until("it is told", |status| status.reason() == "PlacedNotBound").await;
     stage.pods.until("the others run", |now| now.count_all(Pod::is_ready) == 3).await;
     assert_eq!(status.reason(), "PlacedNotBound");
+}
+
+/// Takes the gate of somebody else off all pods.
+async fn open_other_gates(stage: &Stage) {
+    let api = stage.api::<ApiPod>();
+    let gate = json!({ "spec": { "schedulingGates": [{ "$patch": "delete", "name": OTHER_GATE }] } });
+    for pod in stored(stage).await {
+        api.patch(&pod.metadata.name.unwrap(), &PatchParams::default(), &Patch::Strategic(&gate)).await.unwrap();
+    }
+}
+
+const OTHER_GATE: &str = "example.com/until-opened";
+
+/// The pods are bound to a node that is no more: that is told, and whoever makes them again has them placed anew.
+#[tokio::test]
+async fn a_node_that_dies_between_decision_and_binding() {
+    let stage = stage("room-node-dies").await;
+    add_rack(&stage, "r1", &["a"], 3).await;
+    add_rack(&stage, "r2", &["a"], 6).await;
+    let _rolegate = stage.launch().flag("bind-timeout", "2s").start().await;
+    let group = group("llm", 2, 1).template(&json!({ "spec": { "schedulingGates": [{ "name": OTHER_GATE }] } }));
+    let statuses = stage.statuses(&group);
+    deploy(&stage, &group, &one_step(&group)).await;
+    stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
+    for pod in stored(&stage).await {
+        assert_eq!(pod.spec.unwrap().node_selector.unwrap()[RACK], "r1");
+    }
+    let nodes = Api::<Node>::all(stage.client.clone());
+    nodes.delete("room-node-dies-r1-a", &DeleteParams::default()).await.unwrap();
+    open_other_gates(&stage).await;
+    statuses.until("it is told", |status| status.reason() == "PlacedNotBound").await;
+    let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    stage.api::<ApiPod>().delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
+    let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_released();
+    stage.pods.until("it goes again", |now| now.count_all(is_new) == 3).await;
+    open_other_gates(&stage).await;
+    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
+    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
 }
 
 #[tokio::test]
