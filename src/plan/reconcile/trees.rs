@@ -126,15 +126,12 @@ impl TreePass<'_> {
         let mut reasons = self.not_bound(snapshot, capacity);
         self.follow(tree, snapshot);
         self.give_back(snapshot, capacity);
-        let in_plan = |uid: &Arc<str>| self.memory.plan.as_ref().is_some_and(|(plan, _)| plan.uids().contains(uid));
-        let waiting: Vec<_> = snapshot.pods.iter().filter(|pod| pod.held && !in_plan(&pod.pod.uid)).collect();
-        if let Some((_, stage)) = &self.memory.plan {
-            if !waiting.is_empty() && matches!(stage, Stage::Committed(_)) {
-                self.pass_again(self.now + NEXT_TURN * 10);
-            }
+        if self.memory.plan.is_some() {
+            // The end of each write, and what the watches tell of it, bring the next pass.
             reasons.extend(self.refused(snapshot));
             return reasons;
         }
+        let waiting: Vec<_> = snapshot.pods.iter().filter(|pod| pod.held).collect();
         if waiting.is_empty() {
             self.line.leaves(self.key);
             return reasons;
@@ -191,12 +188,10 @@ impl TreePass<'_> {
             // Planned anew: what was seen then has changed.
             Stage::Due(_) => {}
             Stage::Committed(over) => {
-                let is_held = |pod: &PodRef| snapshot.pods.iter().any(|known| known.held && known.pod == *pod);
-                let left: Vec<_> = plan.pods.iter().filter(|(pod, _, _)| is_held(pod)).cloned().collect();
-                for (pod, _, pin) in &left {
-                    self.release(pod, pin.clone());
-                }
-                if !left.is_empty() || tree.resource_version == *over {
+                let held: HashSet<_> = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod).collect();
+                let left = || plan.pods.iter().filter(|(pod, _, _)| held.contains(pod));
+                left().for_each(|(pod, _, pin)| self.release(pod, pin.clone()));
+                if left().next().is_some() || tree.resource_version == *over {
                     self.memory.plan = Some((plan, stage));
                 }
             }
