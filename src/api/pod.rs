@@ -123,6 +123,11 @@ impl Object for Pod {
 }
 
 impl Pod {
+    /// True once it is bound to a node; an empty name binds nothing.
+    pub fn has_node(&self) -> bool {
+        self.spec.node_name.as_deref().is_some_and(|node| !node.is_empty())
+    }
+
     /// True when the gate of this name is on the pod.
     pub fn has_gate(&self, name: &str) -> bool {
         self.spec.scheduling_gates.iter().flatten().any(|gate| gate.name == name)

@@ -91,6 +91,11 @@ pub struct Constraint {
     pub preferred: Option<String>,
 }
 
+/// Name of the KAI PodGroup that places a pod with this metadata, in its own namespace.
+pub fn placed_by(meta: &api::Meta) -> Option<&str> {
+    meta.annotation(names::KAI_POD_GROUP).filter(|_| meta.label(names::PLACED_BY).is_some())
+}
+
 /// What has to be there before a gang may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Minimum {

@@ -41,7 +41,7 @@ pub use clique_set::CliqueSet;
 pub use cohort::{KnownCohorts, newest_cohort, revision};
 pub use coordination::Coordination;
 pub use dialect::Dialect;
-pub use gang::{Constraint, GangTree, Minimum};
+pub use gang::{Constraint, GangTree, Minimum, placed_by};
 pub use gang_placement::{LeafPlacement, Placement};
 pub use group::{CARRIERS, Carrier, Group, Role, Sources};
 pub use group_key::GroupKey;

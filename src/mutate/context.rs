@@ -193,6 +193,6 @@ impl<'a> MutationContext<'a> {
 
     /// True for a pod that is bound at creation: it can be neither held nor placed.
     pub fn is_bound(&self) -> bool {
-        self.pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty())
+        self.pod.has_node()
     }
 }

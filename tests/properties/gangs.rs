@@ -11,10 +11,11 @@ use rolegate::api::pod_group::POD_GROUP;
 use rolegate::cluster::index::{Change, Index};
 use rolegate::cluster::watch::sources::read_pod_group;
 use rolegate::model::{GroupKey, Placement, names};
-use rolegate::plan::placement::{Capacity, Sight};
+use rolegate::plan::placement::Sight;
 use rolegate::plan::{Action, Ended, LoopOptions, Pin, Reconciler};
 use serde_json::{Value, json};
 
+use crate::late_room::{LateRoom, Other, Told, object_of};
 use crate::tried;
 
 const RACK: &str = "rack";
@@ -89,23 +90,16 @@ struct Pod {
     node: Option<usize>,
 }
 
-enum Told {
-    Node(Value),
-    Pod(Value),
-    Gone(String),
-}
-
 struct World {
     shape: Shape,
     pods: BTreeMap<String, Pod>,
     /// Pods that are still to be made: tree and leaf.
     unmade: Vec<(usize, usize)>,
-    others: Vec<(String, usize, u32)>,
+    others: Vec<Other>,
     placements: Vec<(u64, Placement)>,
     index: Index,
     reconciler: Reconciler,
-    capacity: Capacity,
-    untold: Vec<Told>,
+    room: LateRoom,
     asked: Vec<(usize, Action)>,
     now: Duration,
     version: u64,
@@ -139,8 +133,7 @@ impl World {
             placements: vec![(0, Placement::default()); trees],
             index: Index::default(),
             reconciler: quiet(),
-            capacity: Capacity::default(),
-            untold: Vec::new(),
+            room: LateRoom::default(),
             asked: Vec::new(),
             now: Duration::ZERO,
             version: 0,
@@ -234,34 +227,21 @@ impl World {
         self.version += 1;
         let pod = self.pod(uid);
         self.index.tree_pod_change(0, Change::Applied(serde_json::from_value(pod.clone()).unwrap()));
-        self.untold.push(Told::Pod(pod));
+        self.room.untold.push(Told::Pod(pod));
     }
 
     fn tell(&mut self, count: usize) {
-        for told in self.untold.drain(..count.min(self.untold.len())) {
-            match told {
-                Told::Node(node) => self.capacity.apply_node(&serde_json::from_value(node).unwrap()).unwrap(),
-                Told::Pod(pod) => self.capacity.apply_pod(&serde_json::from_value(pod).unwrap()).unwrap(),
-                Told::Gone(uid) => self.capacity.remove_pod(&uid),
-            }
-        }
-        self.reconciler.capacity_changed(self.capacity.freed(), self.now);
-    }
-
-    fn other((uid, node, cpu): &(String, usize, u32)) -> Value {
-        json!({
-            "metadata": { "name": uid, "namespace": "else", "uid": uid },
-            "spec": { "nodeName": format!("n{node}"), "containers": [{ "resources": { "requests": { "cpu": cpu } } }] },
-        })
+        self.room.tell(count);
+        self.reconciler.capacity_changed(self.room.capacity.freed(), self.now);
     }
 
     fn restart(&mut self) {
-        (self.reconciler, self.capacity) = (quiet(), Capacity::default());
+        self.reconciler = quiet();
         self.asked.clear();
         let nodes = (0..self.shape.nodes.len()).map(|number| Told::Node(self.node(number)));
         let pods = self.pods.keys().map(|uid| Told::Pod(self.pod(uid)));
-        let others = self.others.iter().map(|other| Told::Pod(Self::other(other)));
-        self.untold = nodes.chain(pods).chain(others).collect();
+        let others = self.others.iter().map(|other| Told::Pod(object_of(other)));
+        self.room = LateRoom::listed(nodes.chain(pods).chain(others));
         let keys: Vec<_> = (0..self.shape.trees.len()).map(|tree| key(tree).of_pod_group()).collect();
         self.reconciler.sync(keys.clone(), self.now);
         self.reconciler.lead(true, keys, self.now);
@@ -273,7 +253,7 @@ impl World {
         self.now += Duration::from_secs(1);
         self.reconciler.changed([key.of_pod_group()], self.now);
         let snapshot = self.index.tree_snapshot(&key);
-        let sight = Some(Sight::Known(&mut self.capacity));
+        let sight = Some(Sight::Known(&mut self.room.capacity));
         let actions = self.reconciler.pass_tree(&key.of_pod_group(), &snapshot, sight, self.now);
         let before = self.asked.len();
         let asked = actions.into_iter().filter(|action| !matches!(action, Action::PublishOfPodGroup { .. }));
@@ -369,7 +349,7 @@ impl World {
                     let gone = self.pod(&uid);
                     let Pod { tree, leaf, .. } = self.pods.remove(&uid).unwrap();
                     self.index.tree_pod_change(0, Change::Deleted(serde_json::from_value(gone).unwrap()));
-                    self.untold.push(Told::Gone(uid));
+                    self.room.untold.push(Told::PodGone(uid));
                     self.make(tree, leaf);
                 }
             }
@@ -378,8 +358,8 @@ impl World {
                 if self.left(node) >= i64::from(cpu) {
                     self.serial += 1;
                     self.others.push((format!("other-{}", self.serial), node, cpu));
-                    let other = Self::other(self.others.last().unwrap());
-                    self.untold.push(Told::Pod(other));
+                    let other = object_of(self.others.last().unwrap());
+                    self.room.untold.push(Told::Pod(other));
                 }
             }
         }
@@ -422,7 +402,7 @@ impl World {
                 // What failed is tried again after a pause.
                 self.now += Duration::from_secs(600);
                 let again = (0..self.shape.trees.len()).map(|tree| self.pass(tree)).fold(false, |all, one| all | one);
-                if !again && self.untold.is_empty() {
+                if !again && self.room.untold.is_empty() {
                     return Ok(());
                 }
             }
@@ -459,12 +439,12 @@ proptest! {
         }
         // Others go, and every rack gets a node with room for everything.
         while let Some((uid, _, _)) = world.others.pop() {
-            world.untold.push(Told::Gone(uid));
+            world.room.untold.push(Told::PodGone(uid));
         }
         for rack in 0..4 {
             world.shape.nodes.push((rack, 1000));
             let node = world.node(world.shape.nodes.len() - 1);
-            world.untold.push(Told::Node(node));
+            world.room.untold.push(Told::Node(node));
         }
         // Who was bound to a node that others have filled meanwhile is deleted by its owner.
         world.settle()?;

@@ -16,6 +16,7 @@ mod carriers;
 mod discovery;
 mod gangs;
 mod holds;
+mod late_room;
 mod objects;
 mod placement;
 mod placing;

@@ -10,10 +10,11 @@ use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::{CarrierObject, Change, Index};
 use rolegate::model::{GroupKey, names};
-use rolegate::plan::placement::{Capacity, Sight};
+use rolegate::plan::placement::Sight;
 use rolegate::plan::{Action, Ended, LoopOptions, Pin, Reconciler};
 use serde_json::{Value, json};
 
+use crate::late_room::{LateRoom, Other, Told, object_of};
 use crate::tried;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
@@ -104,24 +105,16 @@ struct Pod {
     ready: bool,
 }
 
-#[derive(Clone, Debug)]
-enum Told {
-    Node(Value),
-    Pod(Value),
-    PodGone(String),
-}
-
 struct World {
     shape: Shape,
     cordoned: BTreeSet<usize>,
     /// By unique id.
     pods: BTreeMap<String, Pod>,
-    others: Vec<(String, usize, u32)>,
+    others: Vec<Other>,
     statuses: Vec<(u64, GroupStatus)>,
     index: Index,
     reconciler: Reconciler,
-    capacity: Capacity,
-    untold: Vec<Told>,
+    room: LateRoom,
     asked: Vec<(usize, Action)>,
     now: Duration,
     version: u64,
@@ -147,8 +140,7 @@ impl World {
             statuses,
             index: Index::default(),
             reconciler: quiet(),
-            capacity: Capacity::default(),
-            untold: Vec::new(),
+            room: LateRoom::default(),
             asked: Vec::new(),
             now: Duration::ZERO,
             version: 0,
@@ -239,34 +231,21 @@ impl World {
         self.version += 1;
         let pod = self.pod(uid);
         self.index.pod_change(0, Change::Applied(serde_json::from_value(pod.clone()).unwrap()));
-        self.untold.push(Told::Pod(pod));
+        self.room.untold.push(Told::Pod(pod));
     }
 
     fn tell(&mut self, count: usize) {
-        for told in self.untold.drain(..count.min(self.untold.len())) {
-            match told {
-                Told::Node(node) => self.capacity.apply_node(&serde_json::from_value(node).unwrap()).unwrap(),
-                Told::Pod(pod) => self.capacity.apply_pod(&serde_json::from_value(pod).unwrap()).unwrap(),
-                Told::PodGone(uid) => self.capacity.remove_pod(&uid),
-            }
-        }
-        self.reconciler.capacity_changed(self.capacity.freed(), self.now);
-    }
-
-    fn other((uid, node, cpu): &(String, usize, u32)) -> Value {
-        json!({
-            "metadata": { "name": uid, "namespace": "else", "uid": uid },
-            "spec": { "nodeName": format!("n{node}"), "containers": [{ "resources": { "requests": { "cpu": cpu } } }] },
-        })
+        self.room.tell(count);
+        self.reconciler.capacity_changed(self.room.capacity.freed(), self.now);
     }
 
     fn restart(&mut self) {
-        (self.reconciler, self.capacity) = (quiet(), Capacity::default());
+        self.reconciler = quiet();
         self.asked.clear();
         let nodes = (0..self.shape.nodes.len()).map(|number| Told::Node(self.node(number)));
         let pods = self.pods.keys().map(|uid| Told::Pod(self.pod(uid)));
-        let others = self.others.iter().map(|other| Told::Pod(Self::other(other)));
-        self.untold = nodes.chain(pods).chain(others).collect();
+        let others = self.others.iter().map(|other| Told::Pod(object_of(other)));
+        self.room = LateRoom::listed(nodes.chain(pods).chain(others));
         let keys: Vec<_> = (0..self.shape.groups.len()).map(key).collect();
         self.reconciler.sync(keys.clone(), self.now);
         self.reconciler.lead(true, keys, self.now);
@@ -278,7 +257,7 @@ impl World {
         self.now += Duration::from_secs(1);
         self.reconciler.changed([key.clone()], self.now);
         let snapshot = self.index.snapshot(&key);
-        let sight = Some(Sight::Known(&mut self.capacity));
+        let sight = Some(Sight::Known(&mut self.room.capacity));
         let actions = self.reconciler.pass(&key, &snapshot, sight, self.now, NOW);
         let before = self.asked.len();
         let asked = actions.into_iter().filter(|action| !matches!(action, Action::Publish { .. }));
@@ -400,13 +379,13 @@ impl World {
                 if self.left(node) >= i64::from(cpu) {
                     self.serial += 1;
                     self.others.push((format!("other-{}", self.serial), node, cpu));
-                    let other = Self::other(self.others.last().unwrap());
-                    self.untold.push(Told::Pod(other));
+                    let other = object_of(self.others.last().unwrap());
+                    self.room.untold.push(Told::Pod(other));
                 }
             }
             Step::OtherGone => {
                 if let Some((uid, _, _)) = self.others.pop() {
-                    self.untold.push(Told::PodGone(uid));
+                    self.room.untold.push(Told::PodGone(uid));
                 }
             }
         }
@@ -419,7 +398,7 @@ impl World {
         self.version += 1;
         gone["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.index.pod_change(0, Change::Deleted(serde_json::from_value(gone).unwrap()));
-        self.untold.push(Told::PodGone(uid.to_owned()));
+        self.room.untold.push(Told::PodGone(uid.to_owned()));
         self.make(group, role, ordinal);
     }
 
@@ -429,7 +408,7 @@ impl World {
         } else {
             self.cordoned.remove(&node)
         };
-        self.untold.push(Told::Node(self.node(node)));
+        self.room.untold.push(Told::Node(self.node(node)));
     }
 
     fn judge(&self) -> Result<(), TestCaseError> {
@@ -458,7 +437,7 @@ impl World {
         (0..self.shape.nodes.len()).for_each(|node| self.cordon(node, false));
         for rack in 0..3 {
             self.shape.nodes.push((rack, 1000));
-            self.untold.push(Told::Node(self.node(self.shape.nodes.len() - 1)));
+            self.room.untold.push(Told::Node(self.node(self.shape.nodes.len() - 1)));
         }
         for _ in 0..100 {
             while self.write(true)? {}

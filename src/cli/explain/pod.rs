@@ -13,7 +13,7 @@ use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::{self, Picture};
 use crate::cli::terminal::{Style, age, ordinals, shown};
 use crate::cluster::index::Index;
-use crate::model::{GroupKey, HoldReason, PodIdentity, identify, names};
+use crate::model::{GroupKey, HoldReason, PodIdentity, identify, names, placed_by};
 use crate::plan::gangs::{TreeDecision, TreeSnapshot};
 use crate::plan::{Held, PodRef};
 
@@ -30,11 +30,6 @@ pub enum State {
     GatedByOthers,
     /// It has no gate.
     NotGated,
-}
-
-/// The KAI PodGroup that a pod is held for.
-fn placed_by(pod: &Pod) -> Option<&str> {
-    pod.metadata.annotation(names::KAI_POD_GROUP).filter(|_| pod.metadata.label(names::PLACED_BY).is_some())
 }
 
 /// All there is to say of a pod.
@@ -96,7 +91,7 @@ impl Story {
             next: String::new(),
             you_can: Vec::new(),
         };
-        match (placed_by(pod), identify(pod, namespace, index)) {
+        match (placed_by(&pod.metadata), identify(pod, namespace, index)) {
             (Some(name), _) => {
                 let key = GroupKey::new(namespace, name);
                 let (snapshot, decision) = live::tree(connection, &key).await?;

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use super::{Change, Index, SourceId, version};
 use crate::api::Pod;
 use crate::api::pod_group::{POD_GROUP, Topology};
-use crate::model::{Dialect, GroupKey, names};
+use crate::model::topology::DEFAULT_CLUSTER_TOPOLOGY;
+use crate::model::{Dialect, GroupKey, names, placed_by};
 use crate::plan::PodRef;
 use crate::plan::gangs::{Level, Shape, TreePod, TreeSnapshot};
-
-/// The ClusterTopology of constraints that name none, as it is that of groups.
-const DEFAULT_TOPOLOGY: &str = "rbg-cluster-topology";
 
 /// Pods that a PodGroup places, by unique id.
 #[derive(Debug, Default)]
@@ -51,11 +49,8 @@ impl TreePods {
     pub(super) fn apply(&mut self, source: SourceId, pod: &Pod) -> Option<GroupKey> {
         let meta = &pod.metadata;
         let uid: Arc<str> = meta.uid.as_deref()?.into();
-        let named = meta.annotation(names::KAI_POD_GROUP).filter(|_| meta.label(names::PLACED_BY).is_some());
-        if pod.is_gone() || named.is_none() {
-            return self.remove(&uid);
-        }
-        let key = GroupKey::new(meta.namespace(), named?);
+        let Some(name) = placed_by(meta).filter(|_| !pod.is_gone()) else { return self.remove(&uid) };
+        let key = GroupKey::new(meta.namespace(), name);
         let version = version(meta.resource_version.as_deref());
         let known = self.by_tree.get(&key).and_then(|pods| pods.get(&uid));
         if known.is_some_and(|known| known.version.zip(version).is_some_and(|(known, now)| now < known)) {
@@ -65,7 +60,7 @@ impl TreePods {
             pod: PodRef { name: meta.display_name().into(), uid: uid.clone() },
             leaf: meta.label(names::KAI_SUBGROUP).filter(|leaf| !leaf.is_empty()).map(str::to_owned),
             held: pod.has_gate(names::GATE),
-            scheduled: pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty()),
+            scheduled: pod.has_node(),
         };
         let changed = known.is_none_or(|known| known.pod != facts);
         if self.trees.get(&uid).is_some_and(|tree| *tree != key) {
@@ -140,7 +135,7 @@ impl Index {
     /// The node label of a level: a layer of the ClusterTopology that is named, a level of KAI's Topology of that name, or,
     /// where none is named, the label itself.
     fn key_of(&self, level: &Level) -> Option<String> {
-        let name = level.topology.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
+        let name = level.topology.as_deref().unwrap_or(DEFAULT_CLUSTER_TOPOLOGY);
         let layer = || self.topology(name).and_then(|layers| layers.layer(&level.name)).map(|layer| layer.key);
         let of_kai = || self.kai_topologies.get("", name).and_then(|levels| levels.0.get(&level.name).cloned());
         let plain = || level.topology.is_none().then(|| level.name.clone());

@@ -57,10 +57,7 @@ impl Events {
         for note in events {
             let workloads = note.roles.iter().filter_map(|role| Some(of_workload(&*workload(role)?)));
             for regarding in std::iter::once(of_carrier(group)).chain(workloads) {
-                let event = self.event(regarding, note.clone());
-                if self.queue.try_send((group.key.namespace.to_string(), event)).is_err() {
-                    count(&self.metrics, "dropped");
-                }
+                self.send(&group.key.namespace, regarding, note);
             }
         }
     }
@@ -69,10 +66,14 @@ impl Events {
     pub fn publish_of_pod_group(&self, tree: &GangTree, events: &[EventNote]) {
         for note in events {
             let regarding = reference(POD_GROUP, &tree.key.namespace, &tree.key.name, &tree.uid);
-            let event = self.event(regarding, note.clone());
-            if self.queue.try_send((tree.key.namespace.to_string(), event)).is_err() {
-                count(&self.metrics, "dropped");
-            }
+            self.send(&tree.key.namespace, regarding, note);
+        }
+    }
+
+    fn send(&self, namespace: &str, regarding: ObjectReference, note: &EventNote) {
+        let event = self.event(regarding, note.clone());
+        if self.queue.try_send((namespace.to_owned(), event)).is_err() {
+            count(&self.metrics, "dropped");
         }
     }
 

@@ -29,6 +29,13 @@ pub struct TreeSnapshot {
     pub served: bool,
 }
 
+impl TreeSnapshot {
+    /// Pods that carry our gate.
+    pub fn held(&self) -> impl Iterator<Item = &PodRef> {
+        self.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod)
+    }
+}
+
 /// A pod of a PodGroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreePod {
@@ -104,7 +111,7 @@ pub fn decide(snapshot: &TreeSnapshot, capacity: &Capacity, closed: Option<(&str
 }
 
 fn held(reason: HoldReason, message: String, snapshot: &TreeSnapshot) -> TreeDecision {
-    let pods: Vec<_> = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.clone()).collect();
+    let pods: Vec<_> = snapshot.held().cloned().collect();
     let held = (!pods.is_empty()).then_some(TreeHeld { reason, message, pods });
     TreeDecision { plan: None, held: held.into_iter().collect() }
 }

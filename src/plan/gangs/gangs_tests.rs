@@ -139,60 +139,18 @@ fn rack() -> Value {
     json!({ "requiredTopologyLevel": "rack" })
 }
 
-/// Two subgroups, each in a rack of its own.
-fn example_1() -> Value {
-    json!({
-        "minMember": 2,
-        "subGroups": [{ "name": "decode", "minMember": 4 }, { "name": "prefill", "minMember": 1 }],
-        "topologyConstraints": { "subGroups": { "decode": rack(), "prefill": rack() } },
-    })
-}
-
-/// Leaders and workers in racks, both of decode in one block, both of prefill in one block.
-fn example_2() -> Value {
-    let set = |of: &str| {
-        let members = [format!("{of}-workers"), format!("{of}-leaders")];
-        json!({ "subGroups": members, "constraint": { "requiredTopologyLevel": "block" } })
-    };
-    let sub = |name: &str, parent: &str, count: u32| json!({ "name": name, "parent": parent, "minMember": count });
-    json!({
-        "minMember": 2,
-        "subGroups": [
-            { "name": "decode", "minMember": 2 },
-            sub("decode-workers", "decode", 4), sub("decode-leaders", "decode", 1),
-            { "name": "prefill", "minMember": 2 },
-            sub("prefill-workers", "prefill", 4), sub("prefill-leaders", "prefill", 1),
-        ],
-        "topologyConstraints": {
-            "subGroups": {
-                "decode-workers": rack(), "decode-leaders": rack(), "prefill-workers": rack(), "prefill-leaders": rack(),
-            },
-            "subGroupSets": [set("decode"), set("prefill")],
-        },
-    })
-}
-
-/// Three replicas of which two are enough to begin.
-fn example_3() -> Value {
-    let replica = |at: u32| json!({ "name": format!("replica-{at}"), "minMember": 3 });
-    json!({ "minMember": 2, "subGroups": [replica(1), replica(2), replica(3)] })
-}
-
-/// Replicas of a leader and workers, of which one is enough.
-fn example_4() -> Value {
-    let replica = |at: u32| {
-        [
-            json!({ "name": format!("replica-{at}"), "minMember": 2 }),
-            json!({ "name": format!("leaders-{at}"), "parent": format!("replica-{at}"), "minMember": 1 }),
-            json!({ "name": format!("workers-{at}"), "parent": format!("replica-{at}"), "minMember": 3 }),
-        ]
-    };
-    json!({ "minMember": 1, "subGroups": ([1, 2].iter().flat_map(|at| replica(*at)).collect::<Vec<_>>()) })
+/// The spec of one of the design's examples, counted from 1, as the cases of its rules have it.
+fn example(number: usize) -> Value {
+    let cases: Vec<Value> =
+        serde_saphyr::from_str(include_str!("../../../tests/cases/designs/kai-podgroup.yaml")).unwrap();
+    let name = format!("example {number}: ");
+    let is_it = |case: &&Value| case["name"].as_str().is_some_and(|known| known.starts_with(&name));
+    cases.iter().find(is_it).unwrap()["object"]["spec"].clone()
 }
 
 #[test]
 fn example_1_goes_at_once_each_gang_in_one_rack() {
-    let mut world = World::new(example_1(), [1, 1, 2, 0]);
+    let mut world = World::new(example(1), [1, 1, 2, 0]);
     world.make("decode", 0, 4);
     let waits = (HoldReason::IncompleteBatch, "it has 1 of 2 gangs: gang prefill has 0 of 1 pods".to_owned(), 4);
     assert_eq!(world.go(), [waits]);
@@ -205,7 +163,7 @@ fn example_1_goes_at_once_each_gang_in_one_rack() {
 
 #[test]
 fn nothing_of_example_1_goes_when_one_gang_has_no_rack() {
-    let mut world = World::new(example_1(), [1, 1, 1, 1]);
+    let mut world = World::new(example(1), [1, 1, 1, 1]);
     world.make("decode", 0, 4);
     world.make("prefill", 0, 1);
     let why = "no rack fits gang decode: best r0 fits 2 of 4 pods, short of 2 nvidia.com/gpu";
@@ -217,7 +175,7 @@ fn nothing_of_example_1_goes_when_one_gang_has_no_rack() {
 
 #[test]
 fn example_2_keeps_leaders_in_the_block_of_their_workers() {
-    let mut world = World::new(example_2(), [2, 1, 2, 1]);
+    let mut world = World::new(example(2), [2, 1, 2, 1]);
     for of in ["decode", "prefill"] {
         world.make(&format!("{of}-workers"), 0, 4);
         world.make(&format!("{of}-leaders"), 0, 1);
@@ -234,7 +192,7 @@ fn example_2_keeps_leaders_in_the_block_of_their_workers() {
 
 #[test]
 fn example_3_begins_with_two_replicas_and_takes_the_third_when_there_is_room() {
-    let mut world = World::new(example_3(), [2, 1, 0, 0]);
+    let mut world = World::new(example(3), [2, 1, 0, 0]);
     for at in 1..=3 {
         world.make(&format!("replica-{at}"), 0, 3);
     }
@@ -248,7 +206,7 @@ fn example_3_begins_with_two_replicas_and_takes_the_third_when_there_is_room() {
 
 #[test]
 fn a_replica_that_fits_is_taken_in_place_of_one_that_does_not() {
-    let mut world = World::new(example_3(), [2, 2, 0, 0]);
+    let mut world = World::new(example(3), [2, 2, 0, 0]);
     world.spec["topologyConstraints"] = json!({ "subGroups": { "replica-1": { "requiredTopologyLevel": "nowhere" } } });
     world.make("replica-1", 0, 3);
     world.make("replica-2", 0, 3);
@@ -264,7 +222,7 @@ fn a_replica_that_fits_is_taken_in_place_of_one_that_does_not() {
 
 #[test]
 fn example_4_grows_by_whole_replicas() {
-    let mut world = World::new(example_4(), [1, 1, 0, 0]);
+    let mut world = World::new(example(4), [1, 1, 0, 0]);
     world.make("leaders-1", 0, 1);
     world.make("workers-1", 0, 2);
     let waits = "it has 0 of 1 gangs: gang replica-1 has 1 of 2 gangs: gang workers-1 has 2 of 3 pods";
@@ -296,7 +254,7 @@ fn more_than_the_minimum_goes_one_by_one_as_it_fits() {
 /// Story 2: one subgroup in a rack, another anywhere.
 #[test]
 fn one_gang_shares_a_rack_and_another_goes_where_there_is_room() {
-    let mut world = World::new(example_1(), [2, 1, 1, 0]);
+    let mut world = World::new(example(1), [2, 1, 1, 0]);
     world.spec["topologyConstraints"] = json!({ "subGroups": { "decode": rack() } });
     world.make("decode", 0, 4);
     world.make("prefill", 0, 4);
@@ -306,7 +264,7 @@ fn one_gang_shares_a_rack_and_another_goes_where_there_is_room() {
 
 #[test]
 fn what_has_no_constraint_of_its_own_shares_that_of_the_whole() {
-    let mut world = World::new(example_3(), [3, 3, 0, 0]);
+    let mut world = World::new(example(3), [3, 3, 0, 0]);
     world.spec["topologyConstraints"] = json!({
         "global": { "requiredTopologyLevel": "rack" }, "subGroups": { "replica-1": { "requiredTopologyLevel": "block" } },
     });
@@ -318,7 +276,7 @@ fn what_has_no_constraint_of_its_own_shares_that_of_the_whole() {
 
 #[test]
 fn a_pod_that_is_made_again_follows_its_gang_and_a_gang_that_is_lost_goes_elsewhere() {
-    let mut world = World::new(example_1(), [2, 2, 0, 0]);
+    let mut world = World::new(example(1), [2, 2, 0, 0]);
     world.make("decode", 0, 4);
     world.make("prefill", 0, 1);
     assert_eq!(world.go(), []);
@@ -339,7 +297,7 @@ fn a_pod_that_is_made_again_follows_its_gang_and_a_gang_that_is_lost_goes_elsewh
 
 #[test]
 fn a_pod_made_again_goes_to_its_own_where_others_have_taken_its_room() {
-    let mut world = World::new(example_1(), [2, 1, 0, 0]);
+    let mut world = World::new(example(1), [2, 1, 0, 0]);
     world.make("decode", 0, 4);
     world.make("prefill", 0, 1);
     assert_eq!(world.go(), []);
@@ -358,7 +316,7 @@ fn a_pod_made_again_goes_to_its_own_where_others_have_taken_its_room() {
 
 #[test]
 fn pods_of_no_leaf_are_told_apart() {
-    let mut world = World::new(example_4(), [8; 4]);
+    let mut world = World::new(example(4), [8; 4]);
     world.make("replica-1", 0, 1);
     let why = "\"replica-1\" is no leaf of it; its leaves are leaders-1, workers-1, leaders-2, workers-2";
     assert_eq!(world.go(), [(HoldReason::UnknownRole, why.to_owned(), 1)]);

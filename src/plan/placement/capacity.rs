@@ -10,7 +10,7 @@ use super::room::Room;
 use crate::api::Node;
 use crate::api::scheduling::SchedulingPod;
 use crate::model::quantity::NoQuantity;
-use crate::model::{GroupKey, names};
+use crate::model::{GroupKey, names, placed_by};
 
 /// The node label that tells nodes apart.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -19,8 +19,7 @@ pub const HOSTNAME: &str = "kubernetes.io/hostname";
 fn placed_for(pod: &SchedulingPod) -> Option<GroupKey> {
     let meta = &pod.metadata;
     let of_group = || names::LABEL_SCHEMES.iter().find_map(|(group, _)| meta.label(group));
-    let pod_group = meta.label(names::PLACED_BY).and_then(|_| meta.annotation(names::KAI_POD_GROUP));
-    let of_tree = pod_group.map(|name| GroupKey::new(meta.namespace(), name).of_pod_group());
+    let of_tree = placed_by(meta).map(|name| GroupKey::new(meta.namespace(), name).of_pod_group());
     of_tree.or_else(|| Some(GroupKey::new(meta.namespace(), of_group()?)))
 }
 

@@ -188,10 +188,7 @@ fn bins(candidate: &Candidate<'_>, asked: &[Asked<'_>], resources: &[Arc<str>]) 
 fn slack(bins: &[Bin], asked: &[Asked<'_>], resources: &[Arc<str>]) -> i128 {
     let usable = |bin: &&Bin| bin.takes.contains(&true);
     let part = |(at, resource): (usize, &Arc<str>)| {
-        let of = |asked: &Asked<'_>| {
-            i128::from(asked.amount(resource)) * i128::try_from(asked.pods.len()).unwrap_or_default()
-        };
-        let wanted: i128 = asked.iter().map(of).sum();
+        let wanted = total(asked, resource);
         let free = bins.iter().filter(usable).filter_map(|bin| bin.free.get(at)).map(|free| i128::from(*free).max(0));
         free.sum::<i128>() * 1024 / wanted.max(1)
     };
@@ -199,14 +196,30 @@ fn slack(bins: &[Bin], asked: &[Asked<'_>], resources: &[Arc<str>]) -> i128 {
 }
 
 fn placement(candidate: &Candidate<'_>, asked: &[Asked<'_>], packing: &Packing) -> Placement {
+    let nodes = nodes_of(asked, packing, |bin| Some(candidate.nodes.get(bin)?.0));
+    Placement { domain: candidate.domain.map(str::to_owned), nodes }
+}
+
+/// The node of each pod, in the order of the question; `name` is that of a bin.
+pub(super) fn nodes_of<'a>(
+    asked: &[Asked<'_>],
+    packing: &Packing,
+    name: impl Fn(usize) -> Option<&'a Arc<str>>,
+) -> Vec<Arc<str>> {
     let mut nodes: Vec<(usize, Arc<str>)> = Vec::new();
     for (asked, placed) in asked.iter().zip(&packing.placed) {
-        let names = placed.iter().filter_map(|(bin, count)| Some((candidate.nodes.get(*bin)?.0, *count)));
+        let names = placed.iter().filter_map(|(bin, count)| Some((name(*bin)?, *count)));
         let each = names.flat_map(|(name, count)| (0..count).map(move |_| name.clone()));
         nodes.extend(asked.pods.iter().copied().zip(each));
     }
     nodes.sort();
-    Placement { domain: candidate.domain.map(str::to_owned), nodes: nodes.into_iter().map(|(_, node)| node).collect() }
+    nodes.into_iter().map(|(_, node)| node).collect()
+}
+
+/// What pods take of a resource together.
+pub(super) fn total(asked: &[Asked<'_>], resource: &str) -> i128 {
+    let of = |asked: &Asked<'_>| i128::from(asked.amount(resource)) * i128::try_from(asked.pods.len()).unwrap_or(0);
+    asked.iter().map(of).sum()
 }
 
 /// What a domain lacks, seen from where the simple way of packing ended.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::filter::NodeFacts;
 use super::needs::Needs;
 use super::pack::{Bin, STEPS, Sort, pack};
-use super::place::{Asked, resources, sorts};
+use super::place::{Asked, nodes_of, resources, sorts, total};
 use super::room::{NodeRoom, Room};
 
 /// Domains and packings that are tried for one question, beside some for each step.
@@ -58,21 +58,19 @@ pub fn place_shared(
     closed: Option<(&str, &str)>,
 ) -> Result<Shared, NotShared> {
     let steps = steps(parts, shares);
-    let mut bounded = false;
-    // A preference goes before the best fit of what is around it.
-    let strict = shares.iter().any(|share| !share.required);
-    for strict in strict.then_some(true).into_iter().chain([false]) {
-        let tries = TRIES.saturating_add(TRIES_A_STEP.saturating_mul(u32::try_from(steps.len()).unwrap_or(u32::MAX)));
-        let mut search = Search { tries, strict, ..Search::new(room, parts, shares, closed) };
-        if !search.may_fit() {
-            return Err(NotShared { bounded: false });
-        }
-        if search.go(&steps) {
-            return Ok(Shared { domains: search.chosen, nodes: search.placed });
-        }
-        bounded = search.tries == 0;
+    let tries = TRIES.saturating_add(TRIES_A_STEP.saturating_mul(u32::try_from(steps.len()).unwrap_or(u32::MAX)));
+    let mut search = Search { tries, ..Search::new(room, parts, shares, closed) };
+    if !search.may_fit() {
+        return Err(NotShared { bounded: false });
     }
-    Err(NotShared { bounded })
+    // A preference goes before the best fit of what is around it.
+    if shares.iter().any(|share| !share.required) {
+        let mut strict = Search { strict: true, ..search.clone() };
+        if strict.go(&steps) {
+            return Ok(strict.found());
+        }
+    }
+    if search.go(&steps) { Ok(search.found()) } else { Err(NotShared { bounded: search.tries == 0 }) }
 }
 
 /// One step of the search.
@@ -151,6 +149,7 @@ struct Node<'a> {
     bin: Bin,
 }
 
+#[derive(Clone)]
 struct Search<'a> {
     nodes: Vec<Node<'a>>,
     parts: &'a [Vec<Arc<Needs>>],
@@ -183,6 +182,10 @@ impl<'a> Search<'a> {
             tries: 0,
             strict: false,
         }
+    }
+
+    fn found(self) -> Shared {
+        Shared { domains: self.chosen, nodes: self.placed }
     }
 
     fn go(&mut self, steps: &[Step]) -> bool {
@@ -294,14 +297,8 @@ impl<'a> Search<'a> {
         if !packing.is_complete() {
             return false;
         }
-        let mut nodes: Vec<(usize, Arc<str>)> = Vec::new();
-        for (asked, placed) in asked.iter().zip(&packing.placed) {
-            let names = placed.iter().filter_map(|(bin, count)| Some((self.nodes.get(*open.get(*bin)?)?.name, *count)));
-            let each = names.flat_map(|(name, count)| (0..count).map(move |_| name.clone()));
-            nodes.extend(asked.pods.iter().copied().zip(each));
-        }
-        nodes.sort();
-        for ((_, node), part) in nodes.into_iter().zip(&owners) {
+        let nodes = nodes_of(&asked, &packing, |bin| Some(self.nodes.get(*open.get(bin)?)?.name));
+        for (node, part) in nodes.into_iter().zip(&owners) {
             self.placed.get_mut(*part).into_iter().for_each(|placed| placed.push(node.clone()));
         }
         self.put(&open, &bins);
@@ -328,12 +325,6 @@ fn is_within(node: &Node<'_>, bounds: &[(&str, &str)]) -> bool {
 
 fn takes_any(node: &Node<'_>, asked: &[Asked<'_>]) -> bool {
     asked.iter().any(|asked| node.facts.refusal(asked.needs).is_none())
-}
-
-/// What pods take of a resource together.
-fn total(asked: &[Asked<'_>], resource: &str) -> i128 {
-    let of = |asked: &Asked<'_>| i128::from(asked.amount(resource)) * i128::try_from(asked.pods.len()).unwrap_or(0);
-    asked.iter().map(of).sum()
 }
 
 #[cfg(test)]

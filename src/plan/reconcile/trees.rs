@@ -39,7 +39,7 @@ pub(in crate::plan) struct TreePass<'a> {
 impl TreePass<'_> {
     pub(in crate::plan) fn run(&mut self, snapshot: &TreeSnapshot, sight: Option<Sight<'_>>) {
         let unbound = snapshot.pods.iter().any(|pod| !pod.held && !pod.scheduled);
-        let held = snapshot.pods.iter().any(|pod| pod.held);
+        let held = snapshot.held().next().is_some();
         self.memory.needs_room = held || unbound;
         self.memory.held.clear();
         let tree = match &snapshot.tree {
@@ -72,9 +72,7 @@ impl TreePass<'_> {
     fn let_go(&mut self, snapshot: &TreeSnapshot) {
         self.memory.needs_room = false;
         self.memory.plan = None;
-        for pod in snapshot.pods.iter().filter(|pod| pod.held) {
-            self.release(&pod.pod, Pin::new());
-        }
+        snapshot.held().for_each(|pod| self.release(pod, Pin::new()));
     }
 
     fn release(&mut self, pod: &PodRef, pin: Pin) {
@@ -90,7 +88,7 @@ impl TreePass<'_> {
     /// Pods whose PodGroup is not there: they go when that is certain.
     fn missing(&mut self, snapshot: &TreeSnapshot) {
         self.memory.plan = None;
-        let held = snapshot.pods.iter().filter(|pod| pod.held).count();
+        let held = snapshot.held().count();
         self.memory.needs_room = false;
         // It speaks for this pass only: what comes later is verified again.
         let verified = self.memory.look == Look::Gone;
@@ -131,7 +129,7 @@ impl TreePass<'_> {
             reasons.extend(self.refused(snapshot));
             return reasons;
         }
-        let waiting: Vec<_> = snapshot.pods.iter().filter(|pod| pod.held).collect();
+        let waiting: Vec<_> = snapshot.held().collect();
         if waiting.is_empty() {
             self.line.leaves(self.key);
             return reasons;
@@ -141,7 +139,7 @@ impl TreePass<'_> {
             return reasons;
         }
         let needs = |uid: &Arc<str>| capacity.needs(uid).map(|needs| needs.load.priority);
-        let priority = waiting.iter().filter_map(|pod| needs(&pod.pod.uid)).max().unwrap_or_default();
+        let priority = waiting.iter().filter_map(|pod| needs(&pod.uid)).max().unwrap_or_default();
         let Turn::Now { closed } = self.line.turn(self.key, priority, self.now, capacity.freed()) else {
             self.line.joins(self.key, priority, self.now);
             self.pass_again(self.now + NEXT_TURN);
@@ -188,7 +186,7 @@ impl TreePass<'_> {
             // Planned anew: what was seen then has changed.
             Stage::Due(_) => {}
             Stage::Committed(over) => {
-                let held: HashSet<_> = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod).collect();
+                let held: HashSet<_> = snapshot.held().collect();
                 let left = || plan.pods.iter().filter(|(pod, _, _)| held.contains(pod));
                 left().for_each(|(pod, _, pin)| self.release(pod, pin.clone()));
                 if left().next().is_some() || tree.resource_version == *over {
@@ -201,7 +199,7 @@ impl TreePass<'_> {
     /// Gives back the places of held pods that no plan has.
     fn give_back(&self, snapshot: &TreeSnapshot, capacity: &mut Capacity) {
         let planned = self.memory.plan.as_ref().map(|(plan, _)| plan.uids()).unwrap_or_default();
-        let held: HashSet<_> = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid).collect();
+        let held: HashSet<_> = snapshot.held().map(|pod| &pod.uid).collect();
         let unasked = |uid: &&Arc<str>| held.contains(uid) && !planned.contains(uid);
         let unasked: Vec<_> = capacity.assumed_of(self.key).filter(unasked).cloned().collect();
         unasked.iter().for_each(|uid| capacity.forget(uid));
@@ -231,12 +229,11 @@ impl TreePass<'_> {
     fn refused(&self, snapshot: &TreeSnapshot) -> Option<TreeHeld> {
         if self.memory.commit_failures >= SAID_AFTER {
             let message = "where its pods go cannot be noted on the PodGroup".to_owned();
-            let pods = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.clone()).collect();
+            let pods = snapshot.held().cloned().collect();
             return Some(TreeHeld { reason: HoldReason::PatchFailed, message, pods });
         }
         let failed = |uid: &Arc<str>| self.memory.failures.contains_key(uid);
-        let pods = snapshot.pods.iter().filter(|pod| pod.held && failed(&pod.pod.uid)).map(|pod| pod.pod.clone());
-        let pods: Vec<_> = pods.collect();
+        let pods: Vec<_> = snapshot.held().filter(|pod| failed(&pod.uid)).cloned().collect();
         let message = "the API server refuses to lift the gate, or does not answer".to_owned();
         (!pods.is_empty()).then_some(TreeHeld { reason: HoldReason::PatchFailed, message, pods })
     }
@@ -278,7 +275,7 @@ const OTHERS_FIRST: &str = "others that come before it are looked at first";
 
 /// Held pods of which nothing can be said yet.
 fn blind(snapshot: &TreeSnapshot, why: &str) -> Vec<TreeHeld> {
-    let pods: Vec<_> = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.clone()).collect();
+    let pods: Vec<_> = snapshot.held().cloned().collect();
     let held = TreeHeld { reason: HoldReason::RoomUnknown, message: why.to_owned(), pods };
     if held.pods.is_empty() { Vec::new() } else { vec![held] }
 }

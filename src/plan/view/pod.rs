@@ -60,7 +60,7 @@ impl PodFacts {
             identity,
             // Who places it by its PodGroup lifts the gate.
             held: pod.has_gate(names::GATE) && meta.label(names::PLACED_BY).is_none(),
-            scheduled: pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty()),
+            scheduled: pod.has_node(),
             ready: pod.condition_is_true("Ready") || pod.is_completed(),
             labelled_size: labelled_size(meta),
             revision: revision(meta).map(Into::into),

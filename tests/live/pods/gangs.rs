@@ -17,6 +17,7 @@ use crate::common::rolegate::rolegate_command;
 use crate::common::stage::{CORE, typed};
 use crate::common::{ControlPlane, PATIENT, Stage, always, eventually};
 use crate::rules::definitions;
+use crate::rules::kai::examples;
 
 const POD_GROUPS: &str = "/apis/scheduling.run.ai/v2alpha2";
 const LEAF: &str = "kai.scheduler/subgroup-name";
@@ -134,17 +135,9 @@ async fn explain(stage: &Stage, pod: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn rack() -> Value {
-    json!({ "requiredTopologyLevel": "rack" })
-}
-
-/// Four decodes in one rack, a prefill in one.
-fn example_1() -> Value {
-    json!({
-        "minMember": 2,
-        "subGroups": [{ "name": "decode", "minMember": 4 }, { "name": "prefill", "minMember": 1 }],
-        "topologyConstraints": { "subGroups": { "decode": rack(), "prefill": rack() } },
-    })
+/// The spec of one of the design's examples, counted from 1.
+fn example(number: usize) -> Value {
+    examples()[number - 1]["spec"].clone()
 }
 
 #[tokio::test]
@@ -154,7 +147,7 @@ async fn example_1_each_gang_goes_into_one_rack_when_both_are_there() {
     add(&stage, "b1", "r2", "a", 2).await;
     add(&stage, "b1", "r2", "b", 2).await;
     let _rolegate = stage.launch().start().await;
-    create_group(&stage, &example_1()).await;
+    create_group(&stage, &example(1)).await;
     create(&stage, "decode", 0, 4).await;
     says(&stage, "IncompleteBatch").await;
     let explained = explain(&stage, "decode-0").await;
@@ -176,7 +169,7 @@ async fn nothing_of_a_pod_group_goes_before_all_of_its_minimum_fits() {
     add(&stage, "b1", "r1", "a", 3).await;
     add(&stage, "b1", "r2", "a", 3).await;
     let _rolegate = stage.launch().start().await;
-    create_group(&stage, &example_1()).await;
+    create_group(&stage, &example(1)).await;
     create(&stage, "decode", 0, 4).await;
     create(&stage, "prefill", 0, 1).await;
     says(&stage, "no rack fits gang decode: best gang-no-room-r1 fits 3 of 4 pods").await;
@@ -204,27 +197,7 @@ async fn example_2_racks_lie_within_one_block() {
         add(&stage, block, rack, "a", room).await;
     }
     let _rolegate = stage.launch().start().await;
-    let set = |of: &str| {
-        let members = [format!("{of}-workers"), format!("{of}-leaders")];
-        json!({ "subGroups": members, "constraint": { "requiredTopologyLevel": "block" } })
-    };
-    let sub = |name: &str, parent: &str, count: u32| json!({ "name": name, "parent": parent, "minMember": count });
-    let spec = json!({
-        "minMember": 2,
-        "subGroups": [
-            { "name": "decode", "minMember": 2 },
-            sub("decode-workers", "decode", 4), sub("decode-leaders", "decode", 1),
-            { "name": "prefill", "minMember": 2 },
-            sub("prefill-workers", "prefill", 4), sub("prefill-leaders", "prefill", 1),
-        ],
-        "topologyConstraints": {
-            "subGroups": {
-                "decode-workers": rack(), "decode-leaders": rack(), "prefill-workers": rack(), "prefill-leaders": rack(),
-            },
-            "subGroupSets": [set("decode"), set("prefill")],
-        },
-    });
-    create_group(&stage, &spec).await;
+    create_group(&stage, &example(2)).await;
     for of in ["decode", "prefill"] {
         create(&stage, &format!("{of}-leaders"), 0, 1).await;
         create(&stage, &format!("{of}-workers"), 0, 4).await;
@@ -245,8 +218,7 @@ async fn example_3_begins_with_the_least_and_grows_as_it_fits() {
     let stage = stage("gang-example-3").await;
     add(&stage, "b1", "r1", "a", 8).await;
     let _rolegate = stage.launch().start().await;
-    let replica = |at: u32| json!({ "name": format!("replica-{at}"), "minMember": 3 });
-    create_group(&stage, &json!({ "minMember": 2, "subGroups": [replica(1), replica(2), replica(3)] })).await;
+    create_group(&stage, &example(3)).await;
     create(&stage, "replica-1", 0, 3).await;
     create(&stage, "replica-2", 0, 2).await;
     until(&stage, &[("held", 5)]).await;
@@ -265,15 +237,7 @@ async fn example_4_scales_out_by_whole_replicas() {
     let stage = stage("gang-example-4").await;
     add(&stage, "b1", "r1", "a", 20).await;
     let _rolegate = stage.launch().start().await;
-    let replica = |at: u32| {
-        [
-            json!({ "name": format!("replica-{at}"), "minMember": 2 }),
-            json!({ "name": format!("leaders-{at}"), "parent": format!("replica-{at}"), "minMember": 1 }),
-            json!({ "name": format!("workers-{at}"), "parent": format!("replica-{at}"), "minMember": 3 }),
-        ]
-    };
-    let all: Vec<_> = [1, 2].into_iter().flat_map(replica).collect();
-    create_group(&stage, &json!({ "minMember": 1, "subGroups": all })).await;
+    create_group(&stage, &example(4)).await;
     create(&stage, "workers-1", 0, 3).await;
     until(&stage, &[("held", 3)]).await;
     create(&stage, "leaders-1", 0, 1).await;
@@ -293,7 +257,7 @@ async fn a_pod_that_is_made_again_goes_to_its_own_rack() {
         add(&stage, "b1", rack, "a", 6).await;
     }
     let _rolegate = stage.launch().start().await;
-    create_group(&stage, &example_1()).await;
+    create_group(&stage, &example(1)).await;
     create(&stage, "decode", 0, 4).await;
     create(&stage, "prefill", 0, 1).await;
     let before = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
@@ -313,7 +277,7 @@ async fn pods_go_when_nobody_asks_for_a_place_any_more() {
     let stage = stage("gang-let-go").await;
     add(&stage, "b1", "r1", "a", 2).await;
     let rolegate = stage.launch().flag("vanished-grace", "1s").start().await;
-    create_group(&stage, &example_1()).await;
+    create_group(&stage, &example(1)).await;
     create(&stage, "decode", 0, 2).await;
     says(&stage, "IncompleteBatch").await;
     stage
@@ -363,7 +327,7 @@ async fn a_leader_that_is_killed_between_commit_and_release_leaves_no_half() {
     let proxy = RequestProxy::before(&stage.plane).await;
     let first = stage.launch().through_requests(&proxy).start().await;
     proxy.lose(Kind { method: "PATCH", path: "/pods/decode-3" });
-    create_group(&stage, &example_1()).await;
+    create_group(&stage, &example(1)).await;
     create(&stage, "decode", 0, 4).await;
     create(&stage, "prefill", 0, 1).await;
     eventually(PATIENT, "three of four", async || {

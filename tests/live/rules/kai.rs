@@ -21,7 +21,7 @@ fn pod_group(name: &str, spec: &Value) -> Value {
 }
 
 /// The examples of the hierarchical PodGroup design, each under a name of its own.
-fn examples() -> Vec<Value> {
+pub fn examples() -> Vec<Value> {
     let of_proposal = |case: &Value| case["options"]["kaiDialect"] == "proposal" && case["expect"] == json!({});
     let all = cases("designs/kai-podgroup.yaml").into_iter().filter(of_proposal).map(|case| case["object"].clone());
     let named = all.enumerate().map(|(number, mut object)| {

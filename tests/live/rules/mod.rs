@@ -5,7 +5,7 @@ pub mod definitions;
 pub mod desk;
 mod groups;
 mod grove;
-mod kai;
+pub mod kai;
 mod policies;
 mod races;
 mod references;
