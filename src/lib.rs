@@ -2,13 +2,14 @@
 //!
 //! The rooms, in the order in which they may import each other:
 //!
-//! `api` → `model` → `rules` → `mutate` → `plan` → `cluster` → `server` → `cli`
+//! `api` → `model` → `rules` → `mutate` → `plan` → `fit` → `cluster` → `server` → `cli`
 //!
 //! `docs/architecture.md` has the flows, what always holds, and a glossary.
 
 pub mod api;
 pub mod cli;
 pub mod cluster;
+pub mod fit;
 pub mod model;
 pub mod mutate;
 pub mod plan;

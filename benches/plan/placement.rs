@@ -27,15 +27,20 @@ pub fn memory(out: &mut Section) -> Room {
     let before = resident();
     let (mut room, _) = cluster(5_000);
     let of_nodes = (resident() - before) / 5_000;
-    let (load, before) = (needs(1).load.clone(), resident());
+    let before = resident();
     for pod in 0..20_000 {
         let uid = format!("00000000-0000-0000-0000-{pod:012}");
-        room.apply_pod(&uid, &format!("node-{}", pod % 5_000), load.clone());
+        // Ten of each workload.
+        let needs = labelled(1, &format!("workload-{}", pod / 10));
+        room.apply_pod(&uid, &format!("node-{}", pod % 5_000), needs.load.clone(), &needs.peer);
     }
     let of_pods = (resident() - before) / 20_000;
     let shape = "nodes with 13 labels";
-    writeln!(out, "{of_nodes} bytes for each of 5,000 {shape}, {of_pods} bytes for each of 20,000 bound pods\n")
-        .unwrap();
+    writeln!(
+        out,
+        "{of_nodes} bytes for each of 5,000 {shape}, {of_pods} bytes for each of 20,000 bound pods, ten of a workload\n"
+    )
+    .unwrap();
     room
 }
 
@@ -62,8 +67,14 @@ pub fn run(out: &mut Section) {
 }
 
 fn needs(devices: u32) -> Arc<Needs> {
+    labelled(devices, "x")
+}
+
+fn labelled(devices: u32, app: &str) -> Arc<Needs> {
     let container = json!({ "resources": { "requests": { DEVICE: devices, "cpu": "2", "memory": "8Gi" } } });
-    let pod: SchedulingPod = serde_json::from_value(json!({ "spec": { "containers": [container] } })).unwrap();
+    let labels = json!({ "app.kubernetes.io/name": app, "app.kubernetes.io/instance": app, "pod-template-hash": app });
+    let pod = json!({ "metadata": { "namespace": "ns", "labels": labels }, "spec": { "containers": [container] } });
+    let pod: SchedulingPod = serde_json::from_value(pod).unwrap();
     Arc::new(Needs::of(&pod).unwrap())
 }
 
@@ -85,11 +96,11 @@ fn cluster(nodes: u32) -> (Room, Duration) {
         .unwrap();
         room.apply_node(&node).unwrap();
     }
-    let taken = needs(2).load.clone();
+    let taken = needs(2);
     let bound: Vec<_> = (0..nodes).filter(|number| number / 125 % 3 == 0).flat_map(|number| [number; 2]).collect();
     let started = Instant::now();
     for (pod, node) in bound.iter().enumerate() {
-        room.apply_pod(&pod.to_string(), &format!("node-{node}"), taken.clone());
+        room.apply_pod(&pod.to_string(), &format!("node-{node}"), taken.load.clone(), &taken.peer);
     }
     (room, started.elapsed() / u32::try_from(bound.len()).unwrap())
 }

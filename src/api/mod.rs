@@ -20,6 +20,7 @@ pub mod rbg;
 pub mod review;
 pub mod role_coordination;
 pub mod scheduling;
+pub mod selector;
 pub mod status;
 pub mod workload;
 

@@ -7,6 +7,7 @@ use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::pod::{PodStatus, SchedulingGate};
+use super::selector::LabelSelector;
 use super::{Meta, Object, null_default};
 
 /// An amount as it is written: the API server writes texts, people numbers as well.
@@ -255,16 +256,54 @@ pub struct NodeRequirement {
 pub struct Required {
     /// What must hold.
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", deserialize_with = "null_default")]
-    pub terms: Vec<serde_json::Value>,
+    pub terms: Vec<PodAffinityTerm>,
 }
 
-/// A spread constraint.
+/// `v1.PodAffinityTerm`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodAffinityTerm {
+    /// The node label whose values are the domains.
+    pub topology_key: String,
+    /// The pods that it is about; absent is none.
+    pub label_selector: Option<LabelSelector>,
+    /// Their namespaces; without any, and without a selector of namespaces, that of the pod.
+    #[serde(deserialize_with = "null_default")]
+    pub namespaces: Vec<String>,
+    /// More namespaces; empty is all.
+    pub namespace_selector: Option<LabelSelector>,
+    /// Labels in which they are like the pod.
+    #[serde(deserialize_with = "null_default")]
+    pub match_label_keys: Vec<String>,
+    /// Labels in which they differ from the pod.
+    #[serde(deserialize_with = "null_default")]
+    pub mismatch_label_keys: Vec<String>,
+}
+
+/// `v1.TopologySpreadConstraint`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SpreadConstraint {
+    /// The node label whose values are the domains.
+    pub topology_key: String,
+    /// How many more pods a domain may have than the one with the fewest.
+    pub max_skew: u32,
+    /// With fewer domains the fewest count as none; absent is 1.
+    pub min_domains: Option<u32>,
     /// `DoNotSchedule` insists.
     #[serde(deserialize_with = "null_default")]
     pub when_unsatisfiable: String,
+    /// The pods that are counted; absent is none.
+    pub label_selector: Option<LabelSelector>,
+    /// Labels in which they are like the pod.
+    #[serde(deserialize_with = "null_default")]
+    pub match_label_keys: Vec<String>,
+    /// `Ignore` counts nodes that the pod does not select as well.
+    #[serde(deserialize_with = "null_default")]
+    pub node_affinity_policy: String,
+    /// `Honor` does not count nodes with taints that the pod does not tolerate.
+    #[serde(deserialize_with = "null_default")]
+    pub node_taints_policy: String,
 }
 
 /// A volume, as far as it ties a pod to nodes.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::ListParams;
+use tokio::sync::OnceCell;
 
 use super::connection::{Connection, Failure};
 use crate::api::node::NODE;
@@ -12,9 +13,11 @@ use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, ObjectKind, Pod};
 use crate::cluster::index::Index;
 use crate::cluster::read::listing::{ClusterListing, list_cluster, list_trees};
+use crate::cluster::read::makers::{add_makers, makers};
 use crate::cluster::read::{missing_pods, pod_groups};
 use crate::cluster::watch::watched::api;
-use crate::model::{Group, GroupKey, WorkloadKey};
+use crate::fit::{Cluster, Fitted, fit, layer_keys};
+use crate::model::{Batching, Domain, Group, GroupKey, WorkloadKey};
 use crate::plan::decide::pod_groups::awaited;
 use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
@@ -23,6 +26,9 @@ use crate::plan::status::conditions::says_stalled;
 use crate::plan::{
     Batch, DecisionContext, Diagnosis, Evaluation, Held, MissingPodGroup, Observation, Snapshot, evaluate,
 };
+
+/// Batches of which it is said how many fit.
+const MOST_FITTED: usize = 100;
 
 /// A group with what would be decided about it now.
 #[derive(Debug)]
@@ -35,8 +41,21 @@ pub struct Picture {
     pub seen: Evaluation,
     /// Its batches.
     pub batches: Vec<Batch>,
+    /// How many of its batches fit, where they go only where there is room; empty where nobody has looked.
+    pub fitted: Vec<Fitted>,
     /// The workloads of the roles that lack pods.
     makers: Vec<Option<WorkloadKey>>,
+}
+
+/// What room there is, read once for all who ask; `Err` says why it cannot be read.
+#[derive(Debug, Default)]
+pub struct Rooms(OnceCell<Result<Capacity, String>>);
+
+impl Rooms {
+    /// What room there is.
+    pub async fn get(&self, connection: &Connection) -> &Result<Capacity, String> {
+        self.0.get_or_init(|| room(connection)).await
+    }
 }
 
 /// Lists the cluster, and says what could not be read.
@@ -75,7 +94,8 @@ impl Picture {
     ) -> Self {
         let Some(claims) = &snapshot.claims else {
             let seen = Evaluation::of_missing(key, &snapshot);
-            return Self { key: key.clone(), batches: Vec::new(), seen, snapshot, makers: Vec::new() };
+            let (batches, fitted, makers) = (Vec::new(), Vec::new(), Vec::new());
+            return Self { key: key.clone(), batches, seen, snapshot, fitted, makers };
         };
         let group = &claims.group;
         // When the loop first saw an edit, nobody else knows.
@@ -99,12 +119,12 @@ impl Picture {
         let mut placer = sight.map(|sight| Placer::new(key.clone(), sight, &mut line, false, Duration::ZERO));
         let seen = evaluate(group, observation, context, placer.as_mut());
         let batches = seen.batches(group);
-        Self { key: key.clone(), batches, seen, snapshot, makers: Vec::new() }
+        Self { key: key.clone(), batches, seen, snapshot, fitted: Vec::new(), makers: Vec::new() }
     }
 
     /// Finds out why pods do not appear that may run, which PodGroups others wait for, and whether there is room for those that
     /// may go. What cannot be read is left out.
-    pub async fn diagnose(self, connection: &Connection) -> Self {
+    pub async fn diagnose(self, connection: &Connection, rooms: &Rooms) -> Self {
         let Some(group) = self.group() else { return self };
         let decision = &self.seen.decision;
         let diagnoses = async {
@@ -117,11 +137,29 @@ impl Picture {
         };
         let awaited = awaited(group, &decision.release);
         let (diagnoses, missing) = tokio::join!(diagnoses, pod_groups::missing(&connection.client, group, &awaited));
-        let room = if self.needs_room() { Some(room(connection).await) } else { None };
+        let room = if self.needs_room() { Some(rooms.get(connection).await.clone()) } else { None };
         if diagnoses.is_empty() && missing.is_empty() && room.is_none() {
             return self;
         }
-        Self::decided(&self.key, self.snapshot, &diagnoses, &missing, room)
+        let mut fitted = Vec::new();
+        if let Some(Ok(room)) = &room {
+            let keys = layer_keys(group, |topology, layer| self.layer_key(topology, layer));
+            // What cannot be read of its workloads keeps back this answer alone.
+            let cluster = cluster(connection, group, &self.snapshot, room).await;
+            fitted = cluster.map(|cluster| fit(group, &keys, &cluster, MOST_FITTED)).unwrap_or_default();
+            fitted.retain(|fitted| fitted.key.is_some());
+        }
+        Self { fitted, ..Self::decided(&self.key, self.snapshot, &diagnoses, &missing, room) }
+    }
+
+    /// The node label of a layer that one of its coordinations names, whose batches go only where there is room.
+    fn layer_key(&self, topology: &str, layer: &str) -> Option<String> {
+        let names = |batching: &Batching| match batching.topology.as_ref().map(|topology| &topology.domain) {
+            Some(Domain::Layer { topology: of, layer: named }) => of == topology && named == layer,
+            _ => false,
+        };
+        let index = self.group()?.batched().find(|(_, batching)| names(batching))?.0.index;
+        self.snapshot.domain_keys.iter().find(|(of, _)| *of == index).map(|(_, key)| key.clone())
     }
 
     /// True when a pod may go, of a batch that goes only where there is room for it.
@@ -172,8 +210,21 @@ pub async fn tree(
     Ok((snapshot, decision))
 }
 
+/// The pods of a group that are there, those that its workloads would make, and the room for them.
+pub async fn cluster(
+    connection: &Connection,
+    group: &Group,
+    snapshot: &Snapshot,
+    room: &Capacity,
+) -> Result<Cluster, Failure> {
+    let makers = makers(&connection.client, group).await.map_err(|error| connection.failure(&error))?;
+    let mut cluster = Cluster::seen(room, &group.key, &snapshot.pods);
+    add_makers(&mut cluster, makers).map_err(Failure::Other)?;
+    Ok(cluster)
+}
+
 /// What room there is, or why that cannot be read.
-async fn room(connection: &Connection) -> Result<Capacity, String> {
+pub async fn room(connection: &Connection) -> Result<Capacity, String> {
     let (all, client) = (ListParams::default(), &connection.client);
     let (nodes, pods) = (api::<Node>(client, NODE, None), api::<SchedulingPod>(client, POD, None));
     let (nodes, pods) = tokio::join!(nodes.list(&all), pods.list(&all));

@@ -12,7 +12,18 @@ use crate::plan::placement::Capacity;
 pub struct SharedCapacity {
     known: Arc<Mutex<Known>>,
     changed: Arc<Notify>,
-    wanted: Arc<watch::Sender<bool>>,
+    wish: Arc<watch::Sender<Wish>>,
+    /// Whether there is an answer: all is listed, or may not be read.
+    answers: Arc<watch::Sender<bool>>,
+}
+
+/// Who wants it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Something is to be placed.
+    pub to_place: bool,
+    /// How often it was asked for once.
+    pub asked: u64,
 }
 
 /// What is known of nodes and pods.
@@ -46,7 +57,12 @@ impl SharedCapacity {
 
     /// Changes it and wakes the loop.
     pub fn write(&self, change: impl FnOnce(&mut Known)) {
-        change(&mut self.lock());
+        let answers = {
+            let mut known = self.lock();
+            change(&mut known);
+            known.refused.is_some() || (known.nodes_listed && known.pods_listed)
+        };
+        self.answers.send_if_modified(|before| std::mem::replace(before, answers) != answers);
         self.changed.notify_one();
     }
 
@@ -56,13 +72,24 @@ impl SharedCapacity {
     }
 
     /// Says whether anything is to be placed.
-    pub fn want(&self, wanted: bool) {
-        self.wanted.send_if_modified(|known| std::mem::replace(known, wanted) != wanted);
+    pub fn want(&self, to_place: bool) {
+        self.wish.send_if_modified(|wish| std::mem::replace(&mut wish.to_place, to_place) != to_place);
     }
 
-    /// Follows whether anything is to be placed.
-    pub fn wanted(&self) -> watch::Receiver<bool> {
-        self.wanted.subscribe()
+    /// Asks for it once: it is known soon, and for some time.
+    pub fn ask(&self) {
+        self.wish.send_modify(|wish| wish.asked += 1);
+    }
+
+    /// Waits until it is known, or known that it may not be read.
+    pub async fn listed(&self) {
+        // Its sender is here.
+        _ = self.answers.subscribe().wait_for(|answers| *answers).await;
+    }
+
+    /// Follows who wants it.
+    pub fn wishes(&self) -> watch::Receiver<Wish> {
+        self.wish.subscribe()
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

@@ -38,4 +38,4 @@ pub use question::{Judged, Operation};
 pub use rule::{Change, ChangeRule, Level, Rule};
 pub use topology::is_valid as topology_is_valid;
 pub use violation::{Cause, Report, Severity, Violation};
-pub use world::World;
+pub use world::{Shortage, World};

@@ -35,6 +35,20 @@ pub struct World {
     levels: BTreeMap<String, Arc<Levels>>,
     roles_with_pods: BTreeSet<(GroupKey, String)>,
     answers: BTreeMap<Need, bool>,
+    shortages: BTreeMap<GroupKey, Vec<Shortage>>,
+}
+
+/// Fewer batches of a coordination fit into the room that nodes have left than are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// The coordination's position in the list.
+    pub coordination: usize,
+    /// Batches that fit.
+    pub fits: u32,
+    /// Batches that are asked for and not bound yet.
+    pub of: u32,
+    /// Why the next one does not.
+    pub why: String,
 }
 
 impl World {
@@ -98,6 +112,16 @@ impl World {
         self.levels.insert(topology.into(), levels.into());
     }
 
+    /// Takes in what does not fit of a group.
+    pub fn add_shortages(&mut self, group: GroupKey, shortages: Vec<Shortage>) {
+        self.shortages.insert(group, shortages);
+    }
+
+    /// What does not fit of a group, as far as anybody has looked.
+    pub fn shortages(&self, group: &GroupKey) -> &[Shortage] {
+        self.shortages.get(group).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// Takes in a pod: its role has pods.
     pub fn add_pod(&mut self, group: GroupKey, role: impl Into<String>) {
         self.roles_with_pods.insert((group, role.into()));
@@ -137,6 +161,11 @@ impl World {
     /// The PodDisruptionBudgets of a namespace that are known.
     pub fn budgets_in(&self, namespace: &str) -> impl Iterator<Item = &PodDisruptionBudget> {
         self.budgets.get(namespace).into_iter().flatten().map(Arc::as_ref)
+    }
+
+    /// The node label of a layer of a ClusterTopology.
+    pub fn layer_key(&self, topology: &str, layer: &str) -> Option<String> {
+        Some(self.topology(topology).present()?.layer(layer)?.key)
     }
 
     /// The CoordinatedPolicy that RBG binds to the group of this name.

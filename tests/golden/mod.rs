@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rolegate::rules::{Judged, Need, Operation, Options, Violation, World, judge_json, needs};
+use rolegate::api::ObjectKind;
+use rolegate::fit::{Cluster, shortages_in};
+use rolegate::model::CARRIERS;
+use rolegate::rules::{Judged, Need, Operation, Options, Violation, World, judge_json, needs, read_group};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -131,6 +134,25 @@ impl Case {
         }
     }
 
+    /// Where nodes are there: what does not fit of a group.
+    fn add_shortages(&self, world: &mut World, object: &str) {
+        let (api_version, kind) = type_of(&self.object);
+        let is_it = |carrier: &&ObjectKind| carrier.kind == kind && carrier.api_version() == api_version;
+        let Some(carrier) = CARRIERS.iter().find(is_it) else { return };
+        if !self.with.iter().any(|object| type_of(object) == ("v1", "Node")) {
+            return;
+        }
+        let mut cluster = Cluster::default();
+        for object in self.with.iter().chain([&self.object]) {
+            let (api_version, kind) = type_of(object);
+            cluster.add(api_version, kind, object.clone(), &()).expect("an object that can be read");
+        }
+        cluster.number();
+        let group = read_group(*carrier, object, world).expect("a group that can be read");
+        let shortages = shortages_in(&cluster, &group, world);
+        world.add_shortages(group.key, shortages);
+    }
+
     /// Judges the object; the error says why it cannot be.
     pub fn judge(&self) -> Result<Judged, String> {
         let mut world = World::of_manifests(self.options);
@@ -147,6 +169,7 @@ impl Case {
         let old = self.old.as_ref().map(Value::to_string);
         let (api_version, kind) = type_of(&self.object);
         let object = self.object.to_string();
+        self.add_shortages(&mut world, &object);
         if self.live {
             world.manifests = false;
             let needs = |world: &World| needs(api_version, kind, operation, &object, old.as_deref(), world);

@@ -16,6 +16,7 @@ use rolegate::api::workload::StatefulSet;
 use rolegate::cluster::index::{CarrierObject, SeenWorkload, SharedIndex};
 use rolegate::cluster::read::live_world::LiveWorld;
 use rolegate::cluster::read::lookup::Lookup;
+use rolegate::cluster::read::shortages::Shortages;
 use rolegate::model::GroupKey;
 use rolegate::mutate::{GroupLookup, Lookups, PodSettings, Subject, mutate_pod};
 use rolegate::rules::Options;
@@ -102,7 +103,8 @@ impl Webhook {
         let client = Client::new(nobody, "default");
         let admission = Admission {
             lookup: Lookup::new(client.clone(), self.index.clone()),
-            live_world: LiveWorld::new(client, self.index, Options::default()),
+            live_world: LiveWorld::new(client.clone(), self.index.clone(), Options::default()),
+            shortages: Shortages::new(client, self.index, None),
             strict: false,
             pods: PodSettings::default(),
             bodies: Bodies::new(&Limits::default()),

@@ -1,5 +1,5 @@
-//! The real scheduler as judge of placements: random clusters and batches of pods that differ in size, ports, tolerations and
-//! selectors. What is said to fit is released with its pin, and every pod of it must be bound where it was to go.
+//! The real scheduler as judge of placements: random clusters and batches of pods that differ in size, ports, tolerations,
+//! selectors and in what they keep away from. What is said to fit is released with its pin, and every pod of it must be bound where it was to go.
 //!
 //! `ROLEGATE_PLACEMENTS=1000` tries as many (`make long`).
 
@@ -26,6 +26,8 @@ const CASES: usize = 60;
 /// Requests at a time.
 const AT_ONCE: usize = 16;
 const RACK: &str = "example.com/rack";
+/// Runs across the racks of a cluster.
+const ROW: &str = "example.com/row";
 const CASE: &str = "example.com/case";
 const DEVICE: &str = "example.com/device";
 const GATE: &str = "example.com/gate";
@@ -53,6 +55,11 @@ struct PodShape {
     tolerates: bool,
     /// It goes to nodes of even number only: by affinity.
     even: bool,
+    app: u8,
+    /// The app of which no pod may be on the same node (or in the same row) with it.
+    apart: Option<(u8, &'static str)>,
+    /// The app whose pods it is spread with, and whether nodes count that it does not select.
+    spread: Option<(u8, &'static str, bool)>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,8 +72,22 @@ struct Cluster {
 
 fn pod_shape() -> impl Strategy<Value = PodShape> {
     let rarely = || prop::bool::weighted(0.2);
-    (0..5_u8, 0..4_u8, 0..6_u8, rarely(), any::<bool>(), rarely()).prop_map(
-        |(cpu, devices, start, port, tolerates, even)| PodShape { cpu, devices, start, port, tolerates, even },
+    let key = || prop::sample::select(vec![HOSTNAME, ROW]);
+    let apart = prop::option::weighted(0.25, (0..2_u8, key()));
+    let spread = prop::option::weighted(0.25, (0..2_u8, key(), any::<bool>()));
+    let of_others = (0..2_u8, apart, spread);
+    (0..5_u8, 0..4_u8, 0..6_u8, rarely(), any::<bool>(), rarely(), of_others).prop_map(
+        |(cpu, devices, start, port, tolerates, even, (app, apart, spread))| PodShape {
+            cpu,
+            devices,
+            start,
+            port,
+            tolerates,
+            even,
+            app,
+            apart,
+            spread,
+        },
     )
 }
 
@@ -92,6 +113,7 @@ fn node_object(case: usize, number: usize, shape: &NodeShape) -> Value {
             "labels": {
                 HOSTNAME: name, CASE: case.to_string(), RACK: format!("{case}-{}", shape.rack),
                 "example.com/even": number.is_multiple_of(2).to_string(),
+                ROW: format!("{case}-{}", number % 3),
             },
         },
         "spec": { "unschedulable": shape.cordoned, "taints": if shape.tainted { vec![taint] } else { Vec::new() } },
@@ -105,8 +127,20 @@ fn node_name(case: usize, number: usize) -> String {
 
 fn pod_object(case: usize, name: &str, shape: &PodShape, node: Option<&str>) -> Value {
     let limits = json!({ "cpu": shape.cpu.to_string(), DEVICE: shape.devices.to_string() });
-    let even = json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
-        { "matchExpressions": [{ "key": "example.com/even", "operator": "In", "values": ["true"] }] }] } } });
+    let about = |app: u8| json!({ "matchLabels": { "app": format!("{case}-{app}") } });
+    let apart = shape.apart.iter().map(|(app, key)| json!({ "topologyKey": key, "labelSelector": about(*app) }));
+    let mut affinity = json!({ "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": apart.collect::<Vec<_>>() } });
+    if shape.even && node.is_none() {
+        affinity["nodeAffinity"] = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
+            { "matchExpressions": [{ "key": "example.com/even", "operator": "In", "values": ["true"] }] }] } });
+    }
+    let spread = shape.spread.iter().map(|(app, key, any_node)| {
+        json!({
+            "topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": about(*app),
+            "nodeAffinityPolicy": if *any_node { "Ignore" } else { "Honor" },
+        })
+    });
     let container =
         |name: &str, resources: Value| json!({ "name": name, "image": "registry.invalid/x:1", "resources": resources });
     let mut main = container("main", json!({ "limits": limits }));
@@ -114,12 +148,13 @@ fn pod_object(case: usize, name: &str, shape: &PodShape, node: Option<&str>) -> 
         main["ports"] = json!([{ "containerPort": 80, "hostPort": 8080 }]);
     }
     json!({
-        "metadata": { "name": name, "labels": { CASE: case.to_string() } },
+        "metadata": { "name": name, "labels": { CASE: case.to_string(), "app": format!("{case}-{}", shape.app) } },
         "spec": {
             "nodeName": node,
             "schedulingGates": if node.is_some() { json!([]) } else { json!([{ "name": GATE }]) },
             "nodeSelector": { CASE: case.to_string() },
-            "affinity": if shape.even && node.is_none() { even } else { json!({}) },
+            "affinity": affinity,
+            "topologySpreadConstraints": spread.collect::<Vec<_>>(),
             "tolerations": if shape.tolerates { json!([{ "key": "example.com/special", "operator": "Exists" }]) } else { json!([]) },
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": false,
@@ -230,7 +265,7 @@ async fn placements(mut room: Room, pods: &Api<ApiPod>, cases: usize) -> (Vec<(u
         let needs = Needs::of(&pod).unwrap();
         let name = pod.metadata.display_name();
         if let Some(node) = pod.node() {
-            room.apply_pod(name, node, needs.load);
+            room.apply_pod(name, node, needs.load, &needs.peer);
             continue;
         }
         let mut numbers = name.split('-').skip(1).map(|number| number.parse().unwrap());

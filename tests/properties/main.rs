@@ -12,6 +12,7 @@
 )]
 
 mod any_object;
+mod apart;
 mod carriers;
 mod discovery;
 mod gangs;

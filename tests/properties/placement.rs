@@ -149,7 +149,7 @@ proptest! {
                     nodes.remove(&number);
                 }
                 Event::Pod(pod, at, shape) => {
-                    kept.apply_pod(&pod.to_string(), &format!("node-{at}"), needs(shape).load.clone());
+                    kept.apply_pod(&pod.to_string(), &format!("node-{at}"), needs(shape).load.clone(), &Arc::default());
                     pods.insert(pod, (at, shape));
                 }
                 Event::NoPod(pod) => {
@@ -160,7 +160,7 @@ proptest! {
             let mut fresh = Room::default();
             nodes.iter().for_each(|(number, shape)| _ = fresh.apply_node(&node(*number, *shape)).unwrap());
             for (pod, (at, shape)) in &pods {
-                fresh.apply_pod(&pod.to_string(), &format!("node-{at}"), needs(*shape).load.clone());
+                fresh.apply_pod(&pod.to_string(), &format!("node-{at}"), needs(*shape).load.clone(), &Arc::default());
             }
             prop_assert_eq!(&kept, &fresh);
         }

@@ -13,11 +13,14 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
+use crate::api::node::NODE;
 use crate::cli::documents::{Document, Documents, Unreadable};
+use crate::cli::mutate::known::{Known, in_namespace};
 use crate::cli::node::Position;
 use crate::cli::options::{Color, KaiDialectArg};
+use crate::fit::{Cluster, shortages_in};
 use crate::model::FieldPath;
-use crate::rules::{Judged, Operation, Options, Violation, World, judge_json};
+use crate::rules::{Judged, Operation, Options, Violation, World, judge_json, read_group};
 
 /// Arguments of `check`.
 #[derive(Args, Debug)]
@@ -103,7 +106,8 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     read.unreadable.extend(with.unreadable);
     read.unreadable.extend(old.unreadable);
     let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
-    let world = world(options, read.documents.iter().chain(&with.documents));
+    let mut world = world(options, read.documents.iter().chain(&with.documents));
+    add_shortages(&mut world, &read.documents, &with.documents);
     let before: HashMap<_, _> = old.documents.iter().map(|document| (identity(document), document)).collect();
     let objects = read.documents.iter().map(|document| {
         let old = before.get(&identity(document)).map(|old| old.json.as_str());
@@ -136,6 +140,27 @@ fn world<'a>(options: Options, documents: impl Iterator<Item = &'a Document>) ->
         let _ = world.add_json(&document.api_version, &document.kind, &document.json);
     }
     world
+}
+
+/// Where nodes are among the files: what does not fit of the groups. What cannot be read is said elsewhere.
+fn add_shortages(world: &mut World, files: &[Document], with: &[Document]) {
+    let all = || files.iter().chain(with);
+    if !all().any(|document| document.kind == NODE.kind && document.api_version == NODE.api_version()) {
+        return;
+    }
+    let known = Known::of(all(), &mut Vec::new());
+    let mut cluster = Cluster::default();
+    for document in all() {
+        _ = cluster.add(&document.api_version, &document.kind, in_namespace(&document.json), &known);
+    }
+    cluster.number();
+    for document in files {
+        let read = |json: &str, world: &World| read_group(document.carrier_kind()?, json, world).ok();
+        let in_namespace = in_namespace(&document.json).to_string();
+        if let Some((written, group)) = read(&document.json, world).zip(read(&in_namespace, &known.world)) {
+            world.add_shortages(written.key, shortages_in(&cluster, &group, &known.world));
+        }
+    }
 }
 
 /// What makes two documents the same object: a version may differ.

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
-use crate::cli::live;
+use crate::cli::live::{self, Rooms};
 use crate::cli::options::{Output, Subject};
 
 /// Arguments of `explain`.
@@ -42,7 +42,7 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         Subject::Group => {
             let seen = live::list(&connection, Some(&connection.namespace)).await?;
             let picture = live::named(&seen.index, &connection.namespace, &args.name)?;
-            let picture = picture.diagnose(&connection).await;
+            let picture = picture.diagnose(&connection, &Rooms::default()).await;
             match args.output {
                 Output::Text => group::text(&picture),
                 Output::Json => group::json(&picture),

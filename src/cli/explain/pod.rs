@@ -10,7 +10,7 @@ use super::gates::{Gate, gates};
 use super::replicas::{self, Awaited};
 use crate::api::Pod;
 use crate::cli::connection::{Connection, Failure};
-use crate::cli::live::{self, Picture};
+use crate::cli::live::{self, Picture, Rooms};
 use crate::cli::terminal::{Style, age, ordinals, shown};
 use crate::cluster::index::Index;
 use crate::model::{GroupKey, HoldReason, PodIdentity, identify, names, placed_by};
@@ -98,7 +98,7 @@ impl Story {
                 story.take_tree(pod, &snapshot, &decision);
             }
             (None, Some(identity)) => {
-                let picture = Picture::of(index, &identity.group).diagnose(connection).await;
+                let picture = Picture::of(index, &identity.group).diagnose(connection, &Rooms::default()).await;
                 story.take_group(pod, &identity, &picture);
             }
             (None, None) if pod.has_gate(names::GATE) => story.orphaned(),

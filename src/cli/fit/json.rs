@@ -4,10 +4,11 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Fitted, FittedCoordination};
+use super::FittedGroup;
+use crate::fit::Fitted;
 use crate::plan::placement::{NotModelled, Remedy, Stop};
 
-pub(super) fn print(out: &mut impl Write, groups: &[Fitted]) -> io::Result<()> {
+pub(super) fn print(out: &mut impl Write, groups: &[FittedGroup]) -> io::Result<()> {
     let groups: Vec<_> = groups
         .iter()
         .map(|fitted| {
@@ -21,7 +22,8 @@ pub(super) fn print(out: &mut impl Write, groups: &[Fitted]) -> io::Result<()> {
     writeln!(out)
 }
 
-fn coordination(fitted: &FittedCoordination) -> Value {
+/// What fits of one coordination.
+pub fn coordination(fitted: &Fitted) -> Value {
     let mut object = json!({
         "coordination": fitted.name,
         "topologyKey": fitted.key,
@@ -48,7 +50,7 @@ fn coordination(fitted: &FittedCoordination) -> Value {
     object
 }
 
-fn stop(fitted: &FittedCoordination, stop: &Stop) -> Value {
+fn stop(fitted: &Fitted, stop: &Stop) -> Value {
     let reason = stop.no_fit.describe(fitted.domains(), &fitted.batching.batch_name(stop.index));
     let best = stop.no_fit.best.as_ref().map(|miss| {
         let short: serde_json::Map<_, _> =

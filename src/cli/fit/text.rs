@@ -3,25 +3,26 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::{Fitted, FittedCoordination};
+use super::FittedGroup;
 use crate::cli::terminal::shown;
+use crate::fit::Fitted;
 use crate::model::Batching;
 use crate::plan::placement::{NotModelled, Placement, Remedy, Stop};
 
-pub(super) fn print(out: &mut impl Write, groups: &[Fitted]) -> io::Result<()> {
+pub(super) fn print(out: &mut impl Write, groups: &[FittedGroup]) -> io::Result<()> {
     for line in groups.iter().flat_map(lines) {
         writeln!(out, "{}", shown(&line))?;
     }
     Ok(())
 }
 
-fn lines(fitted: &Fitted) -> Vec<String> {
+fn lines(fitted: &FittedGroup) -> Vec<String> {
     let key = &fitted.group.key;
     let title = format!("{}/{}", key.namespace, key.name);
     if fitted.coordinations.is_empty() && fitted.faults.is_empty() {
         return vec![format!("{title}: no coordination makes batches of it")];
     }
-    let of = |coordination: &FittedCoordination| {
+    let of = |coordination: &Fitted| {
         let first = format!("{title}, coordination {:?}: {}", coordination.name, summary(coordination));
         std::iter::once(first).chain(details(coordination)).collect::<Vec<_>>()
     };
@@ -32,8 +33,18 @@ fn lines(fitted: &Fitted) -> Vec<String> {
     faults.chain(fitted.coordinations.iter().flat_map(of)).collect()
 }
 
-fn summary(coordination: &FittedCoordination) -> String {
-    let FittedCoordination { bound, total, answer, .. } = coordination;
+/// `2 run, 1 of 3 segments fit`, what the next ones take, and what would make room for the first that does not fit.
+pub fn brief(fitted: &Fitted) -> Vec<String> {
+    let head = format!("{}: {}", fitted.name, summary(fitted));
+    let all = details(fitted);
+    let fits = fitted.answer.as_ref().map_or(0, |answer| answer.outlook.fits.len());
+    // Of those that fit the next one is enough.
+    let shown = all.iter().enumerate().filter(|(line, _)| *line == 0 || *line >= fits).map(|(_, text)| text.clone());
+    std::iter::once(head).chain(shown).collect()
+}
+
+fn summary(coordination: &Fitted) -> String {
+    let Fitted { bound, total, answer, .. } = coordination;
     let bound = if *bound > 0 { format!("{bound} of {total} run") } else { String::new() };
     match answer {
         Err(error) => error.to_string(),
@@ -48,7 +59,7 @@ fn summary(coordination: &FittedCoordination) -> String {
     }
 }
 
-fn details(coordination: &FittedCoordination) -> Vec<String> {
+fn details(coordination: &Fitted) -> Vec<String> {
     let Ok(answer) = &coordination.answer else { return Vec::new() };
     let fits = answer.outlook.fits.iter();
     let mut lines: Vec<_> =
@@ -66,7 +77,7 @@ fn details(coordination: &FittedCoordination) -> Vec<String> {
 }
 
 /// `step 2 (10 prefill and 5 decode)`.
-fn named(coordination: &FittedCoordination, index: u32) -> String {
+fn named(coordination: &Fitted, index: u32) -> String {
     let batching: &Batching = &coordination.batching;
     let roles = coordination.desired.iter().filter_map(|(role, desired)| {
         let count = batching.ordinals(role, index, *desired).len();

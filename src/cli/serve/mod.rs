@@ -25,6 +25,7 @@ use crate::cluster::lease::{Election, LeaseOptions};
 use crate::cluster::metrics::LoopMetrics;
 use crate::cluster::read::live_world::LiveWorld;
 use crate::cluster::read::lookup::Lookup;
+use crate::cluster::read::shortages::Shortages;
 use crate::cluster::run::GateLoop;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::capacity;
@@ -150,6 +151,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     if let Some(capacity) = capacity.clone() {
         parts.add("nodes and pods", capacity::keep(client.clone(), capacity));
     }
+    let shortages = Shortages::new(client.clone(), lookup.index().clone(), capacity.clone());
     let gates = GateLoop::new(executor, args.loop_options(), loop_metrics, leader, capacity);
     parts.add("loop", gates.run(draining.clone()));
 
@@ -157,6 +159,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let admission = Admission {
         lookup,
         live_world,
+        shortages,
         strict: args.strict,
         pods,
         bodies: Bodies::new(&limits),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::api::status::Condition;
 use crate::cli::live::Picture;
@@ -33,6 +34,9 @@ pub struct Status<'a> {
     holds: Vec<Hold<'a>>,
     /// Open rollouts.
     rollouts: Vec<Rollout<'a>>,
+    /// How many batches fit, as `rolegate fit` says it, of coordinations whose batches wait for room.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fit: Vec<Value>,
 }
 
 /// The open rollout of a role.
@@ -132,6 +136,7 @@ impl<'a> Status<'a> {
             coordinations: picture.group().map(|group| coordinations(group, picture)).unwrap_or_default(),
             holds: picture.seen.decision.held.iter().map(Hold::of).collect(),
             rollouts: rollouts(picture),
+            fit: picture.fitted.iter().map(crate::cli::fit::coordination).collect(),
         }
     }
 }

@@ -15,7 +15,7 @@ use futures::future::join_all;
 
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
 use crate::cli::live;
-use crate::cli::live::Picture;
+use crate::cli::live::{Picture, Rooms};
 use crate::cli::options::Output;
 use crate::cluster::index::{Index, SharedIndex};
 use crate::cluster::watch::sources::Sources;
@@ -94,7 +94,8 @@ fn pictures(args: &StatusArgs, connection: &Connection, index: &Index) -> Result
 }
 
 async fn render(args: &StatusArgs, connection: &Connection, pictures: Vec<Picture>) -> String {
-    let pictures = join_all(pictures.into_iter().map(|picture| picture.diagnose(connection))).await;
+    let rooms = Rooms::default();
+    let pictures = join_all(pictures.into_iter().map(|picture| picture.diagnose(connection, &rooms))).await;
     let now = jiff::Timestamp::now();
     match args.output {
         Output::Json => json::render(&pictures, args.watch),

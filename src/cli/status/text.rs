@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
+use crate::cli::fit::brief;
 use crate::cli::live::Picture;
 use crate::cli::terminal::{Style, Table, age, counted, shown};
 use crate::model::{Batching, Coordination, HoldReason};
@@ -27,6 +28,9 @@ pub(super) fn render(pictures: &[Picture], with_conditions: bool, now: Timestamp
         }
         text.push_str(&holds(picture, style));
         if with_conditions {
+            for line in picture.fitted.iter().flat_map(brief) {
+                _ = writeln!(text, "  {}", shown(&line));
+            }
             text.push_str(&conditions(picture));
         }
     }

@@ -11,7 +11,7 @@ use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, ObjectKind};
-use crate::cluster::capacity::{Known, SharedCapacity};
+use crate::cluster::capacity::{Known, SharedCapacity, Wish};
 use crate::cluster::index::Change;
 use crate::cluster::watch::stream::watch;
 use crate::cluster::watch::watched::api;
@@ -23,23 +23,31 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
 /// Keeps what is known of nodes and pods while it is wanted. Does not end.
 pub async fn keep(client: Client, capacity: SharedCapacity) {
-    let mut wanted = capacity.wanted();
-    while wanted.wait_for(|wanted| *wanted).await.is_ok() {
+    let (mut wishes, mut asked) = (capacity.wishes(), 0);
+    while wanted(&mut wishes, &mut asked).await {
         tracing::info!("nodes and pods are watched: there is something to place");
         tokio::select! {
             () = follow(&client, &capacity) => {}
-            () = no_longer(&mut wanted) => {}
+            () = no_longer(&mut wishes, &mut asked) => {}
         }
         tracing::info!("nodes and pods are watched no longer: there is nothing to place");
         capacity.write(|known| *known = Known::default());
     }
 }
 
+/// Waits until somebody wants it, beyond those who have asked before; false when nobody can any more.
+async fn wanted(wishes: &mut told::Receiver<Wish>, asked: &mut u64) -> bool {
+    let before = *asked;
+    let wish = wishes.wait_for(|wish| wish.to_place || wish.asked != before).await.map(|wish| *wish);
+    *asked = wish.as_ref().map_or(before, |wish| wish.asked);
+    wish.is_ok()
+}
+
 /// Waits until it was not wanted for some time.
-async fn no_longer(wanted: &mut told::Receiver<bool>) {
+async fn no_longer(wishes: &mut told::Receiver<Wish>, asked: &mut u64) {
     loop {
-        let gone = wanted.wait_for(|wanted| !*wanted).await.is_err();
-        let again = tokio::time::timeout(REST, wanted.wait_for(|wanted| *wanted)).await;
+        let gone = wishes.wait_for(|wish| !wish.to_place).await.is_err();
+        let again = tokio::time::timeout(REST, wanted(wishes, asked)).await;
         if gone || again.is_err() {
             return;
         }

@@ -181,12 +181,12 @@ fn a_batch_goes_to_its_domain_when_that_is_committed() {
     );
 }
 
-/// Two of them may not be on one node: which go where is the scheduler's to find out.
+/// Each is to be near a pod of somebody else: which go where is the scheduler's to find out.
 #[test]
 fn where_the_scheduler_looks_at_more_the_node_is_its_choice() {
     let terms = json!([{ "topologyKey": HOSTNAME, "labelSelector": { "matchLabels": { "app": "x" } } }]);
-    let apart = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } });
-    let mut scene = Scene::new(1, "hold").affine(&apart).node("a", "r1", 9, false).store();
+    let near = json!({ "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } });
+    let mut scene = Scene::new(1, "hold").affine(&near).node("a", "r1", 9, false).store();
     let seen = scene.decide(DecisionContext::default());
     assert!(going(&seen).iter().all(|(_, now, pin)| *now && *pin == ["r1"]), "{:?}", going(&seen));
 }

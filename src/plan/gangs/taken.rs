@@ -78,7 +78,7 @@ impl Places for Taken<'_> {
         let room = self.room.get_or_insert_with(|| self.all.clone());
         for ((leaf, nodes), needs) in self.nodes.iter_mut().enumerate().zip(&parts) {
             for (node, needs) in places.nodes.get(leaf).into_iter().flatten().zip(needs) {
-                room.apply_pod(&Self::uid(leaf, nodes.len()), node, needs.load.clone());
+                room.apply_pod(&Self::uid(leaf, nodes.len()), node, needs.load.clone(), &needs.peer);
                 nodes.push(node.clone());
             }
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::filter::NodeFacts;
 use super::needs::{Load, Needs};
+use super::peers::Peer;
 use super::room::Room;
 use crate::api::Node;
 use crate::api::scheduling::SchedulingPod;
@@ -24,7 +25,7 @@ fn placed_for(pod: &SchedulingPod) -> Option<GroupKey> {
 }
 
 /// What is known of nodes and pods, kept event by event.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Capacity {
     room: Room,
     /// What the pods of groups ask for that have no node, by unique id.
@@ -82,7 +83,7 @@ impl Capacity {
         match pod.node() {
             _ if pod.has_ended() => self.remove_pod(uid),
             // A pod that is being deleted takes its room until it is gone.
-            Some(node) => self.bind(uid, node, Load::of(&pod.spec)?),
+            Some(node) => self.bind(uid, node, Load::of(&pod.spec)?, &Arc::new(Peer::of(pod).0)),
             None if pod.metadata.is_deleting() => self.remove_pod(uid),
             None => {
                 if placed_for(pod).is_some() {
@@ -117,13 +118,13 @@ impl Capacity {
         same.or_else(other)
     }
 
-    fn bind(&mut self, uid: &str, node: &str, load: Load) {
+    fn bind(&mut self, uid: &str, node: &str, load: Load, peer: &Arc<Peer>) {
         self.forget_needs(uid);
         self.given_up.remove(uid);
         if self.assumed.remove(uid).is_some() && self.room.node_of(uid).is_none_or(|planned| **planned != *node) {
             self.freed += 1;
         }
-        self.room.apply_pod(uid, node, load);
+        self.room.apply_pod(uid, node, load, peer);
     }
 
     /// Forgets a pod: it is gone, or has ended.
@@ -156,7 +157,7 @@ impl Capacity {
 
     /// Gives a pod a place; it takes its room from now on.
     pub fn assume(&mut self, group: &GroupKey, uid: &Arc<str>, node: &str, needs: &Arc<Needs>) {
-        self.room.apply_pod(uid, node, needs.load.clone());
+        self.room.apply_pod(uid, node, needs.load.clone(), &needs.peer);
         self.assumed.insert(uid.clone(), group.clone());
     }
 

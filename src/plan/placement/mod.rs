@@ -1,24 +1,29 @@
 //! Where a batch fits: from the room that nodes have left to a domain, and where pods differ a node for each, or what is
 //! missing.
 //!
-//! `needs` what a pod asks for → `filter` which nodes it can go to; `room` what nodes have left, event by event; `pack` pods
-//! onto nodes → `place` the domain that holds a batch → {`outlook` how many batches fit one after the other; `capacity` the
-//! room beside what pods are to be bound that were placed, `line` whose turn it is → `placer` a batch that may go; `shares`
-//! domains within domains}.
+//! `needs` what a pod asks for, `peers` from which others it keeps away → `filter` which nodes it can go to; `room` what nodes
+//! have left, event by event; `asked` the pods of a question by what they ask for → `apart` what these, and pods that are
+//! there, have to do with one another → `together` the rules that come of it → `pack` pods onto nodes → `place` the domain
+//! that holds a batch → {`outlook` how many batches fit one after the other; `capacity` the room beside what pods are to be
+//! bound that were placed, `line` whose turn it is → `placer` a batch that may go; `shares` domains within domains}.
 //!
 //! What is modelled is what kube-scheduler filters by: resources of any name, the number of pods, host ports, taints, node
-//! selectors and required node affinity. What is not is listed by [`NotModelled`].
+//! selectors, required node affinity, required anti-affinity and spread. What is not is listed by [`NotModelled`].
 
+mod apart;
+mod asked;
 pub mod capacity;
 pub mod filter;
 pub mod line;
 pub mod needs;
 pub mod outlook;
 pub mod pack;
+pub mod peers;
 pub mod place;
 pub mod placer;
 pub mod room;
 pub mod shares;
+mod together;
 
 pub use capacity::Capacity;
 pub use line::Line;

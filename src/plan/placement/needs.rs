@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
-
+use super::peers::{Apart, Peer, Spread};
 use crate::api::scheduling::{
-    NodeSelector, ResourceList, ResourceRequests, SchedulingContainer, SchedulingPod, SchedulingSpec, SpreadConstraint,
+    NodeSelector, PodAffinityTerm, ResourceList, ResourceRequests, SchedulingContainer, SchedulingPod, SchedulingSpec,
     Toleration, Volume,
 };
 use crate::model::names;
@@ -54,7 +53,7 @@ impl HostPort {
 /// The address that stands for all of a node.
 const ALL_ADDRESSES: &str = "0.0.0.0";
 
-/// What a pod asks for: pods that need the same are alike, and any of them can stand for any other.
+/// What a pod asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Needs {
     /// What it takes of its node.
@@ -65,6 +64,10 @@ pub struct Needs {
     pub node_affinity: Option<NodeSelector>,
     /// Taints that it bears.
     pub tolerations: Vec<Toleration>,
+    /// Who it is for other pods, and from which it keeps away.
+    pub peer: Arc<Peer>,
+    /// How pods are spread over domains.
+    pub spread: Vec<Spread>,
     /// What the scheduler looks at beside all that.
     pub not_modelled: Vec<NotModelled>,
 }
@@ -78,9 +81,9 @@ pub enum NotModelled {
     ResourceClaims,
     /// Required affinity to pods beside those of its own batch.
     PodAffinity,
-    /// Required distance to other pods.
+    /// Required anti-affinity to pods of namespaces by their labels, or by labels that each pod has for itself.
     PodAntiAffinity,
-    /// A spread that is insisted on.
+    /// A spread that is insisted on, by labels that each pod has for itself.
     TopologySpread,
     /// Another scheduler, with rules of its own.
     Scheduler(String),
@@ -93,8 +96,12 @@ impl NotModelled {
             Self::Volumes => "claims of volumes".to_owned(),
             Self::ResourceClaims => "resource claims".to_owned(),
             Self::PodAffinity => "required affinity to other pods".to_owned(),
-            Self::PodAntiAffinity => "required anti-affinity".to_owned(),
-            Self::TopologySpread => "topologySpreadConstraints with DoNotSchedule".to_owned(),
+            Self::PodAntiAffinity => {
+                "required anti-affinity by labels of namespaces, or by labels that number pods".to_owned()
+            }
+            Self::TopologySpread => {
+                "topologySpreadConstraints with DoNotSchedule by labels that number pods".to_owned()
+            }
             Self::Scheduler(name) => format!("the rules of scheduler {name:?}"),
         }
     }
@@ -108,13 +115,32 @@ impl Needs {
     /// When an amount is no quantity: the API server would refuse the pod.
     pub fn of(pod: &SchedulingPod) -> Result<Self, NoQuantity> {
         let spec = &pod.spec;
+        let (peer, of_anti_affinity) = Peer::of(pod);
+        let (spread, of_spread) = Spread::of(pod);
+        let also = [(!of_anti_affinity, NotModelled::PodAntiAffinity), (!of_spread, NotModelled::TopologySpread)];
         Ok(Self {
             load: Load::of(spec)?,
             node_selector: spec.node_selector.clone(),
             node_affinity: spec.affinity.node_affinity.required.clone(),
             tolerations: spec.tolerations.clone(),
-            not_modelled: not_modelled(spec),
+            peer: Arc::new(peer),
+            spread,
+            not_modelled: not_modelled(spec, also),
         })
+    }
+}
+
+/// What two pods have in common of which either can stand for the other, as far as other pods do not matter.
+pub(super) type Alike<'a> = (
+    (&'a Load, &'a BTreeMap<String, String>, &'a Option<NodeSelector>, &'a [Toleration]),
+    (&'a [Apart], &'a [Spread], &'a [NotModelled]),
+);
+
+impl Needs {
+    /// What makes it like another pod.
+    pub(super) fn alike(&self) -> Alike<'_> {
+        let of_nodes = (&self.load, &self.node_selector, &self.node_affinity, self.tolerations.as_slice());
+        (of_nodes, (&self.peer.apart, &self.spread, &self.not_modelled))
     }
 }
 
@@ -213,29 +239,20 @@ fn ports(spec: &SchedulingSpec) -> Vec<HostPort> {
     ports
 }
 
-fn not_modelled(spec: &SchedulingSpec) -> Vec<NotModelled> {
+fn not_modelled(spec: &SchedulingSpec, also: [(bool, NotModelled); 2]) -> Vec<NotModelled> {
     let claims = |volume: &Volume| volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some();
-    let insists = |constraint: &SpreadConstraint| {
-        constraint.when_unsatisfiable.is_empty() || constraint.when_unsatisfiable == "DoNotSchedule"
-    };
     let scheduler = spec.scheduler_name.as_deref().filter(|name| !name.is_empty() && *name != DEFAULT_SCHEDULER);
     let table = [
         (spec.volumes.iter().any(claims), NotModelled::Volumes),
         (!spec.resource_claims.is_empty(), NotModelled::ResourceClaims),
         (spec.affinity.pod_affinity.terms.iter().any(|term| !is_own_batch(term)), NotModelled::PodAffinity),
-        (!spec.affinity.pod_anti_affinity.terms.is_empty(), NotModelled::PodAntiAffinity),
-        (spec.topology_spread_constraints.iter().any(insists), NotModelled::TopologySpread),
     ];
     let of_scheduler = scheduler.map(|name| NotModelled::Scheduler(name.to_owned()));
-    table.into_iter().filter_map(|(is, what)| is.then_some(what)).chain(of_scheduler).collect()
+    table.into_iter().chain(also).filter_map(|(is, what)| is.then_some(what)).chain(of_scheduler).collect()
 }
 
 /// The affinity of a batch to itself, which a batch that is placed in one domain has by that.
-fn is_own_batch(term: &Value) -> bool {
-    let expressions = term.pointer("/labelSelector/matchExpressions").and_then(Value::as_array);
-    let names_batch = |expression: &Value| {
-        expression.get("key").and_then(Value::as_str) == Some(names::KEP75_BATCH)
-            && expression.get("operator").and_then(Value::as_str) == Some("In")
-    };
-    expressions.is_some_and(|all| all.iter().any(names_batch))
+fn is_own_batch(term: &PodAffinityTerm) -> bool {
+    let required = term.label_selector.iter().flat_map(|selector| &selector.match_expressions);
+    required.into_iter().any(|one| one.key == names::KEP75_BATCH && one.operator == "In")
 }

@@ -72,7 +72,7 @@ pub fn outlook(
             }
         };
         for (position, (needs, node)) in pods.iter().zip(&placement.nodes).enumerate() {
-            room.apply_pod(&format!("{}/{position}", batch.index), node, needs.load.clone());
+            room.apply_pod(&format!("{}/{position}", batch.index), node, needs.load.clone(), &needs.peer);
         }
         if let Some(domain) = placement.domain.as_ref().filter(|_| keeps_apart) {
             *used.entry(domain.clone()).or_default() += 1;

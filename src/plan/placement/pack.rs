@@ -2,16 +2,19 @@
 //!
 //! Pods of one sort are interchangeable, and so are nodes with the same room: the search is over counts. With one sort each
 //! node takes what it can, which is exact. With several, the largest go first onto the nodes on which least is left over;
-//! where that leaves some out, every way is tried, up to a bound.
+//! where that leaves some out, or breaks a rule on which pods may be together, every way is tried, up to a bound.
 
 use std::cmp::Reverse;
 
 use super::needs::HostPort;
+use super::together::Rules;
 
 /// Steps of the search for one domain: some milliseconds.
 pub const STEPS: u32 = 50_000;
 /// The search goes so deep at most, a level for each sort on each node: what the stack of a thread holds.
-const MOST_LEVELS: usize = 2_000;
+const MOST_DEPTH: usize = 2_000;
+/// Combinations of how full domains are to be that are tried where pods are spread.
+const MOST_LEVELS: usize = 64;
 
 /// The room of one node, in the resources that are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,19 +63,55 @@ impl Packing {
     }
 }
 
-/// Packs all pods, or as many as the simple way finds room for. The nodes are left as if that had been done.
-pub fn pack(bins: &mut [Bin], sorts: &[Sort], steps: u32) -> Packing {
+/// Packs all pods by the rules, or as many as the simple way finds room for. The nodes are left as if that had been done.
+pub fn pack(bins: &mut [Bin], sorts: &[Sort], rules: &Rules, steps: u32) -> Packing {
+    let mut steps = steps;
+    if rules.is_empty() {
+        return pack_once(bins, sorts, Rules::default(), &mut steps);
+    }
+    let before = bins.to_vec();
+    let counts: Vec<_> = sorts.iter().map(|sort| sort.count).collect();
+    let mut levels = rules.levels(&counts);
+    let mut best: Option<(Packing, Vec<Bin>)> = None;
+    let mut bounded = false;
+    for levels in levels.by_ref().take(MOST_LEVELS) {
+        let mut packed = before.clone();
+        let packing = pack_once(&mut packed, sorts, rules.at(&levels), &mut steps);
+        let is_complete = packing.is_complete();
+        bounded |= packing.bounded;
+        if best.as_ref().is_none_or(|(best, _)| packing.left_out() < best.left_out()) {
+            best = Some((packing, packed));
+        }
+        if is_complete {
+            break;
+        }
+    }
+    let Some((packing, packed)) = best else { return Packing::default() };
+    bins.clone_from_slice(&packed);
+    bounded |= levels.next().is_some();
+    Packing { bounded: bounded && !packing.is_complete(), ..packing }
+}
+
+fn pack_once(bins: &mut [Bin], sorts: &[Sort], rules: Rules, steps: &mut u32) -> Packing {
     let order = by_size(bins, sorts);
     let before = bins.to_vec();
-    let greedy = greedily(bins, sorts, &order);
-    if greedy.is_complete() || sorts.len() < 2 || !may_fit(&before, sorts) {
+    let mut filled = rules.clone();
+    let mut greedy = greedily(bins, sorts, &order, &mut filled);
+    if !filled.holds() {
+        // Where too little is in some domain nothing is right.
+        greedy.left = sorts.iter().map(|sort| sort.count).collect();
+    }
+    if greedy.is_complete() || (sorts.len() < 2 && rules.is_empty()) || !may_fit(&before, sorts) {
         return greedy;
     }
-    if before.len() * sorts.len() > MOST_LEVELS {
+    if before.len() * sorts.len() > MOST_DEPTH {
         return Packing { bounded: true, ..greedy };
     }
-    let mut search = Search { bins: before, sorts, order: &order, steps, placed: vec![Vec::new(); sorts.len()] };
-    if search.sort(0) {
+    let placed = vec![Vec::new(); sorts.len()];
+    let mut search = Search { bins: before, sorts, rules, order: &order, steps: *steps, placed };
+    let is_found = search.sort(0);
+    *steps = search.steps;
+    if is_found {
         bins.clone_from_slice(&search.bins);
         return Packing { placed: search.placed, left: vec![0; sorts.len()], bounded: false };
     }
@@ -131,7 +170,7 @@ fn by_size(bins: &[Bin], sorts: &[Sort]) -> Vec<usize> {
     order
 }
 
-fn greedily(bins: &mut [Bin], sorts: &[Sort], order: &[usize]) -> Packing {
+fn greedily(bins: &mut [Bin], sorts: &[Sort], order: &[usize], rules: &mut Rules) -> Packing {
     let mut packing = Packing {
         placed: vec![Vec::new(); sorts.len()],
         left: sorts.iter().map(|sort| sort.count).collect(),
@@ -146,11 +185,16 @@ fn greedily(bins: &mut [Bin], sorts: &[Sort], order: &[usize]) -> Packing {
         let capacity = |(position, bin): (usize, &Bin)| Some((bin.capacity(*at, sort), position));
         let mut room: Vec<_> = bins.iter().enumerate().filter_map(capacity).filter(|(count, _)| *count > 0).collect();
         room.sort_unstable();
-        for (capacity, position) in room {
-            let count = capacity.min(*left);
-            if let Some(bin) = bins.get_mut(position).filter(|_| count > 0) {
+        // First what domains are to have at least, then the rest.
+        let rounds: &[bool] = if rules.is_empty() { &[false] } else { &[true, false] };
+        for (only_lacking, (_, position)) in rounds.iter().flat_map(|only| room.iter().map(move |room| (only, room))) {
+            let Some(bin) = bins.get_mut(*position) else { continue };
+            let most = if *only_lacking { rules.lacks(*at, *position) } else { u32::MAX };
+            let count = bin.capacity(*at, sort).min(*left).min(most).min(rules.room(*at, *position));
+            if count > 0 {
                 bin.take(sort, count);
-                placed.push((position, count));
+                rules.put(*at, *position, count);
+                placed.push((*position, count));
                 *left -= count;
             }
         }
@@ -159,7 +203,7 @@ fn greedily(bins: &mut [Bin], sorts: &[Sort], order: &[usize]) -> Packing {
 }
 
 /// False where even pods without edges would not fit: nothing that is short can be found by a search.
-fn may_fit(bins: &[Bin], sorts: &[Sort]) -> bool {
+pub(super) fn may_fit(bins: &[Bin], sorts: &[Sort]) -> bool {
     let dimensions = sorts.first().map_or(0, |sort| sort.amounts.len());
     let each_alone = sorts.iter().enumerate().all(|(at, sort)| {
         let capacity: u64 = bins.iter().map(|bin| u64::from(bin.capacity(at, sort))).sum();
@@ -179,6 +223,7 @@ fn may_fit(bins: &[Bin], sorts: &[Sort]) -> bool {
 struct Search<'a> {
     bins: Vec<Bin>,
     sorts: &'a [Sort],
+    rules: Rules,
     order: &'a [usize],
     steps: u32,
     placed: Vec<Vec<(usize, u32)>>,
@@ -196,23 +241,33 @@ struct Level<'a> {
 }
 
 impl Search<'_> {
+    /// How many pods of a sort still go to a node.
+    fn capacity(&self, at: usize, sort: &Sort, position: usize) -> u32 {
+        let of_bin = self.bins.get(position).map_or(0, |bin| bin.capacity(at, sort));
+        of_bin.min(self.rules.room(at, position))
+    }
+
     /// Places this sort and those after it.
     fn sort(&mut self, position: usize) -> bool {
-        let Some(at) = self.order.get(position).copied() else { return true };
+        let Some(at) = self.order.get(position).copied() else { return self.rules.holds() };
         let Some(sort) = self.sorts.get(at) else { return true };
-        let mut rest: Vec<u64> = self
-            .bins
+        let each: Vec<_> = (0..self.bins.len()).map(|bin| self.capacity(at, sort, bin)).collect();
+        if self.rules.most(at, &each) < u64::from(sort.count) {
+            return false;
+        }
+        let mut rest: Vec<u64> = each
             .iter()
             .rev()
-            .scan(0, |sum, bin| {
-                *sum += u64::from(bin.capacity(at, sort));
+            .scan(0, |sum, capacity| {
+                *sum += u64::from(*capacity);
                 Some(*sum)
             })
             .collect();
         rest.reverse();
         rest.push(0);
+        let pairs = self.bins.iter().zip(self.bins.iter().skip(1)).enumerate();
         let like_before = std::iter::once(false)
-            .chain(self.bins.iter().zip(self.bins.iter().skip(1)).map(|(one, next)| one == next))
+            .chain(pairs.map(|(bin, (one, next))| one == next && self.rules.are_alike(bin, bin + 1)))
             .collect();
         let level = Level { at, sort, next: position + 1, rest, like_before };
         self.node(&level, 0, sort.count, u32::MAX)
@@ -227,7 +282,7 @@ impl Search<'_> {
             return false;
         }
         self.steps -= 1;
-        let Some(capacity) = self.bins.get(bin).map(|bin| bin.capacity(level.at, level.sort)) else { return false };
+        let capacity = self.capacity(level.at, level.sort, bin);
         let is_like = level.like_before.get(bin).copied().unwrap_or_default();
         let most = capacity.min(left).min(if is_like { before } else { u32::MAX });
         for count in (0..=most).rev() {
@@ -246,6 +301,7 @@ impl Search<'_> {
     fn put(&mut self, level: &Level<'_>, bin: usize, count: u32) {
         if let (Some(node), Some(placed), 1..) = (self.bins.get_mut(bin), self.placed.get_mut(level.at), count) {
             node.take(level.sort, count);
+            self.rules.put(level.at, bin, count);
             placed.push((bin, count));
         }
     }
@@ -253,6 +309,7 @@ impl Search<'_> {
     fn take_back(&mut self, level: &Level<'_>, bin: usize, count: u32) {
         if let (Some(node), Some(placed), 1..) = (self.bins.get_mut(bin), self.placed.get_mut(level.at), count) {
             node.give(level.sort, count);
+            self.rules.take_back(level.at, bin, count);
             placed.pop();
         }
     }

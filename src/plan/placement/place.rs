@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use super::apart::Constraints;
+use super::asked::{Asked, resources, total};
 use super::filter::{NodeFacts, Refusal};
 use super::needs::{Needs, NotModelled, written};
-use super::pack::{Bin, Packing, STEPS, Sort, pack};
+use super::pack::{Bin, Packing, STEPS, may_fit, pack};
 use super::room::{NodeRoom, Room};
+use super::together::Rules;
 
 /// Where does this batch go?
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +76,8 @@ pub struct Miss {
     pub split: Option<(Arc<str>, i64, i64)>,
     /// Nodes of the domain that none of the pods without a place can go to, whatever room they have.
     pub refused: BTreeMap<Refusal, u32>,
+    /// Pods of the batch, or others there, keep away from one another, or are spread.
+    pub apart: bool,
 }
 
 /// A domain with its nodes, before they are packed.
@@ -81,16 +86,10 @@ struct Candidate<'a> {
     nodes: Vec<(&'a Arc<str>, &'a NodeRoom, &'a NodeFacts)>,
 }
 
-/// Pods of one sort in a question.
-pub(super) struct Asked<'a> {
-    pub(super) needs: &'a Needs,
-    /// Positions of its pods in the question.
-    pub(super) pods: Vec<usize>,
-}
-
 /// Looks for the domain that a batch fits into: of those with the fewest batches of its group the one with the least room.
 pub fn place(room: &Room, question: &Question<'_>) -> Fit {
-    let asked = sorts(question.pods);
+    let constraints = Constraints::of(question.pods.iter(), room);
+    let asked = sorts(question.pods, &constraints);
     let resources = resources(&asked);
     let mut candidates: Vec<_> = candidates(room, question)
         .into_iter()
@@ -107,12 +106,15 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
     let mut bounded = false;
     let sorts: Vec<_> = asked.iter().map(|asked| asked.sort(&resources)).collect();
     for (candidate, mut bins) in candidates {
-        let packing = pack(&mut bins, &sorts, STEPS);
+        // Where they would not fit if they had nothing to do with one another nobody need look at that.
+        let none = constraints.is_empty() || !may_fit(&bins, &sorts);
+        let rules = if none { Rules::default() } else { candidate.rules(&constraints, &asked, &mut bins, room) };
+        let packing = pack(&mut bins, &sorts, &rules, STEPS);
         if packing.is_complete() {
             return Fit::Fits(placement(&candidate, &asked, &packing));
         }
         bounded |= packing.bounded;
-        let miss = miss(&candidate, &asked, &resources, &packing, &bins);
+        let miss = Miss { apart: !constraints.is_empty(), ..miss(&candidate, &asked, &resources, &packing, &bins) };
         if best.as_ref().is_none_or(|best| miss.fits > best.fits) {
             best = Some(miss);
         }
@@ -120,45 +122,25 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
     Fit::Not(NoFit { best, bounded })
 }
 
-impl Asked<'_> {
-    /// What one of them takes of a resource.
-    pub(super) fn amount(&self, resource: &str) -> i64 {
-        self.needs.load.amounts.get(resource).copied().unwrap_or_default()
-    }
-
-    pub(super) fn sort(&self, resources: &[Arc<str>]) -> Sort {
-        Sort {
-            amounts: resources.iter().map(|resource| self.amount(resource)).collect(),
-            ports: self.needs.load.ports.clone(),
-            count: u32::try_from(self.pods.len()).unwrap_or(u32::MAX),
-        }
-    }
-}
-
 /// The sorts of pods, in the order in which they are asked for.
-pub(super) fn sorts(pods: &[Arc<Needs>]) -> Vec<Asked<'_>> {
+pub(super) fn sorts<'a>(pods: &'a [Arc<Needs>], constraints: &Constraints<'_>) -> Vec<Asked<'a>> {
     let mut sorts: Vec<Asked<'_>> = Vec::new();
-    let mut known: HashMap<&Needs, usize> = HashMap::new();
+    let mut known: HashMap<_, usize> = HashMap::new();
     // Most pods share the needs of the one before: a look at where they are spares a look at what they are.
     let mut last: Option<(&Arc<Needs>, usize)> = None;
     for (position, needs) in pods.iter().enumerate() {
         let same = last.filter(|(before, _)| Arc::ptr_eq(before, needs)).map(|(_, sort)| sort);
-        let sort = same.unwrap_or_else(|| *known.entry(needs).or_insert(sorts.len()));
+        let sort = same.unwrap_or_else(|| {
+            let about = constraints.about(needs);
+            *known.entry((needs.alike(), about)).or_insert(sorts.len())
+        });
         last = Some((needs, sort));
         match sorts.get_mut(sort) {
             Some(sort) => sort.pods.push(position),
-            None => sorts.push(Asked { needs, pods: vec![position] }),
+            None => sorts.push(Asked { needs, about: constraints.about(needs), pods: vec![position] }),
         }
     }
     sorts
-}
-
-/// The resources that any of them asks for.
-pub(super) fn resources(asked: &[Asked<'_>]) -> Vec<Arc<str>> {
-    let mut all: Vec<_> = asked.iter().flat_map(|asked| asked.needs.load.amounts.keys().cloned()).collect();
-    all.sort();
-    all.dedup();
-    all
 }
 
 fn candidates<'a>(room: &'a Room, question: &Question<'_>) -> Vec<Candidate<'a>> {
@@ -172,6 +154,14 @@ fn candidates<'a>(room: &'a Room, question: &Question<'_>) -> Vec<Candidate<'a>>
         }
     }
     domains.into_iter().map(|(domain, nodes)| Candidate { domain: Some(domain), nodes }).collect()
+}
+
+impl Candidate<'_> {
+    /// What keeps pods from one another there.
+    fn rules(&self, constraints: &Constraints<'_>, asked: &[Asked<'_>], bins: &mut [Bin], room: &Room) -> Rules {
+        let nodes: Vec<_> = self.nodes.iter().map(|(_, _, facts)| *facts).collect();
+        constraints.rules(asked, &nodes, bins, room)
+    }
 }
 
 fn bins(candidate: &Candidate<'_>, asked: &[Asked<'_>], resources: &[Arc<str>]) -> Vec<Bin> {
@@ -216,12 +206,6 @@ pub(super) fn nodes_of<'a>(
     nodes.into_iter().map(|(_, node)| node).collect()
 }
 
-/// What pods take of a resource together.
-pub(super) fn total(asked: &[Asked<'_>], resource: &str) -> i128 {
-    let of = |asked: &Asked<'_>| i128::from(asked.amount(resource)) * i128::try_from(asked.pods.len()).unwrap_or(0);
-    asked.iter().map(of).sum()
-}
-
 /// What a domain lacks, seen from where the simple way of packing ended.
 fn miss(
     candidate: &Candidate<'_>,
@@ -258,7 +242,8 @@ fn miss(
     }
     let of = u32::try_from(of).unwrap_or(u32::MAX);
     let split = split.into_iter().find(|_| short.is_empty());
-    Miss { domain: candidate.domain.map(str::to_owned), fits: of - packing.left_out(), of, short, split, refused }
+    let (domain, fits) = (candidate.domain.map(str::to_owned), of - packing.left_out());
+    Miss { domain, fits, of, short, split, refused, apart: false }
 }
 
 impl Fit {
@@ -309,7 +294,12 @@ impl Miss {
             Refusal::Cordoned => format!("cordoned nodes: {nodes}"),
         }));
         if why.is_empty() {
-            why.push("its nodes have no more room for pods or their host ports".to_owned());
+            let what = if self.apart {
+                "its nodes have no more room for pods that required anti-affinity or spread keeps apart"
+            } else {
+                "its nodes have no more room for pods or their host ports"
+            };
+            why.push(what.to_owned());
         }
         why.join(", ")
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::needs::Load;
+use super::peers::Peer;
 use super::*;
 use crate::api::Node;
 use crate::api::scheduling::SchedulingPod;
@@ -17,6 +18,11 @@ const GPU: &str = "nvidia.com/gpu";
 fn pod(spec: &Value) -> Arc<Needs> {
     let pod: SchedulingPod = serde_json::from_value(json!({ "spec": spec })).unwrap();
     Arc::new(Needs::of(&pod).unwrap())
+}
+
+/// A pod of which others do not know.
+fn nobody() -> Arc<Peer> {
+    Arc::default()
 }
 
 fn gpus(count: u32) -> Arc<Needs> {
@@ -144,7 +150,7 @@ fn a_host_port_is_given_once_on_a_node() {
     let mut room = room(&[("a", "r", 0), ("b", "r", 0)]);
     assert!(asked(&room, &vec![with_port(""); 2]).placement().is_some());
     assert!(asked(&room, &vec![with_port(""); 3]).placement().is_none());
-    room.apply_pod("other", "a", with_port("10.0.0.1").load.clone());
+    room.apply_pod("other", "a", with_port("10.0.0.1").load.clone(), &nobody());
     assert_eq!(asked(&room, &[with_port("")]).placement().unwrap().nodes, ["b".into()]);
     assert!(asked(&room, &[with_port("10.0.0.2")]).placement().is_some());
 }
@@ -172,14 +178,14 @@ fn a_pod_takes_what_its_containers_or_its_start_need_whichever_is_more() {
 fn pods_may_be_told_of_before_their_nodes_and_outlive_them() {
     let mut room = Room::default();
     let load = gpus(3).load.clone();
-    room.apply_pod("early", "a", load.clone());
+    room.apply_pod("early", "a", load.clone(), &nobody());
     room.apply_node(&node("a", "r", 8)).unwrap();
     let free = |room: &Room| room.nodes().map(|(_, node, _)| (node.free(GPU), node.free_pods())).collect::<Vec<_>>();
     assert_eq!(free(&room), [(5, 109)]);
     room.remove_node("a");
     assert_eq!(free(&room), []);
     room.apply_node(&node("a", "r", 8)).unwrap();
-    room.apply_pod("early", "b", load);
+    room.apply_pod("early", "b", load, &nobody());
     assert_eq!(free(&room), [(8, 110)]);
     room.remove_pod("early");
     room.remove_pod("nobody");
@@ -190,26 +196,77 @@ fn pods_may_be_told_of_before_their_nodes_and_outlive_them() {
 #[test]
 fn pods_of_lower_priority_are_room_for_those_who_may_take_it() {
     let mut room = room(&[("a", "r", 8)]);
-    room.apply_pod("low", "a", Load { priority: -5, ..gpus(8).load.clone() });
+    room.apply_pod("low", "a", Load { priority: -5, ..gpus(8).load.clone() }, &nobody());
     assert!(asked(&room, &[gpus(1)]).placement().is_none());
     assert!(asked(&room.without_pods_below(0), &[gpus(1)]).placement().is_some());
 }
 
 #[test]
 fn what_the_scheduler_looks_at_beside_is_said() {
+    let required = |term: &Value| json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] });
     let own = json!({ "labelSelector": { "matchExpressions": [
         { "key": names::KEP75_BATCH, "operator": "In", "values": ["x"] }] }, "topologyKey": RACK });
-    let required = |term: &Value| json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] });
-    let of_batch = pod(&json!({ "affinity": { "podAffinity": required(&own) } }));
-    assert_eq!(of_batch.not_modelled, []);
+    let numbered = json!({ "matchLabels": { "apps.kubernetes.io/pod-index": "0" } });
+    let spread = |selector: &Value, when: &str| json!([{ "topologyKey": RACK, "maxSkew": 1, "labelSelector": selector, "whenUnsatisfiable": when }]);
+    let understood = pod(&json!({
+        "affinity": { "podAffinity": required(&own), "podAntiAffinity": required(&own) },
+        "topologySpreadConstraints": spread(&json!({}), "DoNotSchedule"),
+    }));
+    assert_eq!(understood.not_modelled, []);
+    assert_eq!(pod(&json!({ "topologySpreadConstraints": spread(&numbered, "ScheduleAnyway") })).not_modelled, []);
+    let elsewhere = json!({ "topologyKey": RACK, "namespaceSelector": { "matchLabels": { "team": "a" } } });
     let other = pod(&json!({
-        "affinity": { "podAntiAffinity": required(&own), "podAffinity": required(&json!({ "topologyKey": RACK })) },
+        "affinity": { "podAntiAffinity": required(&elsewhere), "podAffinity": required(&json!({ "topologyKey": RACK })) },
         "schedulerName": "volcano",
-        "topologySpreadConstraints": [{ "whenUnsatisfiable": "DoNotSchedule" }],
+        "topologySpreadConstraints": spread(&numbered, "DoNotSchedule"),
         "volumes": [{ "persistentVolumeClaim": { "claimName": "c" } }],
         "resourceClaims": [{ "name": "d" }],
     }));
     assert_eq!(other.not_modelled.len(), 6, "{:?}", other.not_modelled);
+}
+
+/// A pod of an app that is not on one node, or in one rack, with another pod of this app.
+fn apart(app: &str, from: &str, key: &str) -> Arc<Needs> {
+    let term = json!({ "topologyKey": key, "labelSelector": { "matchLabels": { "app": from } } });
+    let anti_affinity = json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] });
+    let pod = json!({
+        "metadata": { "namespace": "ns", "labels": { "app": app } },
+        "spec": {
+            "affinity": { "podAntiAffinity": anti_affinity },
+            "containers": [{ "resources": { "requests": { GPU: 1 } } }],
+        },
+    });
+    Arc::new(Needs::of(&serde_json::from_value(pod).unwrap()).unwrap())
+}
+
+#[test]
+fn pods_that_keep_apart_take_a_node_each() {
+    let mut room = room(&[("a", "r1", 8), ("b", "r1", 8), ("c", "r2", 8), ("d", "r2", 8), ("e", "r2", 8)]);
+    let decode = apart("decode", "decode", "kubernetes.io/hostname");
+    let three = vec![decode.clone(); 3];
+    // Nodes without the label are not told apart by it.
+    assert!(asked(&room, &vec![decode.clone(); 9]).placement().is_some());
+    for name in ["a", "b", "c", "d", "e"] {
+        let mut labelled = node(name, if name < "c" { "r1" } else { "r2" }, 8);
+        labelled.metadata.labels.insert("kubernetes.io/hostname".to_owned(), name.to_owned());
+        room.apply_node(&labelled).unwrap();
+    }
+    assert_eq!(asked(&room, &three).placement().unwrap().nodes, ["c".into(), "d".into(), "e".into()]);
+    assert_eq!(
+        says(&asked(&room, &vec![decode.clone(); 4])),
+        "no rack fits step 3: best r2 fits 3 of 4 pods, its nodes have no more room for pods that required anti-affinity or \
+         spread keeps apart"
+    );
+    // One that is there keeps others away, and is kept away from.
+    room.apply_pod("there", "d", decode.load.clone(), &decode.peer);
+    assert!(asked(&room, &three).placement().is_none());
+    let two = asked(&room, &three[..2]);
+    assert!(two.placement().is_some(), "{}", says(&two));
+    let wary = apart("router", "decode", RACK);
+    room.apply_pod("wary", "a", wary.load.clone(), &wary.peer);
+    assert_eq!(asked(&room, &three[..2]).placement().unwrap().nodes, ["c".into(), "e".into()], "a router is in r1");
+    room.remove_pod("wary");
+    assert_eq!(domain(&asked(&room, &three[..2])), Some("r1"));
 }
 
 /// A pod that names its node is checked by nobody before it is there.
@@ -219,7 +276,7 @@ fn what_nobody_can_have_is_given_back_whole() {
     let before = room.clone();
     let absurd = pod(&json!({ "containers": [{ "resources": { "requests": { "memory": "9Ei" } } }] }));
     for uid in ["x", "y", "z"] {
-        room.apply_pod(uid, "a", absurd.load.clone());
+        room.apply_pod(uid, "a", absurd.load.clone(), &nobody());
     }
     assert!(says(&asked(&room, &vec![absurd.clone(); 3])).contains("fits 0 of 3 pods, short of "));
     assert!(asked(&room, &[gpus(8)]).placement().is_some(), "no memory is asked for");

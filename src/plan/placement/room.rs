@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::filter::{NodeFacts, Texts};
 use super::needs::{HostPort, Load, amounts};
+use super::peers::Peer;
 use crate::api::node::Node;
 use crate::model::quantity::NoQuantity;
 
@@ -18,6 +19,8 @@ pub struct Room {
     pods: HashMap<Arc<str>, Taken>,
     /// What pods take, once for all that take the same.
     loads: HashSet<Arc<Load>>,
+    /// Who they are for others, once for all that are the same.
+    peers: HashSet<Arc<Peer>>,
     texts: Texts,
 }
 
@@ -41,6 +44,7 @@ struct FewAmounts(Vec<(Arc<str>, i128)>);
 struct Taken {
     node: Arc<str>,
     load: Arc<Load>,
+    peer: Arc<Peer>,
 }
 
 impl Room {
@@ -76,21 +80,24 @@ impl Room {
     }
 
     /// Takes a pod in that is bound to a node, or is to be.
-    pub fn apply_pod(&mut self, uid: &str, node: &str, load: Load) {
-        if self.pods.get(uid).is_some_and(|taken| *taken.node == *node && *taken.load == load) {
+    pub fn apply_pod(&mut self, uid: &str, node: &str, load: Load, peer: &Arc<Peer>) {
+        let is_same = |taken: &Taken| *taken.node == *node && *taken.load == load && taken.peer == *peer;
+        if self.pods.get(uid).is_some_and(is_same) {
             return;
         }
         _ = self.remove_pod(uid);
+        let peer = self.peers.get(peer).unwrap_or(peer).clone();
+        self.peers.insert(peer.clone());
         let load = self.loads.get(&load).cloned().unwrap_or_else(|| Arc::new(load));
         self.loads.insert(load.clone());
         let name = self.name(node);
         self.nodes.entry(name.clone()).or_default().take(&load);
-        self.pods.insert(uid.into(), Taken { node: name, load });
+        self.pods.insert(uid.into(), Taken { node: name, load, peer });
     }
 
     /// Gives back what a pod took; true when it took anything.
     pub fn remove_pod(&mut self, uid: &str) -> bool {
-        let Some(Taken { node: name, load }) = self.pods.remove(uid) else { return false };
+        let Some(Taken { node: name, load, peer }) = self.pods.remove(uid) else { return false };
         if let Some(node) = self.nodes.get_mut(&name) {
             node.give(&load);
             self.forget_if_empty(&name);
@@ -98,6 +105,9 @@ impl Room {
         // This one and the set's own: nobody else has it.
         if Arc::strong_count(&load) <= 2 {
             self.loads.remove(&load);
+        }
+        if Arc::strong_count(&peer) <= 2 {
+            self.peers.remove(&peer);
         }
         true
     }
@@ -115,6 +125,16 @@ impl Room {
     /// Unique ids of all pods that take room.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<str>> {
         self.pods.keys()
+    }
+
+    /// Every pod that takes room: who it is for others, and the name of its node.
+    pub fn tenants(&self) -> impl Iterator<Item = (&Arc<Peer>, &Arc<str>)> {
+        self.pods.values().map(|taken| (&taken.peer, &taken.node))
+    }
+
+    /// Those of them that keep away from others, each sort once.
+    pub fn wary(&self) -> impl Iterator<Item = &Peer> {
+        self.peers.iter().filter(|peer| !peer.apart.is_empty()).map(|peer| &**peer)
     }
 
     /// What a node is; `None` while it is not known.

@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::apart::Constraints;
+use super::asked::{Asked, resources, total};
 use super::filter::NodeFacts;
 use super::needs::Needs;
 use super::pack::{Bin, STEPS, Sort, pack};
-use super::place::{Asked, nodes_of, resources, sorts, total};
+use super::place::{nodes_of, sorts};
 use super::room::{NodeRoom, Room};
+use super::together::Rules;
 
 /// Domains and packings that are tried for one question, beside some for each step.
 const TRIES: u32 = 256;
@@ -151,6 +154,8 @@ struct Node<'a> {
 
 #[derive(Clone)]
 struct Search<'a> {
+    room: &'a Room,
+    constraints: Constraints<'a>,
     nodes: Vec<Node<'a>>,
     parts: &'a [Vec<Arc<Needs>>],
     shares: &'a [Share],
@@ -165,14 +170,17 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(room: &'a Room, parts: &'a [Vec<Arc<Needs>>], shares: &'a [Share], closed: Option<(&str, &str)>) -> Self {
         let is_open = |facts: &NodeFacts| closed.is_none_or(|(label, kept)| facts.label(label) != Some(kept));
+        let constraints = Constraints::of(parts.iter().flatten(), room);
         let all: Vec<_> = parts.iter().flatten().cloned().collect();
-        let resources = resources(&sorts(&all));
+        let resources = resources(&sorts(&all, &constraints));
         let node = |(name, room, facts): (&'a Arc<str>, &'a NodeRoom, &'a NodeFacts)| {
             let free = resources.iter().map(|resource| room.free(resource)).collect();
             let bin = Bin { free, pods: room.free_pods(), ports: room.ports().to_vec(), takes: Vec::new() };
             Node { name, facts, bin }
         };
         Self {
+            room,
+            constraints,
             nodes: room.nodes().filter(|(_, _, facts)| is_open(facts)).map(node).collect(),
             parts,
             shares,
@@ -215,7 +223,7 @@ impl<'a> Search<'a> {
     /// False where no search can help: there is not enough in all, or a share has no domain with nothing else placed.
     fn may_fit(&self) -> bool {
         let all: Vec<_> = self.parts.iter().flatten().cloned().collect();
-        let asked = sorts(&all);
+        let asked = sorts(&all, &self.constraints);
         let free = |at: usize| -> i128 {
             self.nodes.iter().filter_map(|node| node.bin.free.get(at)).map(|free| i128::from(*free).max(0)).sum()
         };
@@ -236,7 +244,7 @@ impl<'a> Search<'a> {
     /// hint first, then the one with the least room.
     fn domains(&self, share: &Share) -> Vec<String> {
         let pods: Vec<_> = share.parts.iter().filter_map(|part| self.parts.get(*part)).flatten().cloned().collect();
-        let asked = sorts(&pods);
+        let asked = sorts(&pods, &self.constraints);
         let mut free: BTreeMap<&str, Vec<i128>> = BTreeMap::new();
         let mut bounds: Vec<_> = share.parts.iter().map(|part| self.bounds(*part)).collect();
         bounds.sort_unstable();
@@ -281,7 +289,7 @@ impl<'a> Search<'a> {
             let own = self.parts.get(*part).into_iter().flatten();
             own.for_each(|needs| (owners.push(*part), pods.push(needs.clone())).1);
         }
-        let asked = sorts(&pods);
+        let asked = sorts(&pods, &self.constraints);
         let bounds = self.bounds(*first);
         let is_open = |at: &usize| self.nodes.get(*at).is_some_and(|node| is_within(node, &bounds));
         let open: Vec<_> = (0..self.nodes.len()).filter(is_open).collect();
@@ -293,7 +301,8 @@ impl<'a> Search<'a> {
         let mut bins: Vec<_> = open.iter().filter_map(bin).collect();
         let before = bins.clone();
         let sorts: Vec<Sort> = asked.iter().map(|asked| asked.sort(&self.resources)).collect();
-        let packing = pack(&mut bins, &sorts, STEPS);
+        let rules = self.rules(&asked, &open, &mut bins);
+        let packing = pack(&mut bins, &sorts, &rules, STEPS);
         if !packing.is_complete() {
             return false;
         }
@@ -308,6 +317,20 @@ impl<'a> Search<'a> {
         self.put(&open, &before);
         parts.iter().filter_map(|part| self.placed.get_mut(*part).map(Vec::clear)).for_each(drop);
         false
+    }
+
+    /// What keeps pods from one another and from those that have a place by now.
+    fn rules(&self, asked: &[Asked<'_>], open: &[usize], bins: &mut [Bin]) -> Rules {
+        if self.constraints.is_empty() {
+            return Rules::default();
+        }
+        let mut constraints = self.constraints.clone();
+        let placed = self.parts.iter().zip(&self.placed).flat_map(|(pods, nodes)| pods.iter().zip(nodes));
+        for (needs, facts) in placed.filter_map(|(needs, node)| Some((needs, self.room.facts(node)?))) {
+            constraints.add(&needs.peer, facts);
+        }
+        let nodes: Vec<_> = open.iter().filter_map(|at| Some(self.nodes.get(*at)?.facts)).collect();
+        constraints.rules(asked, &nodes, bins, self.room)
     }
 
     fn put(&mut self, open: &[usize], bins: &[Bin]) {

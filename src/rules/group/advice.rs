@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::disruption_budget::LabelSelector;
 use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::selector::LabelSelector;
 use crate::model::names::{self, LABEL_SCHEMES};
 use crate::model::{Batching, Group, Role};
 use crate::rules::{Cause, Known, Need, Report, World};
@@ -45,6 +45,19 @@ pub(super) fn ratio(group: &Group, _: &World, report: &mut Report) {
             );
             report.warn(&coordination.display_name(), batching.sizes_at.clone(), Cause::Notice, None, detail);
         }
+    }
+}
+
+/// The batches fit into the room that nodes have left.
+pub(super) fn capacity(group: &Group, world: &World, report: &mut Report) {
+    let known = group.batched().flat_map(|(coordination, batching)| {
+        let own = world.shortages(&group.key).iter().filter(move |one| one.coordination == coordination.index);
+        own.map(move |shortage| (coordination, batching, shortage))
+    });
+    for (coordination, batching, shortage) in known {
+        let (fits, of, words) = (shortage.fits, shortage.of, batching.kind.words());
+        let detail = format!("{fits} of {of} {words} fit into the room that nodes have now: {}", shortage.why);
+        report.warn(&coordination.display_name(), batching.sizes_at.clone(), Cause::Notice, None, detail);
     }
 }
 

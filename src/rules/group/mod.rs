@@ -80,6 +80,7 @@ const RULES: &[Rule<Group>] = &[
     Rule::warning("segment-remainder", "replicas are a multiple of the batch size", advice::remainder),
     Rule::warning("segment-ratio", "roles run out at the same batch", advice::ratio),
     Rule::warning("disruption-budget", "no disruption budget counts held pods", advice::budgets),
+    Rule::warning("capacity", "the batches fit into the room that nodes have left", advice::capacity),
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];
 

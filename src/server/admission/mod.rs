@@ -26,6 +26,7 @@ use crate::api::review::Request;
 use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::read::live_world::{LiveWorld, LiveWorldError};
 use crate::cluster::read::lookup::{Lookup, LookupError};
+use crate::cluster::read::shortages::Shortages;
 use crate::model::{Group, WorkloadKey, WorkloadKind};
 use crate::mutate::{GroupLookup, Lookups, PodSettings, Subject, TopologyLookup, mutate_pod, protect_topology};
 use crate::rules::decode::decode as decode_object;
@@ -45,6 +46,8 @@ pub struct Admission {
     pub lookup: Lookup,
     /// Reads what rules look up.
     pub live_world: LiveWorld,
+    /// Finds out what does not fit of groups.
+    pub shortages: Shortages,
     /// Objects that do not have the expected shape are refused instead of passed.
     pub strict: bool,
     /// How pods are mutated.
@@ -180,10 +183,13 @@ impl Admission {
         let Some(operation) = Operation::parse(&request.operation) else { return Ok(Ok(Verdict::pass())) };
         let old = request.old_object.map(RawValue::get).filter(|_| operation == Operation::Update);
         let question = Question { kind, operation, object: object.get(), old };
-        let world = match self.live_world.of(question, &request.author(), deadline).await? {
+        let mut world = match self.live_world.of(question, &request.author(), deadline).await? {
             Ok(world) => world,
             Err(error) => return Ok(Err(error)),
         };
+        if let Some((group, shortages)) = self.shortages.of(question, &world, deadline).await {
+            world.add_shortages(group, shortages);
+        }
         let Some(judged) = judge_json(&kind.api_version(), kind.kind, operation, object.get(), old, &world) else {
             return Ok(Ok(Verdict::pass()));
         };

@@ -23,9 +23,10 @@ const ROOMS: &[Row] = &[
     ("rules", &["api", "model"]),
     ("mutate", &["api", "model"]),
     ("plan", &["api", "model", "rules"]),
-    ("cluster", &["api", "model", "mutate", "plan", "rules"]),
+    ("fit", &["api", "model", "mutate", "plan", "rules"]),
+    ("cluster", &["api", "fit", "model", "mutate", "plan", "rules"]),
     ("server", &["api", "cluster", "model", "mutate", "rules"]),
-    ("cli", &["api", "cluster", "model", "mutate", "plan", "rules", "server"]),
+    ("cli", &["api", "cluster", "fit", "model", "mutate", "plan", "rules", "server"]),
 ];
 
 /// The rooms whose own modules have such a table.
@@ -54,7 +55,7 @@ const WITHIN: &[(&str, &[Row])] = &[
             ("metrics", &[]),
             ("objects", &[]),
             ("watch", &["capacity", "index", "objects"]),
-            ("read", &["failure", "index", "objects", "watch"]),
+            ("read", &["capacity", "failure", "index", "objects", "watch"]),
             ("write", &["failure", "index", "lease", "metrics", "objects", "read", "watch"]),
             ("run", &["capacity", "index", "metrics", "write"]),
         ],
@@ -102,7 +103,7 @@ const NAMES_UNCHECKED: &[(&str, &str)] = &[
 ];
 
 /// Rooms without async code, client and clock.
-const PURE: &[&str] = &["api", "model", "rules", "mutate", "plan"];
+const PURE: &[&str] = &["api", "model", "rules", "mutate", "plan", "fit"];
 
 /// What a path in a pure room may not contain.
 const IMPURE: &[&[&str]] = &[

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::NoAnswer;
 use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
@@ -14,9 +13,10 @@ use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
 use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, identify};
 use crate::mutate::expand::expand;
-use crate::plan::placement::{BatchPods, Needs, Room};
+use crate::plan::placement::{BatchPods, Capacity, Needs, Room};
+use crate::plan::view::GroupPods;
 
-/// Most pods that templates stand for.
+/// Pods that templates stand for, at most.
 const MOST_PODS: u64 = 100_000;
 
 /// A replica: its group, its role and its ordinal.
@@ -26,7 +26,7 @@ type Unnumbered = (GroupKey, Arc<str>);
 
 /// What is there.
 #[derive(Debug, Default)]
-pub(super) struct Cluster {
+pub struct Cluster {
     /// What its nodes have left.
     pub room: Room,
     /// Pods of replicas that are there: a template does not stand for them again.
@@ -43,22 +43,56 @@ pub(super) struct Cluster {
 
 /// A pod of a replica that is there.
 #[derive(Clone, Debug)]
-struct ReplicaPod {
-    needs: Arc<Needs>,
-    node: Option<String>,
+enum ReplicaPod {
+    /// It has a node, empty for one that is not known.
+    Bound(Arc<str>),
+    /// It asks for one.
+    Unbound(Arc<Needs>),
 }
 
 /// Batches of which every pod is bound.
 #[derive(Debug, Default)]
-pub(super) struct Bound {
+pub struct Bound {
     /// How many.
     pub count: u32,
     /// How many in each domain.
     pub domains: BTreeMap<String, u32>,
 }
 
+/// Why nobody can say what fits.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// No object has the role's pods.
+    #[error("nothing says what the pods of role {0:?} ask for: neither pods nor a workload of it are known")]
+    NoPods(String),
+    /// The layer is not known.
+    #[error("layer {1:?} of ClusterTopology {0:?} is not there")]
+    NoLayer(String, String),
+}
+
 impl Cluster {
+    /// A cluster as watches tell of it: its room, and the pods of one group.
+    pub fn seen(capacity: &Capacity, group: &GroupKey, pods: &GroupPods) -> Self {
+        let mut cluster = Self { room: capacity.room().clone(), ..Self::default() };
+        for pod in pods.iter() {
+            let Some(role) = pod.identity.role.clone() else { continue };
+            let uid = &pod.pod.uid;
+            let node = cluster.room.node_of(uid).cloned().or_else(|| pod.scheduled.then(|| Arc::from("")));
+            let asks = || capacity.needs(uid).cloned().map(ReplicaPod::Unbound);
+            let Some(one) = node.map(ReplicaPod::Bound).or_else(asks) else { continue };
+            match pod.identity.ordinal {
+                Some(ordinal) => cluster.pods.entry((group.clone(), role, ordinal)).or_default().push(one),
+                None => cluster.unnumbered.push(((group.clone(), role), one)),
+            }
+        }
+        cluster
+    }
+
     /// Takes in a node, a pod, a workload or a group; all else says nothing of room.
+    ///
+    /// # Errors
+    ///
+    /// When it does not have the shape of its kind, asks for what is no quantity, or stands for too many pods: which of these.
     pub fn add(
         &mut self,
         api_version: &str,
@@ -89,12 +123,13 @@ impl Cluster {
             return Ok(());
         }
         let needs = Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?);
-        let node = pod.node().map(str::to_owned);
-        if let Some(node) = &node {
+        let pod_of = if let Some(node) = pod.node() {
             let name = format!("{}/{}", pod.metadata.namespace(), pod.metadata.display_name());
-            self.room.apply_pod(&name, node, needs.load.clone());
-        }
-        let pod_of = ReplicaPod { needs, node };
+            self.room.apply_pod(&name, node, needs.load.clone(), &needs.peer);
+            ReplicaPod::Bound(node.into())
+        } else {
+            ReplicaPod::Unbound(needs)
+        };
         match replica.filter(|_| !pod.metadata.is_deleting()) {
             Some((group, role, Some(ordinal))) => self.pods.entry((group, role, ordinal)).or_default().push(pod_of),
             Some((group, role, None)) => self.unnumbered.push(((group, role), pod_of)),
@@ -137,7 +172,8 @@ impl Cluster {
         let roles = object.pointer("/spec/roles").and_then(Value::as_array);
         for (role, written) in group.spec.roles.iter().zip(roles.into_iter().flatten()) {
             let Some((template, size)) = template(written) else { continue };
-            let pod = SchedulingPod::deserialize(template).map_err(|error| error.to_string())?;
+            let mut pod = SchedulingPod::deserialize(template).map_err(|error| error.to_string())?;
+            pod.metadata.namespace = Some(key.namespace.to_string());
             let needs = Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?);
             let replicas = u32::try_from(role.replicas.unwrap_or(1)).unwrap_or(0);
             let pods = u64::from(replicas).saturating_mul(size);
@@ -160,16 +196,20 @@ impl Cluster {
         number(&mut self.templates, std::mem::take(&mut self.unnumbered_templates));
     }
 
-    /// The batches of a coordination of which some pods are not bound, and how many are.
-    pub fn batches(
+    /// The batches of a coordination of which some pods are not bound, so many at `most`, and how many are.
+    pub(super) fn batches(
         &self,
         group: &Group,
         batching: &Batching,
         key: Option<&str>,
+        most: usize,
     ) -> Result<(Vec<BatchPods>, Bound), NoAnswer> {
         let desired = |role: &str| group.role(role).map(|role| role.desired);
         let (mut batches, mut bound) = (Vec::new(), Bound::default());
         for index in 0..batching.total(desired) {
+            if batches.len() >= most {
+                break;
+            }
             let (mut pods, mut nodes) = (Vec::new(), Vec::new());
             for role in &group.roles {
                 for ordinal in batching.ordinals(&role.name, index, role.desired) {
@@ -202,9 +242,9 @@ impl Cluster {
             return Err(NoAnswer::NoPods(replica.1.to_string()));
         }
         for pod in there {
-            match &pod.node {
-                Some(node) => nodes.push(node),
-                None => pods.push(pod.needs.clone()),
+            match pod {
+                ReplicaPod::Bound(node) => nodes.push(node),
+                ReplicaPod::Unbound(needs) => pods.push(needs.clone()),
             }
         }
         pods.extend(template.iter().skip(there.len()).cloned());

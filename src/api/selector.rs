@@ -1,0 +1,61 @@
+//! `metav1.LabelSelector`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::null_default;
+
+/// `metav1.LabelSelector`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LabelSelector {
+    /// Labels that must have these values.
+    #[serde(deserialize_with = "null_default")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Further requirements, all of which must hold.
+    #[serde(deserialize_with = "null_default")]
+    pub match_expressions: Vec<Requirement>,
+}
+
+/// A requirement of a selector.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Requirement {
+    /// Label.
+    #[serde(deserialize_with = "null_default")]
+    pub key: String,
+    /// In, NotIn, Exists or DoesNotExist.
+    #[serde(deserialize_with = "null_default")]
+    pub operator: String,
+    /// Values, for In and NotIn.
+    #[serde(deserialize_with = "null_default")]
+    pub values: Vec<String>,
+}
+
+impl LabelSelector {
+    /// True when these labels are selected. An operator that is not known selects nothing.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.holds(|key| labels.get(key).map(String::as_str))
+    }
+
+    /// The same of labels that are kept in another way: `label` gives the value of one.
+    pub fn holds<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        let listed = |requirement: &Requirement| {
+            label(&requirement.key).is_some_and(|value| requirement.values.iter().any(|one| one == value))
+        };
+        self.match_labels.iter().all(|(key, value)| label(key) == Some(value))
+            && self.match_expressions.iter().all(|requirement| match requirement.operator.as_str() {
+                "In" => listed(requirement),
+                "NotIn" => !listed(requirement),
+                "Exists" => label(&requirement.key).is_some(),
+                "DoesNotExist" => label(&requirement.key).is_none(),
+                _ => false,
+            })
+    }
+
+    /// The labels that it looks at.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.match_labels.keys().chain(self.match_expressions.iter().map(|one| &one.key)).map(String::as_str)
+    }
+}

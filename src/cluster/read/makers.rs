@@ -1,0 +1,85 @@
+//! The objects that say what pods of a group would ask for: the workloads of its roles, and the RoleBasedGroup whose roles
+//! have templates.
+
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use kube::Client;
+use serde_json::Value;
+
+use crate::api::ObjectKind;
+use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::api::workload::STATEFUL_SET;
+use crate::cluster::objects;
+use crate::fit::Cluster;
+use crate::model::{Group, OrdinalStarts};
+
+/// Requests at a time.
+const AT_ONCE: usize = 8;
+
+/// The workloads of a group that are there, as they are.
+///
+/// # Errors
+///
+/// When the API server fails to answer. What is not there, or not served, is left out.
+pub async fn workloads(client: &Client, group: &Group) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
+    let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
+    read(client, group, keys.map(|key| (key.kind.object_kind(), key.name.clone())).collect()).await
+}
+
+/// The workloads of a group, and the RoleBasedGroup that carries it.
+///
+/// # Errors
+///
+/// Like [`workloads`].
+pub async fn makers(client: &Client, group: &Group) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
+    let mut makers = workloads(client, group).await?;
+    if group.carrier.kind.kind == ROLE_BASED_GROUP.kind {
+        makers.extend(read(client, group, vec![(group.carrier.kind, group.key.name.to_string())]).await?);
+    }
+    Ok(makers)
+}
+
+async fn read(
+    client: &Client,
+    group: &Group,
+    wanted: Vec<(ObjectKind, String)>,
+) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
+    let read = wanted.into_iter().map(async |(kind, name)| {
+        match client.request::<Value>(objects::get(kind, Some(&group.key.namespace), &name)?).await {
+            Ok(object) => Ok(Some((kind, object))),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    });
+    let found: Vec<_> = stream::iter(read).buffered(AT_ONCE).try_collect().await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Where StatefulSets begin to count, as they say themselves.
+struct Starts(BTreeMap<String, i64>);
+
+impl OrdinalStarts for Starts {
+    fn start(&self, _: &str, stateful_set: &str) -> i64 {
+        self.0.get(stateful_set).copied().unwrap_or_default()
+    }
+}
+
+/// Takes them in.
+///
+/// # Errors
+///
+/// When one cannot be read: its kind, and why.
+pub fn add_makers(cluster: &mut Cluster, makers: Vec<(ObjectKind, Value)>) -> Result<(), String> {
+    let start = |(kind, object): &(ObjectKind, Value)| {
+        let start = object.pointer("/spec/ordinals/start").and_then(Value::as_i64).filter(|_| *kind == STATEFUL_SET)?;
+        Some((object.pointer("/metadata/name")?.as_str()?.to_owned(), start))
+    };
+    let starts = Starts(makers.iter().filter_map(start).collect());
+    for (kind, object) in makers {
+        let added = cluster.add(&kind.api_version(), kind.kind, object, &starts);
+        added.map_err(|error| format!("{} cannot be read: {error}", kind.kind))?;
+    }
+    cluster.number();
+    Ok(())
+}

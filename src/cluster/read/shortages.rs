@@ -1,0 +1,83 @@
+//! Whether the batches of a group that is being reviewed fit into the room that nodes have.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use crate::cluster::capacity::SharedCapacity;
+use crate::cluster::index::SharedIndex;
+use crate::cluster::read::makers::{add_makers, workloads};
+use crate::fit::{Cluster, fit, layer_keys, shortages};
+use crate::model::{CARRIERS, GroupKey};
+use crate::plan::Sight;
+use crate::rules::question::Question;
+use crate::rules::{Operation, Shortage, World, read_group};
+
+/// Reviews that ask at a time; further ones get no answer.
+const AT_A_TIME: usize = 2;
+/// Longest time that a review waits for nodes and pods to be listed.
+const LISTED_WITHIN: Duration = Duration::from_millis(500);
+/// Batches without a node that are looked at.
+const MOST_BATCHES: usize = 100;
+
+/// Finds out what does not fit of groups.
+#[derive(Clone)]
+pub struct Shortages {
+    client: Client,
+    index: SharedIndex,
+    /// `None` where nothing is placed.
+    capacity: Option<SharedCapacity>,
+    budget: Arc<Semaphore>,
+}
+
+impl Shortages {
+    /// Reads workloads with this client, pods from this index.
+    pub fn new(client: Client, index: SharedIndex, capacity: Option<SharedCapacity>) -> Self {
+        Self { client, index, capacity, budget: Arc::new(Semaphore::new(AT_A_TIME)) }
+    }
+
+    /// What does not fit of a group that comes or changes, as far as that is known in time: its batches share domains, nodes
+    /// and pods are listed, and its pods or what makes them are there. All reads end by `deadline`.
+    pub async fn of(
+        &self,
+        question: Question<'_>,
+        world: &World,
+        deadline: Instant,
+    ) -> Option<(GroupKey, Vec<Shortage>)> {
+        let capacity = self.capacity.as_ref()?;
+        if question.operation == Operation::Delete || !CARRIERS.contains(&question.kind) {
+            return None;
+        }
+        let group = read_group(question.kind, question.object, world).ok()?;
+        let is_placed = group.batched().any(|(_, batching)| batching.placed_in().is_some());
+        if group.deleting || !is_placed {
+            return None;
+        }
+        let object: Value = serde_json::from_str(question.object).ok()?;
+        let before = question.old.and_then(|old| serde_json::from_str::<Value>(old).ok());
+        if before.is_some_and(|before| before.get("spec") == object.get("spec")) {
+            return None;
+        }
+        let _turn = self.budget.try_acquire().ok()?;
+        capacity.ask();
+        timeout_at(deadline.min(Instant::now() + LISTED_WITHIN), capacity.listed()).await.ok()?;
+        let mut makers = timeout_at(deadline, workloads(&self.client, &group)).await.ok()?.ok()?;
+        makers.push((question.kind, object));
+        let layer_keys = layer_keys(&group, |topology, layer| world.layer_key(topology, layer));
+        let (capacity, pods) = (capacity.clone(), self.index.read().snapshot(&group.key).pods);
+        let key = group.key.clone();
+        let found = tokio::task::spawn_blocking(move || {
+            let mut cluster = capacity.look(|sight| match sight {
+                Sight::Known(capacity) => Some(Cluster::seen(capacity, &group.key, &pods)),
+                _ => None,
+            })?;
+            add_makers(&mut cluster, makers).ok()?;
+            Some(shortages(&fit(&group, &layer_keys, &cluster, MOST_BATCHES)))
+        });
+        Some((key, timeout_at(deadline, found).await.ok()?.ok()??))
+    }
+}

@@ -1,0 +1,148 @@
+//! How many batches of a group fit, and where.
+
+use std::collections::BTreeMap;
+
+use super::cluster::{Cluster, NoAnswer};
+use crate::model::{Batching, Coordination, Domain, Group};
+use crate::plan::placement::{BatchPods, NotModelled, Outlook, not_modelled, outlook};
+use crate::rules::{Shortage, World};
+
+/// Node labels of layers, by the names of the ClusterTopology and of the layer.
+pub type LayerKeys = BTreeMap<(String, String), String>;
+
+/// The node labels of the layers that a group names, as far as `find` knows them.
+pub fn layer_keys(group: &Group, find: impl Fn(&str, &str) -> Option<String>) -> LayerKeys {
+    let domains = group.batched().filter_map(|(_, batching)| Some(&batching.topology.as_ref()?.domain));
+    let named = domains.filter_map(|domain| match domain {
+        Domain::Layer { topology, layer } => Some(((topology.clone(), layer.clone()), find(topology, layer)?)),
+        Domain::Key(_) => None,
+    });
+    named.collect()
+}
+
+/// What fits of the batches of one coordination.
+#[derive(Debug)]
+pub struct Fitted {
+    /// Name of the coordination.
+    pub name: String,
+    /// Its position in the list.
+    pub index: usize,
+    /// How it makes batches.
+    pub batching: Batching,
+    /// The node label of which the pods of a batch share one value; `None` where they need not.
+    pub key: Option<String>,
+    /// Batches of which every pod is bound.
+    pub bound: u32,
+    /// Batches in all.
+    pub total: u32,
+    /// Desired replicas of the group's roles.
+    pub desired: Vec<(String, u32)>,
+    /// The answer.
+    pub answer: Result<Answer, NoAnswer>,
+}
+
+/// What fits.
+#[derive(Debug)]
+pub struct Answer {
+    /// Batches that fit one after the other, and what keeps the next one out.
+    pub outlook: Outlook,
+    /// What the scheduler looks at beside.
+    pub not_modelled: Vec<NotModelled>,
+}
+
+/// What fits of each coordination of a group that makes batches, of so many batches that are not bound at `most`.
+pub fn fit(group: &Group, layer_keys: &LayerKeys, cluster: &Cluster, most: usize) -> Vec<Fitted> {
+    let of = |(coordination, batching)| fit_coordination(group, coordination, batching, layer_keys, cluster, most);
+    group.batched().map(of).collect()
+}
+
+/// The coordinations of which fewer batches fit than are asked for, as far as that can be told.
+pub fn shortages(fitted: &[Fitted]) -> Vec<Shortage> {
+    let of = |fitted: &Fitted| {
+        let outlook = &fitted.answer.as_ref().ok()?.outlook;
+        let stop = outlook.stop.as_ref()?;
+        Some(Shortage {
+            coordination: fitted.index,
+            fits: u32::try_from(outlook.fits.len()).unwrap_or(u32::MAX),
+            of: fitted.total - fitted.bound,
+            why: stop.no_fit.describe(fitted.domains(), &fitted.batching.batch_name(stop.index)),
+        })
+    };
+    fitted.iter().filter_map(of).collect()
+}
+
+/// The same for a group of manifests: what does not fit of it into a cluster.
+pub fn shortages_in(cluster: &Cluster, group: &Group, world: &World) -> Vec<Shortage> {
+    let keys = layer_keys(group, |topology, layer| world.layer_key(topology, layer));
+    shortages(&fit(group, &keys, cluster, usize::MAX))
+}
+
+fn fit_coordination(
+    group: &Group,
+    coordination: &Coordination,
+    batching: &Batching,
+    layer_keys: &LayerKeys,
+    cluster: &Cluster,
+    most: usize,
+) -> Fitted {
+    let desired = |role: &str| group.role(role).map(|role| role.desired);
+    let mut fitted = Fitted {
+        name: coordination.display_name(),
+        index: coordination.index,
+        batching: batching.clone(),
+        key: None,
+        bound: 0,
+        total: batching.total(desired),
+        desired: group.roles.iter().map(|role| (role.name.clone(), role.desired)).collect(),
+        answer: Ok(Answer { outlook: Outlook::default(), not_modelled: Vec::new() }),
+    };
+    fitted.answer = fitted.ask(group, layer_keys, cluster, most);
+    fitted
+}
+
+impl Fitted {
+    /// True when every batch that is not bound fits.
+    pub fn all_fit(&self) -> bool {
+        self.answer.as_ref().is_ok_and(|answer| answer.outlook.stop.is_none())
+    }
+
+    /// What people call the domains of its batches.
+    pub fn domains(&self) -> Option<&str> {
+        match &self.batching.topology.as_ref()?.domain {
+            Domain::Layer { layer, .. } => self.key.is_some().then_some(layer),
+            Domain::Key(_) => self.key.as_deref(),
+        }
+    }
+
+    /// What fits, with the key and the bound batches noted as far as they are found out.
+    fn ask(
+        &mut self,
+        group: &Group,
+        layer_keys: &LayerKeys,
+        cluster: &Cluster,
+        most: usize,
+    ) -> Result<Answer, NoAnswer> {
+        let mut known = self.batching.sizes.keys().filter_map(|role| group.role(role));
+        if let Some(role) = known.find(|role| role.workload.desired_is_unknown) {
+            return Err(NoAnswer::NoPods(role.name.clone()));
+        }
+        let hard = self.batching.topology.as_ref().filter(|topology| topology.is_hard());
+        let spread = hard.is_some_and(|topology| topology.spread);
+        let key = hard.map(|topology| match &topology.domain {
+            Domain::Key(key) => Ok(key.clone()),
+            Domain::Layer { topology, layer } => {
+                let names = (topology.clone(), layer.clone());
+                layer_keys.get(&names).cloned().ok_or(NoAnswer::NoLayer(names.0, names.1))
+            }
+        });
+        self.key = key.transpose()?;
+        let key = self.key.as_deref();
+        let (batches, bound) = cluster.batches(group, &self.batching, key, most)?;
+        self.bound = bound.count;
+        let pods: Vec<_> = batches.iter().flat_map(|batch: &BatchPods| batch.pods.iter().cloned()).collect();
+        Ok(Answer {
+            not_modelled: not_modelled(&pods),
+            outlook: outlook(&cluster.room, batches, key, spread.then_some(bound.domains)),
+        })
+    }
+}

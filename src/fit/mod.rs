@@ -1,0 +1,10 @@
+//! What if: how many batches of a group fit into the room that nodes have left, where, and what would make room for the next.
+//!
+//! `cluster` which pods there are and would be → `fitted` the answer for each coordination of a group. The same answer for
+//! `rolegate fit`, `status` and `explain`, and for the warning at admission.
+
+mod cluster;
+mod fitted;
+
+pub use cluster::{Bound, Cluster, NoAnswer};
+pub use fitted::{Answer, Fitted, LayerKeys, fit, layer_keys, shortages, shortages_in};

@@ -1,0 +1,192 @@
+//! Constraints on where other pods are: required anti-affinity and spread, among the pods of a question and those that are
+//! there.
+//!
+//! Anti-affinity binds both sides, as kube-scheduler has it: also a pod that has none is kept away by one that is there. A
+//! spread is read as if the pods were bound to the domain that their batch shares and to nothing else, for all of them
+//! together: whoever counts last finds that it holds.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use super::asked::Asked;
+use super::filter::{NodeFacts, Refusal};
+use super::needs::Needs;
+use super::pack::Bin;
+use super::peers::{Apart, Peer, Spread};
+use super::room::Room;
+use super::together::{Limit, Rules, Spreading};
+
+/// What the pods of a question have to do with one another and with those that are there; mostly nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Constraints<'a> {
+    terms: Vec<Term<'a>>,
+    spread: Vec<Counted<'a>>,
+}
+
+/// A term of anti-affinity, and where it bites already.
+#[derive(Clone, Debug)]
+struct Term<'a> {
+    apart: &'a Apart,
+    /// Domains with pods that it is about.
+    about: HashSet<Box<str>>,
+    /// Domains with pods that have it.
+    having: HashSet<Box<str>>,
+}
+
+/// A spread, and how many of its pods each node has.
+#[derive(Clone, Debug)]
+struct Counted<'a> {
+    spread: &'a Spread,
+    nodes: HashMap<Arc<str>, u32>,
+}
+
+impl<'a> Constraints<'a> {
+    /// Those of these pods, and those of others that are about them.
+    pub fn of(pods: impl Iterator<Item = &'a Arc<Needs>>, room: &'a Room) -> Self {
+        let mut kinds: Vec<&'a Arc<Needs>> = Vec::new();
+        // Most pods share the needs of the one before.
+        for needs in pods {
+            if kinds.last().is_none_or(|last| !Arc::ptr_eq(last, needs)) {
+                kinds.push(needs);
+            }
+        }
+        let of_others = room.wary().flat_map(|peer| &peer.apart);
+        let of_others = of_others.filter(|apart| kinds.iter().any(|needs| apart.whom.includes(&needs.peer)));
+        let terms = each_once(kinds.iter().flat_map(|needs| &needs.peer.apart).chain(of_others));
+        let spreads = each_once(kinds.iter().flat_map(|needs| &needs.spread));
+        if terms.is_empty() && spreads.is_empty() {
+            return Self::default();
+        }
+        let term = |apart| Term { apart, about: HashSet::new(), having: HashSet::new() };
+        let mut new = Self {
+            terms: terms.into_iter().map(term).collect(),
+            spread: spreads.into_iter().map(|spread| Counted { spread, nodes: HashMap::new() }).collect(),
+        };
+        let mut concerned: HashMap<*const Peer, bool> = HashMap::new();
+        for (peer, node) in room.tenants() {
+            let is_concerned = *concerned.entry(Arc::as_ptr(peer)).or_insert_with(|| new.concerns(peer));
+            if let Some(facts) = room.facts(node).filter(|_| is_concerned) {
+                new.add(peer, facts);
+            }
+        }
+        new
+    }
+
+    /// True where pods go as if there were no others.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty() && self.spread.is_empty()
+    }
+
+    fn concerns(&self, peer: &Peer) -> bool {
+        self.terms.iter().any(|term| term.apart.whom.includes(peer) || peer.apart.contains(term.apart))
+            || self.spread.iter().any(|counted| counted.spread.whom.includes(peer))
+    }
+
+    /// A pod is there.
+    pub fn add(&mut self, peer: &Peer, node: &NodeFacts) {
+        for term in &mut self.terms {
+            let Some(domain) = node.label(&term.apart.key) else { continue };
+            if term.apart.whom.includes(peer) && !term.about.contains(domain) {
+                term.about.insert(domain.into());
+            }
+            if peer.apart.contains(term.apart) && !term.having.contains(domain) {
+                term.having.insert(domain.into());
+            }
+        }
+        for counted in self.spread.iter_mut().filter(|counted| counted.spread.whom.includes(peer)) {
+            *counted.nodes.entry(node.name.clone()).or_default() += 1;
+        }
+    }
+
+    /// Which of the constraints are about a pod: two that ask for the same are alike only if they are the same to others.
+    pub fn about(&self, needs: &Needs) -> Vec<bool> {
+        let terms = self.terms.iter().map(|term| term.apart.whom.includes(&needs.peer));
+        terms.chain(self.spread.iter().map(|counted| counted.spread.whom.includes(&needs.peer))).collect()
+    }
+
+    /// The rules for packing pods onto some of the nodes, and what is there already taken out of `bins`.
+    pub fn rules(&self, asked: &[Asked<'_>], nodes: &[&NodeFacts], bins: &mut [Bin], room: &Room) -> Rules {
+        let mut rules = Rules::default();
+        let is_about = |at: usize| asked.iter().map(|asked| asked.about.get(at) == Some(&true)).collect::<Vec<_>>();
+        for (at, term) in self.terms.iter().enumerate() {
+            let about = is_about(at);
+            let of: Vec<_> = asked.iter().map(|asked| asked.needs.peer.apart.contains(term.apart)).collect();
+            for (bin, domain) in bins.iter_mut().zip(nodes.iter().map(|facts| facts.label(&term.apart.key))) {
+                let Some(domain) = domain else { continue };
+                let (by_about, by_having) = (term.about.contains(domain), term.having.contains(domain));
+                let may = |of: bool, about: bool| !(of && by_about || about && by_having);
+                for ((takes, of), about) in bin.takes.iter_mut().zip(&of).zip(&about) {
+                    *takes &= may(*of, *about);
+                }
+            }
+            if of.contains(&true) && about.contains(&true) {
+                let domains = numbered(nodes.iter().map(|facts| facts.label(&term.apart.key)), &mut HashMap::new());
+                rules.add(Limit::apart(of, about), domains);
+            }
+        }
+        for (at, counted) in self.spread.iter().enumerate() {
+            let about = is_about(self.terms.len() + at);
+            for (sort, asked) in asked.iter().enumerate().filter(|(_, one)| one.needs.spread.contains(counted.spread)) {
+                let (domains, spreading) = counted.count(asked.needs, nodes, room);
+                for (bin, facts) in bins.iter_mut().zip(nodes) {
+                    let lacks = facts.label(&counted.spread.key).is_none();
+                    bin.takes.get_mut(sort).into_iter().for_each(|takes| *takes &= !lacks);
+                }
+                rules.add(Limit::spread(sort, about.clone(), spreading), domains);
+            }
+        }
+        rules
+    }
+}
+
+impl Counted<'_> {
+    /// The domains of these nodes in the eyes of a pod that has the constraint, and how many pods each has.
+    fn count(&self, needs: &Needs, nodes: &[&NodeFacts], room: &Room) -> (Vec<Option<usize>>, Spreading) {
+        let Spread { key, max_skew, min_domains, any_node, honors_taints, .. } = self.spread;
+        let has_all_keys = |facts: &NodeFacts| needs.spread.iter().all(|one| facts.label(&one.key).is_some());
+        let counts = |facts: &NodeFacts| {
+            let refusal = facts.refusal(needs);
+            let by_selection = refusal != Some(Refusal::Affinity) || *any_node;
+            has_all_keys(facts) && by_selection && (refusal.is_none() || !*honors_taints)
+        };
+        let domain = |facts: &NodeFacts| facts.label(key).filter(|_| counts(facts)).map(str::to_owned);
+        let mut numbers = HashMap::new();
+        let of_nodes = numbered(nodes.iter().map(|facts| domain(facts)), &mut numbers);
+        let mut taken: Vec<u32> = vec![0; numbers.len()];
+        let mut count = |facts: &NodeFacts| {
+            let Some(domain) = domain(facts) else { return };
+            let next = numbers.len();
+            let number = *numbers.entry(domain).or_insert(next);
+            if number == taken.len() {
+                taken.push(0);
+            }
+            let there = self.nodes.get(&facts.name).copied().unwrap_or_default();
+            taken.get_mut(number).into_iter().for_each(|taken| *taken += there);
+        };
+        if *any_node {
+            room.nodes().for_each(|(_, _, facts)| count(facts));
+        } else {
+            nodes.iter().for_each(|facts| count(facts));
+        }
+        let has_enough = usize::try_from(*min_domains).is_ok_and(|least| taken.len() >= least);
+        (of_nodes, Spreading { taken, skew: *max_skew, fewest_is_none: !has_enough })
+    }
+}
+
+fn each_once<T: Copy + Hash + Eq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut known = HashSet::new();
+    all.filter(|one| known.insert(*one)).collect()
+}
+
+/// Numbers domains in the order in which they come.
+fn numbered<K: Hash + Eq>(
+    domains: impl Iterator<Item = Option<K>>,
+    numbers: &mut HashMap<K, usize>,
+) -> Vec<Option<usize>> {
+    let mut number = |domain| {
+        let next = numbers.len();
+        *numbers.entry(domain).or_insert(next)
+    };
+    domains.map(|domain| domain.map(&mut number)).collect()
+}

@@ -1,0 +1,139 @@
+//! Who a pod is for other pods, and which constraints it has on where these are.
+
+use crate::api::scheduling::{PodAffinityTerm, SchedulingPod, SpreadConstraint};
+use crate::api::selector::{LabelSelector, Requirement};
+
+/// Labels that number pods: each pod of a workload has another value. They are not kept.
+const NUMBERS: [&str; 4] = [
+    "apps.kubernetes.io/pod-index",
+    "batch.kubernetes.io/job-completion-index",
+    "leaderworkerset.sigs.k8s.io/worker-index",
+    "statefulset.kubernetes.io/pod-name",
+];
+
+/// Who a pod is for other pods: the same for the pods of one template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Peer {
+    namespace: Box<str>,
+    /// By key, without those that number pods.
+    labels: Box<[(Box<str>, Box<str>)]>,
+    /// Its required anti-affinity, which others are bound by as well.
+    pub apart: Box<[Apart]>,
+}
+
+/// Pods that a constraint is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Whom {
+    /// Their namespaces; `None` for all.
+    namespaces: Option<Vec<Box<str>>>,
+    /// `None` for none.
+    selector: Option<LabelSelector>,
+}
+
+/// A term of required anti-affinity: none of these pods in the same domain.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Apart {
+    /// The node label whose values are the domains.
+    pub key: Box<str>,
+    /// The pods.
+    pub whom: Whom,
+}
+
+/// A spread that is insisted on: a domain has at most so many more of these pods than the one with the fewest.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Spread {
+    /// The node label whose values are the domains.
+    pub key: Box<str>,
+    /// The pods.
+    pub whom: Whom,
+    /// How many more.
+    pub max_skew: u32,
+    /// With fewer domains than this the fewest count as none.
+    pub min_domains: u32,
+    /// Domains of nodes that the pod does not select count as well.
+    pub any_node: bool,
+    /// Domains of nodes with taints that the pod does not tolerate do not.
+    pub honors_taints: bool,
+}
+
+impl Peer {
+    /// Reads a pod; false where a term of it is not understood, and left out.
+    pub fn of(pod: &SchedulingPod) -> (Self, bool) {
+        let labels = pod.metadata.labels.iter().filter(|(key, _)| !NUMBERS.contains(&key.as_str()));
+        let labels = labels.map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect();
+        let terms = &pod.spec.affinity.pod_anti_affinity.terms;
+        let apart: Box<[Apart]> = terms.iter().filter_map(|term| Apart::of(term, pod)).collect();
+        let all = apart.len() == terms.len();
+        (Self { namespace: pod.metadata.namespace().into(), labels, apart }, all)
+    }
+
+    fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
+        self.labels.get(at).map(|(_, value)| &**value)
+    }
+}
+
+impl Whom {
+    /// True for one of them.
+    pub fn includes(&self, peer: &Peer) -> bool {
+        let is_in = |namespaces: &Vec<Box<str>>| namespaces.contains(&peer.namespace);
+        self.namespaces.as_ref().is_none_or(is_in)
+            && self.selector.as_ref().is_some_and(|selector| selector.holds(|key| peer.label(key)))
+    }
+
+    /// `None` where it is by labels that are not kept.
+    fn new(
+        namespaces: Option<Vec<Box<str>>>,
+        selector: Option<&LabelSelector>,
+        like: &[String],
+        unlike: &[String],
+        pod: &SchedulingPod,
+    ) -> Option<Self> {
+        let mut selector = selector.cloned();
+        // As the scheduler does: a label that the pod has not is left out.
+        let all = like.iter().map(|key| (key, "In")).chain(unlike.iter().map(|key| (key, "NotIn")));
+        let own = all.filter_map(|(key, operator)| {
+            let (key, operator, value) = (key.clone(), operator.to_owned(), pod.metadata.label(key)?.to_owned());
+            Some(Requirement { key, operator, values: vec![value] })
+        });
+        selector.iter_mut().for_each(|selector| selector.match_expressions.extend(own.clone()));
+        let is_kept = !selector.iter().flat_map(LabelSelector::keys).any(|key| NUMBERS.contains(&key));
+        is_kept.then_some(Self { namespaces, selector })
+    }
+}
+
+impl Apart {
+    fn of(term: &PodAffinityTerm, pod: &SchedulingPod) -> Option<Self> {
+        let namespaces = match &term.namespace_selector {
+            None if term.namespaces.is_empty() => Some(vec![pod.metadata.namespace().into()]),
+            None => Some(term.namespaces.iter().map(|name| name.as_str().into()).collect()),
+            Some(selector) if *selector == LabelSelector::default() => None,
+            Some(_) => return None,
+        };
+        let (like, unlike) = (&term.match_label_keys, &term.mismatch_label_keys);
+        let whom = Whom::new(namespaces, term.label_selector.as_ref(), like, unlike, pod)?;
+        Some(Self { key: term.topology_key.as_str().into(), whom })
+    }
+}
+
+impl Spread {
+    /// The constraints of a pod that are insisted on; false where one is not understood, and left out.
+    pub fn of(pod: &SchedulingPod) -> (Vec<Self>, bool) {
+        let insists = |one: &&SpreadConstraint| matches!(one.when_unsatisfiable.as_str(), "" | "DoNotSchedule");
+        let constraints = || pod.spec.topology_spread_constraints.iter().filter(insists);
+        let read = |one: &SpreadConstraint| {
+            let namespaces = Some(vec![pod.metadata.namespace().into()]);
+            Some(Self {
+                key: one.topology_key.as_str().into(),
+                whom: Whom::new(namespaces, one.label_selector.as_ref(), &one.match_label_keys, &[], pod)?,
+                max_skew: one.max_skew,
+                min_domains: one.min_domains.unwrap_or(1),
+                any_node: one.node_affinity_policy == "Ignore",
+                honors_taints: one.node_taints_policy == "Honor",
+            })
+        };
+        let all: Vec<_> = constraints().filter_map(read).collect();
+        let is_whole = all.len() == constraints().count();
+        (all, is_whole)
+    }
+}
