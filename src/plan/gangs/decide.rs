@@ -269,7 +269,7 @@ impl<'a> Decider<'a> {
 
     /// The node of a pod as a label, where nothing else decides which one it is.
     fn host(&self, pod: &TreePod, node: &Arc<str>) -> Option<String> {
-        let is_exact = self.capacity.needs(&pod.pod.uid).is_some_and(|needs| needs.not_modelled.is_empty());
+        let is_exact = self.capacity.needs(&pod.pod.uid).is_some_and(|needs| needs.may_name_its_node());
         Some(self.capacity.room().facts(node)?.label(HOSTNAME).filter(|_| is_exact)?.to_owned())
     }
 

@@ -137,6 +137,14 @@ pub(super) type Alike<'a> = (
 );
 
 impl Needs {
+    /// True for a pod that can be bound to the node that it is placed on. Where more is looked at than is looked at here, and
+    /// where a spread asks for several domains among the nodes that the pod selects, of which one would be too few, the node
+    /// is the scheduler's choice.
+    pub fn may_name_its_node(&self) -> bool {
+        let needs_several = |spread: &Spread| spread.min_domains > 1 && !spread.any_node;
+        self.not_modelled.is_empty() && !self.spread.iter().any(needs_several)
+    }
+
     /// What makes it like another pod.
     pub(super) fn alike(&self) -> Alike<'_> {
         let of_nodes = (&self.load, &self.node_selector, &self.node_affinity, self.tolerations.as_slice());

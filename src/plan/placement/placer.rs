@@ -300,11 +300,10 @@ impl Batch<'_, '_> {
     }
 
     /// The answer for a placement: a domain, and a node of it. A small pod that may go to any node of the domain might take the
-    /// room of a large one, of its own batch or of another that was placed meanwhile. Where the scheduler looks at more than
-    /// was looked at here, the node is its choice.
+    /// room of a large one, of its own batch or of another that was placed meanwhile.
     fn answer(&self, placement: &Placement, needs: &[Arc<Needs>]) -> Answer {
         let room = self.capacity.room();
-        let is_exact = needs.iter().all(|needs| needs.not_modelled.is_empty());
+        let is_exact = needs.iter().all(|needs| needs.may_name_its_node());
         let host = |node: &Arc<str>| room.facts(node)?.label(HOSTNAME).filter(|_| is_exact).map(str::to_owned);
         Answer::To {
             domain: placement.domain.clone().unwrap_or_default(),

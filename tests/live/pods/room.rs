@@ -63,6 +63,13 @@ fn only(rack: &str) -> BTreeSet<Option<String>> {
     [Some(rack.to_owned())].into()
 }
 
+/// What a command of rolegate prints.
+async fn printed(stage: &Stage, command: &[&str]) -> String {
+    let command = [command, &["-n", &stage.namespace]].concat();
+    let printed = rolegate_command(&stage.plane.kubeconfig, &command).output().await.unwrap().stdout;
+    String::from_utf8(printed).unwrap()
+}
+
 /// A pod that nobody coordinates, on a node with these labels.
 async fn another(stage: &Stage, name: &str, at: &Value) {
     let mut pod = group("none", 1, 1).pod("none", name, &stage.namespace);
@@ -124,10 +131,15 @@ async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
     let said = stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], "");
     let why = "no rack fits step 2: best r1 fits 2 of 4 pods";
     assert!(said.contains(why), "{said}");
-    let explain = ["explain", "pod", "llm-prefill-2", "-n", &stage.namespace];
-    let explained = rolegate_command(&stage.plane.kubeconfig, &explain).output().await.unwrap().stdout;
-    let explained = String::from_utf8(explained).unwrap();
+    let explained = printed(&stage, &["explain", "pod", "llm-prefill-2"]).await;
     assert!(explained.contains(&format!("NoRoom: {why}")), "{explained}");
+    for asked in [["status", "llm"].as_slice(), &["explain", "group", "llm"]] {
+        let shown = printed(&stage, asked).await;
+        assert!(
+            shown.contains(&format!("pd: 1 of 2 run, 0 of 1 steps fit\n    step 2 (2 prefill and 2 decode): {why}")),
+            "{shown}"
+        );
+    }
     // Whoever makes room need tell nobody.
     add_rack(&stage, "r2", &["a"], 4).await;
     stage.pods.until("both steps run", |now| now.count_all(Pod::is_ready) == 8).await;
@@ -340,26 +352,91 @@ async fn pods_of_a_deployment_share_a_rack() {
     assert_eq!(nodes, ["large".to_owned()].into());
 }
 
-/// Pods that keep apart from each other: the domain is theirs, the node is the scheduler's choice.
+/// Pods that keep apart from each other need a node each: a rack with room enough on one node is none for them.
 #[tokio::test]
-async fn pods_that_keep_apart_share_a_rack() {
+async fn pods_that_keep_apart_go_where_there_is_a_node_for_each() {
     let stage = stage("room-apart").await;
-    add_rack(&stage, "r1", &["a"], 9).await;
+    add_rack(&stage, "r1", &["a"], 20).await;
     add_rack(&stage, "r2", &["a", "b", "c"], 9).await;
     let _rolegate = stage.launch().start().await;
-    let other = json!({ "topologyKey": "kubernetes.io/hostname", "labelSelector": { "matchLabels": { "rolegate.dev/role": "prefill" } } });
+    let prefill = json!({ "matchLabels": { "rolegate.dev/role": "prefill" } });
+    let other = json!({ "topologyKey": "kubernetes.io/hostname", "labelSelector": prefill });
     let apart = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [other] } });
     let group = group("llm", 3, 9).template(&json!({ "spec": { "affinity": apart } }));
-    let mut coordination = one_step(&group);
-    coordination["strategy"]["rollingDeploy"]["roleDeployStep"] = json!({ "prefill": 3, "decode": 9 });
     let mut bare = group.clone();
     bare.roles.retain(|role| role.name == "prefill");
-    stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &coordination))).await.unwrap();
+    stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &one_step(&group)))).await.unwrap();
     stage.create_sets(&bare).await;
     // Decode keeps apart from prefill as well, which would not fit beside it: it has a template of its own.
     stage.create_sets(&Group::new("llm").role("decode", 9, 9)).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 12).await;
     stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
+    let prefills =
+        stored(&stage).await.into_iter().filter(|pod| pod.metadata.name.as_ref().unwrap().contains("prefill"));
+    let pinned = prefills.map(|pod| pod.spec.unwrap().node_selector.unwrap().remove("kubernetes.io/hostname").unwrap());
+    assert_eq!(pinned.collect::<BTreeSet<_>>().len(), 3);
+}
+
+/// Spread over nodes as evenly as it insists on, over more of them than one rack has. A pod that named its node would be alone
+/// with it in the eyes of the scheduler, which asks for three.
+#[tokio::test]
+async fn pods_that_are_spread_go_where_they_are_even() {
+    let stage = stage("room-spread").await;
+    add_rack(&stage, "r1", &["a", "b"], 20).await;
+    add_rack(&stage, "r2", &["a", "b", "c"], 4).await;
+    let _rolegate = stage.launch().start().await;
+    let decode = json!({ "matchLabels": { "rolegate.dev/role": "decode" } });
+    let spread = json!({
+        "topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "minDomains": 3, "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": decode, "nodeAffinityPolicy": "Honor",
+    });
+    let sets =
+        Group::new("llm").role("decode", 6, 6).template(&json!({ "spec": { "topologySpreadConstraints": [spread] } }));
+    let group = group("llm", 3, 6);
+    stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &one_step(&group)))).await.unwrap();
+    stage.create_sets(&sets).await;
+    stage.create_sets(&Group::new("llm").role("prefill", 3, 3)).await;
+    // Two nodes are fewer than it asks for: there each could have one.
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 9).await;
+    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
+    let mut nodes: std::collections::BTreeMap<_, u32> = std::collections::BTreeMap::new();
+    for pod in stored(&stage).await.into_iter().filter(|pod| pod.metadata.name.as_ref().unwrap().contains("decode")) {
+        *nodes.entry(pod.spec.unwrap().node_name.unwrap()).or_default() += 1;
+    }
+    assert_eq!(nodes.into_values().collect::<Vec<_>>(), [2, 2, 2]);
+}
+
+/// Whoever applies a group is told when there is too little room for it, as far as its pods are known.
+#[tokio::test]
+async fn a_group_that_does_not_fit_is_told_of_when_it_is_applied() {
+    let stage = stage("room-warning").await;
+    add_rack(&stage, "r1", &["a"], 3).await;
+    let _rolegate = stage.launch().start().await;
+    let group = group("llm", 2, 2);
+    stage.create_sets(&group).await;
+    let apply = |segments: u32| {
+        let mut object = coordinated(&group, &one_step(&group));
+        object["spec"]["roles"]
+            .as_array_mut()
+            .unwrap()
+            .iter_mut()
+            .for_each(|role| role["replicas"] = (2 * segments).into());
+        let output = stage.plane.kubectl(&["-n", &stage.namespace, "apply", "-f", "-"], &object.to_string());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let why = |fits: &str| {
+        format!(
+            "{fits} of 1 steps fit into the room that nodes have now: no rack fits step 1: best r1 fits 3 of 4 pods"
+        )
+    };
+    let told = apply(1);
+    assert!(told.contains(&why("0")), "{told}");
+    // Nothing of what is asked for has changed.
+    assert_eq!(apply(1), "");
+    stage.statuses(&group).until("it waits", |status| status.reason() == "NoRoom").await;
+    add_rack(&stage, "r2", &["a"], 4).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
