@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::cluster::{Cluster, NoAnswer};
 use crate::model::{Batching, Coordination, Domain, Group};
 use crate::plan::placement::{BatchPods, NotModelled, Outlook, not_modelled, outlook};
-use crate::rules::{Shortage, World};
+use crate::rules::Shortage;
 
 /// Node labels of layers, by the names of the ClusterTopology and of the layer.
 pub type LayerKeys = BTreeMap<(String, String), String>;
@@ -69,12 +69,6 @@ pub fn shortages(fitted: &[Fitted]) -> Vec<Shortage> {
         })
     };
     fitted.iter().filter_map(of).collect()
-}
-
-/// The same for a group of manifests: what does not fit of it into a cluster.
-pub fn shortages_in(cluster: &Cluster, group: &Group, world: &World) -> Vec<Shortage> {
-    let keys = layer_keys(group, |topology, layer| world.layer_key(topology, layer));
-    shortages(&fit(group, &keys, cluster, usize::MAX))
 }
 
 fn fit_coordination(

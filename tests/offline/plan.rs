@@ -12,7 +12,7 @@ fn plan(folder: &Path, arguments: &[&str]) -> Output {
 
 #[test]
 fn golden_cases() {
-    answers::golden_cases("plan", 11);
+    answers::golden_cases("plan", 12);
 }
 
 const GROUP: &str = "\

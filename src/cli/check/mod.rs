@@ -13,12 +13,11 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use crate::api::node::NODE;
 use crate::cli::documents::{Document, Documents, Unreadable};
-use crate::cli::mutate::known::{Known, in_namespace};
+use crate::cli::fit::FileCluster;
 use crate::cli::node::Position;
 use crate::cli::options::{Color, KaiDialectArg};
-use crate::fit::{Cluster, shortages_in};
+use crate::fit::shortages;
 use crate::model::FieldPath;
 use crate::rules::{Judged, Operation, Options, Violation, World, judge_json, read_group};
 
@@ -102,7 +101,7 @@ struct Checks<'a> {
 /// there is no object.
 pub fn run(args: &CheckArgs) -> ExitCode {
     let mut read = Documents::read_some(&args.files);
-    let (with, old) = (Documents::read(&args.with), Documents::read(&args.old));
+    let (with, old) = (Documents::read_dump(&args.with), Documents::read(&args.old));
     read.unreadable.extend(with.unreadable);
     read.unreadable.extend(old.unreadable);
     let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
@@ -142,23 +141,13 @@ fn world<'a>(options: Options, documents: impl Iterator<Item = &'a Document>) ->
     world
 }
 
-/// Where nodes are among the files: what does not fit of the groups. What cannot be read is said elsewhere.
+/// Where nodes are among the files: what does not fit of the groups.
 fn add_shortages(world: &mut World, files: &[Document], with: &[Document]) {
-    let all = || files.iter().chain(with);
-    if !all().any(|document| document.kind == NODE.kind && document.api_version == NODE.api_version()) {
-        return;
-    }
-    let known = Known::of(all(), &mut Vec::new());
-    let mut cluster = Cluster::default();
-    for document in all() {
-        _ = cluster.add(&document.api_version, &document.kind, in_namespace(&document.json), &known);
-    }
-    cluster.number();
+    let Some(cluster) = FileCluster::with_nodes(files.iter().chain(with)) else { return };
     for document in files {
-        let read = |json: &str, world: &World| read_group(document.carrier_kind()?, json, world).ok();
-        let in_namespace = in_namespace(&document.json).to_string();
-        if let Some((written, group)) = read(&document.json, world).zip(read(&in_namespace, &known.world)) {
-            world.add_shortages(written.key, shortages_in(&cluster, &group, &known.world));
+        let written = document.carrier_kind().and_then(|kind| read_group(kind, &document.json, world).ok());
+        if let Some((written, group)) = written.zip(cluster.group(document)) {
+            world.add_shortages(written.key, shortages(&cluster.fit(&group)));
         }
     }
 }

@@ -1,12 +1,14 @@
 //! `rolegate fit`: do the batches of a group fit into the room that a cluster has left, how many of them, and where? Of a
 //! live cluster, or of files.
 
+mod files;
 mod json;
 mod live;
 mod text;
 
+pub use files::FileCluster;
 pub use json::coordination;
-pub use text::brief;
+pub use text::{brief, details};
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -16,16 +18,13 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use crate::api::node::NODE;
-use crate::api::pod::POD;
 use crate::cli::connection::{LiveArgs, block_on};
 use crate::cli::documents::{Document, Documents};
-use crate::cli::mutate::known::{Known, in_namespace};
 use crate::cli::options::Output;
 use crate::cli::terminal::shown;
-use crate::fit::{Cluster, Fitted, fit, layer_keys};
+use crate::fit::Fitted;
 use crate::model::Group;
-use crate::rules::{Violation, judge_group, read_group};
+use crate::rules::{Violation, judge_group};
 
 /// Arguments of `fit`.
 #[derive(Args, Debug)]
@@ -80,30 +79,19 @@ fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
     let (files, with) = (Documents::read_some(files), Documents::read_dump(&args.with));
     let mut unreadable: Vec<_> =
         [&files, &with].iter().flat_map(|read| &read.unreadable).map(ToString::to_string).collect();
-    let all = || files.documents.iter().chain(&with.documents);
-    // There may be very many of these two, and nothing about a group stands in them.
-    let says_of_groups = |document: &&Document| document.kind != NODE.kind && document.kind != POD.kind;
-    let known = Known::of(all().filter(says_of_groups), &mut unreadable);
-    let mut cluster = Cluster::default();
-    for document in all() {
-        let (file, kind, name) = (&document.source.name, &document.kind, &document.name);
-        let added = cluster.add(&document.api_version, kind, in_namespace(&document.json), &known);
-        unreadable.extend(added.err().map(|error| format!("{file}: unreadable: {kind} {name:?}: {error}")));
-    }
-    cluster.number();
-    let keys = |group: &Group| layer_keys(group, |topology, layer| known.world.layer_key(topology, layer));
-    let groups: Vec<_> = groups(&files.documents, &known)
+    let cluster = FileCluster::of(files.documents.iter().chain(&with.documents), &mut unreadable);
+    let groups: Vec<_> = groups(&files.documents, &cluster)
         .into_iter()
         .map(|group| FittedGroup {
-            faults: judge_group(&group, None, &known.world).errors,
-            coordinations: fit(&group, &keys(&group), &cluster, usize::MAX),
+            faults: judge_group(&group, None, &cluster.known.world).errors,
+            coordinations: cluster.fit(&group),
             group,
         })
         .collect();
     if groups.is_empty() && unreadable.is_empty() {
         unreadable.push("rolegate: no RoleBasedGroup and no RoleCoordination in the files".to_owned());
     }
-    if cluster.room.nodes().next().is_none() && unreadable.is_empty() {
+    if cluster.cluster.room.nodes().next().is_none() && unreadable.is_empty() {
         unreadable.push("rolegate: no nodes in the files: add them by --with".to_owned());
     }
     if unreadable.is_empty() {
@@ -132,11 +120,7 @@ fn answer(fitted: &[FittedGroup], output: Output) -> ExitCode {
 }
 
 /// The groups that the files are about, each once.
-fn groups(files: &[Document], known: &Known) -> Vec<Arc<Group>> {
-    let key = |document: &Document| {
-        let json = in_namespace(&document.json).to_string();
-        Some(read_group(document.carrier_kind()?, &json, &known.world).ok()?.key)
-    };
-    let keys: BTreeSet<_> = files.iter().filter_map(key).collect();
-    keys.iter().filter_map(|key| known.group(key).cloned().map(Arc::new)).collect()
+fn groups(files: &[Document], cluster: &FileCluster) -> Vec<Arc<Group>> {
+    let keys: BTreeSet<_> = files.iter().filter_map(|document| Some(cluster.group(document)?.key)).collect();
+    keys.iter().filter_map(|key| cluster.known.group(key).cloned().map(Arc::new)).collect()
 }

@@ -59,7 +59,8 @@ fn summary(coordination: &Fitted) -> String {
     }
 }
 
-fn details(coordination: &Fitted) -> Vec<String> {
+/// Where each batch goes that fits, and what keeps the next one out: a line each.
+pub fn details(coordination: &Fitted) -> Vec<String> {
     let Ok(answer) = &coordination.answer else { return Vec::new() };
     let fits = answer.outlook.fits.iter();
     let mut lines: Vec<_> =

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Planned;
 use crate::api::status::Condition;
+use crate::cli::fit::coordination;
+use crate::fit::Fitted;
 use crate::rules::Violation;
 
 #[derive(Serialize)]
@@ -23,6 +26,9 @@ struct Group<'a> {
     steps: &'a [BTreeMap<String, u32>],
     complete: bool,
     batches: Vec<Batch>,
+    /// What fits, as `rolegate fit` says it; left out where there are no nodes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fit: Vec<Value>,
     /// What refuses the group; left out when it is admitted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     violations: Vec<Finding<'a>>,
@@ -79,7 +85,8 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
         conditions: planned.conditions().iter().map(condition_text).collect(),
         steps: run.map(|run| run.steps.as_slice()).unwrap_or_default(),
         complete: planned.is_complete(),
-        batches: group.zip(run).map(|(group, run)| all_batches(group, run)).unwrap_or_default(),
+        batches: group.zip(run).map(|(group, run)| all_batches(group, run, planned.fitted())).unwrap_or_default(),
+        fit: planned.fitted().iter().map(coordination).collect(),
         violations: planned.judged.errors.iter().map(finding).collect(),
         error: planned.error().map(ToString::to_string),
     }
@@ -104,7 +111,12 @@ fn condition_text(condition: &Condition) -> ConditionText<'_> {
     ConditionText { r#type, status, reason, message }
 }
 
-fn all_batches(group: &crate::model::Group, run: &crate::plan::Run) -> Vec<Batch> {
+fn all_batches(group: &crate::model::Group, run: &crate::plan::Run, fitted: &[Fitted]) -> Vec<Batch> {
+    let domain = |coordination: usize, index: u32| {
+        let own = fitted.iter().find(|fitted| fitted.index == coordination)?;
+        let fits = &own.answer.as_ref().ok()?.outlook.fits;
+        fits.iter().find(|(of, _)| *of == index)?.1.domain.clone()
+    };
     let name = |index: usize| group.coordination(index).map(crate::model::Coordination::display_name);
     let batches = run.seen.batches(group).into_iter();
     batches
@@ -116,7 +128,7 @@ fn all_batches(group: &crate::model::Group, run: &crate::plan::Run) -> Vec<Batch
                 .into_iter()
                 .map(|(role, share)| (role, [*share.ordinals.start(), *share.ordinals.end()]))
                 .collect(),
-            domain: None,
+            domain: domain(batch.coordination, batch.index),
             reason: batch.reason.map(crate::model::HoldReason::as_str),
         })
         .collect()

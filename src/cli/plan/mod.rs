@@ -16,7 +16,9 @@ use clap::Args;
 
 use crate::api::status::{Condition, GroupStatus};
 use crate::cli::documents::{Document, Documents, Unreadable};
+use crate::cli::fit::FileCluster;
 use crate::cli::options::Output;
+use crate::fit::Fitted;
 use crate::model::{Claims, Group};
 use crate::plan::simulate::RunError;
 use crate::plan::status::conditions::conflicted;
@@ -29,7 +31,8 @@ pub struct PlanArgs {
     /// Files, directories of *.yaml, *.yml and *.json, or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Objects that are there but not planned, as the workloads that a RoleCoordination refers to.
+    /// Objects that are there but not planned, as the workloads that a RoleCoordination refers to; with nodes it is said where
+    /// batches go.
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
     /// Plan one decision from these counts, instead of the whole run: {roles: {NAME: {created, released, scheduled, ready}}}.
@@ -50,6 +53,8 @@ struct Planned<'a> {
 struct Plan {
     group: Arc<Group>,
     run: Result<Run, RunError>,
+    /// What fits, where there are nodes among the files.
+    fitted: Vec<Fitted>,
 }
 
 /// Why an object has no plan.
@@ -94,8 +99,13 @@ impl Planned<'_> {
         }
     }
 
+    /// What fits, where that is known.
+    fn fitted(&self) -> &[Fitted] {
+        self.plan.as_ref().map(|plan| plan.fitted.as_slice()).unwrap_or_default()
+    }
+
     fn is_complete(&self) -> bool {
-        self.run().is_some_and(|run| run.complete)
+        self.run().is_some_and(|run| run.complete) && self.fitted().iter().all(Fitted::all_fit)
     }
 }
 
@@ -103,7 +113,7 @@ impl Planned<'_> {
 /// something is unreadable; a single decision need not complete anything.
 pub fn run(args: &PlanArgs) -> ExitCode {
     let mut read = Documents::read(&args.files);
-    let with = Documents::read(&args.with);
+    let with = Documents::read_dump(&args.with);
     read.unreadable.extend(with.unreadable);
     let mut world = World::of_manifests(Options::default());
     for document in read.documents.iter().chain(&with.documents) {
@@ -114,6 +124,7 @@ pub fn run(args: &PlanArgs) -> ExitCode {
         read.unreadable.push(fault);
         None
     });
+    let cluster = FileCluster::with_nodes(read.documents.iter().chain(&with.documents));
     let carried = carried(&read.documents, &with.documents, &world);
     if let Some(unknown) = observed.as_ref().and_then(|observed| unknown_role(observed, &carried)) {
         let file = args.state.iter().map(|path| path.display().to_string()).collect();
@@ -123,8 +134,10 @@ pub fn run(args: &PlanArgs) -> ExitCode {
         eprintln!("rolegate: no RoleBasedGroup and no RoleCoordination in the files");
         return ExitCode::from(2);
     }
-    let planned: Vec<_> =
-        carried.into_iter().map(|(document, group)| plan(document, group, &world, observed.as_ref())).collect();
+    let planned: Vec<_> = carried
+        .into_iter()
+        .map(|(document, group)| plan(document, group, &world, observed.as_ref(), cluster.as_ref()))
+        .collect();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let printed = match args.output {
         Output::Text => text::print(&mut out, &planned, observed.is_some()),
@@ -184,6 +197,7 @@ fn plan<'a>(
     carried: Result<Arc<Group>, NoPlan>,
     world: &World,
     observed: Option<&ObservedCounts>,
+    cluster: Option<&FileCluster>,
 ) -> Planned<'a> {
     let judged = judge_json(&document.api_version, &document.kind, Operation::Create, &document.json, None, world);
     let judged = match judged {
@@ -201,7 +215,8 @@ fn plan<'a>(
             Some(observed) => decide_once(&group, &judged.errors, observed, &sizes),
             None => simulate(&group, &judged.errors, &sizes),
         };
-        Plan { group, run }
+        let of_cluster = cluster.and_then(|cluster| Some(cluster.fit(&cluster.group(document)?)));
+        Plan { group, run, fitted: of_cluster.unwrap_or_default() }
     });
     Planned { document, judged, plan }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::{Plan, Planned};
+use crate::cli::fit::details;
 use crate::cli::terminal::{Style, Table, counted, ordinals, shown};
+use crate::fit::Fitted;
 use crate::model::{Batching, Coordination, Group, names};
 use crate::plan::rollout::rollouts;
 use crate::plan::{Batch, ReplicaIs, Run};
@@ -23,11 +25,20 @@ pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], single: bool)
             findings(out, paint, label, list, style)?;
         }
         // What is refused is not there to be planned.
-        if let (true, Ok(Plan { group, run: Ok(run) })) = (planned.judged.is_allowed(), &planned.plan) {
+        if let (true, Ok(Plan { group, run: Ok(run), fitted })) = (planned.judged.is_allowed(), &planned.plan) {
             body(out, group, run, single)?;
+            for line in fitted.iter().flat_map(placed) {
+                writeln!(out, "  {}", shown(&line))?;
+            }
         }
     }
     Ok(())
+}
+
+/// `coordination "pd" goes to`, and where each batch goes.
+fn placed(fitted: &Fitted) -> Vec<String> {
+    let why = fitted.answer.as_ref().err().map(|error| format!("  {error}"));
+    std::iter::once(format!("coordination {:?} goes to", fitted.name)).chain(why).chain(details(fitted)).collect()
 }
 
 fn head(out: &mut impl Write, planned: &Planned<'_>, single: bool, style: Style) -> io::Result<()> {
@@ -43,8 +54,12 @@ fn head(out: &mut impl Write, planned: &Planned<'_>, single: bool, style: Style)
         None => planned.error().map(ToString::to_string).unwrap_or_default(),
         Some(run) if single && run.steps.is_empty() => "releases nothing now".to_owned(),
         Some(_) if single => "releases more now".to_owned(),
-        Some(run) if run.complete => {
+        Some(run) if planned.is_complete() => {
             format!("admitted, {}complete{} after {}", style.good, style.end, counted(run.steps.len(), "release"))
+        }
+        Some(run) if run.complete => {
+            let releases = counted(run.steps.len(), "release");
+            format!("admitted, complete after {releases}, and {}the nodes hold not all of it{}", style.bad, style.end)
         }
         Some(run) => {
             format!("admitted, {}not complete{} after {}", style.bad, style.end, counted(run.steps.len(), "release"))
