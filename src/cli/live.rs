@@ -12,7 +12,7 @@ use crate::api::pod::POD;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, ObjectKind, Pod};
 use crate::cluster::index::Index;
-use crate::cluster::read::listing::{ClusterListing, list_cluster, list_trees};
+use crate::cluster::read::listing::{ClusterListing, list_cluster};
 use crate::cluster::read::makers::{add_makers, makers};
 use crate::cluster::read::{missing_pods, pod_groups};
 use crate::cluster::watch::watched::api;
@@ -198,16 +198,36 @@ impl Picture {
     }
 }
 
-/// What becomes of the held pods of a KAI PodGroup that places them; `Err` says why that is not known.
-pub async fn tree(
-    connection: &Connection,
-    key: &GroupKey,
-) -> Result<(TreeSnapshot, Result<TreeDecision, String>), Failure> {
-    let seen = list_trees(&connection.client, &key.namespace).await.map_err(|error| connection.failure(&error))?;
-    let snapshot = seen.index.tree_snapshot(key);
-    // Who else waits for room, and for how long, only the loop knows.
-    let decision = room(connection).await.map(|capacity| gangs::decide(&snapshot, &capacity, None));
-    Ok((snapshot, decision))
+/// A KAI PodGroup that places its pods, with what would be decided about it now.
+#[derive(Debug)]
+pub struct TreePicture {
+    /// What is seen of it.
+    pub snapshot: TreeSnapshot,
+    /// What becomes of its held pods; `Err` says why that is not known.
+    pub decision: Result<TreeDecision, String>,
+}
+
+impl TreePicture {
+    /// The PodGroup of this key, whether it is there or only pods that name it.
+    pub async fn of(snapshot: TreeSnapshot, connection: &Connection, rooms: &Rooms) -> Self {
+        let is_held = snapshot.held().next().is_some();
+        // Who else waits for room, and for how long, only the loop knows.
+        let decide = |room: &Capacity| gangs::decide(&snapshot, room, None);
+        let decision = if is_held {
+            rooms.get(connection).await.as_ref().map(decide).map_err(Clone::clone)
+        } else {
+            Ok(TreeDecision::default())
+        };
+        Self { snapshot, decision }
+    }
+}
+
+/// All PodGroups of an index that place pods, by namespace and name; those of one name where it is given.
+pub fn trees(index: &Index, name: Option<&str>) -> Vec<TreeSnapshot> {
+    let mut keys: Vec<_> = index.tree_keys().iter().filter_map(GroupKey::pod_group).collect();
+    keys.retain(|key| name.is_none_or(|name| *key.name == *name));
+    keys.sort();
+    keys.iter().map(|key| index.tree_snapshot(key)).collect()
 }
 
 /// The pods of a group that are there, those that its workloads would make, and the room for them.

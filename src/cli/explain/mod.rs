@@ -12,8 +12,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
-use crate::cli::live::{self, Rooms};
+use crate::cli::live::{self, Rooms, TreePicture};
 use crate::cli::options::{Output, Subject};
+use crate::cli::status;
 
 /// Arguments of `explain`.
 #[derive(Args, Debug)]
@@ -41,11 +42,18 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         Subject::Pod => explain_pod(args, &connection).await?,
         Subject::Group => {
             let seen = live::list(&connection, Some(&connection.namespace)).await?;
-            let picture = live::named(&seen.index, &connection.namespace, &args.name)?;
-            let picture = picture.diagnose(&connection, &Rooms::default()).await;
-            match args.output {
-                Output::Text => group::text(&picture),
-                Output::Json => group::json(&picture),
+            match live::named(&seen.index, &connection.namespace, &args.name) {
+                Ok(picture) => {
+                    let picture = picture.diagnose(&connection, &Rooms::default()).await;
+                    match args.output {
+                        Output::Text => group::text(&picture),
+                        Output::Json => group::json(&picture),
+                    }
+                }
+                Err(none) => {
+                    let Some(tree) = live::trees(&seen.index, Some(&args.name)).pop() else { return Err(none) };
+                    status::pod_group(&TreePicture::of(tree, &connection, &Rooms::default()).await, args.output)
+                }
             }
         }
     };

@@ -10,11 +10,10 @@ use super::gates::{Gate, gates};
 use super::replicas::{self, Awaited};
 use crate::api::Pod;
 use crate::cli::connection::{Connection, Failure};
-use crate::cli::live::{self, Picture, Rooms};
+use crate::cli::live::{Picture, Rooms, TreePicture};
 use crate::cli::terminal::{Style, age, ordinals, shown};
 use crate::cluster::index::Index;
 use crate::model::{GroupKey, HoldReason, PodIdentity, identify, names, placed_by};
-use crate::plan::gangs::{TreeDecision, TreeSnapshot};
 use crate::plan::{Held, PodRef};
 
 /// What becomes of the pod.
@@ -94,8 +93,8 @@ impl Story {
         match (placed_by(&pod.metadata), identify(pod, namespace, index)) {
             (Some(name), _) => {
                 let key = GroupKey::new(namespace, name);
-                let (snapshot, decision) = live::tree(connection, &key).await?;
-                story.take_tree(pod, &snapshot, &decision);
+                let tree = TreePicture::of(index.tree_snapshot(&key), connection, &Rooms::default()).await;
+                story.take_tree(pod, &tree);
             }
             (None, Some(identity)) => {
                 let picture = Picture::of(index, &identity.group).diagnose(connection, &Rooms::default()).await;
@@ -111,7 +110,7 @@ impl Story {
     }
 
     /// Our gate, until its KAI PodGroup has a place for it.
-    fn take_tree(&mut self, pod: &Pod, snapshot: &TreeSnapshot, decision: &Result<TreeDecision, String>) {
+    fn take_tree(&mut self, pod: &Pod, TreePicture { snapshot, decision }: &TreePicture) {
         self.place = Some(Place {
             group: format!("{}/{}", snapshot.key.namespace, snapshot.key.name),
             carrier: snapshot.tree.as_ref().map(|tree| format!("PodGroup {}", tree.key.name)),

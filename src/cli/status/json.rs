@@ -5,15 +5,20 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::pod_groups::PodGroupStatus;
 use crate::api::status::Condition;
-use crate::cli::live::Picture;
+use crate::cli::live::{Picture, TreePicture};
 use crate::model::Group;
 use crate::plan::rollout::{RoleRollout, waits_for};
 use crate::plan::{Batch, Held};
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Answer<'a> {
     groups: Vec<Status<'a>>,
+    /// KAI PodGroups that place their pods.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pod_groups: Vec<PodGroupStatus<'a>>,
 }
 
 /// A group.
@@ -105,8 +110,11 @@ pub struct Hold<'a> {
     pods: u32,
 }
 
-pub(super) fn render(pictures: &[Picture], on_one_line: bool) -> String {
-    let answer = Answer { groups: pictures.iter().map(Status::of).collect() };
+pub(super) fn render(pictures: &[Picture], trees: &[TreePicture], on_one_line: bool) -> String {
+    let answer = Answer {
+        groups: pictures.iter().map(Status::of).collect(),
+        pod_groups: trees.iter().map(PodGroupStatus::of).collect(),
+    };
     let text = if on_one_line { serde_json::to_string(&answer) } else { serde_json::to_string_pretty(&answer) };
     text.unwrap_or_default() + "\n"
 }

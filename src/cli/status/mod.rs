@@ -1,6 +1,7 @@
 //! `rolegate status`: groups with their batches.
 
 mod json;
+mod pod_groups;
 mod text;
 
 pub use json::Status;
@@ -15,10 +16,14 @@ use futures::future::join_all;
 
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
 use crate::cli::live;
-use crate::cli::live::{Picture, Rooms};
+use crate::cli::live::{Picture, Rooms, TreePicture};
+
 use crate::cli::options::Output;
+use crate::cli::terminal::Style;
 use crate::cluster::index::{Index, SharedIndex};
 use crate::cluster::watch::sources::Sources;
+use crate::plan::gangs::TreeSnapshot;
+use pod_groups::PodGroupStatus;
 
 /// Arguments of `status`.
 #[derive(Args, Debug)]
@@ -72,7 +77,7 @@ async fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
         // A group that is gone for a moment is shown again when it is back.
         let found = pictures(args, &connection, &index.read());
         let now = match found {
-            Ok(pictures) => render(args, &connection, pictures).await,
+            Ok(seen) => render(args, &connection, seen).await,
             Err(failure) => format!("{failure}\n"),
         };
         if now != last {
@@ -86,22 +91,49 @@ async fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn pictures(args: &StatusArgs, connection: &Connection, index: &Index) -> Result<Vec<Picture>, Failure> {
-    Ok(match &args.group {
-        Some(name) => vec![live::named(index, &connection.namespace, name)?],
-        None => live::pictures(index).into_iter().filter(Picture::concerns_us).collect(),
-    })
+/// What is shown.
+struct Seen {
+    groups: Vec<Picture>,
+    trees: Vec<TreeSnapshot>,
 }
 
-async fn render(args: &StatusArgs, connection: &Connection, pictures: Vec<Picture>) -> String {
+fn pictures(args: &StatusArgs, connection: &Connection, index: &Index) -> Result<Seen, Failure> {
+    let trees = live::trees(index, args.group.as_deref());
+    let groups = match &args.group {
+        None => live::pictures(index).into_iter().filter(Picture::concerns_us).collect(),
+        Some(name) => match live::named(index, &connection.namespace, name) {
+            Ok(picture) => vec![picture],
+            Err(_) if !trees.is_empty() => Vec::new(),
+            Err(none) => return Err(none),
+        },
+    };
+    Ok(Seen { groups, trees })
+}
+
+async fn render(args: &StatusArgs, connection: &Connection, seen: Seen) -> String {
     let rooms = Rooms::default();
-    let pictures = join_all(pictures.into_iter().map(|picture| picture.diagnose(connection, &rooms))).await;
+    let groups = join_all(seen.groups.into_iter().map(|picture| picture.diagnose(connection, &rooms))).await;
+    let trees = join_all(seen.trees.into_iter().map(|tree| TreePicture::of(tree, connection, &rooms))).await;
     let now = jiff::Timestamp::now();
     match args.output {
-        Output::Json => json::render(&pictures, args.watch),
-        Output::Text if pictures.is_empty() && args.all_namespaces => "no groups\n".to_owned(),
-        Output::Text if pictures.is_empty() => format!("no groups in namespace {:?}\n", connection.namespace),
-        Output::Text => text::render(&pictures, args.group.is_some(), now),
+        Output::Json => json::render(&groups, &trees, args.watch),
+        Output::Text if groups.is_empty() && trees.is_empty() && args.all_namespaces => "no groups\n".to_owned(),
+        Output::Text if groups.is_empty() && trees.is_empty() => {
+            format!("no groups in namespace {:?}\n", connection.namespace)
+        }
+        Output::Text => {
+            let texts = [text::render(&groups, args.group.is_some(), now), pod_groups::text(&trees)];
+            texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// One PodGroup, as it is shown among others.
+pub fn pod_group(picture: &TreePicture, output: Output) -> String {
+    let seen = PodGroupStatus::of(picture);
+    match output {
+        Output::Json => serde_json::to_string_pretty(&seen).unwrap_or_default() + "\n",
+        Output::Text => seen.text(Style::of_stdout()),
     }
 }
 

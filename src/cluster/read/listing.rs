@@ -32,7 +32,7 @@ impl ClusterListing {
     }
 }
 
-/// Lists everything that groups are planned from, in one namespace or in all.
+/// Lists everything that groups and KAI PodGroups are planned from, in one namespace or in all.
 ///
 /// # Errors
 ///
@@ -40,19 +40,7 @@ impl ClusterListing {
 pub async fn list_cluster(client: &Client, namespace: Option<&str>) -> Result<ClusterListing, kube::Error> {
     list(client, |lister| {
         add_groups(lister, namespace);
-        add_cluster_scoped(lister);
-    })
-    .await
-}
-
-/// Lists everything that KAI PodGroups which place their pods are planned from, in one namespace.
-///
-/// # Errors
-///
-/// When the API server fails, or pods may not be read.
-pub async fn list_trees(client: &Client, namespace: &str) -> Result<ClusterListing, kube::Error> {
-    list(client, |lister| {
-        add_trees(lister, &[Some(namespace)]);
+        add_trees(lister, &[namespace], &[namespace]);
         add_cluster_scoped(lister);
     })
     .await

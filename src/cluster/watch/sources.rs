@@ -64,13 +64,18 @@ pub struct Sources {
 impl Sources {
     /// Starts all watches, in these namespaces or, when none is given, in all.
     pub fn start(client: &Client, index: &SharedIndex, namespaces: &[String]) -> Self {
-        let mut sources = Self::of_groups(client, index, namespaces);
-        sources.add_looked_up(namespaces);
+        // The webhook looks up PodGroups of all namespaces.
+        let mut sources = Self::planned(client, index, namespaces, &[None]);
+        sources.add_looked_up();
         sources
     }
 
-    /// Starts the watches that groups are planned from, and no others.
+    /// Starts the watches that groups and PodGroups of these namespaces are planned from, and no others.
     pub fn of_groups(client: &Client, index: &SharedIndex, namespaces: &[String]) -> Self {
+        Self::planned(client, index, namespaces, &scopes(namespaces))
+    }
+
+    fn planned(client: &Client, index: &SharedIndex, namespaces: &[String], pod_groups: &[Option<&str>]) -> Self {
         let mut sources = Self {
             tasks: JoinSet::new(),
             client: client.clone(),
@@ -81,13 +86,14 @@ impl Sources {
         for scope in scopes(namespaces) {
             add_groups(&mut sources, scope);
         }
+        add_trees(&mut sources, &scopes(namespaces), pod_groups);
         add_cluster_scoped(&mut sources);
         sources.add_crds();
         sources
     }
 
     /// What the webhook looks up beside groups.
-    fn add_looked_up(&mut self, namespaces: &[String]) {
+    fn add_looked_up(&mut self) {
         for kind in CLIQUE_SETS.iter().copied() {
             self.add::<Guarded<PodCliqueSet>>(kind, None, None, move |index, source, change| {
                 index.looked_up_change(
@@ -97,7 +103,6 @@ impl Sources {
                 );
             });
         }
-        add_trees(self, &scopes(namespaces));
     }
 
     /// CustomResourceDefinitions say which version of a kind is read; a new one wakes the watches that wait for their kind.
@@ -225,11 +230,12 @@ pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
 }
 
 /// What KAI PodGroups that place their pods are planned from, beside what is cluster-scoped for groups.
-pub(in crate::cluster) fn add_trees(reader: &mut impl Reader, scopes: &[Option<&str>]) {
-    // The webhook looks up those of all namespaces.
-    reader.add::<Guarded<PodGroup>>(POD_GROUP, None, None, |index, source, change| {
-        index.looked_up_change(source, POD_GROUP, change.map(|object| (name_of(&object), read_pod_group(&object))));
-    });
+pub(in crate::cluster) fn add_trees(reader: &mut impl Reader, scopes: &[Option<&str>], pod_groups: &[Option<&str>]) {
+    for scope in pod_groups {
+        reader.add::<Guarded<PodGroup>>(POD_GROUP, *scope, None, |index, source, change| {
+            index.looked_up_change(source, POD_GROUP, change.map(|object| (name_of(&object), read_pod_group(&object))));
+        });
+    }
     reader.add::<Guarded<Topology>>(TOPOLOGY, None, None, |index, source, change| {
         index.looked_up_change(source, TOPOLOGY, change.map(|object| (name_of(&object), read_levels(&object))));
     });

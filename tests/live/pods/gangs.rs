@@ -130,7 +130,11 @@ async fn says(stage: &Stage, words: &str) {
 }
 
 async fn explain(stage: &Stage, pod: &str) -> String {
-    let arguments = ["explain", "pod", pod, "-n", &stage.namespace];
+    printed(stage, &["explain", "pod", pod]).await
+}
+
+async fn printed(stage: &Stage, command: &[&str]) -> String {
+    let arguments = [command, &["-n", &stage.namespace]].concat();
     let output = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
@@ -182,6 +186,15 @@ async fn nothing_of_a_pod_group_goes_before_all_of_its_minimum_fits() {
     let place = "group gang-no-room/job (PodGroup job), role prefill";
     let reason = "NoRoom: no rack fits gang decode: best gang-no-room-r1 fits 3 of 4 pods";
     assert!(explained.contains(place) && explained.contains(reason), "{explained}");
+    let status = format!(
+        "gang-no-room/job  PodGroup  0/5 pods have a node  5 pods held\n  decode: 0 of 4 pods on nodes\n  prefill: 0 of 1 pod \
+         on nodes\n  {reason}, its nodes have no more room for pods or their host ports (5 pods)\n"
+    );
+    for asked in [["status"].as_slice(), &["status", "job"], &["explain", "group", "job"]] {
+        assert_eq!(printed(&stage, asked).await, status, "{asked:?}");
+    }
+    let json: Value = serde_json::from_str(&printed(&stage, &["status", "-o", "json"]).await).unwrap();
+    assert_eq!(json["podGroups"][0]["holds"][0]["pods"], 5, "{json:#}");
     // Whoever makes room need tell nobody.
     add(&stage, "b2", "r3", "a", 4).await;
     let seen = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
