@@ -1,9 +1,10 @@
 //! Which nodes a pod can go to, whatever room they have: kube-scheduler's filters of the same names.
 
 use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::Arc;
 
-use super::needs::Needs;
+use super::needs::{Amounts, Needs};
 use crate::api::node::{Node, Taint};
 use crate::api::scheduling::{NodeRequirement, NodeSelector, NodeSelectorTerm, Toleration};
 
@@ -19,8 +20,8 @@ const NAME_FIELD: &str = "metadata.name";
 pub struct NodeFacts {
     /// Name.
     pub name: Arc<str>,
-    /// Labels, by key.
-    labels: Box<[(Arc<str>, Arc<str>)]>,
+    /// By key.
+    labels: Box<[Arc<Label>]>,
     /// Taints that keep pods off.
     taints: Vec<Taint>,
     /// False for a cordoned node.
@@ -42,41 +43,60 @@ pub enum Refusal {
     Cordoned,
 }
 
-/// Texts that nodes have in common, each once.
-#[derive(Clone, Debug, Default)]
-pub struct Texts(HashSet<Arc<str>>);
+/// A label of nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Label {
+    key: Box<str>,
+    value: Box<str>,
+}
 
-impl Texts {
-    /// The one that is kept of this text.
-    pub fn shared(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
-            return known.clone();
-        }
-        let new: Arc<str> = text.into();
-        self.0.insert(new.clone());
-        new
+/// What nodes have in common, each once: most of a pool's are alike but for their names.
+#[derive(Clone, Debug, Default)]
+pub struct InCommon {
+    labels: HashSet<Arc<Label>>,
+    amounts: HashSet<Arc<Amounts>>,
+}
+
+impl Label {
+    fn new(key: &str, value: &str) -> Self {
+        Self { key: key.into(), value: value.into() }
+    }
+}
+
+impl InCommon {
+    /// The one list of amounts like this one.
+    pub fn amounts(&mut self, amounts: Amounts) -> Arc<Amounts> {
+        one_of(&mut self.amounts, amounts)
     }
 
-    /// Forgets those of a node that is gone which no other has.
-    pub fn forget(&mut self, facts: Option<Arc<NodeFacts>>) {
+    /// Forgets what a node had that no other has.
+    pub fn forget(&mut self, facts: Option<Arc<NodeFacts>>, amounts: &Arc<Amounts>) {
         let labels = facts.map(|facts| facts.labels.clone()).unwrap_or_default();
-        for text in labels.into_iter().flat_map(|(key, value)| [key, value]) {
-            // This one and the set's own.
-            if Arc::strong_count(&text) <= 2 {
-                self.0.remove(&text);
-            }
+        // This one and the set's own.
+        labels.iter().filter(|label| Arc::strong_count(label) <= 2).for_each(|label| _ = self.labels.remove(label));
+        if Arc::strong_count(amounts) <= 2 {
+            self.amounts.remove(amounts);
         }
     }
 }
 
+fn one_of<T: Hash + Eq>(known: &mut HashSet<Arc<T>>, one: T) -> Arc<T> {
+    if let Some(known) = known.get(&one) {
+        return known.clone();
+    }
+    let new = Arc::new(one);
+    known.insert(new.clone());
+    new
+}
+
 impl NodeFacts {
     /// Reads a node.
-    pub fn of(node: &Node, name: Arc<str>, texts: &mut Texts) -> Self {
+    pub fn of(node: &Node, name: Arc<str>, in_common: &mut InCommon) -> Self {
         let keeps_off = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
         let labels = node.metadata.labels.iter();
         Self {
             name,
-            labels: labels.map(|(key, value)| (texts.shared(key), texts.shared(value))).collect(),
+            labels: labels.map(|(key, value)| one_of(&mut in_common.labels, Label::new(key, value))).collect(),
             taints: node.spec.taints.iter().filter(keeps_off).cloned().collect(),
             schedulable: !node.spec.unschedulable,
             ready: node.is_ready(),
@@ -85,8 +105,8 @@ impl NodeFacts {
 
     /// Value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        let at = self.labels.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
-        self.labels.get(at).map(|(_, value)| &**value)
+        let at = self.labels.binary_search_by(|known| (*known.key).cmp(key)).ok()?;
+        self.labels.get(at).map(|label| &*label.value)
     }
 
     /// Makes it as if it were not cordoned.

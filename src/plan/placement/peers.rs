@@ -11,12 +11,15 @@ const NUMBERS: [&str; 4] = [
     "statefulset.kubernetes.io/pod-name",
 ];
 
+/// Stands between labels: in none of them, as `=` is not.
+const BETWEEN: &str = ",";
+
 /// Who a pod is for other pods: the same for the pods of one template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Peer {
     namespace: Box<str>,
-    /// By key, without those that number pods.
-    labels: Box<[(Box<str>, Box<str>)]>,
+    /// `key=value`, without those that number pods, in one text: there are as many of these as there are workloads.
+    labels: Box<str>,
     /// Its required anti-affinity, which others are bound by as well.
     pub apart: Box<[Apart]>,
 }
@@ -60,7 +63,7 @@ impl Peer {
     /// Reads a pod; false where a term of it is not understood, and left out.
     pub fn of(pod: &SchedulingPod) -> (Self, bool) {
         let labels = pod.metadata.labels.iter().filter(|(key, _)| !NUMBERS.contains(&key.as_str()));
-        let labels = labels.map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect();
+        let labels = labels.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(BETWEEN).into();
         let terms = &pod.spec.affinity.pod_anti_affinity.terms;
         let apart: Box<[Apart]> = terms.iter().filter_map(|term| Apart::of(term, pod)).collect();
         let all = apart.len() == terms.len();
@@ -68,8 +71,7 @@ impl Peer {
     }
 
     fn label(&self, key: &str) -> Option<&str> {
-        let at = self.labels.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
-        self.labels.get(at).map(|(_, value)| &**value)
+        self.labels.split(BETWEEN).find_map(|label| label.strip_prefix(key)?.strip_prefix('='))
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::filter::{NodeFacts, Texts};
-use super::needs::{HostPort, Load, amounts};
+use super::filter::{InCommon, NodeFacts};
+use super::needs::{Amounts, HostPort, Load, amounts};
 use super::peers::Peer;
 use crate::api::node::Node;
 use crate::model::quantity::NoQuantity;
@@ -21,7 +21,7 @@ pub struct Room {
     loads: HashSet<Arc<Load>>,
     /// Who they are for others, once for all that are the same.
     peers: HashSet<Arc<Peer>>,
-    texts: Texts,
+    in_common: InCommon,
 }
 
 /// One node: what it is, what it has, and what its pods take of that.
@@ -29,7 +29,7 @@ pub struct Room {
 pub struct NodeRoom {
     /// What it is; `None` while it is not known, or gone: then no pod can go there.
     pub facts: Option<Arc<NodeFacts>>,
-    allocatable: FewAmounts,
+    allocatable: Arc<Amounts>,
     taken: FewAmounts,
     pods: i64,
     ports: Vec<HostPort>,
@@ -57,24 +57,22 @@ impl Room {
         let name = node.metadata.display_name();
         let allocatable = amounts(&node.status.allocatable).inspect_err(|_| self.remove_node(name))?;
         let name = self.name(name);
-        let facts = Arc::new(NodeFacts::of(node, name, &mut self.texts));
-        let allocatable =
-            allocatable.iter().map(|(name, amount)| (self.texts.shared(name), i128::from(*amount))).collect();
+        let facts = Arc::new(NodeFacts::of(node, name, &mut self.in_common));
+        let allocatable = self.in_common.amounts(allocatable);
         let room = self.nodes.entry(facts.name.clone()).or_default();
-        let allocatable = FewAmounts(allocatable);
         let changed = room.facts.as_ref() != Some(&facts) || room.allocatable != allocatable;
-        room.allocatable = allocatable;
+        let had = std::mem::replace(&mut room.allocatable, allocatable);
         let before = room.facts.replace(facts);
-        self.texts.forget(before);
+        self.in_common.forget(before, &had);
         Ok(changed)
     }
 
     /// Forgets a node. Pods that are still bound to it keep their claim until they are gone, should it come back.
     pub fn remove_node(&mut self, name: &str) {
         if let Some(node) = self.nodes.get_mut(name) {
-            node.allocatable = FewAmounts::default();
+            let had = std::mem::take(&mut node.allocatable);
             let before = node.facts.take();
-            self.texts.forget(before);
+            self.in_common.forget(before, &had);
             self.forget_if_empty(name);
         }
     }
@@ -212,7 +210,8 @@ impl Eq for FewAmounts {}
 impl NodeRoom {
     /// What is left of a resource; below 0 where more was taken than there is.
     pub fn free(&self, resource: &str) -> i64 {
-        let free = self.allocatable.of(resource) - self.taken.of(resource);
+        let allocatable = self.allocatable.get(resource).copied().unwrap_or_default();
+        let free = i128::from(allocatable) - self.taken.of(resource);
         i64::try_from(free).unwrap_or(i64::MIN)
     }
 
