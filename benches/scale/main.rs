@@ -10,7 +10,8 @@
 //!
 //! After them, what the API server spends on lifting one gate, by kind of patch, and how long it takes to create one pod.
 //!
-//! `ROLEGATE_SCALE` is the number of pods of the large groups (3,000).
+//! `ROLEGATE_SCALE` is the number of pods of the large groups (3,000); `ROLEGATE_SCALE_ROWS` runs only rows that contain it,
+//! `510`, and prints them.
 
 #![allow(
     clippy::unwrap_used,
@@ -71,6 +72,8 @@ struct Row {
     spent: Spent,
     /// From the last pod of a batch being ready to the last PATCH of the next, where batches wait.
     steps: Vec<Duration>,
+    /// From the last pod being made to the last one having a node.
+    bound: Duration,
     /// How often rolegate planned, and how long it took, where it ran.
     passes: Option<String>,
 }
@@ -119,7 +122,9 @@ async fn main() {
         ("one rack, not placed", ONE_RACK, Way::OneRack { placed: false }),
     ];
     let mut rows = Vec::new();
-    for (what, pods, way) in runs {
+    let only = std::env::var("ROLEGATE_SCALE_ROWS").ok();
+    let is_asked_for = |row: &str| only.as_ref().is_none_or(|only| row.contains(only.as_str()));
+    for (what, pods, way) in runs.into_iter().filter(|(what, pods, _)| is_asked_for(&format!("{pods} {what}"))) {
         // An API server that has seen tens of thousands of pods come and go is several times slower than a new one.
         let scale = Scale::start(pods).await;
         let launch = Launch::new(scale.plane.clone(), scale.client.clone(), NAMESPACE).flag("lease-duration", "15s");
@@ -135,6 +140,9 @@ async fn main() {
     }
     let mut out = Section::new("bench-scale");
     print(&mut out, &rows);
+    if only.is_some() {
+        return;
+    }
     let scale = Scale::start(0).await;
     patches::compare(&mut out, &scale.client, NAMESPACE, scale.apiserver).await;
     let rolegate = Launch::new(scale.plane.clone(), scale.client.clone(), NAMESPACE).start().await;
@@ -233,6 +241,7 @@ impl Scale {
                 Way::Bare | Way::Coordinated(_) => seen.steps(SEGMENT),
                 Way::Ungated | Way::Beside | Way::OneRack { .. } => Vec::new(),
             },
+            bound: seen.made_to_bound(),
             passes: None,
         };
         eprintln!("{} {}: {:.1?}", row.pods, row.what, row.time);
@@ -318,7 +327,8 @@ fn print(out: &mut Section, rows: &[Row]) {
         let others = row.spent.others.iter().map(|(name, cpu)| format!("{name} {:.1} s", cpu.as_secs_f64()));
         let (asked, others) = (asked.collect::<Vec<_>>().join(", "), others.collect::<Vec<_>>().join(", "));
         let passes = row.passes.as_ref().map_or_else(String::new, |passes| format!("; {passes}"));
-        writeln!(out, "- {} {}: {asked}; CPU of {others}{passes}", row.pods, row.what).unwrap();
+        let bound = format!("last pod made to last bound {:.1} s", row.bound.as_secs_f64());
+        writeln!(out, "- {} {}: {bound}; {asked}; CPU of {others}{passes}", row.pods, row.what).unwrap();
     }
     writeln!(out).unwrap();
 }

@@ -25,6 +25,7 @@ type Watched = Object<Spec, Status>;
 #[serde(rename_all = "camelCase", default)]
 struct Spec {
     scheduling_gates: Vec<Value>,
+    node_name: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -39,10 +40,12 @@ struct Condition {
     status: String,
 }
 
-/// When each pod was first seen without a gate, and ready.
+/// When each pod was first seen, without a gate, with a node, and ready.
 #[derive(Clone, Debug)]
 struct Pod {
     uid: String,
+    made: Instant,
+    bound: Option<Instant>,
     released: Option<Instant>,
     ready: Option<Instant>,
 }
@@ -97,6 +100,14 @@ impl Pods {
         assert!(came, "{} of {pods} pods are ready", self.seen.lock().unwrap().ready);
     }
 
+    /// From the last pod being made to the last one having a node.
+    pub fn made_to_bound(&self) -> Duration {
+        let seen = self.seen.lock().unwrap();
+        let made = seen.pods.values().map(|pod| pod.made).max().unwrap();
+        let bound = seen.pods.values().filter_map(|pod| pod.bound).max().unwrap();
+        bound.saturating_duration_since(made)
+    }
+
     /// From the last pod of a segment being ready to the last of the next being released, as a watch sees it, in order.
     pub fn steps(&self, sizes: (u32, u32)) -> Vec<Duration> {
         let (mut ready, mut released) = (HashMap::<u32, Instant>::new(), HashMap::<u32, Instant>::new());
@@ -126,7 +137,16 @@ impl Seen {
     fn take(&mut self, pod: &Watched) {
         let uid = pod.metadata.uid.clone().unwrap();
         let name = pod.metadata.name.clone().unwrap();
-        let known = self.pods.entry(name).or_insert(Pod { uid, released: None, ready: None });
+        let known = self.pods.entry(name).or_insert(Pod {
+            uid,
+            made: Instant::now(),
+            bound: None,
+            released: None,
+            ready: None,
+        });
+        if pod.spec.node_name.is_some() {
+            known.bound.get_or_insert_with(Instant::now);
+        }
         if pod.spec.scheduling_gates.is_empty() {
             known.released.get_or_insert_with(Instant::now);
         }

@@ -56,6 +56,8 @@ pub struct TreeDecision {
     pub plan: Option<TreePlan>,
     /// Why the others are held.
     pub held: Vec<TreeHeld>,
+    /// Node label and value of the domain with room for most of what does not fit.
+    pub best: Option<(String, String)>,
 }
 
 /// Pods that go.
@@ -103,8 +105,9 @@ pub fn decide(snapshot: &TreeSnapshot, capacity: &Capacity, closed: Option<(&str
     let (plan, chosen) = decider.plan();
     let left = decider.left(&chosen);
     if !left.is_empty() {
-        let (reason, message) = decider.why(&chosen);
+        let (reason, message, best) = decider.why(&chosen);
         decision.held.push(TreeHeld { reason, message, pods: left });
+        decision.best = best;
     }
     decision.plan = plan;
     decision
@@ -113,7 +116,7 @@ pub fn decide(snapshot: &TreeSnapshot, capacity: &Capacity, closed: Option<(&str
 fn held(reason: HoldReason, message: String, snapshot: &TreeSnapshot) -> TreeDecision {
     let pods: Vec<_> = snapshot.held().cloned().collect();
     let held = (!pods.is_empty()).then_some(TreeHeld { reason, message, pods });
-    TreeDecision { plan: None, held: held.into_iter().collect() }
+    TreeDecision { held: held.into_iter().collect(), ..TreeDecision::default() }
 }
 
 impl Level {
@@ -281,17 +284,18 @@ impl<'a> Decider<'a> {
         self.held.iter().enumerate().flat_map(of).collect()
     }
 
-    /// Why what is left does not go.
-    fn why(&self, chosen: &[u32]) -> (HoldReason, String) {
+    /// Why what is left does not go, and the domain with room for most of it.
+    fn why(&self, chosen: &[u32]) -> (HoldReason, String, Option<(String, String)>) {
         let (went, held) = (counts(&self.went), counts(&self.held));
         let goes: Counts = went.iter().zip(chosen).map(|(went, chosen)| went + chosen).collect();
         let eligible = eligible(self.shape, &went, &held);
         let waits_for_room = (0..held.len()).find(|leaf| at(&eligible, *leaf) > at(chosen, *leaf));
         if let Some(leaf) = waits_for_room {
-            return (HoldReason::NoRoom, self.no_room(leaf, &goes, chosen));
+            let (message, best) = self.no_room(leaf, &goes, chosen);
+            return (HoldReason::NoRoom, message, best);
         }
         let there: Counts = went.iter().zip(&held).map(|(went, held)| went + held).collect();
-        (HoldReason::IncompleteBatch, self.incomplete(0, &there))
+        (HoldReason::IncompleteBatch, self.incomplete(0, &there), None)
     }
 
     /// What is missing of the minimum, from the whole down to the first leaf that lacks pods.
@@ -314,7 +318,7 @@ impl<'a> Decider<'a> {
         }
     }
 
-    fn no_room(&self, leaf: usize, goes: &[u32], chosen: &[u32]) -> String {
+    fn no_room(&self, leaf: usize, goes: &[u32], chosen: &[u32]) -> (String, Option<(String, String)>) {
         let (all, none) = (self.parts(&vec![u32::MAX; self.held.len()]), BTreeMap::new());
         let starts = is_met(self.shape, 0, goes);
         let covers =
@@ -332,18 +336,22 @@ impl<'a> Decider<'a> {
                 ..Question::new(&pods, Some(&share.key), &none)
             };
             if let Fit::Not(why) = place(self.capacity.room(), &question) {
-                return why.describe(Some(&of.level.name), &of.what);
+                // What is beyond a minimum that runs keeps nothing from others.
+                let best = why.best.as_ref().filter(|_| !starts);
+                let best = best.and_then(|best| Some((share.key.clone(), best.domain.clone()?)));
+                return (why.describe(Some(&of.level.name), &of.what), best);
             }
         }
         let name = self.shape.leaves.get(leaf).filter(|name| !name.is_empty());
         let question = Question { closed: self.closed, ..Question::new(&[], None, &none) };
         let pods: Vec<_> = all.into_iter().flatten().collect();
         let what = name.map_or_else(|| "the PodGroup".to_owned(), |name| format!("gang {name}"));
-        match place(self.capacity.room(), &Question { pods: &pods, ..question }) {
+        let message = match place(self.capacity.room(), &Question { pods: &pods, ..question }) {
             Fit::Not(why) => why.describe(None, "the PodGroup"),
             Fit::Fits(_) if starts => format!("{what} does not fit beside what runs"),
             Fit::Fits(_) => "each of its gangs fits by itself, and not all of them together".to_owned(),
-        }
+        };
+        (message, None)
     }
 }
 

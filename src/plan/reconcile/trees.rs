@@ -147,9 +147,9 @@ impl TreePass<'_> {
             return reasons;
         };
         let closed = closed.as_ref().map(|closed| (closed.key.as_str(), closed.domain.as_str()));
-        let TreeDecision { plan, held } = decide(snapshot, capacity, closed);
+        let TreeDecision { plan, held, best } = decide(snapshot, capacity, closed);
         if held.iter().any(|held| held.reason == HoldReason::NoRoom) {
-            self.line.waits(self.key, priority, self.now, capacity.freed(), None);
+            self.line.waits(self.key, priority, self.now, capacity.freed(), best);
         } else {
             self.line.leaves(self.key);
         }
