@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use rolegate::api::Node;
 use rolegate::api::scheduling::SchedulingPod;
 use rolegate::plan::placement::{BatchPods, Needs, Question, Room, outlook, place};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::shown;
 use crate::section::Section;
 
 const BLOCK: &str = "block";
+const HOSTNAME: &str = "kubernetes.io/hostname";
 const DEVICE: &str = "nvidia.com/gpu";
 /// Nodes of the clusters.
 const NODES: [u32; 2] = [1_000, 5_000];
@@ -46,8 +47,12 @@ pub fn memory(out: &mut Section) -> Room {
 
 /// Asks, and writes a row for each cluster.
 pub fn run(out: &mut Section) {
-    writeln!(out, "\n| nodes | a pod event | 512 pods alike | 256 + 256 pods | 100 segments of 10 + 5 |").unwrap();
-    writeln!(out, "|---|---|---|---|---|").unwrap();
+    writeln!(
+        out,
+        "\n| nodes | a pod event | 512 pods alike | 256 + 256 pods | 100 pods, a node each | 100 segments of 10 + 5 |"
+    )
+    .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|").unwrap();
     for nodes in NODES {
         let (room, event) = cluster(nodes);
         let (small, large) = (needs(1), needs(2));
@@ -55,14 +60,16 @@ pub fn run(out: &mut Section) {
         let mixed = [vec![small.clone(); 256], vec![large.clone(); 256]].concat();
         let alike = median(|| ask(&room, &alike));
         let mixed = median(|| ask(&room, &mixed));
+        let apart = vec![apart(); 100];
+        let apart = median(|| ask(&room, &apart));
         let segments = median(|| {
             let segment = [vec![small.clone(); 10], vec![large.clone(); 5]].concat();
             let batches = (0..100).map(|index| BatchPods { index, pods: segment.clone(), domain: None });
             let seen = outlook(&room, batches, Some(BLOCK), Some(BTreeMap::new()));
             assert_eq!(seen.fits.len(), 100, "all segments fit");
         });
-        let [event, alike, mixed, segments] = [event, alike, mixed, segments].map(shown);
-        writeln!(out, "| {nodes} | {event} | {alike} | {mixed} | {segments} |").unwrap();
+        let [event, alike, mixed, apart, segments] = [event, alike, mixed, apart, segments].map(shown);
+        writeln!(out, "| {nodes} | {event} | {alike} | {mixed} | {apart} | {segments} |").unwrap();
     }
 }
 
@@ -70,21 +77,37 @@ fn needs(devices: u32) -> Arc<Needs> {
     labelled(devices, "x")
 }
 
+/// A pod that goes to no node with another one of its app, or one of those that are there.
+fn apart() -> Arc<Needs> {
+    let other =
+        json!({ "topologyKey": HOSTNAME, "labelSelector": { "matchLabels": { "app.kubernetes.io/name": "x" } } });
+    let affinity = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [other] } });
+    let mut pod = labelled_pod(1, "x");
+    pod["spec"]["affinity"] = affinity;
+    Arc::new(Needs::of(&serde_json::from_value(pod).unwrap()).unwrap())
+}
+
 fn labelled(devices: u32, app: &str) -> Arc<Needs> {
+    let pod: SchedulingPod = serde_json::from_value(labelled_pod(devices, app)).unwrap();
+    Arc::new(Needs::of(&pod).unwrap())
+}
+
+fn labelled_pod(devices: u32, app: &str) -> Value {
     let container = json!({ "resources": { "requests": { DEVICE: devices, "cpu": "2", "memory": "8Gi" } } });
     let labels = json!({ "app.kubernetes.io/name": app, "app.kubernetes.io/instance": app, "pod-template-hash": app });
-    let pod = json!({ "metadata": { "namespace": "ns", "labels": labels }, "spec": { "containers": [container] } });
-    let pod: SchedulingPod = serde_json::from_value(pod).unwrap();
-    Arc::new(Needs::of(&pod).unwrap())
+    json!({ "metadata": { "namespace": "ns", "labels": labels }, "spec": { "containers": [container] } })
 }
 
 /// A cluster in which every third block is taken by half, with two pods on each node; and the mean time of a pod event.
 fn cluster(nodes: u32) -> (Room, Duration) {
     let mut room = Room::default();
     for number in 0..nodes {
-        let labels: BTreeMap<_, _> = (0..12)
+        let labels: BTreeMap<_, _> = (0..11)
             .map(|label| (format!("example.com/label-{label}"), format!("value-{label}")))
-            .chain([(BLOCK.to_owned(), format!("block-{}", number / 125))])
+            .chain([
+                (BLOCK.to_owned(), format!("block-{}", number / 125)),
+                (HOSTNAME.to_owned(), format!("node-{number}")),
+            ])
             .collect();
         let node: Node = serde_json::from_value(json!({
             "metadata": { "name": format!("node-{number}"), "labels": labels },

@@ -1,6 +1,5 @@
 //! What the API server spends on lifting the gate of one pod, by kind of patch.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use rolegate::cluster::write::writer::release_patch;
 use rolegate::plan::PodRef;
+use rolegate::plan::decide::placed::Pin;
 use serde_json::{Value, json};
 
 use crate::common::pods::GATE;
@@ -33,11 +33,12 @@ struct Kind {
     patch: fn(&Pod) -> Patch<Value>,
 }
 
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 5] = [
     Kind { name: "strategic merge, the gate by name", patch: strategic },
     Kind { name: "JSON, test and remove by index", patch: json },
     Kind { name: "merge, the whole list", patch: merge },
     Kind { name: "strategic merge under a resourceVersion", patch: versioned },
+    Kind { name: "strategic merge, with a domain and a node", patch: pinned },
 ];
 
 /// Measures and prints a table.
@@ -125,19 +126,25 @@ fn gates(pod: &Pod) -> Vec<&str> {
 }
 
 fn strategic(pod: &Pod) -> Patch<Value> {
-    Patch::Strategic(released(pod))
+    Patch::Strategic(released(pod, &Pin::new()))
+}
+
+fn pinned(pod: &Pod) -> Patch<Value> {
+    let pin = [("example.com/rack", "rack-1"), ("kubernetes.io/hostname", "node-1")];
+    let pin = pin.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Patch::Strategic(released(pod, &Pin::from(pin)))
 }
 
 fn versioned(pod: &Pod) -> Patch<Value> {
-    let mut patch = released(pod);
+    let mut patch = released(pod, &Pin::new());
     patch["metadata"]["resourceVersion"] = json!(pod.metadata.resource_version);
     Patch::Strategic(patch)
 }
 
 /// The patch that rolegate sends.
-fn released(pod: &Pod) -> Value {
+fn released(pod: &Pod, pin: &Pin) -> Value {
     let of = |text: &Option<String>| text.as_deref().unwrap().into();
-    release_patch(&PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) }, &[], &BTreeMap::new())
+    release_patch(&PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) }, &[], pin)
 }
 
 /// Keeps the gates of others by writing all that were seen, so it must name the version in which they were seen.

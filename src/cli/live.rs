@@ -16,8 +16,8 @@ use crate::cluster::read::listing::{ClusterListing, list_cluster};
 use crate::cluster::read::makers::{add_makers, makers};
 use crate::cluster::read::{missing_pods, pod_groups};
 use crate::cluster::watch::watched::api;
-use crate::fit::{Cluster, Fitted, fit, layer_keys};
-use crate::model::{Batching, Domain, Group, GroupKey, WorkloadKey};
+use crate::fit::{Cluster, Fitted, fit};
+use crate::model::{Group, GroupKey, WorkloadKey};
 use crate::plan::decide::pod_groups::awaited;
 use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
@@ -143,23 +143,13 @@ impl Picture {
         }
         let mut fitted = Vec::new();
         if let Some(Ok(room)) = &room {
-            let keys = layer_keys(group, |topology, layer| self.layer_key(topology, layer));
+            let keys = self.snapshot.domain_keys.iter().cloned().collect();
             // What cannot be read of its workloads keeps back this answer alone.
             let cluster = cluster(connection, group, &self.snapshot, room).await;
             fitted = cluster.map(|cluster| fit(group, &keys, &cluster, MOST_FITTED)).unwrap_or_default();
             fitted.retain(|fitted| fitted.key.is_some());
         }
         Self { fitted, ..Self::decided(&self.key, self.snapshot, &diagnoses, &missing, room) }
-    }
-
-    /// The node label of a layer that one of its coordinations names, whose batches go only where there is room.
-    fn layer_key(&self, topology: &str, layer: &str) -> Option<String> {
-        let names = |batching: &Batching| match batching.topology.as_ref().map(|topology| &topology.domain) {
-            Some(Domain::Layer { topology: of, layer: named }) => of == topology && named == layer,
-            _ => false,
-        };
-        let index = self.group()?.batched().find(|(_, batching)| names(batching))?.0.index;
-        self.snapshot.domain_keys.iter().find(|(of, _)| *of == index).map(|(_, key)| key.clone())
     }
 
     /// True when a pod may go, of a batch that goes only where there is room for it.

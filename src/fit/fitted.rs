@@ -7,14 +7,14 @@ use crate::model::{Batching, Coordination, Domain, Group};
 use crate::plan::placement::{BatchPods, NotModelled, Outlook, not_modelled, outlook};
 use crate::rules::Shortage;
 
-/// Node labels of layers, by the names of the ClusterTopology and of the layer.
-pub type LayerKeys = BTreeMap<(String, String), String>;
+/// The node labels of the domains of coordinations that name a layer, by their position in the list.
+pub type DomainKeys = BTreeMap<usize, String>;
 
-/// The node labels of the layers that a group names, as far as `find` knows them.
-pub fn layer_keys(group: &Group, find: impl Fn(&str, &str) -> Option<String>) -> LayerKeys {
-    let domains = group.batched().filter_map(|(_, batching)| Some(&batching.topology.as_ref()?.domain));
-    let named = domains.filter_map(|domain| match domain {
-        Domain::Layer { topology, layer } => Some(((topology.clone(), layer.clone()), find(topology, layer)?)),
+/// The same of a group, as far as `find` knows the node label of a layer by the name of its ClusterTopology and its own.
+pub fn domain_keys(group: &Group, find: impl Fn(&str, &str) -> Option<String>) -> DomainKeys {
+    let domains = group.batched().filter_map(|(of, batching)| Some((of.index, &batching.topology.as_ref()?.domain)));
+    let named = domains.filter_map(|(index, domain)| match domain {
+        Domain::Layer { topology, layer } => Some((index, find(topology, layer)?)),
         Domain::Key(_) => None,
     });
     named.collect()
@@ -51,8 +51,8 @@ pub struct Answer {
 }
 
 /// What fits of each coordination of a group that makes batches, of so many batches that are not bound at `most`.
-pub fn fit(group: &Group, layer_keys: &LayerKeys, cluster: &Cluster, most: usize) -> Vec<Fitted> {
-    let of = |(coordination, batching)| fit_coordination(group, coordination, batching, layer_keys, cluster, most);
+pub fn fit(group: &Group, keys: &DomainKeys, cluster: &Cluster, most: usize) -> Vec<Fitted> {
+    let of = |(coordination, batching)| fit_coordination(group, coordination, batching, keys, cluster, most);
     group.batched().map(of).collect()
 }
 
@@ -75,7 +75,7 @@ fn fit_coordination(
     group: &Group,
     coordination: &Coordination,
     batching: &Batching,
-    layer_keys: &LayerKeys,
+    keys: &DomainKeys,
     cluster: &Cluster,
     most: usize,
 ) -> Fitted {
@@ -90,7 +90,7 @@ fn fit_coordination(
         desired: group.roles.iter().map(|role| (role.name.clone(), role.desired)).collect(),
         answer: Ok(Answer { outlook: Outlook::default(), not_modelled: Vec::new() }),
     };
-    fitted.answer = fitted.ask(group, layer_keys, cluster, most);
+    fitted.answer = fitted.ask(group, keys, cluster, most);
     fitted
 }
 
@@ -109,13 +109,7 @@ impl Fitted {
     }
 
     /// What fits, with the key and the bound batches noted as far as they are found out.
-    fn ask(
-        &mut self,
-        group: &Group,
-        layer_keys: &LayerKeys,
-        cluster: &Cluster,
-        most: usize,
-    ) -> Result<Answer, NoAnswer> {
+    fn ask(&mut self, group: &Group, keys: &DomainKeys, cluster: &Cluster, most: usize) -> Result<Answer, NoAnswer> {
         let mut known = self.batching.sizes.keys().filter_map(|role| group.role(role));
         if let Some(role) = known.find(|role| role.workload.desired_is_unknown) {
             return Err(NoAnswer::NoPods(role.name.clone()));
@@ -125,8 +119,8 @@ impl Fitted {
         let key = hard.map(|topology| match &topology.domain {
             Domain::Key(key) => Ok(key.clone()),
             Domain::Layer { topology, layer } => {
-                let names = (topology.clone(), layer.clone());
-                layer_keys.get(&names).cloned().ok_or(NoAnswer::NoLayer(names.0, names.1))
+                let found = keys.get(&self.index).cloned();
+                found.ok_or_else(|| NoAnswer::NoLayer(topology.clone(), layer.clone()))
             }
         });
         self.key = key.transpose()?;

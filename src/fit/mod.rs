@@ -7,4 +7,4 @@ mod cluster;
 mod fitted;
 
 pub use cluster::{Bound, Cluster, NoAnswer};
-pub use fitted::{Answer, Fitted, LayerKeys, fit, layer_keys, shortages};
+pub use fitted::{Answer, DomainKeys, Fitted, domain_keys, fit, shortages};

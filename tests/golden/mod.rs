@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rolegate::api::ObjectKind;
-use rolegate::fit::{Cluster, fit, layer_keys, shortages};
+use rolegate::fit::{Cluster, domain_keys, fit, shortages};
 use rolegate::model::CARRIERS;
 use rolegate::rules::{Judged, Need, Operation, Options, Violation, World, judge_json, needs, read_group};
 use serde::Deserialize;
@@ -149,7 +149,7 @@ impl Case {
         }
         cluster.number();
         let group = read_group(*carrier, object, world).expect("a group that can be read");
-        let keys = layer_keys(&group, |topology, layer| world.layer_key(topology, layer));
+        let keys = domain_keys(&group, |topology, layer| world.layer_key(topology, layer));
         let shortages = shortages(&fit(&group, &keys, &cluster, usize::MAX));
         world.add_shortages(group.key, shortages);
     }

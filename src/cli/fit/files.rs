@@ -4,7 +4,7 @@ use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::cli::documents::Document;
 use crate::cli::mutate::known::{Known, in_namespace};
-use crate::fit::{Cluster, Fitted, fit, layer_keys};
+use crate::fit::{Cluster, Fitted, domain_keys, fit};
 use crate::model::Group;
 use crate::rules::read_group;
 
@@ -43,7 +43,7 @@ impl FileCluster {
 
     /// What fits of a group.
     pub fn fit(&self, group: &Group) -> Vec<Fitted> {
-        let keys = layer_keys(group, |topology, layer| self.known.world.layer_key(topology, layer));
+        let keys = domain_keys(group, |topology, layer| self.known.world.layer_key(topology, layer));
         fit(group, &keys, &self.cluster, usize::MAX)
     }
 }

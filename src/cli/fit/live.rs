@@ -3,7 +3,7 @@
 use super::FittedGroup;
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live;
-use crate::fit::{fit, layer_keys};
+use crate::fit::{domain_keys, fit};
 
 /// What fits of groups by name: reads nodes and pods, and the groups' workloads.
 pub(super) async fn read(connection: &Connection, names: &[String]) -> Result<Vec<FittedGroup>, Failure> {
@@ -15,7 +15,7 @@ pub(super) async fn read(connection: &Connection, names: &[String]) -> Result<Ve
         let group = picture.group().cloned();
         let group = group.ok_or_else(|| Failure::Other(format!("only pods name group {name:?}: it is not there")))?;
         let cluster = live::cluster(connection, &group, &picture.snapshot, &room).await?;
-        let keys = layer_keys(&group, |topology, layer| Some(seen.index.topology(topology)?.layer(layer)?.key));
+        let keys = domain_keys(&group, |topology, layer| Some(seen.index.topology(topology)?.layer(layer)?.key));
         groups.push(FittedGroup {
             coordinations: fit(&group, &keys, &cluster, usize::MAX),
             faults: picture.snapshot.faults.to_vec(),

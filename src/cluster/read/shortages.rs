@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::read::makers::{add_makers, workloads};
-use crate::fit::{Cluster, fit, layer_keys, shortages};
+use crate::fit::{Cluster, domain_keys, fit, shortages};
 use crate::model::{CARRIERS, GroupKey};
 use crate::plan::Sight;
 use crate::rules::question::Question;
@@ -67,7 +67,7 @@ impl Shortages {
         timeout_at(deadline.min(Instant::now() + LISTED_WITHIN), capacity.listed()).await.ok()?;
         let mut makers = timeout_at(deadline, workloads(&self.client, &group)).await.ok()?.ok()?;
         makers.push((question.kind, object));
-        let layer_keys = layer_keys(&group, |topology, layer| world.layer_key(topology, layer));
+        let domain_keys = domain_keys(&group, |topology, layer| world.layer_key(topology, layer));
         let (capacity, pods) = (capacity.clone(), self.index.read().snapshot(&group.key).pods);
         let key = group.key.clone();
         let found = tokio::task::spawn_blocking(move || {
@@ -76,7 +76,7 @@ impl Shortages {
                 _ => None,
             })?;
             add_makers(&mut cluster, makers).ok()?;
-            Some(shortages(&fit(&group, &layer_keys, &cluster, MOST_BATCHES)))
+            Some(shortages(&fit(&group, &domain_keys, &cluster, MOST_BATCHES)))
         });
         Some((key, timeout_at(deadline, found).await.ok()?.ok()??))
     }
