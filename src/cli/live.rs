@@ -16,7 +16,7 @@ use crate::cluster::read::listing::{ClusterListing, list_cluster};
 use crate::cluster::read::makers::{add_makers, makers};
 use crate::cluster::read::{missing_pods, pod_groups};
 use crate::cluster::watch::watched::api;
-use crate::fit::{Cluster, Fitted, fit};
+use crate::fit::{Cluster, Fitted, MOST_PODS, fit};
 use crate::model::{Group, GroupKey, WorkloadKey};
 use crate::plan::decide::pod_groups::awaited;
 use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
@@ -125,6 +125,18 @@ impl Picture {
     /// Finds out why pods do not appear that may run, which PodGroups others wait for, and whether there is room for those that
     /// may go. What cannot be read is left out.
     pub async fn diagnose(self, connection: &Connection, rooms: &Rooms) -> Self {
+        let needs_room = self.needs_room();
+        self.diagnosed(connection, rooms, needs_room).await
+    }
+
+    /// The same of a group that is looked at alone: how many of its batches fit is said also while others go before them.
+    pub async fn diagnose_alone(self, connection: &Connection) -> Self {
+        let is_placed = |group: &Arc<Group>| group.batched().any(|(_, batching)| batching.placed_in().is_some());
+        let looks = self.group().is_some_and(is_placed) && self.snapshot.pods.held().next().is_some();
+        self.diagnosed(connection, &Rooms::default(), looks).await
+    }
+
+    async fn diagnosed(self, connection: &Connection, rooms: &Rooms, needs_room: bool) -> Self {
         let Some(group) = self.group() else { return self };
         let decision = &self.seen.decision;
         let diagnoses = async {
@@ -137,7 +149,7 @@ impl Picture {
         };
         let awaited = awaited(group, &decision.release);
         let (diagnoses, missing) = tokio::join!(diagnoses, pod_groups::missing(&connection.client, group, &awaited));
-        let room = if self.needs_room() { Some(rooms.get(connection).await.clone()) } else { None };
+        let room = if needs_room { Some(rooms.get(connection).await.clone()) } else { None };
         if diagnoses.is_empty() && missing.is_empty() && room.is_none() {
             return self;
         }
@@ -228,7 +240,7 @@ pub async fn cluster(
     room: &Capacity,
 ) -> Result<Cluster, Failure> {
     let makers = makers(&connection.client, group).await.map_err(|error| connection.failure(&error))?;
-    let mut cluster = Cluster::seen(room, &group.key, &snapshot.pods);
+    let mut cluster = Cluster::seen(room, &group.key, &snapshot.pods, MOST_PODS);
     add_makers(&mut cluster, makers).map_err(Failure::Other)?;
     Ok(cluster)
 }

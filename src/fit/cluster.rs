@@ -16,8 +16,8 @@ use crate::mutate::expand::expand;
 use crate::plan::placement::{BatchPods, Capacity, Needs, Room};
 use crate::plan::view::GroupPods;
 
-/// Pods that templates stand for, at most.
-const MOST_PODS: u64 = 100_000;
+/// Pods that templates stand for, at most, where nobody else pays for them.
+pub const MOST_PODS: u64 = 100_000;
 
 /// A replica: its group, its role and its ordinal.
 type ReplicaKey = (GroupKey, Arc<str>, u32);
@@ -25,7 +25,7 @@ type ReplicaKey = (GroupKey, Arc<str>, u32);
 type Unnumbered = (GroupKey, Arc<str>);
 
 /// What is there.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Cluster {
     /// What its nodes have left.
     pub room: Room,
@@ -37,8 +37,8 @@ pub struct Cluster {
     unnumbered_templates: Vec<(Unnumbered, Arc<Needs>)>,
     /// The same as the roles of groups say it, where no workload does.
     own_templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
-    /// Pods that templates stand for.
-    expanded: u64,
+    /// How many pods templates may still stand for.
+    left: u64,
 }
 
 /// A pod of a replica that is there.
@@ -71,9 +71,22 @@ pub enum NoAnswer {
 }
 
 impl Cluster {
+    /// An empty one, in which templates stand for so many pods at most.
+    pub fn new(most_pods: u64) -> Self {
+        Self {
+            room: Room::default(),
+            pods: BTreeMap::new(),
+            unnumbered: Vec::new(),
+            templates: BTreeMap::new(),
+            unnumbered_templates: Vec::new(),
+            own_templates: BTreeMap::new(),
+            left: most_pods,
+        }
+    }
+
     /// A cluster as watches tell of it: its room, and the pods of one group.
-    pub fn seen(capacity: &Capacity, group: &GroupKey, pods: &GroupPods) -> Self {
-        let mut cluster = Self { room: capacity.room().clone(), ..Self::default() };
+    pub fn seen(capacity: &Capacity, group: &GroupKey, pods: &GroupPods, most_pods: u64) -> Self {
+        let mut cluster = Self { room: capacity.room().clone(), ..Self::new(most_pods) };
         for pod in pods.iter() {
             let Some(role) = pod.identity.role.clone() else { continue };
             let uid = &pod.pod.uid;
@@ -145,11 +158,10 @@ impl Cluster {
         object: &Value,
         starts: &impl OrdinalStarts,
     ) -> Result<(), String> {
-        let room = MOST_PODS.saturating_sub(self.expanded);
-        let pods = expand(api_version, kind, object, room).map_err(|error| error.to_string())?;
+        let pods = expand(api_version, kind, object, self.left).map_err(|error| error.to_string())?;
         let mut last: Option<Arc<Needs>> = None;
         for pod in pods.into_iter().flatten() {
-            self.expanded += 1;
+            self.left = self.left.saturating_sub(1);
             let (Some(replica), pod) = read_pod(pod, starts)? else { continue };
             let needs = Needs::of(&pod).map_err(|error| error.to_string())?;
             let needs = last.filter(|last| **last == needs).unwrap_or_else(|| Arc::new(needs));
@@ -177,10 +189,8 @@ impl Cluster {
             let needs = Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?);
             let replicas = u32::try_from(role.replicas.unwrap_or(1)).unwrap_or(0);
             let pods = u64::from(replicas).saturating_mul(size);
-            self.expanded = self.expanded.saturating_add(pods);
-            if self.expanded > MOST_PODS {
-                return Err(format!("role {:?} makes {pods} pods: too many", role.name));
-            }
+            let left = self.left.checked_sub(pods);
+            self.left = left.ok_or_else(|| format!("role {:?} makes {pods} pods: too many", role.name))?;
             for ordinal in 0..replicas {
                 let replica = (key.clone(), Arc::from(role.name.as_str()), ordinal);
                 let of_replica = self.own_templates.entry(replica).or_default();
@@ -291,4 +301,33 @@ fn read_pod(object: Value, starts: &impl OrdinalStarts) -> Result<(Option<OfRepl
     let identity = identify(&pod, pod.metadata.namespace(), starts);
     let replica = identity.and_then(|identity| Some((identity.group, identity.role?, identity.ordinal)));
     Ok((replica, scheduling))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::workload::STATEFUL_SET;
+
+    #[test]
+    fn templates_stand_for_no_more_pods_than_they_may() {
+        let group = |replicas: u32| {
+            let role = json!({ "name": "a", "replicas": replicas, "template": { "spec": { "containers": [] } } });
+            json!({ "metadata": { "name": "g", "namespace": "ns" }, "spec": { "roles": [role] } })
+        };
+        let set = |replicas: u32| {
+            let labels = json!({ "rolegate.dev/group": "g", "rolegate.dev/role": "b" });
+            let template = json!({ "metadata": { "labels": labels }, "spec": { "containers": [] } });
+            json!({ "metadata": { "name": "b", "namespace": "ns" }, "spec": { "replicas": replicas, "template": template } })
+        };
+        let add = |cluster: &mut Cluster, kind: ObjectKind, object: Value| {
+            cluster.add(&kind.api_version(), kind.kind, object, &()).is_ok()
+        };
+        let mut cluster = Cluster::new(5);
+        assert!(add(&mut cluster, ROLE_BASED_GROUP, group(3)));
+        assert!(!add(&mut cluster, STATEFUL_SET, set(3)));
+        assert!(add(&mut cluster, STATEFUL_SET, set(2)));
+        assert!(!add(&mut cluster, ROLE_BASED_GROUP, group(1)));
+    }
 }

@@ -6,5 +6,5 @@
 mod cluster;
 mod fitted;
 
-pub use cluster::{Bound, Cluster, NoAnswer};
+pub use cluster::{Bound, Cluster, MOST_PODS, NoAnswer};
 pub use fitted::{Answer, DomainKeys, Fitted, domain_keys, fit, shortages};

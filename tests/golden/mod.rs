@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rolegate::api::ObjectKind;
-use rolegate::fit::{Cluster, domain_keys, fit, shortages};
+use rolegate::fit::{Cluster, MOST_PODS, domain_keys, fit, shortages};
 use rolegate::model::CARRIERS;
 use rolegate::rules::{Judged, Need, Operation, Options, Violation, World, judge_json, needs, read_group};
 use serde::Deserialize;
@@ -142,7 +142,7 @@ impl Case {
         if !self.with.iter().any(|object| type_of(object) == ("v1", "Node")) {
             return;
         }
-        let mut cluster = Cluster::default();
+        let mut cluster = Cluster::new(MOST_PODS);
         for object in self.with.iter().chain([&self.object]) {
             let (api_version, kind) = type_of(object);
             cluster.add(api_version, kind, object.clone(), &()).expect("an object that can be read");

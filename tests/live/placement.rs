@@ -97,7 +97,7 @@ fn cluster() -> impl Strategy<Value = Cluster> {
         |(rack, cpu, devices, pods, tainted, cordoned)| NodeShape { rack, cpu, devices, pods, tainted, cordoned },
     );
     let bound = prop::collection::vec((0..5_usize, pod_shape()), 0..4);
-    let batch = prop::collection::vec((pod_shape(), 1..4_usize), 1..4)
+    let batch = prop::collection::vec((pod_shape(), 1..3_usize), 1..4)
         .prop_map(|shapes| shapes.into_iter().flat_map(|(shape, count)| vec![shape; count]).collect());
     (prop::collection::vec(node, 2..8), bound, batch).prop_map(|(nodes, bound, batch)| Cluster { nodes, bound, batch })
 }

@@ -44,7 +44,7 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
             let seen = live::list(&connection, Some(&connection.namespace)).await?;
             match live::named(&seen.index, &connection.namespace, &args.name) {
                 Ok(picture) => {
-                    let picture = picture.diagnose(&connection, &Rooms::default()).await;
+                    let picture = picture.diagnose_alone(&connection).await;
                     match args.output {
                         Output::Text => group::text(&picture),
                         Output::Json => group::json(&picture),

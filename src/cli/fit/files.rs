@@ -4,7 +4,7 @@ use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::cli::documents::Document;
 use crate::cli::mutate::known::{Known, in_namespace};
-use crate::fit::{Cluster, Fitted, domain_keys, fit};
+use crate::fit::{Cluster, Fitted, MOST_PODS, domain_keys, fit};
 use crate::model::Group;
 use crate::rules::read_group;
 
@@ -20,7 +20,7 @@ impl FileCluster {
         // There may be very many of these two, and nothing about a group stands in them.
         let says_of_groups = |document: &&Document| document.kind != NODE.kind && document.kind != POD.kind;
         let known = Known::of(documents.clone().filter(says_of_groups), unreadable);
-        let mut cluster = Cluster::default();
+        let mut cluster = Cluster::new(MOST_PODS);
         for document in documents {
             let (file, kind, name) = (&document.source.name, &document.kind, &document.name);
             let added = cluster.add(&document.api_version, kind, in_namespace(&document.json), &known);

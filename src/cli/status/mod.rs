@@ -112,7 +112,11 @@ fn pictures(args: &StatusArgs, connection: &Connection, index: &Index) -> Result
 
 async fn render(args: &StatusArgs, connection: &Connection, seen: Seen) -> String {
     let rooms = Rooms::default();
-    let groups = join_all(seen.groups.into_iter().map(|picture| picture.diagnose(connection, &rooms))).await;
+    let groups = join_all(seen.groups.into_iter().map(async |picture| match &args.group {
+        Some(_) => picture.diagnose_alone(connection).await,
+        None => picture.diagnose(connection, &rooms).await,
+    }))
+    .await;
     let trees = join_all(seen.trees.into_iter().map(|tree| TreePicture::of(tree, connection, &rooms))).await;
     let now = jiff::Timestamp::now();
     match args.output {

@@ -24,6 +24,9 @@ const LISTED_WITHIN: Duration = Duration::from_millis(500);
 /// Batches without a node that are looked at.
 const MOST_BATCHES: usize = 100;
 
+/// Pods that the workloads of a group may make: each is written out for a moment.
+const MOST_PODS: u64 = 5_000;
+
 /// Finds out what does not fit of groups.
 #[derive(Clone)]
 pub struct Shortages {
@@ -72,7 +75,7 @@ impl Shortages {
         let key = group.key.clone();
         let found = tokio::task::spawn_blocking(move || {
             let mut cluster = capacity.look(|sight| match sight {
-                Sight::Known(capacity) => Some(Cluster::seen(capacity, &group.key, &pods)),
+                Sight::Known(capacity) => Some(Cluster::seen(capacity, &group.key, &pods, MOST_PODS)),
                 _ => None,
             })?;
             add_makers(&mut cluster, makers).ok()?;

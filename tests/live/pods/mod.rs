@@ -1,6 +1,7 @@
 //! Every pod is born right on a real control plane: what the API server stores, what the scheduler makes of it, and what
 //! becomes of it beside other webhooks and the controllers of LeaderWorkerSets.
 
+mod apart;
 mod deadlocks;
 mod discovery;
 mod domains;
