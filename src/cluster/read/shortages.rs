@@ -20,7 +20,7 @@ use crate::rules::{Operation, Shortage, World, read_group};
 /// Reviews that ask at a time; further ones get no answer.
 const AT_A_TIME: usize = 2;
 /// Longest time that a review waits for nodes and pods to be listed.
-const LISTED_WITHIN: Duration = Duration::from_millis(500);
+const LISTED_WITHIN: Duration = Duration::from_secs(1);
 /// Batches without a node that are looked at.
 const MOST_BATCHES: usize = 100;
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
 use crate::common::stage::typed;
-use crate::common::{Group, Progression, Stage, invariants};
+use crate::common::{Group, PATIENT, Progression, Stage, eventually, invariants};
 
 /// A stage whose rolegate knows one group, and hears of everything else half a second late.
 async fn late(name: &str, known: &Value) -> (Stage, Vec<Box<dyn Send>>) {
@@ -116,6 +116,12 @@ async fn pods_that_are_made_with_their_group_anew_wait_for_their_turn_again() {
     let sets = stage.api::<k8s_openapi::api::apps::v1::StatefulSet>();
     sets.delete("llm-decode", &DeleteParams::foreground()).await.unwrap();
     stage.pods.until("all are gone", |now| now.count_all(|_| true) == 0).await;
+    // It goes after its pods.
+    eventually(PATIENT, "the set is gone", async || match sets.get_opt("llm-decode").await {
+        Ok(None) => Ok(()),
+        left => Err(format!("{left:?}")),
+    })
+    .await;
     // To rolegate it still looks as if they ran.
     stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
     stage.create_group(&group).await;
