@@ -39,13 +39,19 @@ pub struct Known {
     pub refused: Option<String>,
 }
 
+impl Known {
+    fn is_listed(&self) -> bool {
+        self.nodes_listed && self.pods_listed
+    }
+}
+
 impl SharedCapacity {
     /// Looks at it, and takes what is placed.
     pub fn look<R>(&self, look: impl FnOnce(Sight<'_>) -> R) -> R {
         let known = &mut *self.lock();
         look(match &known.refused {
             Some(why) => Sight::Refused(why),
-            None if known.nodes_listed && known.pods_listed => Sight::Known(&mut known.capacity),
+            None if known.is_listed() => Sight::Known(&mut known.capacity),
             None => Sight::NotYet,
         })
     }
@@ -60,7 +66,7 @@ impl SharedCapacity {
         let answers = {
             let mut known = self.lock();
             change(&mut known);
-            known.refused.is_some() || (known.nodes_listed && known.pods_listed)
+            known.refused.is_some() || known.is_listed()
         };
         self.answers.send_if_modified(|before| std::mem::replace(before, answers) != answers);
         self.changed.notify_one();

@@ -25,7 +25,7 @@ type ReplicaKey = (GroupKey, Arc<str>, u32);
 type Unnumbered = (GroupKey, Arc<str>);
 
 /// What is there.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Cluster {
     /// What its nodes have left.
     pub room: Room,
@@ -73,15 +73,7 @@ pub enum NoAnswer {
 impl Cluster {
     /// An empty one, in which templates stand for so many pods at most.
     pub fn new(most_pods: u64) -> Self {
-        Self {
-            room: Room::default(),
-            pods: BTreeMap::new(),
-            unnumbered: Vec::new(),
-            templates: BTreeMap::new(),
-            unnumbered_templates: Vec::new(),
-            own_templates: BTreeMap::new(),
-            left: most_pods,
-        }
+        Self { left: most_pods, ..Self::default() }
     }
 
     /// A cluster as watches tell of it: its room, and the pods of one group.

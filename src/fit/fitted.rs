@@ -12,12 +12,11 @@ pub type DomainKeys = BTreeMap<usize, String>;
 
 /// The same of a group, as far as `find` knows the node label of a layer by the name of its ClusterTopology and its own.
 pub fn domain_keys(group: &Group, find: impl Fn(&str, &str) -> Option<String>) -> DomainKeys {
-    let domains = group.batched().filter_map(|(of, batching)| Some((of.index, &batching.topology.as_ref()?.domain)));
-    let named = domains.filter_map(|(index, domain)| match domain {
-        Domain::Layer { topology, layer } => Some((index, find(topology, layer)?)),
-        Domain::Key(_) => None,
-    });
-    named.collect()
+    let key = |(coordination, batching): (&Coordination, &Batching)| {
+        let (topology, layer) = batching.layer()?;
+        Some((coordination.index, find(topology, layer)?))
+    };
+    group.batched().filter_map(key).collect()
 }
 
 /// What fits of the batches of one coordination.

@@ -15,7 +15,7 @@ pub(super) async fn read(connection: &Connection, names: &[String]) -> Result<Ve
         let group = picture.group().cloned();
         let group = group.ok_or_else(|| Failure::Other(format!("only pods name group {name:?}: it is not there")))?;
         let cluster = live::cluster(connection, &group, &picture.snapshot, &room).await?;
-        let keys = domain_keys(&group, |topology, layer| Some(seen.index.topology(topology)?.layer(layer)?.key));
+        let keys = domain_keys(&group, |topology, layer| seen.index.layer_key(topology, layer));
         groups.push(FittedGroup {
             coordinations: fit(&group, &keys, &cluster, usize::MAX),
             faults: picture.snapshot.faults.to_vec(),

@@ -91,7 +91,7 @@ impl Known {
         let group = subject.group().and_then(|key| self.group(key));
         let layer = group
             .and_then(|group| subject.layer(group))
-            .and_then(|(topology, layer)| Some(self.world.topology(topology).present()?.layer(layer)?.key));
+            .and_then(|(topology, layer)| self.world.layer_key(topology, layer));
         let set = subject.stateful_set.as_ref().map(|name| GroupKey::new(subject.namespace(), name));
         let is_numbered = set.is_none_or(|set| self.starts.contains_key(&set));
         mutate(&Lookups {

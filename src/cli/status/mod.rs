@@ -13,17 +13,15 @@ use std::time::Duration;
 
 use clap::Args;
 use futures::future::join_all;
+use pod_groups::PodGroupStatus;
 
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
-use crate::cli::live;
-use crate::cli::live::{Picture, Rooms, TreePicture};
-
+use crate::cli::live::{self, Picture, Rooms, TreePicture};
 use crate::cli::options::Output;
 use crate::cli::terminal::Style;
 use crate::cluster::index::{Index, SharedIndex};
 use crate::cluster::watch::sources::Sources;
 use crate::plan::gangs::TreeSnapshot;
-use pod_groups::PodGroupStatus;
 
 /// Arguments of `status`.
 #[derive(Args, Debug)]

@@ -10,8 +10,7 @@ impl Index {
         let known = CLUSTER_TOPOLOGIES.iter().all(|kind| self.is_served(*kind).is_some());
         group.batched().filter(move |_| known).filter_map(|(coordination, batching)| {
             let (topology, layer) = batching.layer()?;
-            let found = self.topology(topology).and_then(|layers| layers.layer(layer));
-            found.is_none().then_some(coordination.index)
+            self.layer_key(topology, layer).is_none().then_some(coordination.index)
         })
     }
 
@@ -20,7 +19,7 @@ impl Index {
         group.batched().filter_map(|(coordination, batching)| {
             let key = match &batching.placed_in()?.domain {
                 Domain::Key(key) => key.clone(),
-                Domain::Layer { topology, layer } => self.topology(topology)?.layer(layer)?.key,
+                Domain::Layer { topology, layer } => self.layer_key(topology, layer)?,
             };
             Some((coordination.index, key))
         })

@@ -313,6 +313,11 @@ impl Index {
         self.topologies.get("", name)
     }
 
+    /// The node label of a layer of a ClusterTopology.
+    pub fn layer_key(&self, topology: &str, layer: &str) -> Option<String> {
+        Some(self.topology(topology)?.layer(layer)?.key)
+    }
+
     /// A Grove set.
     pub fn clique_set(&self, key: &GroupKey) -> Option<Arc<CliqueSet>> {
         self.clique_sets.get(&key.namespace, &key.name)

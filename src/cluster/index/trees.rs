@@ -136,7 +136,7 @@ impl Index {
     /// where none is named, the label itself.
     fn key_of(&self, level: &Level) -> Option<String> {
         let name = level.topology.as_deref().unwrap_or(DEFAULT_CLUSTER_TOPOLOGY);
-        let layer = || self.topology(name).and_then(|layers| layers.layer(&level.name)).map(|layer| layer.key);
+        let layer = || self.layer_key(name, &level.name);
         let of_kai = || self.kai_topologies.get("", name).and_then(|levels| levels.0.get(&level.name).cloned());
         let plain = || level.topology.is_none().then(|| level.name.clone());
         layer().or_else(of_kai).or_else(plain)

@@ -1,5 +1,6 @@
 //! The domain that holds a batch.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -114,7 +115,7 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
             return Fit::Fits(placement(&candidate, &asked, &packing));
         }
         bounded |= packing.bounded;
-        let miss = Miss { apart: !constraints.is_empty(), ..miss(&candidate, &asked, &resources, &packing, &bins) };
+        let miss = miss(&candidate, &asked, &resources, &packing, &bins, !constraints.is_empty());
         if best.as_ref().is_none_or(|best| miss.fits > best.fits) {
             best = Some(miss);
         }
@@ -130,15 +131,16 @@ pub(super) fn sorts<'a>(pods: &'a [Arc<Needs>], constraints: &Constraints<'_>) -
     let mut last: Option<(&Arc<Needs>, usize)> = None;
     for (position, needs) in pods.iter().enumerate() {
         let same = last.filter(|(before, _)| Arc::ptr_eq(before, needs)).map(|(_, sort)| sort);
-        let sort = same.unwrap_or_else(|| {
-            let about = constraints.about(needs);
-            *known.entry((needs.alike(), about)).or_insert(sorts.len())
+        let sort = same.unwrap_or_else(|| match known.entry((needs.alike(), constraints.about(needs))) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let about = new.key().1.clone();
+                sorts.push(Asked { needs, about, pods: Vec::new() });
+                *new.insert(sorts.len() - 1)
+            }
         });
         last = Some((needs, sort));
-        match sorts.get_mut(sort) {
-            Some(sort) => sort.pods.push(position),
-            None => sorts.push(Asked { needs, about: constraints.about(needs), pods: vec![position] }),
-        }
+        sorts.get_mut(sort).into_iter().for_each(|sort| sort.pods.push(position));
     }
     sorts
 }
@@ -213,6 +215,7 @@ fn miss(
     resources: &[Arc<str>],
     packing: &Packing,
     bins: &[Bin],
+    apart: bool,
 ) -> Miss {
     let of: usize = asked.iter().map(|asked| asked.pods.len()).sum();
     let left: Vec<_> = asked.iter().zip(&packing.left).enumerate().filter(|(_, (_, left))| **left > 0).collect();
@@ -243,7 +246,7 @@ fn miss(
     let of = u32::try_from(of).unwrap_or(u32::MAX);
     let split = split.into_iter().find(|_| short.is_empty());
     let (domain, fits) = (candidate.domain.map(str::to_owned), of - packing.left_out());
-    Miss { domain, fits, of, short, split, refused, apart: false }
+    Miss { domain, fits, of, short, split, refused, apart }
 }
 
 impl Fit {

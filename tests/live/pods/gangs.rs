@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use crate::common::control_plane::Shared;
 use crate::common::group::{STAGE, node};
 use crate::common::request_proxy::{Kind, RequestProxy};
-use crate::common::rolegate::rolegate_command;
 use crate::common::stage::{CORE, typed};
 use crate::common::{ControlPlane, PATIENT, Stage, always, eventually};
+use crate::pods::support::{explain, printed};
 use crate::rules::definitions;
 use crate::rules::kai::examples;
 
@@ -127,16 +127,6 @@ async fn says(stage: &Stage, words: &str) {
         if said.contains(words) { Ok(()) } else { Err(said) }
     })
     .await;
-}
-
-async fn explain(stage: &Stage, pod: &str) -> String {
-    printed(stage, &["explain", "pod", pod]).await
-}
-
-async fn printed(stage: &Stage, command: &[&str]) -> String {
-    let arguments = [command, &["-n", &stage.namespace]].concat();
-    let output = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// The spec of one of the design's examples, counted from 1.

@@ -6,11 +6,10 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 
 use crate::common::pods::{Pod, Step};
-use crate::common::rolegate::rolegate_command;
 use crate::common::stage::{CORE, typed};
 use crate::common::status::Status;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
-use crate::pods::support::{LAYERS, coordinated, stage, stored};
+use crate::pods::support::{LAYERS, coordinated, explain, stage, stored};
 use crate::rules::definitions::{loose, namespaced};
 
 const LABEL: &str = "scheduling.x-k8s.io/pod-group";
@@ -26,13 +25,6 @@ pub fn define(plane: &ControlPlane) {
 fn pod_groups(stage: &Stage) -> Api<DynamicObject> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("scheduling.x-k8s.io", "v1alpha1", "PodGroup"));
     Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind)
-}
-
-/// What `rolegate explain` says of a pod.
-async fn explain(stage: &Stage, pod: &str) -> String {
-    let explain = ["explain", "pod", pod, "-n", &stage.namespace];
-    let output = rolegate_command(&stage.plane.kubeconfig, &explain).output().await.unwrap();
-    String::from_utf8(output.stdout).unwrap()
 }
 
 async fn members(stage: &Stage, name: &str, wanted: u64) -> DynamicObject {

@@ -12,11 +12,12 @@ use crate::common::control_plane::SYSTEM;
 use crate::common::group::node;
 use crate::common::pods::{Pod, View};
 use crate::common::request_proxy::{Kind, RequestProxy};
-use crate::common::rolegate::rolegate_command;
 use crate::common::stage::typed;
 use crate::common::status::Status;
 use crate::common::{Group, PATIENT, Stage, always, eventually};
-use crate::pods::support::{RACK, add_rack, coordinated, deploy, rack_of, rolling_deploy, stage, stored};
+use crate::pods::support::{
+    RACK, add_rack, coordinated, deploy, explain, printed, rack_of, rolling_deploy, stage, stored,
+};
 
 const GPU: &str = "nvidia.com/gpu";
 
@@ -61,13 +62,6 @@ pub fn racks(stage: &Stage, now: &View, group: &str) -> BTreeSet<Option<String>>
 
 pub fn only(rack: &str) -> BTreeSet<Option<String>> {
     [Some(rack.to_owned())].into()
-}
-
-/// What a command of rolegate prints.
-async fn printed(stage: &Stage, command: &[&str]) -> String {
-    let command = [command, &["-n", &stage.namespace]].concat();
-    let printed = rolegate_command(&stage.plane.kubeconfig, &command).output().await.unwrap().stdout;
-    String::from_utf8(printed).unwrap()
 }
 
 /// A pod that nobody coordinates, on a node with these labels.
@@ -131,7 +125,7 @@ async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
     let said = stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], "");
     let why = "no rack fits step 2: best r1 fits 2 of 4 pods";
     assert!(said.contains(why), "{said}");
-    let explained = printed(&stage, &["explain", "pod", "llm-prefill-2"]).await;
+    let explained = explain(&stage, "llm-prefill-2").await;
     assert!(explained.contains(&format!("NoRoom: {why}")), "{explained}");
     for asked in [["status", "llm"].as_slice(), &["explain", "group", "llm"]] {
         let shown = printed(&stage, asked).await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::common::control_plane::Shared;
 use crate::common::group::node;
 use crate::common::pods::{Pod, View};
-use crate::common::rolegate::Rolegate;
+use crate::common::rolegate::{Rolegate, rolegate_command};
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, Stage};
 
@@ -54,6 +54,18 @@ pub async fn add_rack(stage: &Stage, rack: &str, hosts: &[&str], room: u32) {
         node["metadata"]["labels"][RACK] = json!(rack);
         nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
     }
+}
+
+/// What a command of rolegate prints.
+pub async fn printed(stage: &Stage, command: &[&str]) -> String {
+    let command = [command, &["-n", &stage.namespace]].concat();
+    let printed = rolegate_command(&stage.plane.kubeconfig, &command).output().await.unwrap().stdout;
+    String::from_utf8(printed).unwrap()
+}
+
+/// What `rolegate explain` says of a pod.
+pub async fn explain(stage: &Stage, pod: &str) -> String {
+    printed(stage, &["explain", "pod", pod]).await
 }
 
 /// The rack of a pod's node.
