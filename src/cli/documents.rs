@@ -98,7 +98,18 @@ pub struct Documents {
 impl Document {
     /// The kind of carrier that it is; `None` for what carries no group.
     pub fn carrier_kind(&self) -> Option<ObjectKind> {
-        CARRIERS.iter().copied().find(|kind| kind.kind == self.kind && kind.api_version() == self.api_version)
+        CARRIERS.iter().copied().find(|kind| self.is(*kind))
+    }
+
+    /// Whether it is of this kind.
+    pub fn is(&self, kind: ObjectKind) -> bool {
+        kind.kind == self.kind && kind.api_version() == self.api_version
+    }
+
+    /// This object, which cannot be read.
+    pub fn unreadable(&self, why: &dyn fmt::Display) -> Unreadable {
+        let at = Some(self.node.at).filter(|at| at.line > 0);
+        Unreadable { file: self.source.name.clone(), at, message: format!("{} {:?}: {why}", self.kind, self.name) }
     }
 }
 

@@ -4,6 +4,7 @@ mod bytes;
 pub mod check;
 pub mod completions;
 mod connection;
+mod context;
 pub mod crds;
 pub mod doctor;
 mod documents;

@@ -247,6 +247,22 @@ spec: {layers: [{name: rack, key: example.com/rack}]}
 }
 
 #[test]
+fn an_object_that_is_only_looked_at_is_unreadable_without_the_shape_of_its_kind() {
+    let set = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x}, spec: {replicas: three}}";
+    let folder =
+        folder(&[("g.yaml", VALID), ("set.yaml", set), ("group.yaml", &VALID.replace("replicas: ", "replicas: x"))]);
+    let said = r#"set.yaml:1:1: unreadable: StatefulSet "x": spec.replicas: must be a whole number, and is "three""#;
+    for arguments in [["set.yaml"].as_slice(), &["g.yaml", "set.yaml"], &["g.yaml", "--with", "set.yaml"]] {
+        let output = check(arguments, folder.path(), "");
+        assert_eq!((output.status.code(), text(&output).contains(said)), (Some(2), true), "{}", text(&output));
+    }
+    let refused = check(&["group.yaml"], folder.path(), "");
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
+    let context = check(&["g.yaml", "--with", "group.yaml"], folder.path(), "");
+    assert_eq!(context.status.code(), Some(2), "{}", text(&context));
+}
+
+#[test]
 fn an_old_object_makes_it_an_update() {
     let (broken, worse) =
         (VALID.replace("decode: 5", "decode: 0"), VALID.replace("prefill: 10, decode: 5", "prefill: 0, decode: 0"));

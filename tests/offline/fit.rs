@@ -70,6 +70,46 @@ fn what_cannot_be_read_is_named_and_nothing_is_answered() {
     }
 }
 
+/// Whoever asks where a group fits gets no answer from a part of the cluster: all three commands name what they cannot read,
+/// once, and end with 2.
+#[test]
+fn what_gives_or_takes_an_unknown_amount_of_room_is_named_by_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let write = |name: &str, objects: &[&Value]| {
+        let documents: Vec<_> = objects.iter().map(ToString::to_string).collect();
+        fs::write(path.join(name), documents.join("\n---\n")).unwrap();
+    };
+    write("group.json", &[&group(8)]);
+    let mut no_quantity = node(1);
+    no_quantity["status"]["allocatable"]["cpu"] = json!("many");
+    write("node.yaml", &[&node(2), &no_quantity]);
+    let asks = json!([{ "name": "main", "resources": { "requests": { "cpu": "one" } } }]);
+    let meta = json!({ "name": "other", "namespace": "default" });
+    let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": { "nodeName": "node-2", "containers": asks } });
+    write("pod.yaml", &[&node(2), &pod]);
+    let set = |spec: Value| json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": spec });
+    let template = json!({ "spec": { "containers": [{ "name": "main" }] } });
+    write("many.yaml", &[&node(2), &set(json!({ "replicas": 200_000, "template": template }))]);
+    write("shape.yaml", &[&node(2), &set(json!({ "replicas": "three" }))]);
+    let cases = [
+        ("node.yaml", r#"Node "node-1": "many" is no quantity"#),
+        ("pod.yaml", r#"Pod "other": "one" is no quantity"#),
+        ("many.yaml", r#"StatefulSet "other": "#),
+        ("shape.yaml", r#"StatefulSet "other": spec.replicas: must be a whole number, and is "three""#),
+    ];
+    for (file, expected) in cases {
+        for command in ["fit", "plan", "check"] {
+            let output = rolegate(path, command, &["group.json", "--with", file]);
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8(said).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{command} {file}: {said}");
+            let lines: Vec<_> = said.lines().filter(|line| line.starts_with(file)).collect();
+            assert!(lines.len() == 1 && lines[0].contains(expected), "{command} {file}: {said}");
+        }
+    }
+}
+
 #[test]
 fn the_text_names_batches_domains_and_what_is_short() {
     let folder = tempfile::tempdir().unwrap();

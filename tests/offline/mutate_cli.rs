@@ -323,7 +323,8 @@ fn more_pods_than_any_cluster_has_are_not_made() {
     };
     let output = with_input(&["mutate", "-", "-o", "json"], &format!("{POD}---\n{}", set("4000000000")));
     assert_eq!(output.status.code(), Some(2));
-    let expected = "-: StatefulSet \"s\": spec.replicas: it makes 4000000000 pods, and there is room for 99999\n";
+    let expected =
+        "-:11:1: unreadable: StatefulSet \"s\": spec.replicas: it makes 4000000000 pods, and there is room for 99999\n";
     assert_eq!(text(&output.stderr), expected);
     let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(list["items"].as_array().map(Vec::len), Some(1), "the rest is shown");

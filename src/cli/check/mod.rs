@@ -13,13 +13,14 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
+use crate::cli::context::context;
 use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::fit::FileCluster;
 use crate::cli::node::Position;
 use crate::cli::options::{Color, KaiDialectArg};
 use crate::fit::shortages;
 use crate::model::FieldPath;
-use crate::rules::{Judged, Operation, Options, Violation, World, judge_json, read_group};
+use crate::rules::{Judged, Operation, Options, Violation, World, judge_json, judged_kinds, read_group};
 
 /// Arguments of `check`.
 #[derive(Args, Debug)]
@@ -100,19 +101,24 @@ struct Checks<'a> {
 /// Judges the files; the exit code is 0 when all may pass, 1 when an object is refused, 2 when something is unreadable or
 /// there is no object.
 pub fn run(args: &CheckArgs) -> ExitCode {
-    let mut read = Documents::read_some(&args.files);
+    let read = Documents::read_some(&args.files);
     let (with, old) = (Documents::read_dump(&args.with), Documents::read(&args.old));
-    read.unreadable.extend(with.unreadable);
-    read.unreadable.extend(old.unreadable);
+    let mut unreadable = read.unreadable;
+    unreadable.extend(with.unreadable);
+    unreadable.extend(old.unreadable);
     let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
-    let mut world = world(options, read.documents.iter().chain(&with.documents));
-    add_shortages(&mut world, &read.documents, &with.documents);
+    let is_judged = |document: &Document| judged_kinds().any(|kind| document.is(kind));
+    let mut world = context(options, (&read.documents, is_judged), &with.documents, &mut unreadable);
+    let all = read.documents.iter().chain(&with.documents);
+    if let Some(cluster) = FileCluster::with_nodes(all, &mut unreadable) {
+        add_shortages(&mut world, &read.documents, &cluster);
+    }
     let before: HashMap<_, _> = old.documents.iter().map(|document| (identity(document), document)).collect();
     let objects = read.documents.iter().map(|document| {
         let old = before.get(&identity(document)).map(|old| old.json.as_str());
         Checked { document, judged: judge(document, old, &world) }
     });
-    let checks = Checks { objects: objects.collect(), unreadable: &read.unreadable };
+    let checks = Checks { objects: objects.collect(), unreadable: &unreadable };
     let mut out = io::BufWriter::new(io::stdout().lock());
     let printed = match args.output {
         Output::Text => text::print(&mut out, &checks, args.color.is_used()),
@@ -132,18 +138,8 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     }
 }
 
-/// What the files say of each other. An object that does not have the shape of its kind is judged itself, and is no context.
-fn world<'a>(options: Options, documents: impl Iterator<Item = &'a Document>) -> World {
-    let mut world = World::of_manifests(options);
-    for document in documents {
-        let _ = world.add_json(&document.api_version, &document.kind, &document.json);
-    }
-    world
-}
-
-/// Where nodes are among the files: what does not fit of the groups.
-fn add_shortages(world: &mut World, files: &[Document], with: &[Document]) {
-    let Some(cluster) = FileCluster::with_nodes(files.iter().chain(with)) else { return };
+/// What does not fit of the groups.
+fn add_shortages(world: &mut World, files: &[Document], cluster: &FileCluster) {
     for document in files {
         let written = document.carrier_kind().and_then(|kind| read_group(kind, &document.json, world).ok());
         if let Some((written, group)) = written.zip(cluster.group(document)) {

@@ -1,8 +1,10 @@
 //! Files as a cluster: nodes, pods and workloads, and the groups that are to go there.
 
+use std::collections::HashSet;
+
 use crate::api::node::NODE;
 use crate::api::pod::POD;
-use crate::cli::documents::Document;
+use crate::cli::documents::{Document, Unreadable};
 use crate::cli::mutate::known::{Known, in_namespace};
 use crate::fit::{Cluster, Fitted, MOST_PODS, domain_keys, fit};
 use crate::model::Group;
@@ -12,28 +14,39 @@ use crate::rules::read_group;
 pub struct FileCluster {
     pub(super) known: Known,
     pub(super) cluster: Cluster,
+    /// Objects that do not have the shape of their kind.
+    pub(super) misshapen: Vec<Unreadable>,
+    /// Objects of which nobody can say how much room they give or take.
+    pub(super) unmeasured: Vec<Unreadable>,
 }
 
 impl FileCluster {
-    /// Takes in all objects; those that cannot be read are reported.
-    pub fn of<'a>(documents: impl Iterator<Item = &'a Document> + Clone, unreadable: &mut Vec<String>) -> Self {
+    /// Takes in all objects.
+    pub fn of<'a>(documents: impl Iterator<Item = &'a Document> + Clone) -> Self {
         // There may be very many of these two, and nothing about a group stands in them.
-        let says_of_groups = |document: &&Document| document.kind != NODE.kind && document.kind != POD.kind;
-        let known = Known::of(documents.clone().filter(says_of_groups), unreadable);
+        let says_of_groups = |document: &&Document| !document.is(NODE) && !document.is(POD);
+        let mut misshapen = Vec::new();
+        let known = Known::of(documents.clone().filter(says_of_groups), &mut misshapen);
         let mut cluster = Cluster::new(MOST_PODS);
-        for document in documents {
-            let (file, kind, name) = (&document.source.name, &document.kind, &document.name);
-            let added = cluster.add(&document.api_version, kind, in_namespace(&document.json), &known);
-            unreadable.extend(added.err().map(|error| format!("{file}: unreadable: {kind} {name:?}: {error}")));
+        let mut unmeasured = Vec::new();
+        let told: HashSet<_> = misshapen.iter().map(|(document, _)| std::ptr::from_ref(*document)).collect();
+        for document in documents.filter(|document| !told.contains(&std::ptr::from_ref(*document))) {
+            let added = cluster.add(&document.api_version, &document.kind, in_namespace(&document.json), &known);
+            unmeasured.extend(added.err().map(|error| document.unreadable(&error)));
         }
         cluster.number();
-        Self { known, cluster }
+        let misshapen = misshapen.iter().map(|(document, error)| document.unreadable(error)).collect();
+        Self { known, cluster, misshapen, unmeasured }
     }
 
-    /// The same where there are nodes among them; what cannot be read is for others to say.
-    pub fn with_nodes<'a>(documents: impl Iterator<Item = &'a Document> + Clone) -> Option<Self> {
-        let is_node = |document: &Document| document.kind == NODE.kind && document.api_version == NODE.api_version();
-        documents.clone().any(is_node).then(|| Self::of(documents, &mut Vec::new()))
+    /// The same where there are nodes among them: what does not have the shape of its kind is for others to say.
+    pub fn with_nodes<'a>(
+        documents: impl Iterator<Item = &'a Document> + Clone,
+        unreadable: &mut Vec<Unreadable>,
+    ) -> Option<Self> {
+        let mut cluster = documents.clone().any(|document| document.is(NODE)).then(|| Self::of(documents))?;
+        unreadable.append(&mut cluster.unmeasured);
+        Some(cluster)
     }
 
     /// The group that an object carries, in its namespace.

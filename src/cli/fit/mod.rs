@@ -21,7 +21,6 @@ use clap::Args;
 use crate::cli::connection::{LiveArgs, block_on};
 use crate::cli::documents::{Document, Documents};
 use crate::cli::options::Output;
-use crate::cli::terminal::shown;
 use crate::fit::Fitted;
 use crate::model::Group;
 use crate::rules::{Violation, judge_group};
@@ -77,9 +76,9 @@ fn is_file(text: &str) -> bool {
 
 fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
     let (files, with) = (Documents::read_some(files), Documents::read_dump(&args.with));
-    let mut unreadable: Vec<_> =
-        [&files, &with].iter().flat_map(|read| &read.unreadable).map(ToString::to_string).collect();
-    let cluster = FileCluster::of(files.documents.iter().chain(&with.documents), &mut unreadable);
+    let cluster = FileCluster::of(files.documents.iter().chain(&with.documents));
+    let unreadable = [&files.unreadable, &with.unreadable, &cluster.misshapen, &cluster.unmeasured];
+    let mut unreadable: Vec<_> = unreadable.into_iter().flatten().map(ToString::to_string).collect();
     let groups: Vec<_> = groups(&files.documents, &cluster)
         .into_iter()
         .map(|group| FittedGroup {
@@ -97,7 +96,7 @@ fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
     if unreadable.is_empty() {
         return answer(&groups, args.output);
     }
-    unreadable.iter().for_each(|unreadable| eprintln!("{}", shown(unreadable)));
+    unreadable.iter().for_each(|unreadable| eprintln!("{unreadable}"));
     ExitCode::from(2)
 }
 

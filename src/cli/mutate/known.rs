@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
-use crate::api::{Object, ObjectKind, PodCliqueSet};
+use crate::api::{Object, PodCliqueSet};
 use crate::cli::documents::Document;
 use crate::model::{Claims, CliqueSet, Group, GroupKey, OrdinalStarts};
 use crate::mutate::{GroupLookup, Lookups, Subject, TopologyLookup};
@@ -43,7 +43,10 @@ pub(in crate::cli) fn in_namespace(json: &str) -> Value {
 
 impl Known {
     /// Takes in all objects; those without the shape of their kind are reported.
-    pub fn of<'a>(documents: impl Iterator<Item = &'a Document>, unreadable: &mut Vec<String>) -> Self {
+    pub fn of<'a>(
+        documents: impl Iterator<Item = &'a Document>,
+        misshapen: &mut Vec<(&'a Document, DecodeError)>,
+    ) -> Self {
         let mut known = Self { world: World::of_manifests(rules::Options::default()), ..Self::default() };
         let objects: Vec<_> = documents.map(|document| (document, in_namespace(&document.json).to_string())).collect();
         for (document, json) in &objects {
@@ -51,12 +54,7 @@ impl Known {
                 .world
                 .add_json(&document.api_version, &document.kind, json)
                 .and_then(|()| known.add(document, json));
-            if let Err(error) = taken {
-                unreadable.push(format!(
-                    "{}: unreadable: {} {:?}: {error}",
-                    document.source.name, document.kind, document.name
-                ));
-            }
+            misshapen.extend(taken.err().map(|error| (*document, error)));
         }
         // Groups are read once all else is known: their roles may stand in other objects. What cannot be read was said above.
         let carriers =
@@ -68,12 +66,11 @@ impl Known {
     }
 
     fn add(&mut self, document: &Document, json: &str) -> Result<(), DecodeError> {
-        let is = |kind: ObjectKind| document.kind == kind.kind && document.api_version == kind.api_version();
-        if let Some(kind) = [POD_CLIQUE_SET, POD_GANG_SET].into_iter().find(|kind| is(*kind)) {
+        if let Some(kind) = [POD_CLIQUE_SET, POD_GANG_SET].into_iter().find(|kind| document.is(*kind)) {
             let set = CliqueSet::from_set(kind, &decode::<PodCliqueSet>(json)?);
             self.clique_sets.insert(set.key.clone(), set);
         }
-        if is(STATEFUL_SET) {
+        if document.is(STATEFUL_SET) {
             let set: StatefulSet = decode(json)?;
             let meta = set.meta();
             self.starts.insert(GroupKey::new(meta.namespace(), meta.display_name()), set.spec.ordinals.start);

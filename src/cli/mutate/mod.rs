@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use known::Known;
 use mutated::Mutated;
 
-use crate::cli::documents::Documents;
+use crate::cli::documents::{Documents, Unreadable};
 use crate::cli::options::{Color, PodArgs};
 
 /// Arguments of `mutate`.
@@ -59,13 +59,15 @@ const UNREADABLE: u8 = 2;
 
 /// Prints what becomes of the objects: 0, 1 when one would be refused, 2 when something cannot be read or there is nothing.
 pub fn run(args: &MutateArgs) -> ExitCode {
-    let (files, with, old) =
+    let (mut files, mut with, mut old) =
         (Documents::read_some(&args.files), Documents::read(&args.with), Documents::read(&args.old));
-    let mut unreadable: Vec<String> = Vec::new();
-    for documents in [&files, &with, &old] {
-        unreadable.extend(documents.unreadable.iter().map(ToString::to_string));
+    let mut unreadable = Vec::new();
+    for documents in [&mut files, &mut with, &mut old] {
+        unreadable.append(&mut documents.unreadable);
     }
-    let known = Known::of(files.documents.iter().chain(&with.documents), &mut unreadable);
+    let mut misshapen = Vec::new();
+    let known = Known::of(files.documents.iter().chain(&with.documents), &mut misshapen);
+    unreadable.extend(misshapen.iter().map(|(document, error)| document.unreadable(error)));
     let settings = args.pods.settings();
     let objects = mutated::all(&files.documents, &old.documents, &known, &settings, &mut unreadable);
     let terminal = io::stdout().is_terminal();
@@ -87,7 +89,7 @@ pub fn run(args: &MutateArgs) -> ExitCode {
 }
 
 /// Warnings and errors, each text once: the pods of a workload have theirs in common.
-fn complain(objects: &[Mutated], unreadable: &[String]) {
+fn complain(objects: &[Mutated], unreadable: &[Unreadable]) {
     let mut texts: BTreeMap<(&str, &str), Vec<&Mutated>> = BTreeMap::new();
     for object in objects {
         for (level, list) in [("warning", &object.warnings), ("refused", &object.refused)] {
@@ -102,7 +104,7 @@ fn complain(objects: &[Mutated], unreadable: &[String]) {
         let more = if objects.len() > 1 { format!(" and {} more", objects.len() - 1) } else { String::new() };
         let _ = writeln!(stderr, "{level}: {first}{more}: {text}");
     }
-    for text in unreadable {
-        let _ = writeln!(stderr, "{text}");
+    for unreadable in unreadable {
+        let _ = writeln!(stderr, "{unreadable}");
     }
 }

@@ -6,8 +6,8 @@ use super::known::{Known, in_namespace};
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::pod::POD;
 use crate::api::status::GroupStatus;
-use crate::api::{ClusterTopology, Meta, ObjectKind, Pod};
-use crate::cli::documents::Document;
+use crate::api::{ClusterTopology, Meta, Pod};
+use crate::cli::documents::{Document, Unreadable};
 use crate::model::{WorkloadKind, rollout_claim};
 use crate::mutate::expand::{TooManyPods, expand};
 use crate::mutate::rollout::hold_rollout;
@@ -61,17 +61,17 @@ pub(super) fn all(
     old: &[Document],
     known: &Known,
     settings: &PodSettings,
-    unreadable: &mut Vec<String>,
+    unreadable: &mut Vec<Unreadable>,
 ) -> Vec<Mutated> {
     let mut all = Vec::new();
     for document in files {
         let object: Value = serde_json::from_str(&document.json).unwrap_or_default();
-        if document.kind == POD.kind && document.api_version == POD.api_version() {
+        if document.is(POD) {
             match pod(object, known, settings) {
                 Ok(mutated) => all.push(mutated),
                 // The reason is reported already: every object is taken in as a neighbour of the others.
                 Err(_) if !unreadable.is_empty() => {}
-                Err(error) => unreadable.push(format!("{}: unreadable: {error}", document.source.name)),
+                Err(error) => unreadable.push(document.unreadable(&error)),
             }
             continue;
         }
@@ -83,10 +83,7 @@ pub(super) fn all(
         match pods_of(document, &object, room) {
             Ok(None) => all.push(created(document, object)),
             Ok(Some(pods)) => all.extend(pods.into_iter().filter_map(|object| pod(object, known, settings).ok())),
-            Err(error) => {
-                let (file, kind, name) = (&document.source.name, &document.kind, &document.name);
-                unreadable.push(format!("{file}: {kind} {name:?}: {error}"));
-            }
+            Err(error) => unreadable.push(document.unreadable(&error)),
         }
     }
     all
@@ -103,10 +100,7 @@ fn names_the_same(old: &Document, new: &Document) -> bool {
 /// A workload that is updated. Manifests have no status: their group counts as ready once.
 fn updated(document: &Document, object: Value, old: &str, known: &Known) -> Mutated {
     let mut mutated = unchanged(document, object);
-    let kind = WorkloadKind::ALL.iter().copied().find(|kind| {
-        let known = kind.object_kind();
-        document.kind == known.kind && document.api_version == known.api_version()
-    });
+    let kind = WorkloadKind::ALL.iter().copied().find(|kind| document.is(kind.object_kind()));
     let whole = in_namespace(&document.json);
     let meta: Meta =
         whole.get("metadata").cloned().and_then(|meta| serde_json::from_value(meta).ok()).unwrap_or_default();
@@ -122,8 +116,7 @@ fn updated(document: &Document, object: Value, old: &str, known: &Known) -> Muta
 /// What is neither a pod nor makes any.
 fn created(document: &Document, object: Value) -> Mutated {
     let mut mutated = unchanged(document, object);
-    let is_it = |kind: &ObjectKind| document.kind == kind.kind && document.api_version == kind.api_version();
-    if CLUSTER_TOPOLOGIES.iter().any(is_it)
+    if CLUSTER_TOPOLOGIES.iter().any(|kind| document.is(*kind))
         && let Ok(topology) = decode::<ClusterTopology>(&document.json)
     {
         mutated.take(protect_topology(&topology));

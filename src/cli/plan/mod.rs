@@ -15,6 +15,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::api::status::{Condition, GroupStatus};
+use crate::cli::context::context;
 use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::fit::FileCluster;
 use crate::cli::options::Output;
@@ -115,16 +116,14 @@ pub fn run(args: &PlanArgs) -> ExitCode {
     let mut read = Documents::read(&args.files);
     let with = Documents::read_dump(&args.with);
     read.unreadable.extend(with.unreadable);
-    let mut world = World::of_manifests(Options::default());
-    for document in read.documents.iter().chain(&with.documents) {
-        // What does not have the shape of its kind is judged itself, and is no context.
-        _ = world.add_json(&document.api_version, &document.kind, &document.json);
-    }
+    let is_judged = |document: &Document| document.carrier_kind().is_some();
+    let world = context(Options::default(), (&read.documents, is_judged), &with.documents, &mut read.unreadable);
     let observed = args.state.as_ref().map(read_state).transpose().unwrap_or_else(|fault| {
         read.unreadable.push(fault);
         None
     });
-    let cluster = FileCluster::with_nodes(read.documents.iter().chain(&with.documents));
+    let all = read.documents.iter().chain(&with.documents);
+    let cluster = FileCluster::with_nodes(all, &mut read.unreadable);
     let carried = carried(&read.documents, &with.documents, &world);
     if let Some(unknown) = observed.as_ref().and_then(|observed| unknown_role(observed, &carried)) {
         let file = args.state.iter().map(|path| path.display().to_string()).collect();
