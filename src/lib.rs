@@ -2,7 +2,7 @@
 //!
 //! The rooms, in the order in which they may import each other:
 //!
-//! `api` → `model` → `rules` → `mutate` → `plan` → `fit` → `cluster` → `server` → `cli`
+//! `api` → `model` → `rules` → `mutate` → `plan` → `fit` → `report` → `cluster` → `server` → `cli`
 //!
 //! `docs/architecture.md` has the flows, what always holds, and a glossary.
 
@@ -13,5 +13,6 @@ pub mod fit;
 pub mod model;
 pub mod mutate;
 pub mod plan;
+pub mod report;
 pub mod rules;
 pub mod server;

@@ -87,6 +87,29 @@ impl Drop for Process {
     }
 }
 
+/// A folder that is removed when nobody uses it any more.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> Result<Self, StageError> {
+        let path = std::env::temp_dir().join(format!("rolegate-demo-{}", std::process::id()));
+        std::fs::create_dir(&path)
+            .map_err(|error| failed("temporary folder", &format!("{}: {error}", path.display())))?;
+        Ok(Self(path))
+    }
+
+    fn remove(&self) -> std::io::Result<()> {
+        std::fs::remove_dir_all(&self.0)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // The second time, after all went well, it is not there any more.
+        _ = self.remove();
+    }
+}
+
 /// Everything that runs. Fields are dropped in order: rolegate first, the folder last.
 pub struct Stage {
     /// Talks to the API server.
@@ -94,14 +117,14 @@ pub struct Stage {
     rolegate: Process,
     control_plane: Process,
     kubeconfig: PathBuf,
-    folder: tempfile::TempDir,
+    folder: Folder,
 }
 
 impl Stage {
     /// Starts all.
     pub async fn build() -> Result<Self, StageError> {
-        let folder = tempfile::tempdir().map_err(|error| failed("temporary folder", &error))?;
-        let data = folder.path().join("cluster");
+        let folder = Folder::make()?;
+        let data = folder.0.join("cluster");
         let mut rig = Command::new(RIG);
         rig.args(["up", "--until-stdin-closes", "--with", "kwok", "--dir"]).arg(&data);
         let (control_plane, _) = Process::start(&mut rig, "ready", End::Input)?;
@@ -115,7 +138,7 @@ impl Stage {
             &kubeconfig,
             &["apply", "--server-side", "-f", "deploy/optional/rolebasedgroups.workloads.x-k8s.io.yaml"],
         )?;
-        let rolegate = start_rolegate(&kubeconfig, &folder.path().join("rolegate.log"))?;
+        let rolegate = start_rolegate(&kubeconfig, &folder.0.join("rolegate.log"))?;
         let stage = Self { client, rolegate, control_plane, kubeconfig, folder };
         // Held pods are the point: nothing may be made before the webhook is in place.
         stage.until_registered()?;
@@ -185,14 +208,14 @@ impl Stage {
                 return Err(failed(name, &"did not end well"));
             }
         }
-        self.folder.close().map_err(|error| failed("temporary folder", &error))
+        self.folder.remove().map_err(|error| failed("temporary folder", &error))
     }
 }
 
 fn start_rolegate(kubeconfig: &Path, log: &Path) -> Result<Process, StageError> {
     let own = std::env::current_exe().map_err(|error| failed("demo", &error))?;
-    // target/quick/examples/demo → target/quick/rolegate
-    let binary = own.parent().and_then(Path::parent).map(|folder| folder.join("rolegate")).unwrap_or_default();
+    // They are built together.
+    let binary = own.with_file_name("rolegate");
     let log = std::fs::File::create(log).map_err(|error| failed("log", &error))?;
     let mut rolegate = Command::new(binary);
     rolegate.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--reach", "loopback"]);

@@ -1,4 +1,4 @@
-//! Events, as far as they say why pods are not made.
+//! Events, as far as they say why pods are not made, and what was told of a group.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +18,15 @@ pub struct Event {
     /// The object that it is about.
     #[serde(deserialize_with = "null_default")]
     pub involved_object: InvolvedObject,
+    /// One word.
+    #[serde(deserialize_with = "null_default")]
+    pub reason: String,
     /// For people.
     #[serde(deserialize_with = "null_default")]
     pub message: String,
+    /// `Normal` or `Warning`.
+    #[serde(deserialize_with = "null_default")]
+    pub r#type: String,
     /// When it last happened, RFC 3339; of Events in the older form.
     pub last_timestamp: Option<String>,
     /// When it first happened, RFC 3339 with fractions; of Events in the newer form.

@@ -1,8 +1,5 @@
 //! Groups of a live cluster as the planner sees them: the same reads and the same decision as the loop's.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use kube::api::ListParams;
 use tokio::sync::OnceCell;
 
@@ -16,36 +13,12 @@ use crate::cluster::read::listing::{ClusterListing, list_cluster};
 use crate::cluster::read::makers::{add_makers, makers};
 use crate::cluster::read::{missing_pods, pod_groups};
 use crate::cluster::watch::watched::api;
-use crate::fit::{Cluster, Fitted, MOST_PODS, fit};
-use crate::model::{Group, GroupKey, WorkloadKey};
-use crate::plan::decide::pod_groups::awaited;
-use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
-use crate::plan::placement::{Capacity, Line, Placer, Sight};
-use crate::plan::rollout::Edit;
-use crate::plan::status::conditions::says_stalled;
-use crate::plan::{
-    Batch, DecisionContext, Diagnosis, Evaluation, Held, MissingPodGroup, Observation, Snapshot, evaluate,
-};
-
-/// Batches of which it is said how many fit.
-const MOST_FITTED: usize = 100;
-
-/// A group with what would be decided about it now.
-#[derive(Debug)]
-pub struct Picture {
-    /// Its name.
-    pub key: GroupKey,
-    /// What is seen of it.
-    pub snapshot: Snapshot,
-    /// What is observed of it, and what would be decided now.
-    pub seen: Evaluation,
-    /// Its batches.
-    pub batches: Vec<Batch>,
-    /// How many of its batches fit, where they go only where there is room; empty where nobody has looked.
-    pub fitted: Vec<Fitted>,
-    /// The workloads of the roles that lack pods.
-    makers: Vec<Option<WorkloadKey>>,
-}
+use crate::fit::{Cluster, MOST_PODS};
+use crate::model::{Group, GroupKey};
+use crate::plan::Snapshot;
+use crate::plan::gangs::TreeSnapshot;
+use crate::plan::placement::{Capacity, Sight};
+use crate::report::{Findings, Picture, TreePicture};
 
 /// What room there is, read once for all who ask; `Err` says why it cannot be read.
 #[derive(Debug, Default)]
@@ -74,162 +47,70 @@ pub async fn list(connection: &Connection, namespace: Option<&str>) -> Result<Cl
     Ok(seen)
 }
 
-impl Picture {
-    /// The group of this key, whether its object is there or only pods that name it.
-    pub fn of(index: &Index, key: &GroupKey) -> Self {
-        let mut picture = Self::decided(key, index.snapshot(key), &[], &[], None);
-        if let Some(group) = picture.group() {
-            picture.makers =
-                missing_pods::makers(index, group, picture.seen.decision.missing_pods.iter().map(|of| &*of.role));
+/// The group of this key, whether its object is there or only pods that name it.
+pub fn picture(index: &Index, key: &GroupKey) -> Picture {
+    with_makers(index, Picture::of(key, index.snapshot(key)))
+}
+
+fn with_makers(index: &Index, mut picture: Picture) -> Picture {
+    if let Some(group) = picture.group() {
+        let lacking = picture.seen.decision.missing_pods.iter().map(|of| &*of.role);
+        picture.makers = missing_pods::makers(index, group, lacking);
+    }
+    picture
+}
+
+/// Finds out why pods do not appear that may run, which PodGroups others wait for, and whether there is room for those that may
+/// go. What cannot be read is left out.
+pub async fn diagnose(picture: Picture, connection: &Connection, rooms: &Rooms) -> Picture {
+    let needs_room = picture.needs_room();
+    diagnosed(picture, connection, rooms, needs_room).await
+}
+
+/// The same of a group that is looked at alone: how many of its batches fit is said also while others go before them.
+pub async fn diagnose_alone(picture: Picture, connection: &Connection) -> Picture {
+    let needs_room = picture.may_need_room();
+    diagnosed(picture, connection, &Rooms::default(), needs_room).await
+}
+
+async fn diagnosed(picture: Picture, connection: &Connection, rooms: &Rooms, needs_room: bool) -> Picture {
+    let Some(group) = picture.group().cloned() else { return picture };
+    let client = &connection.client;
+    let missing = &picture.seen.decision.missing_pods;
+    let diagnoses = async {
+        if missing.is_empty() {
+            return Vec::new();
         }
-        picture
+        missing_pods::find(client, &group, missing, &picture.makers).await.unwrap_or_default()
+    };
+    let awaited = picture.awaited_pod_groups();
+    let (diagnoses, missing_pod_groups) = tokio::join!(diagnoses, pod_groups::missing(client, &group, &awaited));
+    let mut room = if needs_room { Some(rooms.get(connection).await.clone()) } else { None };
+    if diagnoses.is_empty() && missing_pod_groups.is_empty() && room.is_none() {
+        return picture;
     }
-
-    fn decided(
-        key: &GroupKey,
-        snapshot: Snapshot,
-        diagnoses: &[Diagnosis],
-        missing_pod_groups: &[MissingPodGroup],
-        room: Option<Result<Capacity, String>>,
-    ) -> Self {
-        let Some(claims) = &snapshot.claims else {
-            let seen = Evaluation::of_missing(key, &snapshot);
-            let (batches, fitted, makers) = (Vec::new(), Vec::new(), Vec::new());
-            return Self { key: key.clone(), batches, seen, snapshot, fitted, makers };
-        };
-        let group = &claims.group;
-        // When the loop first saw an edit, nobody else knows.
-        let observation = Observation::of(group, &snapshot, |_| None, |_| Edit::long_ago());
-        let stalled = says_stalled(&group.status);
-        let context = DecisionContext {
-            faults: &snapshot.faults,
-            missing_layers: &snapshot.missing_layers,
-            domain_keys: &snapshot.domain_keys,
-            stalled,
-            missing_pod_groups,
-            diagnoses,
-            ..DecisionContext::default()
-        };
-        // Who else waits for room, and for how long, only the loop knows.
-        let (mut room, mut line) = (room, Line::default());
-        let sight = room.as_mut().map(|room| match room {
-            Ok(capacity) => Sight::Known(capacity),
-            Err(why) => Sight::Refused(why),
-        });
-        let mut placer = sight.map(|sight| Placer::new(key.clone(), sight, &mut line, false, Duration::ZERO));
-        let seen = evaluate(group, observation, context, placer.as_mut());
-        let batches = seen.batches(group);
-        Self { key: key.clone(), batches, seen, snapshot, fitted: Vec::new(), makers: Vec::new() }
-    }
-
-    /// Finds out why pods do not appear that may run, which PodGroups others wait for, and whether there is room for those that
-    /// may go. What cannot be read is left out.
-    pub async fn diagnose(self, connection: &Connection, rooms: &Rooms) -> Self {
-        let needs_room = self.needs_room();
-        self.diagnosed(connection, rooms, needs_room).await
-    }
-
-    /// The same of a group that is looked at alone: how many of its batches fit is said also while others go before them.
-    pub async fn diagnose_alone(self, connection: &Connection) -> Self {
-        let is_placed = |group: &Arc<Group>| group.batched().any(|(_, batching)| batching.placed_in().is_some());
-        let looks = self.group().is_some_and(is_placed) && self.snapshot.pods.held().next().is_some();
-        self.diagnosed(connection, &Rooms::default(), looks).await
-    }
-
-    async fn diagnosed(self, connection: &Connection, rooms: &Rooms, needs_room: bool) -> Self {
-        let Some(group) = self.group() else { return self };
-        let decision = &self.seen.decision;
-        let diagnoses = async {
-            match decision.missing_pods.as_slice() {
-                [] => Vec::new(),
-                missing => {
-                    missing_pods::find(&connection.client, group, missing, &self.makers).await.unwrap_or_default()
-                }
-            }
-        };
-        let awaited = awaited(group, &decision.release);
-        let (diagnoses, missing) = tokio::join!(diagnoses, pod_groups::missing(&connection.client, group, &awaited));
-        let room = if needs_room { Some(rooms.get(connection).await.clone()) } else { None };
-        if diagnoses.is_empty() && missing.is_empty() && room.is_none() {
-            return self;
-        }
-        let mut fitted = Vec::new();
-        if let Some(Ok(room)) = &room {
-            let keys = self.snapshot.domain_keys.iter().cloned().collect();
-            // What cannot be read of its workloads keeps back this answer alone.
-            let cluster = cluster(connection, group, &self.snapshot, room).await;
-            fitted = cluster.map(|cluster| fit(group, &keys, &cluster, MOST_FITTED)).unwrap_or_default();
-            fitted.retain(|fitted| fitted.key.is_some());
-        }
-        Self { fitted, ..Self::decided(&self.key, self.snapshot, &diagnoses, &missing, room) }
-    }
-
-    /// True when a pod may go, of a batch that goes only where there is room for it.
-    fn needs_room(&self) -> bool {
-        let is_placed = |group: &Arc<Group>, role: &str| {
-            group.batchings_of(role).any(|(_, batching)| batching.placed_in().is_some())
-        };
-        let mut release = self.seen.decision.release.iter();
-        self.group().is_some_and(|group| release.any(|release| is_placed(group, release.pod.role())))
-    }
-
-    /// The group, as its controlling object carries it.
-    pub fn group(&self) -> Option<&Arc<Group>> {
-        Some(&self.snapshot.claims.as_ref()?.group)
-    }
-
-    /// Pods that stay held, as the status of the group counts them: of those with our gate all but the ones that go now.
-    pub fn held_pods(&self) -> u32 {
-        self.seen.decision.held.iter().map(Held::count).sum()
-    }
-
-    /// `RoleBasedGroup pd`: what to look at with kubectl.
-    pub fn carrier(&self) -> Option<(&'static str, &str)> {
-        let carrier = &self.group()?.carrier;
-        Some((carrier.kind.kind, &carrier.name))
-    }
-
-    /// True when it is of this name, or carried by an object of this name.
-    pub fn is_named(&self, name: &str) -> bool {
-        *self.key.name == *name || self.group().is_some_and(|group| group.carrier.name == name)
-    }
-
-    /// True when rolegate coordinates anything in it, or holds any of its pods.
-    pub fn concerns_us(&self) -> bool {
-        self.held_pods() > 0 || self.group().is_some_and(|group| !group.coordinations.is_empty())
+    // What cannot be read of its workloads keeps back this answer alone.
+    let into = match &room {
+        Some(Ok(room)) => cluster(connection, &group, &picture.snapshot, room).await.ok(),
+        _ => None,
+    };
+    let sight = room.as_mut().map(|room| match room {
+        Ok(capacity) => Sight::Known(capacity),
+        Err(why) => Sight::Refused(why),
+    });
+    let picture = picture.with(&Findings { diagnoses, missing_pod_groups }, sight);
+    match into {
+        Some(cluster) => picture.fitted_into(&cluster),
+        None => picture,
     }
 }
 
-/// A KAI PodGroup that places its pods, with what would be decided about it now.
-#[derive(Debug)]
-pub struct TreePicture {
-    /// What is seen of it.
-    pub snapshot: TreeSnapshot,
-    /// What becomes of its held pods; `Err` says why that is not known.
-    pub decision: Result<TreeDecision, String>,
-}
-
-impl TreePicture {
-    /// The PodGroup of this key, whether it is there or only pods that name it.
-    pub async fn of(snapshot: TreeSnapshot, connection: &Connection, rooms: &Rooms) -> Self {
-        let is_held = snapshot.held().next().is_some();
-        // Who else waits for room, and for how long, only the loop knows.
-        let decide = |room: &Capacity| gangs::decide(&snapshot, room, None);
-        let decision = if is_held {
-            rooms.get(connection).await.as_ref().map(decide).map_err(Clone::clone)
-        } else {
-            Ok(TreeDecision::default())
-        };
-        Self { snapshot, decision }
+/// A PodGroup, whether it is there or only pods that name it.
+pub async fn tree(snapshot: TreeSnapshot, connection: &Connection, rooms: &Rooms) -> TreePicture {
+    if snapshot.held().next().is_none() {
+        return TreePicture::at_rest(snapshot);
     }
-}
-
-/// All PodGroups of an index that place pods, by namespace and name; those of one name where it is given.
-pub fn trees(index: &Index, name: Option<&str>) -> Vec<TreeSnapshot> {
-    let mut keys: Vec<_> = index.tree_keys().iter().filter_map(GroupKey::pod_group).collect();
-    keys.retain(|key| name.is_none_or(|name| *key.name == *name));
-    keys.sort();
-    keys.iter().map(|key| index.tree_snapshot(key)).collect()
+    TreePicture::of(snapshot, rooms.get(connection).await.as_ref().map_err(String::as_str))
 }
 
 /// The pods of a group that are there, those that its workloads would make, and the room for them.
@@ -260,9 +141,8 @@ pub async fn room(connection: &Connection) -> Result<Capacity, String> {
 
 /// All groups of an index, by namespace and name.
 pub fn pictures(index: &Index) -> Vec<Picture> {
-    let mut keys: Vec<_> = index.keys().into_iter().collect();
-    keys.sort();
-    keys.iter().map(|key| Picture::of(index, key)).collect()
+    let snapshots = index.snapshots().into_iter();
+    snapshots.map(|(key, snapshot)| with_makers(index, Picture::of(&key, snapshot))).collect()
 }
 
 /// The groups of this name; there may be two, when one object carries the coordination of another's name.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cluster::{Cluster, NoAnswer};
 use crate::model::{Batching, Coordination, Domain, Group};
-use crate::plan::placement::{BatchPods, NotModelled, Outlook, not_modelled, outlook};
+use crate::plan::placement::{Amounts, BatchPods, NotModelled, Outlook, not_modelled, outlook, total};
 use crate::rules::Shortage;
 
 /// The node labels of the domains of coordinations that name a layer, by their position in the list.
@@ -45,6 +45,8 @@ pub struct Fitted {
 pub struct Answer {
     /// Batches that fit one after the other, and what keeps the next one out.
     pub outlook: Outlook,
+    /// What the pods of the first batch that is not bound ask for, in all.
+    pub next: Amounts,
     /// What the scheduler looks at beside.
     pub not_modelled: Vec<NotModelled>,
 }
@@ -87,7 +89,7 @@ fn fit_coordination(
         bound: 0,
         total: batching.total(desired),
         desired: group.roles.iter().map(|role| (role.name.clone(), role.desired)).collect(),
-        answer: Ok(Answer { outlook: Outlook::default(), not_modelled: Vec::new() }),
+        answer: Ok(Answer { outlook: Outlook::default(), next: Amounts::new(), not_modelled: Vec::new() }),
     };
     fitted.answer = fitted.ask(group, keys, cluster, most);
     fitted
@@ -126,9 +128,11 @@ impl Fitted {
         let key = self.key.as_deref();
         let (batches, bound) = cluster.batches(group, &self.batching, key, most)?;
         self.bound = bound.count;
+        let next = batches.first().map(|batch| total(&batch.pods)).unwrap_or_default();
         let pods: Vec<_> = batches.iter().flat_map(|batch: &BatchPods| batch.pods.iter().cloned()).collect();
         Ok(Answer {
             not_modelled: not_modelled(&pods),
+            next,
             outlook: outlook(&cluster.room, batches, key, spread.then_some(bound.domains)),
         })
     }

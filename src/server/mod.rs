@@ -1,5 +1,6 @@
-//! Talks to callers: HTTP, TLS and certificates, admission reviews.
+//! Talks to callers: HTTP, TLS and certificates, admission reviews, the status page.
 
 pub mod admission;
 pub mod http;
+pub mod page;
 pub mod tls;

@@ -22,6 +22,7 @@ mod commands;
 mod e2e;
 mod install;
 mod lifecycle;
+mod page;
 mod placement;
 mod pods;
 mod policies;

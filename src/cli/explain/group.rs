@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use super::advice::advice;
 use super::replicas::{self, Awaited};
-use crate::cli::live::Picture;
 use crate::cli::status;
 use crate::cli::terminal::{Style, counted, shown};
 use crate::plan::Held;
+use crate::report::{Picture, Status};
 
 #[derive(Serialize)]
 struct Answer<'a> {
-    group: status::Status<'a>,
+    group: Status<'a>,
     explanations: Vec<Explanation<'a>>,
 }
 
@@ -33,14 +33,7 @@ struct Explanation<'a> {
 }
 
 fn explanations(picture: &Picture) -> Vec<Explanation<'_>> {
-    picture
-        .seen
-        .decision
-        .held
-        .iter()
-        .filter(|held| status::is_shown(held))
-        .map(|held| explanation(picture, held))
-        .collect()
+    picture.seen.decision.held.iter().filter(|held| held.is_told()).map(|held| explanation(picture, held)).collect()
 }
 
 fn explanation<'a>(picture: &'a Picture, held: &'a Held) -> Explanation<'a> {
@@ -59,7 +52,7 @@ fn explanation<'a>(picture: &'a Picture, held: &'a Held) -> Explanation<'a> {
 
 /// For tools.
 pub fn json(picture: &Picture) -> String {
-    let answer = Answer { group: status::Status::of(picture), explanations: explanations(picture) };
+    let answer = Answer { group: Status::of(picture), explanations: explanations(picture) };
     serde_json::to_string_pretty(&answer).unwrap_or_default() + "\n"
 }
 
@@ -81,7 +74,7 @@ pub fn text(picture: &Picture) -> String {
             _ = writeln!(text, "  you can  {line}");
         }
     }
-    if !picture.seen.decision.held.iter().any(status::is_shown) {
+    if !picture.seen.decision.held.iter().any(Held::is_told) {
         _ = writeln!(text, "  nothing is held back");
     }
     text

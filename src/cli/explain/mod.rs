@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
-use crate::cli::live::{self, Rooms, TreePicture};
+use crate::cli::live::{self, Rooms};
 use crate::cli::options::{Output, Subject};
 use crate::cli::status;
 
@@ -44,15 +44,15 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
             let seen = live::list(&connection, Some(&connection.namespace)).await?;
             match live::named(&seen.index, &connection.namespace, &args.name) {
                 Ok(picture) => {
-                    let picture = picture.diagnose_alone(&connection).await;
+                    let picture = live::diagnose_alone(picture, &connection).await;
                     match args.output {
                         Output::Text => group::text(&picture),
                         Output::Json => group::json(&picture),
                     }
                 }
                 Err(none) => {
-                    let Some(tree) = live::trees(&seen.index, Some(&args.name)).pop() else { return Err(none) };
-                    status::pod_group(&TreePicture::of(tree, &connection, &Rooms::default()).await, args.output)
+                    let Some(tree) = seen.index.tree_snapshots(Some(&args.name)).pop() else { return Err(none) };
+                    status::pod_group(&live::tree(tree, &connection, &Rooms::default()).await, args.output)
                 }
             }
         }

@@ -10,11 +10,12 @@ use super::gates::{Gate, gates};
 use super::replicas::{self, Awaited};
 use crate::api::Pod;
 use crate::cli::connection::{Connection, Failure};
-use crate::cli::live::{Picture, Rooms, TreePicture};
+use crate::cli::live::{self, Rooms};
 use crate::cli::terminal::{Style, age, ordinals, shown};
 use crate::cluster::index::Index;
 use crate::model::{GroupKey, HoldReason, PodIdentity, identify, names, placed_by};
 use crate::plan::{Held, PodRef};
+use crate::report::{Picture, TreePicture};
 
 /// What becomes of the pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -93,11 +94,12 @@ impl Story {
         match (placed_by(&pod.metadata), identify(pod, namespace, index)) {
             (Some(name), _) => {
                 let key = GroupKey::new(namespace, name);
-                let tree = TreePicture::of(index.tree_snapshot(&key), connection, &Rooms::default()).await;
+                let tree = live::tree(index.tree_snapshot(&key), connection, &Rooms::default()).await;
                 story.take_tree(pod, &tree);
             }
             (None, Some(identity)) => {
-                let picture = Picture::of(index, &identity.group).diagnose(connection, &Rooms::default()).await;
+                let picture =
+                    live::diagnose(live::picture(index, &identity.group), connection, &Rooms::default()).await;
                 story.take_group(pod, &identity, &picture);
             }
             (None, None) if pod.has_gate(names::GATE) => story.orphaned(),

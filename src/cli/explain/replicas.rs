@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::cli::live::Picture;
 use crate::cli::terminal::Table;
 use crate::plan::{Held, PodFacts, waits_for};
+use crate::report::Picture;
 
 /// A replica that is waited for.
 #[derive(Debug, Serialize)]

@@ -7,7 +7,6 @@ mod live;
 mod text;
 
 pub use files::FileCluster;
-pub use json::coordination;
 pub use text::{brief, details};
 
 use std::collections::BTreeSet;

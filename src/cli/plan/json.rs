@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::Planned;
 use crate::api::status::Condition;
-use crate::cli::fit::coordination;
 use crate::fit::Fitted;
+use crate::report::coordination;
 use crate::rules::Violation;
 
 #[derive(Serialize)]

@@ -19,9 +19,16 @@ pub struct ServeArgs {
     /// Address of the webhook port; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:9443", env = "ROLEGATE_LISTEN")]
     pub(super) listen: SocketAddr,
-    /// Address of the port for /livez, /readyz and /metrics.
+    /// Address of the port for /livez, /readyz, /metrics and the status page, /page/.
     #[arg(long, default_value = "127.0.0.1:9080", env = "ROLEGATE_ADMIN_LISTEN")]
     pub(super) admin_listen: SocketAddr,
+    /// Whether the admin port shows the status page.
+    #[arg(long, value_enum, default_value = "on")]
+    pub(super) page: PageArg,
+    /// Show what the page shows to whoever has the token in this file (`Authorization: Bearer …`; the page asks for it), instead
+    /// of to whoever comes from the same machine or through `kubectl port-forward`.
+    #[arg(long, value_name = "FILE")]
+    pub(super) page_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) connection: ConnectionArgs,
     /// Our own namespace: Secret, Lease and Service live there.
@@ -144,6 +151,14 @@ pub(super) enum PlacementArg {
     /// They do.
     On,
     /// They go when it is their turn, and the scheduler finds them a domain, or does not.
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum PageArg {
+    /// It does.
+    On,
+    /// It answers 404.
     Off,
 }
 

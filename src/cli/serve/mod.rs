@@ -15,8 +15,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use args::PlacementArg;
 pub use args::ServeArgs;
+use args::{PageArg, PlacementArg};
 
 use crate::cli::connection::Failure;
 use crate::cluster::capacity::SharedCapacity;
@@ -46,6 +46,7 @@ use crate::server::http::body::Bodies;
 use crate::server::http::limits::Limits;
 use crate::server::http::metrics;
 use crate::server::http::self_dial::SelfDial;
+use crate::server::page::{self, Access, Feeds, Source, TokenError};
 use crate::server::tls::acceptor::{CertStore, ClientAuthError, server_config};
 use crate::server::tls::cert_info::CertError;
 use crate::server::tls::files::FilesError;
@@ -65,6 +66,8 @@ enum ServeError {
     CertFiles(#[from] FilesError<CertError>),
     #[error("client CA: {0}")]
     ClientCa(#[from] FilesError<ClientAuthError>),
+    #[error("--page-token-file: {0}")]
+    PageToken(#[from] TokenError),
     #[error("TLS: {0}")]
     Tls(String),
     #[error("runtime: {0}")]
@@ -132,7 +135,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let lease = LeaseOptions {
         namespace: args.namespace.clone(),
         name: args.name.clone(),
-        identity,
+        identity: identity.clone(),
         duration: args.lease_duration,
     };
     let (election, leader) = Election::new(&client, lease);
@@ -151,6 +154,15 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     if let Some(capacity) = capacity.clone() {
         parts.add("nodes and pods", capacity::keep(client.clone(), capacity));
     }
+    let source = Source {
+        client: client.clone(),
+        index: lookup.index().clone(),
+        capacity: capacity.clone(),
+        leader: leader.clone(),
+        identity,
+        readiness: readiness.clone(),
+    };
+    let page = status_page(&args, source, &stop)?;
     let shortages = Shortages::new(client.clone(), lookup.index().clone(), capacity.clone());
     let gates = GateLoop::new(executor, args.loop_options(), loop_metrics, leader, capacity);
     parts.add("loop", gates.run(draining.clone()));
@@ -171,7 +183,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         |socket, tls, app, drain| Listener { socket, tls, app, limits, metrics: server_metrics.clone(), drain };
     println!("serving webhook=https://{} admin=http://{}", webhook.address, admin.address);
     let at_once = Drain { grace: Duration::ZERO, deadline: Duration::from_secs(1) };
-    let admin = listener(admin.socket, None, admin::router(readiness.clone(), Arc::new(registry)), at_once);
+    let app = admin::router(readiness.clone(), Arc::new(registry)).merge(page.unwrap_or_default());
+    let admin = listener(admin.socket, None, app, at_once);
     parts.add("admin port", run_listener(admin, stop.clone()));
     let webhook = listener(webhook.socket, Some(Arc::new(tls)), admission.router(), drain);
     let serving = tokio::spawn(webhook.run(draining.clone()));
@@ -188,6 +201,15 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     parts.finish().await;
     drop(sources);
     outcome
+}
+
+/// The status page, unless it is off.
+fn status_page(args: &ServeArgs, source: Source, stop: &CancellationToken) -> Result<Option<axum::Router>, TokenError> {
+    if args.page == PageArg::Off {
+        return Ok(None);
+    }
+    let access = args.page_token_file.as_deref().map_or(Ok(Access::Loopback), Access::of_file)?;
+    Ok(Some(page::router(Feeds::new(source), access, stop.clone())))
 }
 
 async fn run_listener(listener: Listener<axum::Router>, stop: CancellationToken) {

@@ -1,16 +1,8 @@
 //! One JSON object, for tools.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
-use serde_json::Value;
 
-use super::pod_groups::PodGroupStatus;
-use crate::api::status::Condition;
-use crate::cli::live::{Picture, TreePicture};
-use crate::model::Group;
-use crate::plan::rollout::{RoleRollout, waits_for};
-use crate::plan::{Batch, Held};
+use crate::report::{Picture, PodGroupStatus, Status, TreePicture};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,95 +13,6 @@ struct Answer<'a> {
     pod_groups: Vec<PodGroupStatus<'a>>,
 }
 
-/// A group.
-#[derive(Serialize)]
-pub struct Status<'a> {
-    namespace: &'a str,
-    name: &'a str,
-    /// The object that carries the coordination; absent when there is none.
-    carrier: Option<Carrier<'a>>,
-    segments: &'a str,
-    ready: &'a str,
-    held: u32,
-    reason: &'a str,
-    /// The namespace has opted out.
-    ignored: bool,
-    conditions: &'a [Condition],
-    coordinations: Vec<Coordination<'a>>,
-    holds: Vec<Hold<'a>>,
-    /// Open rollouts.
-    rollouts: Vec<Rollout<'a>>,
-    /// How many batches fit, as `rolegate fit` says it, of coordinations whose batches wait for room.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    fit: Vec<Value>,
-}
-
-/// The open rollout of a role.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Rollout<'a> {
-    role: &'a str,
-    desired: u32,
-    updated: u32,
-    updated_ready: u32,
-    /// Ordinals from here on may be updated.
-    partition: u32,
-    state: &'static str,
-    /// What it waits for, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waits: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Carrier<'a> {
-    kind: &'a str,
-    name: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Coordination<'a> {
-    name: String,
-    strategy: &'static str,
-    progression: &'static str,
-    state: &'static str,
-    /// The first replica that it waits for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waits_for: Option<Replica<'a>>,
-    batches: Vec<Segment<'a>>,
-}
-
-#[derive(Serialize)]
-struct Replica<'a> {
-    role: &'a str,
-    ordinal: u32,
-}
-
-#[derive(Serialize)]
-struct Segment<'a> {
-    index: u32,
-    state: &'static str,
-    reason: Option<&'static str>,
-    roles: BTreeMap<&'a str, Share>,
-}
-
-#[derive(Serialize)]
-struct Share {
-    ordinals: [u32; 2],
-    released: u32,
-    ready: u32,
-}
-
-/// Pods that are held for one reason.
-#[derive(Serialize)]
-pub struct Hold<'a> {
-    coordination: Option<&'a str>,
-    batch: Option<u32>,
-    reason: &'static str,
-    message: &'a str,
-    pods: u32,
-}
-
 pub(super) fn render(pictures: &[Picture], trees: &[TreePicture], on_one_line: bool) -> String {
     let answer = Answer {
         groups: pictures.iter().map(Status::of).collect(),
@@ -117,91 +20,4 @@ pub(super) fn render(pictures: &[Picture], trees: &[TreePicture], on_one_line: b
     };
     let text = if on_one_line { serde_json::to_string(&answer) } else { serde_json::to_string_pretty(&answer) };
     text.unwrap_or_default() + "\n"
-}
-
-impl<'a> Status<'a> {
-    /// What is seen of a group.
-    pub fn of(picture: &'a Picture) -> Self {
-        let status = &picture.seen.status;
-        let summary = status.summary.as_ref();
-        Self {
-            namespace: &picture.key.namespace,
-            name: &picture.key.name,
-            carrier: picture.carrier().map(|(kind, name)| Carrier { kind, name }),
-            segments: summary.map_or("", |summary| &summary.segments),
-            ready: summary.map_or("", |summary| &summary.ready),
-            held: picture.held_pods(),
-            reason: picture
-                .seen
-                .decision
-                .held
-                .iter()
-                .map(|held| held.reason)
-                .min()
-                .map_or("", |reason| reason.as_str()),
-            ignored: picture.snapshot.ignored,
-            conditions: &status.conditions,
-            coordinations: picture.group().map(|group| coordinations(group, picture)).unwrap_or_default(),
-            holds: picture.seen.decision.held.iter().map(Hold::of).collect(),
-            rollouts: rollouts(picture),
-            fit: picture.fitted.iter().map(crate::cli::fit::coordination).collect(),
-        }
-    }
-}
-
-impl<'a> Hold<'a> {
-    fn of(held: &'a Held) -> Self {
-        let Held { batch, reason, message, .. } = held;
-        let (coordination, pods) = (held.coordination_name(), held.count());
-        Self { coordination, batch: *batch, reason: reason.as_str(), message, pods }
-    }
-}
-
-fn coordinations<'a>(group: &'a Group, picture: &'a Picture) -> Vec<Coordination<'a>> {
-    let targets = &picture.seen.decision.targets;
-    let entry = |(coordination, batching): (&'a crate::model::Coordination, &'a crate::model::Batching)| {
-        let target = targets.coordination(coordination.index);
-        let waits_for = target.and_then(|target| target.waits_for.as_ref());
-        let own = picture.batches.iter().filter(|batch| batch.coordination == coordination.index);
-        Coordination {
-            name: coordination.display_name(),
-            strategy: batching.kind.as_str(),
-            progression: batching.progression().as_str(),
-            state: target.map_or("", |target| target.state.as_str()),
-            waits_for: waits_for.map(|replica| Replica { role: &replica.role, ordinal: replica.ordinal }),
-            batches: own.map(segment).collect(),
-        }
-    };
-    group.batched().map(entry).collect()
-}
-
-fn rollouts<'a>(picture: &'a Picture) -> Vec<Rollout<'a>> {
-    let roles = &picture.seen.rollouts.roles;
-    let entry = |(name, role): (&'a String, &RoleRollout)| {
-        let plan = picture.seen.decision.rollout.get(name)?;
-        Some(Rollout {
-            role: name,
-            desired: role.desired(),
-            updated: role.updated(),
-            updated_ready: role.done(),
-            partition: plan.partition.min(role.desired()),
-            state: plan.state.as_str(),
-            waits: plan.waits.as_ref().map(|wait| waits_for(name, wait, roles)),
-        })
-    };
-    roles.iter().filter_map(entry).collect()
-}
-
-fn segment(batch: &Batch) -> Segment<'_> {
-    let share = |share: &crate::plan::decide::batches::Share| Share {
-        ordinals: [*share.ordinals.start(), *share.ordinals.end()],
-        released: share.released,
-        ready: share.ready,
-    };
-    Segment {
-        index: batch.index,
-        state: batch.state.as_str(),
-        reason: batch.reason.map(crate::model::HoldReason::as_str),
-        roles: batch.roles.iter().map(|(role, found)| (role.as_str(), share(found))).collect(),
-    }
 }

@@ -4,8 +4,7 @@ mod json;
 mod pod_groups;
 mod text;
 
-pub use json::Status;
-pub use text::{is_shown, seconds_since};
+pub use text::seconds_since;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -13,15 +12,15 @@ use std::time::Duration;
 
 use clap::Args;
 use futures::future::join_all;
-use pod_groups::PodGroupStatus;
 
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
-use crate::cli::live::{self, Picture, Rooms, TreePicture};
+use crate::cli::live::{self, Rooms};
 use crate::cli::options::Output;
 use crate::cli::terminal::Style;
 use crate::cluster::index::{Index, SharedIndex};
 use crate::cluster::watch::sources::Sources;
 use crate::plan::gangs::TreeSnapshot;
+use crate::report::{Picture, PodGroupStatus, TreePicture};
 
 /// Arguments of `status`.
 #[derive(Args, Debug)]
@@ -96,7 +95,7 @@ struct Seen {
 }
 
 fn pictures(args: &StatusArgs, connection: &Connection, index: &Index) -> Result<Seen, Failure> {
-    let trees = live::trees(index, args.group.as_deref());
+    let trees = index.tree_snapshots(args.group.as_deref());
     let groups = match &args.group {
         None => live::pictures(index).into_iter().filter(Picture::concerns_us).collect(),
         Some(name) => match live::named(index, &connection.namespace, name) {
@@ -111,11 +110,11 @@ fn pictures(args: &StatusArgs, connection: &Connection, index: &Index) -> Result
 async fn render(args: &StatusArgs, connection: &Connection, seen: Seen) -> String {
     let rooms = Rooms::default();
     let groups = join_all(seen.groups.into_iter().map(async |picture| match &args.group {
-        Some(_) => picture.diagnose_alone(connection).await,
-        None => picture.diagnose(connection, &rooms).await,
+        Some(_) => live::diagnose_alone(picture, connection).await,
+        None => live::diagnose(picture, connection, &rooms).await,
     }))
     .await;
-    let trees = join_all(seen.trees.into_iter().map(|tree| TreePicture::of(tree, connection, &rooms))).await;
+    let trees = join_all(seen.trees.into_iter().map(|tree| live::tree(tree, connection, &rooms))).await;
     let now = jiff::Timestamp::now();
     match args.output {
         Output::Json => json::render(&groups, &trees, args.watch),
@@ -135,7 +134,7 @@ pub fn pod_group(picture: &TreePicture, output: Output) -> String {
     let seen = PodGroupStatus::of(picture);
     match output {
         Output::Json => serde_json::to_string_pretty(&seen).unwrap_or_default() + "\n",
-        Output::Text => seen.text(Style::of_stdout()),
+        Output::Text => pod_groups::one(&seen, Style::of_stdout()),
     }
 }
 

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use crate::cli::fit::brief;
-use crate::cli::live::Picture;
 use crate::cli::terminal::{Style, Table, age, counted, shown};
-use crate::model::{Batching, Coordination, HoldReason};
+use crate::model::{Batching, Coordination};
+use crate::plan::BatchState;
 use crate::plan::rollout::rollouts;
-use crate::plan::{BatchState, Held};
+use crate::report::Picture;
 
 /// Most cells of a bar.
 const WIDTH: usize = 50;
@@ -97,15 +97,10 @@ fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, styl
     line + style.end + "\n"
 }
 
-/// Something is held: pods, or a rollout behind them.
-pub fn is_shown(held: &Held) -> bool {
-    !held.pods.is_empty() || held.reason == HoldReason::RolloutBehindHeldBatch
-}
-
 /// Why pods are held.
 fn holds(picture: &Picture, style: Style) -> String {
     let mut text = String::new();
-    for held in picture.seen.decision.held.iter().filter(|held| is_shown(held)) {
+    for held in picture.seen.decision.held.iter().filter(|held| held.is_told()) {
         let pods = if held.pods.is_empty() { String::new() } else { format!(" ({})", counted(held.count(), "pod")) };
         _ = writeln!(text, "  {}{}{}: {}{pods}", style.moving, held.reason, style.end, shown(&held.message));
     }

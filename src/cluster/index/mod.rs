@@ -166,6 +166,13 @@ impl Index {
         }
     }
 
+    /// The same of every group, by namespace and name.
+    pub fn snapshots(&self) -> Vec<(GroupKey, Snapshot)> {
+        let mut keys: Vec<_> = self.keys().into_iter().collect();
+        keys.sort();
+        keys.into_iter().map(|key| (key.clone(), self.snapshot(&key))).collect()
+    }
+
     /// Groups that changed since the last call.
     pub fn take_dirty(&mut self) -> HashSet<GroupKey> {
         std::mem::take(&mut self.dirty)

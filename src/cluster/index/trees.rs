@@ -108,6 +108,14 @@ impl Index {
         self.tree_pods.trees().map(GroupKey::of_pod_group).collect()
     }
 
+    /// What planning needs of every PodGroup that places pods, by namespace and name; of those of one name where it is given.
+    pub fn tree_snapshots(&self, name: Option<&str>) -> Vec<TreeSnapshot> {
+        let mut keys: Vec<_> = self.tree_pods.trees().collect();
+        keys.retain(|key| name.is_none_or(|name| *key.name == *name));
+        keys.sort();
+        keys.into_iter().map(|key| self.tree_snapshot(key)).collect()
+    }
+
     /// Says what the counts of all PodGroups mean, whatever their definition tells.
     pub fn choose_dialect(&mut self, dialect: Option<Dialect>) {
         self.dialect = dialect;

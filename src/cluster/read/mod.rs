@@ -11,3 +11,4 @@ mod reads;
 pub mod running_pods;
 pub mod shortages;
 pub mod surge;
+pub mod told;

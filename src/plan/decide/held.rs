@@ -46,6 +46,11 @@ impl Held {
         Self::new(HoldReason::GroupMissing, format!("group {:?} is not there", &*key.name), held)
     }
 
+    /// True when there is something to tell of: pods, or a rollout behind them.
+    pub fn is_told(&self) -> bool {
+        !self.pods.is_empty() || self.reason == HoldReason::RolloutBehindHeldBatch
+    }
+
     /// How many pods.
     pub fn count(&self) -> u32 {
         self.pods.count()

@@ -27,7 +27,7 @@ mod together;
 
 pub use capacity::Capacity;
 pub use line::Line;
-pub use needs::{Needs, NotModelled};
+pub use needs::{Amounts, Needs, NotModelled, total};
 pub use outlook::{BatchPods, Outlook, Remedy, Stop, outlook};
 pub use place::{Fit, Miss, NoFit, Placement, Question, not_modelled, place};
 pub use placer::{Answer, Placer, Request, Sight};

@@ -202,6 +202,13 @@ pub(super) fn amounts(list: &ResourceList) -> Result<Amounts, NoQuantity> {
     list.iter().map(|(name, quantity)| Ok((Arc::from(name.as_str()), amount(name, &quantity.0)?.max(0)))).collect()
 }
 
+/// What pods take in all.
+pub fn total(pods: &[Arc<Needs>]) -> Amounts {
+    let mut total = Amounts::new();
+    pods.iter().for_each(|needs| add(&mut total, &needs.load.amounts));
+    total
+}
+
 /// An amount as people write it.
 pub(super) fn written(resource: &str, amount: i64) -> String {
     const UNITS: &[(&str, i64)] = &[("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];

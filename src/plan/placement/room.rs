@@ -208,10 +208,14 @@ impl PartialEq for FewAmounts {
 impl Eq for FewAmounts {}
 
 impl NodeRoom {
+    /// What it has of a resource, for all its pods.
+    pub fn allocatable(&self, resource: &str) -> i64 {
+        self.allocatable.get(resource).copied().unwrap_or_default()
+    }
+
     /// What is left of a resource; below 0 where more was taken than there is.
     pub fn free(&self, resource: &str) -> i64 {
-        let allocatable = self.allocatable.get(resource).copied().unwrap_or_default();
-        let free = i128::from(allocatable) - self.taken.of(resource);
+        let free = i128::from(self.allocatable(resource)) - self.taken.of(resource);
         i64::try_from(free).unwrap_or(i64::MIN)
     }
 

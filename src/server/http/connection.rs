@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -38,6 +39,10 @@ pub(crate) enum Phase {
     Closing,
 }
 
+/// The address of who asks: an extension of each request on a port without TLS.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
 /// What the connections of one listener have in common.
 pub(crate) struct Shared<S> {
     pub(crate) tls: Option<Arc<ServerConfig>>,
@@ -55,11 +60,14 @@ where
 {
     // A review's answer is one small write: waiting to fill a packet only costs.
     let _ = stream.set_nodelay(true);
-    let Some(tls) = shared.tls.clone() else { return requests(stream, false, &shared).await };
+    let Some(tls) = shared.tls.clone() else {
+        let peer = stream.peer_addr().ok().map(Peer);
+        return requests(stream, false, peer, &shared).await;
+    };
     match timeout(shared.limits.handshake, handshake(stream, tls)).await {
         Ok(Ok(stream)) => {
             let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            requests(stream, http2, &shared).await;
+            requests(stream, http2, None, &shared).await;
         }
         Ok(Err(reason)) => shared.metrics.handshake_failed(reason),
         Err(_) => shared.metrics.handshake_failed(HandshakeFailure::timeout),
@@ -110,7 +118,7 @@ fn failure(error: &io::Error) -> HandshakeFailure {
     }
 }
 
-async fn requests<I, S>(stream: I, http2: bool, shared: &Arc<Shared<S>>)
+async fn requests<I, S>(stream: I, http2: bool, peer: Option<Peer>, shared: &Arc<Shared<S>>)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -120,7 +128,10 @@ where
     let timeouts = Timeouts::new();
     let service = service_fn({
         let (shared, timeouts) = (Arc::clone(shared), timeouts.clone());
-        move |request| respond(request, Arc::clone(&shared), timeouts.begin())
+        move |mut request: Request<Incoming>| {
+            peer.map(|peer| request.extensions_mut().insert(peer));
+            respond(request, Arc::clone(&shared), timeouts.begin())
+        }
     });
     let builder = protocol(limits, http2);
     let stream = TokioIo::new(TimedIo::new(stream, timeouts.clone(), limits.write));

@@ -25,6 +25,7 @@ pub(crate) enum Path {
     validate,
     mutate,
     livez,
+    page,
     other,
 }
 
@@ -35,6 +36,7 @@ impl Path {
             Some("validate") => Self::validate,
             Some("mutate") => Self::mutate,
             Some("livez") => Self::livez,
+            Some("page") => Self::page,
             _ => Self::other,
         }
     }

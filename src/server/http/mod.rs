@@ -8,3 +8,5 @@ pub mod limits;
 pub mod metrics;
 pub mod self_dial;
 mod timeouts;
+
+pub(crate) use connection::Peer;

@@ -7,6 +7,6 @@ mod leader_worker_sets;
 mod lockstep;
 mod role_based_groups;
 mod rounds;
-mod support;
+pub mod support;
 mod thaw;
 mod users;

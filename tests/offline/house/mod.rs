@@ -24,9 +24,10 @@ const ROOMS: &[Row] = &[
     ("mutate", &["api", "model"]),
     ("plan", &["api", "model", "rules"]),
     ("fit", &["api", "model", "mutate", "plan", "rules"]),
+    ("report", &["api", "fit", "model", "plan"]),
     ("cluster", &["api", "fit", "model", "mutate", "plan", "rules"]),
-    ("server", &["api", "cluster", "model", "mutate", "rules"]),
-    ("cli", &["api", "cluster", "fit", "model", "mutate", "plan", "rules", "server"]),
+    ("server", &["api", "cluster", "fit", "model", "mutate", "plan", "report", "rules"]),
+    ("cli", &["api", "cluster", "fit", "model", "mutate", "plan", "report", "rules", "server"]),
 ];
 
 /// The rooms whose own modules have such a table.
@@ -60,7 +61,7 @@ const WITHIN: &[(&str, &[Row])] = &[
             ("run", &["capacity", "index", "metrics", "write"]),
         ],
     ),
-    ("server", &[("tls", &[]), ("http", &["tls"]), ("admission", &["http", "tls"])]),
+    ("server", &[("tls", &[]), ("http", &["tls"]), ("admission", &["http", "tls"]), ("page", &["http"])]),
 ];
 
 /// Files that name a kind of workload, each with the reason. Whatever else differs between kinds stands in their rows.
@@ -103,7 +104,7 @@ const NAMES_UNCHECKED: &[(&str, &str)] = &[
 ];
 
 /// Rooms without async code, client and clock.
-const PURE: &[&str] = &["api", "model", "rules", "mutate", "plan", "fit"];
+const PURE: &[&str] = &["api", "model", "rules", "mutate", "plan", "fit", "report"];
 
 /// What a path in a pure room may not contain.
 const IMPURE: &[&[&str]] = &[

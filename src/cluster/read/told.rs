@@ -1,0 +1,29 @@
+//! Events of one object: what was told of it, also by others.
+
+use kube::Client;
+use kube::api::ListParams;
+
+use crate::api::event::{EVENT, Event};
+use crate::cluster::watch::watched::api;
+
+/// Events that are read of one object.
+const MOST_READ: u32 = 1000;
+
+/// The Events of an object, the last ones first, so many at `most`.
+///
+/// # Errors
+///
+/// When the API server refuses or fails.
+pub async fn told(
+    client: &Client,
+    (kind, namespace, name): (&str, &str, &str),
+    most: usize,
+) -> Result<Vec<Event>, kube::Error> {
+    let fields = format!("involvedObject.kind={kind},involvedObject.name={name}");
+    let params = ListParams::default().fields(&fields).limit(MOST_READ);
+    let list = api::<Event>(client, EVENT, Some(namespace)).list(&params).await?;
+    let mut events: Vec<_> = list.items.into_iter().map(|event| event.object).collect();
+    events.sort_by(|one, other| other.last_seen().cmp(one.last_seen()));
+    events.truncate(most);
+    Ok(events)
+}

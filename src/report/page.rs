@@ -1,0 +1,142 @@
+//! A group as the status page draws it: its status, a cell for each pod, the rooms of its domains, the bands of its rollouts.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::domains::{DomainsDrawn, domains};
+use super::{Picture, Status};
+use crate::api::status::Condition;
+use crate::model::{Group, RollingBounds};
+use crate::plan::placement::Room;
+use crate::plan::{PodFacts, RoleView};
+
+/// A group as it is drawn.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Drawing<'a> {
+    #[serde(flatten)]
+    status: Status<'a>,
+    /// The conditions as they are stored: what the replica that leads has said, with its times.
+    told: &'a [Condition],
+    roles: BTreeMap<&'a str, RoleDrawn>,
+    /// Roles that are updated at one rate.
+    bands: Vec<Band>,
+    /// Domains that batches share, for each coordination that asks for one.
+    domains: Vec<DomainsDrawn<'a>>,
+}
+
+/// A role as it is drawn.
+#[derive(Serialize)]
+struct RoleDrawn {
+    desired: u32,
+    /// Pods of a replica when it is complete.
+    size: u32,
+    /// A letter for each pod, replica by replica in the order of their ordinals: `h` held, `g` without a node, `s` on a node and
+    /// not ready, `r` ready, `-` not there (or failed). Replicas of several pods are parted by a space.
+    cells: String,
+}
+
+/// Roles whose updated shares may differ by so much.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Band {
+    coordination: String,
+    roles: Vec<String>,
+    /// Percent.
+    max_skew: u32,
+}
+
+/// One line for a group, among others.
+#[derive(Serialize)]
+pub struct Line<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    /// Kind of the object that carries the coordination; absent where there is none.
+    carrier: Option<&'static str>,
+    segments: &'a str,
+    ready: &'a str,
+    held: u32,
+    /// Why the next batch is held, in one word; empty when nothing is.
+    reason: &'static str,
+    /// The one sentence why it waits, or how it is.
+    sentence: &'a str,
+}
+
+impl<'a> Line<'a> {
+    /// What is seen of a group.
+    pub fn of(picture: &'a Picture) -> Self {
+        let status = &picture.seen.status;
+        let (segments, ready) = status.summary.as_ref().map_or(("", ""), |summary| (&summary.segments, &summary.ready));
+        let told = picture.seen.decision.held.iter().filter(|held| held.is_told()).min_by_key(|held| held.reason);
+        let of_condition = || ["Progressing", "Ready"].iter().find_map(|kind| condition(&status.conditions, kind));
+        Self {
+            namespace: &picture.key.namespace,
+            name: &picture.key.name,
+            carrier: picture.carrier().map(|(kind, _)| kind),
+            segments,
+            ready,
+            held: picture.held_pods(),
+            reason: told.map_or("", |held| held.reason.as_str()),
+            sentence: told.map(|held| held.message.as_str()).or_else(of_condition).unwrap_or_default(),
+        }
+    }
+}
+
+/// What a condition says, if it says anything.
+fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a str> {
+    let condition = conditions.iter().find(|condition| condition.r#type == kind)?;
+    Some(condition.message.as_str()).filter(|message| !message.is_empty())
+}
+
+impl<'a> Drawing<'a> {
+    /// What is drawn of a group; `room` where it is known.
+    pub fn of(picture: &'a Picture, room: Option<&Room>) -> Self {
+        let group = picture.group();
+        let roles = picture.seen.view.roles.iter().map(|(name, role)| (name.as_str(), RoleDrawn::of(role)));
+        Self {
+            status: Status::of(picture),
+            told: group.map(|group| group.status.conditions.as_slice()).unwrap_or_default(),
+            roles: roles.collect(),
+            bands: group.map(|group| bands(group)).unwrap_or_default(),
+            domains: room.map(|room| domains(picture, room)).unwrap_or_default(),
+        }
+    }
+}
+
+fn bands(group: &Group) -> Vec<Band> {
+    let band = |RollingBounds { name, roles, max_skew, .. }| Band { coordination: name, roles, max_skew };
+    RollingBounds::all_of(group).into_iter().map(band).collect()
+}
+
+impl RoleDrawn {
+    fn of(role: &RoleView) -> Self {
+        let size = role.replica_size();
+        let last = role.replicas.iter().last().map_or(0, |(ordinal, _)| ordinal.saturating_add(1));
+        let mut cells = String::new();
+        // A replica far beyond the desired ones is a stray: it is not worth a million cells before it.
+        for ordinal in 0..role.desired.max(last.min(role.desired.saturating_add(MOST_SURPLUS))) {
+            if size > 1 && ordinal > 0 {
+                cells.push(' ');
+            }
+            let pods = role.replicas.pods_of(ordinal);
+            let complete = role.replicas.get(ordinal).map_or(size, |replica| replica.size);
+            cells.extend(pods.iter().map(|pod| cell(pod)));
+            let missing = usize::try_from(complete.max(1)).unwrap_or(usize::MAX).saturating_sub(pods.len());
+            cells.extend(std::iter::repeat_n('-', missing));
+        }
+        Self { desired: role.desired, size, cells }
+    }
+}
+
+/// Replicas beyond the desired ones that are drawn.
+const MOST_SURPLUS: u32 = 64;
+
+fn cell(pod: &PodFacts) -> char {
+    match pod {
+        PodFacts { held: true, .. } => 'h',
+        PodFacts { ready: true, .. } => 'r',
+        PodFacts { scheduled: true, .. } => 's',
+        _ => 'g',
+    }
+}

@@ -1,0 +1,168 @@
+//! A group, or a PodGroup that places its pods, with what would be decided about it now: the same decision as the loop's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::ObjectKind;
+use crate::fit::{Cluster, Fitted, fit};
+use crate::model::{Group, GroupKey, WorkloadKey};
+use crate::plan::decide::pod_groups::awaited;
+use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
+use crate::plan::placement::{Capacity, Line, Placer, Sight};
+use crate::plan::rollout::Edit;
+use crate::plan::status::conditions::says_stalled;
+use crate::plan::{
+    Batch, DecisionContext, Diagnosis, Evaluation, Held, MissingPodGroup, Observation, Snapshot, evaluate,
+};
+
+/// Batches of which it is said how many fit.
+const MOST_FITTED: usize = 100;
+
+/// A group with what would be decided about it now.
+#[derive(Debug)]
+pub struct Picture {
+    /// Its name.
+    pub key: GroupKey,
+    /// What is seen of it.
+    pub snapshot: Snapshot,
+    /// What is observed of it, and what would be decided now.
+    pub seen: Evaluation,
+    /// Its batches.
+    pub batches: Vec<Batch>,
+    /// How many of its batches fit, where they go only where there is room; empty where nobody has looked.
+    pub fitted: Vec<Fitted>,
+    /// The workloads of the roles that lack pods, in the decision's order; empty where nobody has looked.
+    pub makers: Vec<Option<WorkloadKey>>,
+}
+
+/// What was found out about a group beside its pods and workloads.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Why pods do not appear that may run.
+    pub diagnoses: Vec<Diagnosis>,
+    /// PodGroups that others make, and that are not there yet.
+    pub missing_pod_groups: Vec<MissingPodGroup>,
+}
+
+impl Picture {
+    /// What the index knows of a group, whether its object is there or only pods that name it.
+    pub fn of(key: &GroupKey, snapshot: Snapshot) -> Self {
+        Self::decided(key, snapshot, &Findings::default(), None)
+    }
+
+    /// The same with what else was found out, and what room there is where that was looked at.
+    #[must_use]
+    pub fn with(self, findings: &Findings, room: Option<Sight<'_>>) -> Self {
+        Self { fitted: self.fitted, makers: self.makers, ..Self::decided(&self.key, self.snapshot, findings, room) }
+    }
+
+    /// The same with how many batches fit into a cluster, of coordinations whose batches share domains.
+    #[must_use]
+    pub fn fitted_into(mut self, cluster: &Cluster) -> Self {
+        let keys = self.snapshot.domain_keys.iter().cloned().collect();
+        self.fitted = self.group().map(|group| fit(group, &keys, cluster, MOST_FITTED)).unwrap_or_default();
+        self.fitted.retain(|fitted| fitted.key.is_some());
+        self
+    }
+
+    fn decided(key: &GroupKey, snapshot: Snapshot, findings: &Findings, room: Option<Sight<'_>>) -> Self {
+        let Some(claims) = &snapshot.claims else {
+            let seen = Evaluation::of_missing(key, &snapshot);
+            let (batches, fitted, makers) = (Vec::new(), Vec::new(), Vec::new());
+            return Self { key: key.clone(), batches, seen, snapshot, fitted, makers };
+        };
+        let group = &claims.group;
+        // When the loop first saw an edit, nobody else knows.
+        let observation = Observation::of(group, &snapshot, |_| None, |_| Edit::long_ago());
+        let stalled = says_stalled(&group.status);
+        let context = DecisionContext {
+            faults: &snapshot.faults,
+            missing_layers: &snapshot.missing_layers,
+            domain_keys: &snapshot.domain_keys,
+            stalled,
+            missing_pod_groups: &findings.missing_pod_groups,
+            diagnoses: &findings.diagnoses,
+            ..DecisionContext::default()
+        };
+        // Who else waits for room, and for how long, only the loop knows.
+        let mut line = Line::default();
+        let mut placer = room.map(|room| Placer::new(key.clone(), room, &mut line, false, Duration::ZERO));
+        let seen = evaluate(group, observation, context, placer.as_mut());
+        let batches = seen.batches(group);
+        Self { key: key.clone(), batches, seen, snapshot, fitted: Vec::new(), makers: Vec::new() }
+    }
+
+    /// True when a pod may go, of a batch that goes only where there is room for it.
+    pub fn needs_room(&self) -> bool {
+        let is_placed = |group: &Arc<Group>, role: &str| {
+            group.batchings_of(role).any(|(_, batching)| batching.placed_in().is_some())
+        };
+        let mut release = self.seen.decision.release.iter();
+        self.group().is_some_and(|group| release.any(|release| is_placed(group, release.pod.role())))
+    }
+
+    /// True when batches go only where there is room for them.
+    pub fn is_placed(&self) -> bool {
+        self.group().is_some_and(|group| group.batched().any(|(_, batching)| batching.placed_in().is_some()))
+    }
+
+    /// True when pods are held, and batches share domains: how many fit is worth saying also while others go before them.
+    pub fn may_need_room(&self) -> bool {
+        self.is_placed() && self.snapshot.pods.held().next().is_some()
+    }
+
+    /// PodGroups that others make and that pods of the next release wait for.
+    pub fn awaited_pod_groups(&self) -> BTreeMap<String, ObjectKind> {
+        self.group().map(|group| awaited(group, &self.seen.decision.release)).unwrap_or_default()
+    }
+
+    /// The group, as its controlling object carries it.
+    pub fn group(&self) -> Option<&Arc<Group>> {
+        Some(&self.snapshot.claims.as_ref()?.group)
+    }
+
+    /// Pods that stay held, as the status of the group counts them: of those with our gate all but the ones that go now.
+    pub fn held_pods(&self) -> u32 {
+        self.seen.decision.held.iter().map(Held::count).sum()
+    }
+
+    /// `RoleBasedGroup pd`: what to look at with kubectl.
+    pub fn carrier(&self) -> Option<(&'static str, &str)> {
+        let carrier = &self.group()?.carrier;
+        Some((carrier.kind.kind, &carrier.name))
+    }
+
+    /// True when it is of this name, or carried by an object of this name.
+    pub fn is_named(&self, name: &str) -> bool {
+        *self.key.name == *name || self.group().is_some_and(|group| group.carrier.name == name)
+    }
+
+    /// True when rolegate coordinates anything in it, or holds any of its pods.
+    pub fn concerns_us(&self) -> bool {
+        self.held_pods() > 0 || self.group().is_some_and(|group| !group.coordinations.is_empty())
+    }
+}
+
+/// A KAI PodGroup that places its pods, with what would be decided about it now.
+#[derive(Debug)]
+pub struct TreePicture {
+    /// What is seen of it.
+    pub snapshot: TreeSnapshot,
+    /// What becomes of its held pods; `Err` says why that is not known.
+    pub decision: Result<TreeDecision, String>,
+}
+
+impl TreePicture {
+    /// What the index knows of a PodGroup, whether it is there or only pods that name it. Who else waits for room, and for how
+    /// long, only the loop knows.
+    pub fn of(snapshot: TreeSnapshot, room: Result<&Capacity, &str>) -> Self {
+        let decision = room.map(|room| gangs::decide(&snapshot, room, None)).map_err(str::to_owned);
+        Self { snapshot, decision }
+    }
+
+    /// The same of one that holds no pod: no room needs to be looked at.
+    pub fn at_rest(snapshot: TreeSnapshot) -> Self {
+        Self { snapshot, decision: Ok(TreeDecision::default()) }
+    }
+}

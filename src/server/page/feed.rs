@@ -1,0 +1,280 @@
+//! What is sent to those who look: computed once for all who look at the same, only while somebody does, and sent when it
+//! has changed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::Client;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::api::event::Event;
+use crate::cluster::capacity::SharedCapacity;
+use crate::cluster::failure::short;
+use crate::cluster::index::SharedIndex;
+use crate::cluster::read::told::told;
+use crate::fit::Cluster;
+use crate::model::GroupKey;
+use crate::plan::Sight;
+use crate::plan::gangs::TreeSnapshot;
+use crate::plan::placement::Capacity;
+use crate::report::{Drawing, Findings, Line, Picture, PodGroupStatus, TreePicture};
+use crate::server::http::admin::Readiness;
+
+/// Shortest time between two pictures of the same.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A picture that takes long is drawn less often: no more than a tenth of a processor goes into it.
+const REST: u32 = 10;
+/// Shortest time between two reads of the Events of a group.
+const EVENTS_PAUSE: Duration = Duration::from_secs(5);
+/// Events that are shown.
+const MOST_EVENTS: usize = 50;
+
+/// Where pictures come from.
+#[derive(Clone)]
+pub struct Source {
+    /// Reads Events.
+    pub client: Client,
+    /// Groups, pods and workloads.
+    pub index: SharedIndex,
+    /// Nodes and pods; `None` where nothing is placed.
+    pub capacity: Option<SharedCapacity>,
+    /// Whether this replica leads.
+    pub leader: watch::Receiver<bool>,
+    /// Name of this replica.
+    pub identity: String,
+    /// What is wrong with it.
+    pub readiness: Readiness,
+}
+
+/// What somebody looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Subject {
+    /// All groups.
+    All,
+    /// One.
+    One(GroupKey),
+}
+
+/// The pictures that somebody looks at.
+pub struct Feeds {
+    source: Source,
+    open: Mutex<HashMap<Subject, watch::Sender<Arc<str>>>>,
+}
+
+#[derive(Serialize)]
+struct Replica<'a> {
+    identity: &'a str,
+    leads: bool,
+    /// Names of the readiness checks that fail, with why.
+    failing: Vec<(String, String)>,
+    /// Not every watch has listed yet: what is shown is a part.
+    listing: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct All<'a> {
+    replica: Replica<'a>,
+    groups: Vec<Line<'a>>,
+    pod_groups: Vec<PodGroupStatus<'a>>,
+}
+
+#[derive(Serialize)]
+struct One<'a> {
+    replica: Replica<'a>,
+    /// Absent where neither the group nor a pod of it is there.
+    group: Option<Drawing<'a>>,
+    /// Why nothing is known of room, where batches share domains.
+    room: Option<String>,
+    events: Vec<Told<'a>>,
+    /// Why Events cannot be read.
+    silence: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    time: &'a str,
+    reason: &'a str,
+    message: &'a str,
+    warning: bool,
+}
+
+impl<'a> Told<'a> {
+    fn of(event: &'a Event) -> Self {
+        let Event { reason, message, r#type, .. } = event;
+        Self { time: event.last_seen(), reason, message, warning: r#type == "Warning" }
+    }
+}
+
+/// The Events of a group as they were last read.
+#[derive(Default)]
+struct Read {
+    at: Option<Instant>,
+    events: Vec<Event>,
+    silence: Option<String>,
+}
+
+impl Feeds {
+    /// Of these sources; nothing is computed yet.
+    pub fn new(source: Source) -> Self {
+        Self { source, open: Mutex::default() }
+    }
+
+    /// Follows the pictures of a subject, which are drawn as long as somebody does.
+    pub(super) fn follow(feeds: &Arc<Self>, subject: Subject) -> watch::Receiver<Arc<str>> {
+        let mut open = feeds.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = open.get(&subject) {
+            let mut receiver = sender.subscribe();
+            // Who comes later sees the last picture at once.
+            receiver.mark_changed();
+            return receiver;
+        }
+        let (sender, receiver) = watch::channel(Arc::from(""));
+        open.insert(subject.clone(), sender.clone());
+        tokio::spawn(Arc::clone(feeds).draw(subject, sender));
+        receiver
+    }
+
+    async fn draw(self: Arc<Self>, subject: Subject, sender: watch::Sender<Arc<str>>) {
+        let mut read = Read::default();
+        loop {
+            let (source, about) = (self.source.clone(), subject.clone());
+            if let Subject::One(key) = &about {
+                self.source.read_events(key, &mut read).await;
+            }
+            let started = Instant::now();
+            let drawn = tokio::task::spawn_blocking(move || {
+                let picture = source.picture(&about, &read);
+                (picture, read)
+            });
+            // A panic is logged where it happens; the next picture may be drawn all the same.
+            let Ok((picture, again)) = drawn.await else { return self.close(&subject) };
+            read = again;
+            sender.send_if_modified(|last| {
+                let changed = **last != *picture;
+                if changed {
+                    *last = picture.into();
+                }
+                changed
+            });
+            sleep(PAUSE.max(started.elapsed() * REST)).await;
+            if self.closes_unseen(&subject, &sender) {
+                return;
+            }
+        }
+    }
+
+    /// Nobody looks any more; nobody can begin to in between.
+    fn closes_unseen(&self, subject: &Subject, sender: &watch::Sender<Arc<str>>) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let unseen = sender.receiver_count() == 0;
+        if unseen {
+            open.remove(subject);
+        }
+        unseen
+    }
+
+    fn close(&self, subject: &Subject) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(subject);
+    }
+}
+
+impl Source {
+    fn replica(&self) -> Replica<'_> {
+        Replica {
+            identity: &self.identity,
+            leads: *self.leader.borrow(),
+            failing: self.readiness.failing(),
+            listing: !self.index.read().is_synced(),
+        }
+    }
+
+    /// The carrier of a group: what Events are about.
+    fn carrier(&self, key: &GroupKey) -> Option<(&'static str, String)> {
+        let snapshot = self.index.read().snapshot(key);
+        let carrier = &snapshot.claims.as_ref()?.group.carrier;
+        Some((carrier.kind.kind, carrier.name.clone()))
+    }
+
+    async fn read_events(&self, key: &GroupKey, read: &mut Read) {
+        if read.at.is_some_and(|at| at.elapsed() < EVENTS_PAUSE) {
+            return;
+        }
+        let Some((kind, name)) = self.carrier(key) else { return };
+        read.at = Some(Instant::now());
+        match told(&self.client, (kind, &key.namespace, &name), MOST_EVENTS).await {
+            Ok(events) => (read.events, read.silence) = (events, None),
+            Err(error) => read.silence = Some(short(&error)),
+        }
+    }
+
+    fn picture(&self, subject: &Subject, read: &Read) -> String {
+        let picture = match subject {
+            Subject::All => self.all(),
+            Subject::One(key) => self.one(key, read),
+        };
+        // Strings, numbers and maps with names for keys can always be written.
+        picture.unwrap_or_default()
+    }
+
+    fn all(&self) -> serde_json::Result<String> {
+        let (groups, trees) = {
+            let index = self.index.read();
+            (index.snapshots(), index.tree_snapshots(None))
+        };
+        let groups: Vec<_> = groups.into_iter().map(|(key, snapshot)| Picture::of(&key, snapshot)).collect();
+        let is_held = |tree: &TreeSnapshot| tree.held().next().is_some();
+        let room = if trees.iter().any(is_held) { self.room() } else { Err(String::new()) };
+        let tree = |tree: TreeSnapshot| {
+            if is_held(&tree) {
+                TreePicture::of(tree, room.as_ref().map_err(String::as_str))
+            } else {
+                TreePicture::at_rest(tree)
+            }
+        };
+        let trees: Vec<_> = trees.into_iter().map(tree).collect();
+        serde_json::to_string(&All {
+            replica: self.replica(),
+            groups: groups.iter().filter(|picture| picture.concerns_us()).map(Line::of).collect(),
+            pod_groups: trees.iter().map(PodGroupStatus::of).collect(),
+        })
+    }
+
+    fn one(&self, key: &GroupKey, read: &Read) -> serde_json::Result<String> {
+        let snapshot = self.index.read().snapshot(key);
+        let is_there = snapshot.claims.is_some() || !snapshot.pods.is_empty();
+        let mut picture = Picture::of(key, snapshot);
+        let room = picture.is_placed().then(|| self.room());
+        let mut cluster = None;
+        let room = match room {
+            Some(Ok(mut room)) => {
+                let seen = cluster.insert(Cluster::seen(&room, key, &picture.snapshot.pods, 0));
+                picture = picture.with(&Findings::default(), Some(Sight::Known(&mut room))).fitted_into(seen);
+                None
+            }
+            Some(Err(why)) => Some(why),
+            None => None,
+        };
+        serde_json::to_string(&One {
+            replica: self.replica(),
+            group: is_there.then(|| Drawing::of(&picture, cluster.as_ref().map(|cluster| &cluster.room))),
+            room,
+            events: read.events.iter().map(Told::of).collect(),
+            silence: read.silence.as_deref(),
+        })
+    }
+
+    /// What room there is, as this replica knows it; whoever asks for the first time makes it look.
+    fn room(&self) -> Result<Capacity, String> {
+        let Some(capacity) = &self.capacity else { return Err("nothing is placed: --placement=off".to_owned()) };
+        capacity.ask();
+        capacity.look(|sight| match sight {
+            Sight::Known(capacity) => Ok(capacity.clone()),
+            Sight::NotYet => Err("nodes and pods are being listed".to_owned()),
+            Sight::Refused(why) => Err(why.to_owned()),
+        })
+    }
+}

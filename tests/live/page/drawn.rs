@@ -1,0 +1,137 @@
+//! The page in a browser: what it shows while a group comes up and is updated, by mouse, keyboard and screen reader, on a desk
+//! and on a phone. The pictures in `docs/pictures` are made here: `UPDATE_DOCS=1 cargo test --test live page::drawn`.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::browser::Browser;
+use super::scene;
+use crate::common::pods::Pod;
+use crate::common::rolegate::Rolegate;
+use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::rollouts::support::Duo;
+
+const DESK: u32 = 1200;
+const PHONE: u32 = 390;
+
+fn url(rolegate: &Rolegate, place: &str) -> String {
+    format!("http://{}/page/{place}", rolegate.admin)
+}
+
+/// Keeps a picture for the docs, when that is asked for.
+async fn picture(browser: &Browser, name: &str) {
+    let shot = browser.screenshot().await;
+    assert!(shot.starts_with(b"\x89PNG"), "{name}");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(name), shot).unwrap();
+    }
+}
+
+/// Nothing to stumble over, in both schemes, on a desk and on a phone, and nothing that has to be scrolled sideways.
+async fn is_accessible(browser: &Browser) {
+    for (width, scheme) in [(DESK, "dark"), (PHONE, "dark"), (PHONE, "light"), (DESK, "light")] {
+        browser.look(width, scheme).await;
+        assert_eq!(browser.stumbles().await, Vec::<String>::new(), "{width} {scheme}");
+        let wide =
+            browser.script("return document.documentElement.scrollWidth - document.documentElement.clientWidth").await;
+        assert_eq!(wide, 0, "{width}: {}", browser.text().await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_comes_up_before_the_eyes_of_who_looks() {
+    let stage = Stage::new("page-story").await;
+    let rolegate = stage.launch().start().await;
+    scene(&stage).await;
+    let browser = Browser::open().await;
+    browser.look(DESK, "light").await;
+    browser.show(&url(&rolegate, "")).await;
+    browser.until("the list", &["page-story/llm", "0/3 segments", "12 held", "PreviousSegmentNotReady"]).await;
+    is_accessible(&browser).await;
+
+    // By keyboard alone: to the group's name, and in.
+    browser.press("\u{e004}").await;
+    let focused = async || browser.script("return document.activeElement.textContent").await;
+    eventually(PATIENT, "the name of the group", async || {
+        browser.press("\u{e004}").await;
+        let focused = focused().await;
+        if focused == "page-story/llm" { Ok(()) } else { Err(focused) }
+    })
+    .await;
+    browser.press("\u{e007}").await;
+    let waits =
+        ["segment 1: released", "segment 2: held PreviousSegmentNotReady", "rack-a", "rack-b", "Timeline", "live"];
+    browser.until("the group", &waits).await;
+    eventually(PATIENT, "each pod in words", async || {
+        let said = browser.pictures().await;
+        let has = |text: &str| said.iter().any(|one| one == text);
+        let all = has("prefill 0 to 3: 4 scheduled, not ready") && has("decode 2 to 3: 2 held");
+        if all { Ok(()) } else { Err(format!("{said:?}")) }
+    })
+    .await;
+    is_accessible(&browser).await;
+    picture(&browser, "status-page.png").await;
+    browser.look(DESK, "dark").await;
+    picture(&browser, "status-page-dark.png").await;
+    browser.look(PHONE, "light").await;
+    picture(&browser, "status-page-phone.png").await;
+    browser.look(DESK, "light").await;
+
+    // It goes on by itself, and says the sentence to who hears it.
+    stage.let_ready(Pod::is_released).await;
+    browser.until("the next one", &["segment 1: ready", "segment 2: released", "1/3"]).await;
+    stage.let_ready(Pod::is_released).await;
+    browser.until("the last one has no room", &["segment 2: ready", "segment 3: held NoRoom"]).await;
+    let said = browser.script("return document.getElementById('say').textContent").await;
+    assert!(said.as_str().unwrap().starts_with("NoRoom: "), "{said}");
+    assert!(browser.script("return document.title").await.as_str().unwrap().contains("2/3"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_is_a_bar_with_its_band() {
+    let bounds = json!({ "maxSkew": "25%", "maxUnavailable": 2 });
+    let duo = Duo::serve("page-rollout", 16, 8, bounds, &[]).await.ready().await;
+    // New pods run and are not ready: the rollout stops where the band ends.
+    for role in ["prefill", "decode"] {
+        duo.edit_held_back(role, "registry.invalid/x:2");
+    }
+    let browser = Browser::open().await;
+    browser.look(DESK, "light").await;
+    browser.show(&url(&duo.rolegate, "#/page-rollout/llm")).await;
+    browser.until("both roles", &["Rollout", "of 16 updated", "of 8 updated", "differ by 25 %"]).await;
+    assert_eq!(browser.script("return document.querySelectorAll('.band').length").await, 2);
+    is_accessible(&browser).await;
+    picture(&browser, "status-page-rollout.png").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_is_open_finds_its_way_back() {
+    let stage = Stage::new("page-back").await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "a-token-of-some-length").unwrap();
+    let launch = stage.launch().flag("page-token-file", file.to_str().unwrap());
+    let rolegate = launch.start().await;
+    let address = rolegate.admin;
+    stage.create_group(&Group::three_segments()).await;
+    let browser = Browser::open().await;
+    browser.look(DESK, "light").await;
+    browser.show(&url(&rolegate, "")).await;
+    browser.until("it asks", &["Token", "asks for a token"]).await;
+    browser.press("wrong\u{e007}").await;
+    browser.until("it is another", &["This is not the token."]).await;
+    is_accessible(&browser).await;
+    browser.press("a-token-of-some-length\u{e007}").await;
+    browser.until("the list", &["page-back/llm", "live"]).await;
+    rolegate.kill().await;
+    browser.until("it says so", &["not connected", "page-back/llm"]).await;
+    let again = launch.flag("admin-listen", &address.to_string()).start().await;
+    browser.until("it is back", &["live", "page-back/llm"]).await;
+    // What others write is text, whatever it looks like.
+    browser.show(&url(&again, "#/page-back/%3Cimg%20src=x%20onerror=document.title=1%3E")).await;
+    browser.until("nobody", &["Neither this group nor a pod", "<img src=x"]).await;
+    assert_eq!(browser.script("return document.querySelectorAll('img').length").await, 0);
+}
