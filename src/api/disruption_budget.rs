@@ -1,9 +1,9 @@
-//! PodDisruptionBudgets, as far as a selector goes.
+//! PodDisruptionBudgets: which pods they are over, and whether by a number of them.
 
 use serde::{Deserialize, Serialize};
 
 use super::selector::LabelSelector;
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{IntOrString, Meta, Object, ObjectKind, null_default};
 
 /// `policy/v1 PodDisruptionBudget`.
 pub const POD_DISRUPTION_BUDGET: ObjectKind = ObjectKind {
@@ -27,10 +27,13 @@ pub struct PodDisruptionBudget {
 
 /// The fields of its spec that are read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct PodDisruptionBudgetSpec {
     /// Its pods; absent selects none, empty selects all.
     pub selector: Option<LabelSelector>,
+    /// Pods that stay available: so many, or a share of those that their workloads ask for. `maxUnavailable`, which stands in
+    /// place of it, is counted from these as well.
+    pub min_available: Option<IntOrString>,
 }
 
 impl Object for PodDisruptionBudget {

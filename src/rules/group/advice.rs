@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::api::IntOrString;
+use crate::api::disruption_budget::PodDisruptionBudget;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::selector::LabelSelector;
 use crate::model::names::{self, LABEL_SCHEMES};
@@ -64,7 +66,8 @@ pub(super) fn capacity(group: &Group, world: &World, report: &mut Report) {
 /// Budgets of a role that are told of.
 const BUDGETS: usize = 10;
 
-/// No disruption budget counts held pods: they are never healthy, and drains are refused on their account.
+/// No disruption budget counts held pods: they are never healthy, and drains are refused on their account. One that wants a
+/// number of healthy pods does not ask how many there are besides.
 pub(super) fn budgets(group: &Group, world: &World, report: &mut Report) {
     let namespace = &group.key.namespace;
     let need = Need::DisruptionBudgets { namespace: namespace.to_string() };
@@ -80,7 +83,10 @@ pub(super) fn budgets(group: &Group, world: &World, report: &mut Report) {
             let labels = pod_labels(group, role);
             let selects =
                 |selector: &Option<LabelSelector>| selector.as_ref().is_some_and(|selector| selector.matches(&labels));
-            let budgets = world.budgets_in(namespace).filter(|budget| selects(&budget.spec.selector));
+            let counts_all =
+                |budget: &PodDisruptionBudget| !matches!(budget.spec.min_available, Some(IntOrString::Int(_)));
+            let budgets =
+                world.budgets_in(namespace).filter(|budget| selects(&budget.spec.selector) && counts_all(budget));
             for budget in budgets.take(BUDGETS) {
                 let detail = format!(
                     "PodDisruptionBudget {:?} counts held pods of role {:?} as unavailable and blocks drains",
