@@ -28,6 +28,8 @@ pub struct Role {
     pub replicas: u32,
     /// Replicas in one segment.
     pub segment: u32,
+    /// Pods of one replica.
+    pub size: u32,
 }
 
 impl Group {
@@ -54,7 +56,13 @@ impl Group {
     /// Adds a role, or changes it.
     pub fn role(mut self, name: &str, replicas: u32, segment: u32) -> Self {
         self.roles.retain(|role| role.name != name);
-        self.roles.push(Role { name: name.to_owned(), replicas, segment });
+        self.roles.push(Role { name: name.to_owned(), replicas, segment, size: 1 });
+        self
+    }
+
+    /// Each replica of the roles that were added is so many pods, as in a `LeaderWorkerSet`.
+    pub fn of_pods(mut self, size: u32) -> Self {
+        self.roles.iter_mut().for_each(|role| role.size = size);
         self
     }
 
@@ -86,7 +94,7 @@ impl Group {
 
     /// Pods of all roles.
     pub fn pods(&self) -> u32 {
-        self.roles.iter().map(|role| role.replicas).sum()
+        self.roles.iter().map(|role| role.replicas * role.size).sum()
     }
 
     /// Name of a role's `StatefulSet`.

@@ -31,8 +31,9 @@ pub fn released_in_order(pods: &PodLog, group: &Group) {
             let segment = pod.index / role.segment;
             for other in &group.roles {
                 let bound = (segment * other.segment).min(other.replicas);
+                let passing = view.count(&other.name, |pod| pod.index < bound && earlier(pod));
                 assert!(
-                    view.all_in(&other.name, 0..bound, earlier),
+                    passing == usize::try_from(bound * other.size).unwrap(),
                     "{} of segment {segment} was released too early, when the pods were: {view}",
                     pod.name,
                 );
@@ -72,6 +73,41 @@ pub fn nobody_was_held_again(pods: &PodLog) {
         }
         assert!(!(event.pod.is_held() && released.contains(&event.pod.uid)), "{} got its gate back", event.pod.name);
     }
+}
+
+/// From when all pods of these roles were ready for the first time: at every event the updated shares of two roles differ by no
+/// more than the skew, or one replica of the role behind, and no role has more replicas unavailable than it may. Returns how
+/// many events were looked at.
+pub fn rolled_in_step(
+    pods: &PodLog,
+    roles: [(&str, u32); 2],
+    is_new: impl Fn(&Pod) -> bool,
+    skew: u32,
+    unavailable: &dyn Fn(u32) -> u32,
+) -> usize {
+    let (mut view, mut looks, mut served) = (View::default(), 0, false);
+    for batch in pods.events().chunk_by(|a, b| a.batch == b.batch) {
+        batch.iter().for_each(|event| view.take(event));
+        let ready = |(name, _): (&str, u32)| u32::try_from(view.count(name, Pod::is_ready)).unwrap();
+        served |= roles.iter().all(|role| ready(*role) == role.1);
+        if !served {
+            continue;
+        }
+        looks += 1;
+        let updated = |(name, _): (&str, u32)| u32::try_from(view.count(name, &is_new)).unwrap();
+        for role in roles {
+            let down = role.1 - ready(role).min(role.1);
+            assert!(down <= unavailable(role.1), "{down} of {} are unavailable: {view}", role.0);
+        }
+        for (ahead, behind) in [(roles[0], roles[1]), (roles[1], roles[0])] {
+            let (a, b) = (i64::from(updated(ahead)), i64::from(updated(behind)));
+            let (of_a, of_b) = (i64::from(ahead.1), i64::from(behind.1));
+            let distance = 100 * (a * of_b - b * of_a);
+            let bound = (i64::from(skew) * of_a * of_b).max(100 * of_a);
+            assert!(distance <= bound, "{a}/{of_a} {} and {b}/{of_b} {}", ahead.0, behind.0);
+        }
+    }
+    looks
 }
 
 /// From this event on, at most one instance is not whole at any time: its ready pods, which carry its number in this label,

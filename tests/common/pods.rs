@@ -19,6 +19,10 @@ use super::wait::PATIENT;
 
 pub const GATE: &str = "rolegate.dev/hold";
 
+/// Labels with the ordinal of a pod's replica. That of a worker in a `LeaderWorkerSet` has a pod index as well: its place in
+/// the group.
+const ORDINALS: [&str; 2] = ["leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index"];
+
 /// A pod as the API server had it at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Pod {
@@ -27,7 +31,7 @@ pub struct Pod {
     /// Counts all writes of the cluster, of whatever kind.
     pub version: u64,
     pub role: String,
-    /// Of a `StatefulSet`'s pod.
+    /// Ordinal of its replica: of a `StatefulSet`'s pod, or of a `LeaderWorkerSet`'s group.
     pub index: u32,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
@@ -311,7 +315,7 @@ fn read(pod: Watched) -> Pod {
         uid: pod.metadata.uid.unwrap_or_default(),
         version: pod.metadata.resource_version.and_then(|version| version.parse().ok()).unwrap_or_default(),
         role: label("rolegate.dev/role"),
-        index: label("apps.kubernetes.io/pod-index").parse().unwrap_or_default(),
+        index: ORDINALS.iter().find_map(|key| labels.get(*key)?.parse().ok()).unwrap_or_default(),
         annotations: pod.metadata.annotations.unwrap_or_default(),
         gates: pod.spec.scheduling_gates.unwrap_or_default().into_iter().map(|gate| gate.name).collect(),
         node: pod.spec.node_name,

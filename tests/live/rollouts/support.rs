@@ -13,7 +13,7 @@ use crate::common::pods::{Pod, View};
 use crate::common::rolegate::Rolegate;
 use crate::common::stage::typed;
 use crate::common::status::StatusLog;
-use crate::common::{Group, PATIENT, Stage, eventually, http};
+use crate::common::{Group, PATIENT, Stage, eventually, http, invariants};
 
 pub const FROZEN: i64 = 2_147_483_647;
 pub const USER_PARTITION: &str = "rolegate.dev/user-partition";
@@ -171,33 +171,10 @@ impl Duo {
         self.stage.pods.now(|now| now.of(role).filter(|pod| self.is_new(pod)).map(|pod| pod.index).collect())
     }
 
-    /// Replays what happened to the pods since the group served first. At every event the updated shares differ by no more
-    /// than the skew, or one replica of the role behind, and no role has more unavailable than it may.
+    /// What must hold at every event since the group served first.
     pub fn assert_bounds(&self, skew: u32, unavailable: &dyn Fn(u32) -> u32) -> usize {
         let roles = ["prefill", "decode"].map(|name| (name, self.group.find(name).replicas));
-        let (mut view, mut looks, mut served) = (View::default(), 0, false);
-        for batch in self.stage.pods.events().chunk_by(|a, b| a.batch == b.batch) {
-            batch.iter().for_each(|event| view.take(event));
-            let ready = |(name, _): (&str, u32)| u32::try_from(view.count(name, Pod::is_ready)).unwrap();
-            served |= roles.iter().all(|role| ready(*role) == role.1);
-            if !served {
-                continue;
-            }
-            looks += 1;
-            let updated = |(name, _): (&str, u32)| u32::try_from(view.count(name, |pod| self.is_new(pod))).unwrap();
-            for role in roles {
-                let down = role.1 - ready(role).min(role.1);
-                assert!(down <= unavailable(role.1), "{down} of {} are unavailable: {view}", role.0);
-            }
-            for (ahead, behind) in [(roles[0], roles[1]), (roles[1], roles[0])] {
-                let (a, b) = (i64::from(updated(ahead)), i64::from(updated(behind)));
-                let (of_a, of_b) = (i64::from(ahead.1), i64::from(behind.1));
-                let distance = 100 * (a * of_b - b * of_a);
-                let bound = (i64::from(skew) * of_a * of_b).max(100 * of_a);
-                assert!(distance <= bound, "{a}/{of_a} {} and {b}/{of_b} {}", ahead.0, behind.0);
-            }
-        }
-        looks
+        invariants::rolled_in_step(&self.stage.pods, roles, |pod| self.is_new(pod), skew, unavailable)
     }
 
     /// Reasons and notes of the Events on the group.

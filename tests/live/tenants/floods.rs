@@ -18,7 +18,7 @@ use crate::tenants::stage;
 fn wide(roles: usize) -> Value {
     let mut group = Group::new("wide");
     for role in 0..roles {
-        group.roles.push(crate::common::group::Role { name: format!("role-{role:04}"), replicas: 2, segment: 1 });
+        group = group.role(&format!("role-{role:04}"), 2, 1);
     }
     group.object()
 }
