@@ -20,6 +20,7 @@ mod golden;
 mod certificates;
 mod commands;
 mod e2e;
+mod examples;
 mod install;
 mod lifecycle;
 mod page;

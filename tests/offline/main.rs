@@ -13,6 +13,7 @@ mod golden;
 
 mod answers;
 mod check;
+mod examples;
 mod fit;
 mod generated;
 mod house;

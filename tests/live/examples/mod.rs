@@ -1,0 +1,4 @@
+//! The services of `examples/services`, applied as they are and brought up on fake nodes.
+
+mod services;
+mod support;
