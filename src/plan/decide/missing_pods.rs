@@ -24,7 +24,7 @@ pub struct MissingPods {
     pub depends_on: Option<String>,
 }
 
-/// Why pods are not made. The order is that of the table in `docs/operating.md`.
+/// Why pods are not made. The order is that of the table in `docs/held.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WhyMissing {
     /// A quota of the namespace is used up.
