@@ -12,6 +12,7 @@
 mod golden;
 
 mod answers;
+mod api_page;
 mod check;
 mod examples;
 mod fit;
@@ -23,5 +24,6 @@ mod mutate_cli;
 mod mutation;
 mod mutations;
 mod plan;
+mod reference;
 mod rules;
 mod server;

@@ -1,7 +1,7 @@
 //! The house keeps its shape: imports point one way and only where a table allows it, pure rooms stay pure.
 
 mod graph;
-mod source;
+pub mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
