@@ -33,7 +33,8 @@ fn kind(page: &mut String, definition: &Value) {
     let api_version = format!("{}/{}", text(&spec["group"]), text(&version["name"]));
     _ = writeln!(page, "\n## {}\n", text(&names["kind"]));
     let scope = if spec["scope"] == "Namespaced" { "namespaced" } else { "cluster-wide" };
-    let short: String = names["shortNames"].as_array().into_iter().flatten().map(|name| format!(", short `{}`", text(name))).collect();
+    let short: String =
+        names["shortNames"].as_array().into_iter().flatten().map(|name| format!(", short `{}`", text(name))).collect();
     _ = writeln!(page, "`apiVersion: {api_version}`, {scope}, `{}`{short}.", text(&names["plural"]));
     for part in ["spec", "status"] {
         let schema = &version["schema"]["openAPIV3Schema"]["properties"][part];
@@ -56,8 +57,17 @@ fn fields(page: &mut String, schema: &Value, at: &str) {
             type_of(field),
             description(field).replace('|', "\\|")
         );
-        let below = [(field, "."), (&field["items"], "[]."), (&field["additionalProperties"], "{}.")];
-        below.into_iter().for_each(|(below, step)| fields(page, below, &format!("{path}{step}")));
+        below(page, field, &path);
+    }
+}
+
+/// The fields of an object, and of the entries of a list or map of such.
+fn below(page: &mut String, schema: &Value, path: &str) {
+    fields(page, schema, &format!("{path}."));
+    for (entries, step) in [("items", "[]"), ("additionalProperties", "{}")] {
+        if schema[entries].is_object() {
+            below(page, &schema[entries], &format!("{path}{step}"));
+        }
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use proc_macro2::{TokenStream, TokenTree};
 use rolegate::model::HoldReason;
 use syn::visit::{self, Visit};
-use syn::{Attribute, ItemConst, ItemMod, LitStr};
+use syn::{Attribute, ItemConst, ItemMod, LitStr, Macro};
 
 use crate::house::source::files;
 
@@ -33,7 +34,8 @@ const MODULES: &[(&str, &[&str])] = &[
 ];
 
 fn read(path: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
+        .unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// What stands under a heading, up to the next one of its level.
@@ -79,9 +81,32 @@ impl<'ast> Visit<'ast> for Texts {
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
 
     fn visit_lit_str(&mut self, text: &'ast LitStr) {
+        self.take(text);
+    }
+
+    /// `vec!["a"]` is tokens.
+    fn visit_macro(&mut self, call: &'ast Macro) {
+        self.take_tokens(call.tokens.clone());
+    }
+}
+
+impl Texts {
+    fn take(&mut self, text: &LitStr) {
         self.all.push(text.value());
         if self.in_constant {
             self.of_constants.push(text.value());
+        }
+    }
+
+    fn take_tokens(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Group(group) => self.take_tokens(group.stream()),
+                TokenTree::Literal(literal) => {
+                    syn::parse_str(&literal.to_string()).into_iter().for_each(|text| self.take(&text));
+                }
+                TokenTree::Ident(_) | TokenTree::Punct(_) => {}
+            }
         }
     }
 }
@@ -97,7 +122,8 @@ fn texts(place: &str) -> Texts {
 
 /// `PreviousSegmentNotReady`
 fn is_word(text: &str) -> bool {
-    text.starts_with(|letter: char| letter.is_ascii_uppercase()) && text.chars().all(|letter| letter.is_ascii_alphabetic())
+    text.starts_with(|letter: char| letter.is_ascii_uppercase())
+        && text.chars().all(|letter| letter.is_ascii_alphabetic())
 }
 
 /// Statuses of conditions aside.
@@ -127,7 +153,8 @@ fn each_reason_has_its_section_in_their_order() {
 fn each_cause_of_missing_pods_has_its_row() {
     let page = read("docs/held.md");
     let rows = quoted(section(&page, "## Why pods are missing that others wait for"), &[0]);
-    let causes: Vec<_> = texts("src/plan/decide/missing_pods.rs").all.into_iter().filter(|text| is_word(text)).collect();
+    let causes: Vec<_> =
+        texts("src/plan/decide/missing_pods.rs").all.into_iter().filter(|text| is_word(text)).collect();
     assert_eq!(rows, causes);
 }
 
@@ -136,9 +163,12 @@ fn each_key_is_in_the_reference() {
     let page = read("docs/reference.md");
     let named = texts("src/model/names.rs").of_constants;
     let is_key = |text: &String| text.split_once('/').is_some_and(|(domain, _)| domain.contains('.'));
-    let keys: BTreeSet<_> = named.into_iter().chain(texts("src/model").of_constants.into_iter().filter(is_key)).collect();
+    let keys: BTreeSet<_> =
+        named.into_iter().chain(texts("src/model").of_constants.into_iter().filter(is_key)).collect();
     assert!(keys.len() > 40, "keys are written in another way: {keys:?}");
-    let is_there = |key: &String| if key.ends_with('/') { page.contains(&format!("`{key}<")) } else { page.contains(&format!("`{key}`")) };
+    let is_there = |key: &String| {
+        if key.ends_with('/') { page.contains(&format!("`{key}<")) } else { page.contains(&format!("`{key}`")) }
+    };
     let missing: Vec<_> = keys.iter().filter(|key| !is_there(key)).collect();
     assert!(missing.is_empty(), "docs/reference.md lacks {missing:?}");
     let rows = quoted(section(&page, "## Labels and annotations"), &[0]);
