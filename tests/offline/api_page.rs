@@ -33,9 +33,11 @@ fn kind(page: &mut String, definition: &Value) {
     let api_version = format!("{}/{}", text(&spec["group"]), text(&version["name"]));
     _ = writeln!(page, "\n## {}\n", text(&names["kind"]));
     let scope = if spec["scope"] == "Namespaced" { "namespaced" } else { "cluster-wide" };
-    let short: String =
-        names["shortNames"].as_array().into_iter().flatten().map(|name| format!(", short `{}`", text(name))).collect();
-    _ = writeln!(page, "`apiVersion: {api_version}`, {scope}, `{}`{short}.", text(&names["plural"]));
+    _ = write!(page, "`apiVersion: {api_version}`, {scope}, `{}`", text(&names["plural"]));
+    for short in names["shortNames"].as_array().into_iter().flatten() {
+        _ = write!(page, ", short `{}`", text(short));
+    }
+    page.push_str(".\n");
     for part in ["spec", "status"] {
         let schema = &version["schema"]["openAPIV3Schema"]["properties"][part];
         _ = writeln!(page, "\n### {} {part}\n\n{}\n", text(&names["kind"]), description(schema));
