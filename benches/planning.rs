@@ -115,7 +115,7 @@ impl Loop {
                 Ended::Written { failed: false }
             }
             Action::ConfirmGroup => Ended::Confirmed { failed: false },
-            Action::Publish { .. } => return,
+            Action::Publish { .. } | Action::PublishOfPods { .. } => return,
             other => panic!("nobody asks for {other:?} here"),
         };
         self.reconciler.ended(key(), ended, self.now);

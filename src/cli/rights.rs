@@ -75,7 +75,12 @@ pub const RIGHTS: &[Right] = &[
         &["create"],
         "No PodGroup is made for somebody who may not make it.",
     ),
-    of(&["events.k8s.io"], &["events"], &["get", "create", "patch"], "Why pods are held, on their group."),
+    of(
+        &["events.k8s.io"],
+        &["events"],
+        &["get", "create", "patch"],
+        "Why pods are held, on their group and on the first of them.",
+    ),
     of(&[""], &["events"], &["list"], "Why pods that a batch waits for are not made."),
     Right {
         groups: &["coordination.k8s.io"],

@@ -289,6 +289,7 @@ impl Replica {
                 self.said.extend(events.into_iter().map(|event| event.reason));
                 None
             }
+            Action::PublishOfPods { .. } => None,
             Action::SetPartition { workload, partition, ends } => {
                 let carrier = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.clone());
                 Some(Request::SetPartition { workload, partition, ends, carrier })

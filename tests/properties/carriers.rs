@@ -161,7 +161,9 @@ impl World {
         for action in &actions {
             Self::judge(action, controlling.as_ref())?;
         }
-        let asked = actions.into_iter().filter(|action| !matches!(action, Action::Publish { .. }));
+        let asked = actions
+            .into_iter()
+            .filter(|action| !matches!(action, Action::Publish { .. } | Action::PublishOfPods { .. }));
         let before = self.asked.len();
         self.asked.extend(asked);
         Ok(self.asked.len() > before)

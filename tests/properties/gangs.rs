@@ -256,7 +256,9 @@ impl World {
         let sight = Some(Sight::Known(&mut self.room.capacity));
         let actions = self.reconciler.pass_tree(&key.of_pod_group(), &snapshot, sight, self.now);
         let before = self.asked.len();
-        let asked = actions.into_iter().filter(|action| !matches!(action, Action::PublishOfPodGroup { .. }));
+        let asked = actions
+            .into_iter()
+            .filter(|action| !matches!(action, Action::PublishOfPodGroup { .. } | Action::PublishOfPods { .. }));
         self.asked.extend(asked.map(|action| (tree, action)));
         self.asked.len() > before
     }

@@ -260,7 +260,9 @@ impl World {
         let sight = Some(Sight::Known(&mut self.room.capacity));
         let actions = self.reconciler.pass(&key, &snapshot, sight, self.now, NOW);
         let before = self.asked.len();
-        let asked = actions.into_iter().filter(|action| !matches!(action, Action::Publish { .. }));
+        let asked = actions
+            .into_iter()
+            .filter(|action| !matches!(action, Action::Publish { .. } | Action::PublishOfPods { .. }));
         self.asked.extend(asked.map(|action| (group, action)));
         self.asked.len() > before
     }

@@ -1,4 +1,4 @@
-//! Events on the object that carries a group, and on the workloads of its roles. Admission never makes any: it has no side
+//! Events on the object that carries a group, on the workloads of its roles, and on the first pod of a batch. Admission never makes any: it has no side
 //! effects. Each has a name that says what it is about, so the same again, also of the next leader, counts up the Event that
 //! is there.
 
@@ -13,11 +13,13 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::api::ObjectKind;
+use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
 use crate::cluster::failure::short;
 use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::write::writer::{MANAGER, Writer, params};
 use crate::model::{GangTree, Group, Workload};
+use crate::plan::PodRef;
 use crate::plan::reconcile::events::{EventNote, RELEASED};
 
 /// Events that wait to be written. More are dropped: conditions tell the state, Events only how it came about.
@@ -67,6 +69,13 @@ impl Events {
         for note in events {
             let regarding = reference(POD_GROUP, &tree.key.namespace, &tree.key.name, &tree.uid);
             self.send(&tree.key.namespace, regarding, note);
+        }
+    }
+
+    /// Publishes Events on pods.
+    pub fn publish_of_pods(&self, namespace: &str, events: &[(PodRef, EventNote)]) {
+        for (pod, note) in events {
+            self.send(namespace, reference(POD, namespace, &pod.name, &pod.uid), note);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::model::{GangTree, Group, GroupKey};
 use crate::mutate::late_labels;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::status::dropped;
-use crate::plan::{Action, Ended, MissingLabels, StatusCarrier};
+use crate::plan::{Action, Ended, MissingLabels, PodRef, StatusCarrier};
 
 /// Carries actions out.
 #[derive(Clone)]
@@ -97,6 +97,11 @@ impl Executor {
     /// Has Events of a PodGroup written, beside everything else.
     pub fn publish_of_pod_group(&self, tree: &GangTree, events: &[EventNote]) {
         self.events.publish_of_pod_group(tree, events);
+    }
+
+    /// Has Events of pods written, beside everything else.
+    pub fn publish_of_pods(&self, namespace: &str, events: &[(PodRef, EventNote)]) {
+        self.events.publish_of_pods(namespace, events);
     }
 
     /// Has Events written, beside everything else.
@@ -199,6 +204,10 @@ impl Executor {
                 self.events.publish_of_pod_group(tree, events);
                 return Ok(("queued", None));
             }
+            Action::PublishOfPods { events } => {
+                self.publish_of_pods(&key.namespace, events);
+                return Ok(("queued", None));
+            }
         };
         Ok((outcome, action.ended(failure)))
     }
@@ -260,7 +269,7 @@ fn described(action: &Action) -> (&'static str, &str) {
         Action::VerifyGone { .. } => ("look at whether the group is gone", ""),
         Action::CommitPlacement { .. } => ("note of where the pods of a PodGroup go", ""),
         Action::VerifyPodGroupGone => ("look at whether the PodGroup is gone", ""),
-        Action::Publish { .. } | Action::PublishOfPodGroup { .. } => ("Events", ""),
+        Action::Publish { .. } | Action::PublishOfPodGroup { .. } | Action::PublishOfPods { .. } => ("Events", ""),
     }
 }
 

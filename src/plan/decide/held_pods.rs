@@ -1,7 +1,7 @@
 //! Which pods are held for one reason: a list, or all held pods of roles from one ordinal to another, however many they are.
 
 use std::collections::BTreeSet;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, Range, RangeBounds};
 
 use crate::plan::view::{GroupView, HeldPod, count};
 
@@ -72,6 +72,18 @@ impl HeldPods {
             role.flat_map(|role| role.replicas.held(run.ordinals))
         };
         self.runs.iter().flat_map(of_run).chain(self.listed.iter().cloned())
+    }
+
+    /// The first of them, by ordinal, role and name, whose ordinal is among those asked for of its role. The view is the one
+    /// that was decided from.
+    pub(in crate::plan) fn first(&self, view: &GroupView, ordinals: impl Fn(&str) -> Range<u32>) -> Option<HeldPod> {
+        let of_run = |run: &Run| {
+            let mut held = view.roles.get(&run.role)?.replicas.held(ordinals(&run.role));
+            held.find(|pod| run.ordinals.contains(&pod.ordinal))
+        };
+        let asked = |pod: &&HeldPod| ordinals(pod.role()).contains(&pod.ordinal);
+        let listed = self.listed.iter().filter(asked).min_by(|one, other| one.in_order(other)).cloned();
+        self.runs.iter().filter_map(of_run).chain(listed).min_by(HeldPod::in_order)
     }
 
     /// Their roles.

@@ -13,7 +13,7 @@ use crate::plan::reconcile::dropped::StatusCarrier;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::view::{HeldPod, PodRef};
 
-/// What is to be done. The end of each is reported to the reconciler, except that of `Publish`.
+/// What is to be done. The end of each is reported to the reconciler, except that of those that publish.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Take our gate off a pod.
@@ -99,6 +99,11 @@ pub enum Action {
         /// The Events.
         events: Vec<EventNote>,
     },
+    /// Publish Events of pods.
+    PublishOfPods {
+        /// The Events, each with its pod.
+        events: Vec<(PodRef, EventNote)>,
+    },
     /// Publish Events.
     Publish {
         /// The group.
@@ -132,7 +137,7 @@ impl Action {
             Self::ConfirmPods => Ended::PodsConfirmed { failed },
             Self::VerifyGone { .. } | Self::VerifyPodGroupGone => Ended::Verified { gone: false },
             Self::CommitPlacement { .. } => Ended::PlacementCommitted { failed },
-            Self::Publish { .. } | Self::PublishOfPodGroup { .. } => return None,
+            Self::Publish { .. } | Self::PublishOfPodGroup { .. } | Self::PublishOfPods { .. } => return None,
         })
     }
 }

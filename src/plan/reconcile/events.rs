@@ -1,5 +1,5 @@
 //! What is worth an Event: a batch begins to be held for a reason, a hold is over, a batch is released, nothing moves any
-//! more. One for each batch, never one for each pod.
+//! more. One for each batch, never one for each pod; which pod of it is told as well says `pod_events`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub const CLEARED: &str = "HoldCleared";
 pub const RESUMED: &str = "ProgressResumed";
 
 /// What is held: the coordination, why, and the lowest batch.
-type What = (Option<String>, HoldReason, Option<u32>);
+pub(super) type What = (Option<String>, HoldReason, Option<u32>);
 
 /// What was told of a hold, and of which roles.
 #[derive(Debug)]
@@ -173,6 +173,11 @@ const fn is_turn(reason: HoldReason) -> bool {
     )
 }
 
+/// Somebody should see to it.
+pub(super) const fn is_warning(reason: HoldReason) -> bool {
+    !(is_turn(reason) || matches!(reason, HoldReason::IncompleteBatch))
+}
+
 /// Released counts as they are stored.
 fn counts(state: &CoordinationState) -> BTreeMap<String, u32> {
     state.progress.iter().filter_map(|(role, progress)| Some((role.clone(), progress.released?))).collect()
@@ -197,8 +202,13 @@ impl EventNote {
     fn held(what: &What, held: &Held, roles: BTreeSet<String>) -> Self {
         let pods = if held.pods.is_empty() { String::new() } else { format!(" ({} pods)", held.count()) };
         let note = held.message.clone() + &pods;
-        let warning = !(is_turn(held.reason) || held.reason == HoldReason::IncompleteBatch);
-        Self { reason: held.reason.to_string(), subject: subject(what), note, warning, roles }
+        Self { reason: held.reason.to_string(), subject: subject(what), note, warning: is_warning(held.reason), roles }
+    }
+
+    /// Why a pod is held, for the pod itself.
+    pub(super) fn of_pod(what: &What, note: String) -> Self {
+        let (reason, warning) = (what.1.to_string(), is_warning(what.1));
+        Self { reason, subject: subject(what), note, warning, roles: BTreeSet::new() }
     }
 
     fn cleared(what: &What, told: &Told) -> Self {

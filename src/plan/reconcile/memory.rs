@@ -12,6 +12,7 @@ use crate::plan::decide::pod_groups::MissingPodGroup;
 use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
+use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
@@ -86,6 +87,7 @@ pub(in crate::plan) struct Memory {
     /// Batches by state, as they were last decided.
     pub(in crate::plan) batches: BTreeMap<BatchState, u32>,
     pub(in crate::plan) reported: Reported,
+    pub(in crate::plan) reported_pods: ReportedPods,
     pub(in crate::plan) release_timer: ReleaseTimer,
     pub(in crate::plan) reported_rollouts: ReportedRollouts,
     /// Which roles were edited together.
@@ -136,6 +138,7 @@ impl Memory {
             stalled: false,
             batches: BTreeMap::new(),
             reported: Reported::default(),
+            reported_pods: ReportedPods::default(),
             release_timer: ReleaseTimer::default(),
             reported_rollouts: ReportedRollouts::default(),
             rounds: Rounds::default(),

@@ -9,15 +9,19 @@ use crate::plan::evaluate::Evaluation;
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::options::MissingGroup;
 use crate::plan::reconcile::pass::Pass;
+use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::view::Snapshot;
 
 impl Pass<'_> {
     /// The group is not there: its pods wait, and are released when a live read says so, not before.
     pub(in crate::plan) fn missing(&mut self, snapshot: &Snapshot) {
         let held = Evaluation::of_missing(self.key, snapshot).decision.held;
-        self.memory.held = held.iter().map(|held| (held.reason, held.count())).collect();
+        let waiting = held.iter().filter(|held| !held.pods.is_empty());
+        self.memory.held = waiting.map(|held| (held.reason, held.count())).collect();
         self.memory.batches.clear();
         self.memory.stalled = false;
+        // There is no other object to say it on.
+        self.publish_of_pods(held.iter().filter_map(PodHold::of_missing));
         // It speaks for this pass only: what comes later is verified again.
         let verified_gone = std::mem::take(&mut self.memory.verified_gone);
         if held.iter().all(|held| held.pods.is_empty()) && !snapshot.workloads.iter().any(RolledWorkload::is_open) {

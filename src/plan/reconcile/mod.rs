@@ -9,6 +9,7 @@ mod memory;
 mod missing_group;
 pub mod options;
 mod pass;
+mod pod_events;
 mod probes;
 mod queue;
 pub mod reconciler;

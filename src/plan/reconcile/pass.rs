@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{Group, GroupKey};
+use crate::model::{Group, GroupKey, HoldReason};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
+use crate::plan::decide::held::Held;
 use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::pod_groups::{batch_pod_groups, pod_group_of};
 use crate::plan::evaluate::{Evaluation, evaluate};
@@ -16,6 +17,7 @@ use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
 use crate::plan::reconcile::memory::{Memory, PodGroupId};
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
+use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::{conditions, has_ours, transition_times};
@@ -114,6 +116,7 @@ impl Pass<'_> {
         if !events.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), events });
         }
+        self.tell_pods(group, view, decision);
         let again =
             self.memory.progress_due(deadline).filter(|_| !decision.held.is_empty() || !rollouts.roles.is_empty());
         if let Some(at) = again.filter(|at| *at > self.now) {
@@ -137,6 +140,22 @@ impl Pass<'_> {
             }
         }
         self.write_status(group, &seen, snapshot);
+    }
+
+    /// Tells the first pod of each batch why it is held. Of a surplus nothing is said while it is asked what made it.
+    fn tell_pods(&mut self, group: &Group, view: &GroupView, decision: &Decision) {
+        let asks = self.memory.surges.is_asking();
+        let is_known = |held: &&Held| !(asks && held.reason == HoldReason::BeyondDesired);
+        let holds = decision.held.iter().filter(is_known).filter_map(|held| PodHold::of(group, view, held));
+        self.publish_of_pods(holds);
+    }
+
+    pub(in crate::plan) fn publish_of_pods(&mut self, holds: impl Iterator<Item = PodHold>) {
+        let (events, again) = self.memory.reported_pods.events(holds, self.now);
+        again.into_iter().for_each(|at| self.pass_again(at));
+        if !events.is_empty() {
+            self.actions.push(Action::PublishOfPods { events });
+        }
     }
 
     /// Has the group read live before a pod goes that came after the last look at it: what the watch knows may be of before

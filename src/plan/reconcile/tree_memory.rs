@@ -7,6 +7,7 @@ use crate::model::HoldReason;
 use crate::plan::gangs::{TreePlan, TreeSnapshot};
 use crate::plan::reconcile::action::Ended;
 use crate::plan::reconcile::memory::pause;
+use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::uptime::Uptime;
 
 /// What is remembered of a PodGroup between passes.
@@ -30,6 +31,7 @@ pub(in crate::plan) struct TreeMemory {
     pub(in crate::plan) was_there: bool,
     pub(in crate::plan) look: Look,
     pub(in crate::plan) told: BTreeMap<HoldReason, String>,
+    pub(in crate::plan) told_pods: ReportedPods,
 }
 
 /// Whether the API server was asked if the PodGroup is gone.

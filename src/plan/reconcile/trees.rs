@@ -11,8 +11,9 @@ use crate::plan::gangs::{TreeDecision, TreeHeld, TreePlan, TreeSnapshot, decide}
 use crate::plan::placement::line::Turn;
 use crate::plan::placement::{Capacity, Line, Sight};
 use crate::plan::reconcile::action::Action;
-use crate::plan::reconcile::events::{CLEARED, EventNote, RELEASED};
+use crate::plan::reconcile::events::{CLEARED, EventNote, RELEASED, is_warning};
 use crate::plan::reconcile::options::{LoopOptions, MissingGroup};
+use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::tree_memory::{Look, Stage, TreeMemory};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::PodRef;
@@ -250,10 +251,9 @@ impl TreePass<'_> {
                 continue;
             }
             if !self.memory.told.contains_key(&held.reason) {
-                let warning = held.reason != HoldReason::IncompleteBatch;
                 let pods = if pods == 0 { String::new() } else { format!(" ({pods} pods)") };
                 let note = held.message.clone() + &pods;
-                events.push(event(held.reason.as_str(), held.reason.as_str(), note, warning));
+                events.push(event(held.reason.as_str(), held.reason.as_str(), note, is_warning(held.reason)));
             }
             now.insert(held.reason, held.message.clone());
         }
@@ -267,6 +267,11 @@ impl TreePass<'_> {
         }));
         if !events.is_empty() {
             self.actions.push(Action::PublishOfPodGroup { tree: tree.clone(), events });
+        }
+        let (events, again) = self.memory.told_pods.events(reasons.iter().filter_map(PodHold::of_tree), self.now);
+        again.into_iter().for_each(|at| self.pass_again(at));
+        if !events.is_empty() {
+            self.actions.push(Action::PublishOfPods { events });
         }
     }
 }

@@ -75,6 +75,7 @@ impl World {
             Action::CommitPlacement { .. } => "commit",
             Action::VerifyPodGroupGone => "verify",
             Action::PublishOfPodGroup { .. } => "tell",
+            Action::PublishOfPods { .. } => "tell a pod",
             _ => "else",
         };
         actions.iter().map(kind).collect()
@@ -121,7 +122,7 @@ fn a_release_that_fails_is_tried_again_and_told() {
     }
     assert_eq!(world.pass(0), ["tell"]);
     assert_eq!(world.held(), [(HoldReason::PatchFailed, 2)]);
-    assert_eq!(world.pass(60), ["release", "release"]);
+    assert_eq!(world.pass(60), ["release", "release", "tell a pod"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Events on a group: one for each batch and reason, each with its own text.
+//! Events on a group, its workloads and its pods: one for each batch and reason, each with its own text.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,33 @@ async fn events(stage: &Stage) -> BTreeMap<String, i32> {
     let found = all.iter().cloned().collect::<BTreeMap<_, _>>();
     assert_eq!(found.len(), all.len(), "no text twice: {all:#?}");
     found
+}
+
+/// What pods were told by us, and how often: name, reason and note.
+async fn on_pods(stage: &Stage) -> BTreeMap<[String; 3], i64> {
+    let of_pods = ListParams::default().fields("involvedObject.kind=Pod");
+    let events = stage.api::<Event>().list(&of_pods).await.unwrap().items;
+    let ours = events.into_iter().filter(|event| event.reporting_component.as_deref() == Some("rolegate"));
+    let told = ours.map(|event| {
+        let times = event.series.as_ref().and_then(|series| series.count).unwrap_or(1);
+        let texts = [event.involved_object.name, event.reason, event.message];
+        (texts.map(Option::unwrap_or_default), i64::from(times))
+    });
+    told.collect()
+}
+
+fn times(told: &BTreeMap<[String; 3], i64>) -> i64 {
+    told.values().sum()
+}
+
+/// Waits until these pods were told these notes for these reasons, each once, and no others.
+async fn until_told(stage: &Stage, told: &[[&str; 3]]) {
+    let expected = told.iter().map(|texts| (texts.map(str::to_owned), 1)).collect::<BTreeMap<_, _>>();
+    eventually(PATIENT, "these Events on pods", async || {
+        let found = on_pods(stage).await;
+        if found == expected { Ok(()) } else { Err(format!("{found:#?}")) }
+    })
+    .await;
 }
 
 /// Waits until these begin the Events that there are, in order of their texts, and there are no others.
@@ -53,6 +80,7 @@ async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones()
     until_events(&stage, &first).await;
 
     rolegate.kill().await;
+    let before = on_pods(&stage).await;
     let rolegate = launch.start().await;
     until_events(&stage, &[(first[0].0, 2), first[1]]).await;
     for _ in 0..3 {
@@ -71,7 +99,13 @@ async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones()
     ];
     until_events(&stage, &all).await;
     assert_eq!(rolegate.metric(r#"rolegate_events_total{outcome="failed"}"#).await, 0);
-    rolegate.until_metric(r#"rolegate_events_total{outcome="written"}"#, 3 * 4).await;
+    // A pod of each segment is told as well that is held for more than a moment: how many are, is not for us to say.
+    eventually(PATIENT, "all are written", async || {
+        let written = rolegate.metric(r#"rolegate_events_total{outcome="written"}"#).await;
+        let on_pods = times(&on_pods(&stage).await) - times(&before);
+        if written == 3 * 4 + on_pods { Ok(()) } else { Err(format!("{written}, {on_pods} of them on pods")) }
+    })
+    .await;
 
     // They stand on the group, and on the workloads of its roles. When the first segment may go these are hardly made.
     let [prefill, decode] = ["prefill", "decode"].map(|role| format!("statefulset/{}", group.set_name(role)));
@@ -104,4 +138,44 @@ async fn a_hold_that_is_over_says_so() {
     let over = "Normal HoldCleared: no longer so: replica ";
     let rest = "Normal Released: segment 2 is released: prefill 8-11";
     until_events(&stage, &[(over, 1), (released, 1), (rest, 1), (warning, 1)]).await;
+}
+
+#[tokio::test]
+async fn the_first_held_pod_of_a_segment_says_why_and_the_others_say_nothing() {
+    let stage = Stage::new("events-on-pods").await;
+    stage.add_node("all", 18).await;
+    let _rolegate = stage.launch().flag("missing-group", "hold").start().await;
+    // Nothing but the pods is there to say it. The first of them is there before any other is.
+    let group = Group::three_segments();
+    let alone = |name: &str| {
+        let mut alone = group.clone();
+        alone.roles.retain(|role| role.name == name);
+        alone
+    };
+    let missing = ["llm-decode-0", "GroupMissing", r#"group "llm" is not there"#];
+    stage.create_sets(&alone("decode")).await;
+    until_told(&stage, &[missing]).await;
+    stage.create_sets(&alone("prefill")).await;
+    stage.pods.until("all held", |now| now.count_all(Pod::is_held) == 18).await;
+
+    stage.create_group(&group).await;
+    stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) == 6).await;
+    let waits = "PreviousSegmentNotReady";
+    let second = ["llm-decode-2", waits, "segment 2 is held: segment 1 has 0/4 prefill and 0/2 decode ready"];
+    until_told(&stage, &[missing, second]).await;
+    let described = stage.plane.must(&["describe", "pod", "llm-decode-2", "-n", &stage.namespace], "");
+    assert!(described.contains(second[2]) && described.contains(waits), "{described}");
+    let other = stage.plane.must(&["describe", "pod", "llm-prefill-4", "-n", &stage.namespace], "");
+    assert!(!other.contains(waits), "{other}");
+
+    stage.let_ready(Pod::is_released).await;
+    stage.pods.until("the second segment", |now| now.count_all(Pod::is_released) == 12).await;
+    let third = ["llm-decode-4", waits, "segment 3 is held: segment 2 has 0/4 prefill and 0/2 decode ready"];
+    until_told(&stage, &[missing, second, third]).await;
+    stage.let_ready(Pod::is_released).await;
+    stage.pods.until("the third segment", |now| now.count_all(Pod::is_released) == 18).await;
+    stage.let_ready(Pod::is_released).await;
+    let statuses = stage.statuses(&group);
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 18/18 pods ready").await;
+    until_told(&stage, &[missing, second, third]).await;
 }
