@@ -59,6 +59,8 @@ pub struct LoopMetrics {
     pub events: Family<Outcome, Counter>,
     /// Pods that are held now, by reason.
     pub held: Family<Reason, Gauge>,
+    /// Groups and PodGroups in which something is held now, by reason: also rollouts, and batches without pods.
+    pub held_groups: Family<Reason, Gauge>,
     /// Batches of all groups now, by state.
     pub batches: Family<State, Gauge>,
     /// Groups that say ProgressDeadlineExceeded now.
@@ -87,6 +89,7 @@ impl LoopMetrics {
             status_writes: Family::default(),
             events: Family::default(),
             held: Family::default(),
+            held_groups: Family::default(),
             batches: Family::default(),
             stalled: Gauge::default(),
             batch_release_seconds: Histogram::new(RELEASE_BUCKETS),
@@ -99,8 +102,13 @@ impl LoopMetrics {
         };
         registry.register("releases", "Pods released, by outcome", metrics.releases.clone());
         registry.register("status_writes", "Status writes, by outcome", metrics.status_writes.clone());
-        registry.register("events", "Events on groups, by outcome", metrics.events.clone());
+        registry.register("events", "Events, by outcome", metrics.events.clone());
         registry.register("held_pods", "Pods that are held now, by reason", metrics.held.clone());
+        registry.register(
+            "held_groups",
+            "Groups and PodGroups in which something is held now, by reason",
+            metrics.held_groups.clone(),
+        );
         registry.register("batches", "Batches of all groups now, by state", metrics.batches.clone());
         registry.register("stalled_groups", "Groups in which nothing has moved for too long", metrics.stalled.clone());
         registry.register(
@@ -118,7 +126,21 @@ impl LoopMetrics {
             metrics.write_limit.clone(),
         );
         registry.register("leader", "1 on the replica that releases", metrics.leader.clone());
+        metrics.begin_counting();
         metrics
+    }
+
+    /// Shows what counts what goes wrong from the beginning, so that an alert sees the first one.
+    fn begin_counting(&self) {
+        let outcomes: [(_, &[&'static str]); 4] = [
+            (&self.releases, &["released", "gone", "failed"]),
+            (&self.status_writes, &["written", "dropped", "conflict", "gone", "failed"]),
+            (&self.events, &["written", "failed", "dropped"]),
+            (&self.partitions, &["written", "conflict", "failed"]),
+        ];
+        for (family, outcomes) in outcomes {
+            outcomes.iter().for_each(|outcome| _ = family.get_or_create(&Outcome { outcome }));
+        }
     }
 
     /// Shows the open rollouts of all groups: updated and desired replicas by role. Of those that are over nothing is left.

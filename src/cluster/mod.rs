@@ -7,6 +7,7 @@ pub mod lease;
 pub mod metrics;
 pub mod objects;
 pub mod read;
+pub mod requests;
 pub mod run;
 pub mod watch;
 pub mod write;

@@ -171,6 +171,7 @@ impl GateLoop {
         match &action {
             Action::Publish { group, events } => return self.executor.publish(group, events),
             Action::PublishOfPodGroup { tree, events } => return self.executor.publish_of_pod_group(tree, events),
+            Action::PublishOfPods { events } => return self.executor.publish_of_pods(&key.namespace, events),
             _ => {}
         }
         let (executor, done, key) = (self.executor.clone(), self.done.clone(), key.clone());
@@ -190,6 +191,11 @@ impl GateLoop {
         }
         for (reason, pods) in all {
             self.metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
+        }
+        let mut all: HashMap<HoldReason, i64> = HoldReason::ALL.iter().map(|reason| (*reason, 0)).collect();
+        self.reconciler.held_groups().for_each(|reason| *all.entry(reason).or_default() += 1);
+        for (reason, groups) in all {
+            self.metrics.held_groups.get_or_create(&Reason { reason: reason.as_str() }).set(groups);
         }
         self.metrics.stalled.set(i64::try_from(self.reconciler.stalled()).unwrap_or(i64::MAX));
         let mut all: HashMap<BatchState, i64> = BatchState::ALL.iter().map(|state| (*state, 0)).collect();

@@ -44,7 +44,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             "selector": {
                 "matchLabels": { "app.kubernetes.io/name": name, "app.kubernetes.io/component": "metrics" },
             },
-            "endpoints": [{ "port": "admin", "path": "/metrics" }],
+            "endpoints": [{ "port": "admin", "path": "/metrics", "honorLabels": true }],
         },
     });
     vec![service(name, json!({ "name": "webhook", "port": 443, "targetPort": "webhook" })), to_metrics, policy, monitor]

@@ -26,6 +26,7 @@ use crate::cluster::metrics::LoopMetrics;
 use crate::cluster::read::live_world::LiveWorld;
 use crate::cluster::read::lookup::Lookup;
 use crate::cluster::read::shortages::Shortages;
+use crate::cluster::requests::ApiRequests;
 use crate::cluster::run::GateLoop;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::capacity;
@@ -45,6 +46,7 @@ use crate::server::http::admin::Readiness;
 use crate::server::http::body::Bodies;
 use crate::server::http::limits::Limits;
 use crate::server::http::metrics;
+use crate::server::http::process::ProcessUsage;
 use crate::server::http::self_dial::SelfDial;
 use crate::server::page::{self, Access, Feeds, Source, TokenError};
 use crate::server::tls::acceptor::{CertStore, ClientAuthError, server_config};
@@ -101,7 +103,10 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
     let (mut registry, readiness, mut parts) =
         (Registry::with_prefix("rolegate"), Readiness::default(), Parts::default());
-    let client = CacheAges::register(&mut registry).client(args.connection.config().await?)?;
+    let requests = ApiRequests::register(&mut registry);
+    let client = CacheAges::register(&mut registry).client(&requests, args.connection.config().await?)?;
+    readiness.show(&mut registry);
+    registry.register_collector(Box::new(ProcessUsage));
     let server_metrics = metrics::register(&mut registry);
     let admission_metrics = AdmissionMetrics::register(&mut registry);
     let loop_metrics = LoopMetrics::register(&mut registry);

@@ -22,6 +22,8 @@ use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
+use crate::cluster::requests::ApiRequests;
+
 /// When the API server last said anything on each watch; clones are of the same.
 #[derive(Clone, Debug, Default)]
 pub struct CacheAges(Arc<Mutex<HashMap<Watch, Instant>>>);
@@ -41,13 +43,13 @@ impl CacheAges {
         ages
     }
 
-    /// A client whose watches are listened to.
+    /// A client whose watches are listened to, and whose requests are counted.
     ///
     /// # Errors
     ///
     /// When certificates or keys of the configuration cannot be used.
-    pub fn client(&self, config: Config) -> Result<Client, kube::Error> {
-        Ok(ClientBuilder::try_from(config)?.with_layer(self).build())
+    pub fn client(&self, requests: &ApiRequests, config: Config) -> Result<Client, kube::Error> {
+        Ok(ClientBuilder::try_from(config)?.with_layer(requests).with_layer(self).build())
     }
 
     fn heard(&self, watch: &Watch) {

@@ -367,6 +367,15 @@ impl Reconciler {
         self.groups.values().flat_map(|memory| &memory.held).chain(of_trees).copied()
     }
 
+    /// Why something is held in each group and PodGroup, as it was last decided: each reason once.
+    pub fn held_groups(&self) -> impl Iterator<Item = HoldReason> {
+        let of_trees = self.trees.values().map(|memory| &memory.held);
+        self.groups.values().map(|memory| &memory.held).chain(of_trees).flat_map(|held| {
+            let first = |place: usize, reason| !held.iter().take(place).any(|(before, _)| *before == reason);
+            held.iter().enumerate().filter(move |(place, (reason, _))| first(*place, *reason)).map(|(_, held)| held.0)
+        })
+    }
+
     /// How many groups say that nothing moves, as they were last decided.
     pub fn stalled(&self) -> usize {
         self.groups.values().filter(|memory| memory.stalled).count()

@@ -1,6 +1,7 @@
 //! The admin port: is the process alive, is it ready, and what does it count.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +10,10 @@ use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::cluster::failure;
@@ -40,6 +45,11 @@ impl Readiness {
         self.checks().iter().filter_map(failing).collect()
     }
 
+    /// Shows the checks as metrics.
+    pub fn show(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(self.clone()));
+    }
+
     fn checks(&self) -> MutexGuard<'_, Checks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,6 +70,18 @@ impl Readiness {
             text.push_str("ok");
         }
         (if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, text)
+    }
+}
+
+impl Collector for Readiness {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let help = "1 while this check passes; the process is ready while all do";
+        let mut family = encoder.encode_descriptor("ready", help, None, MetricType::Gauge)?;
+        for (name, state) in self.checks().iter() {
+            let labels = [("check", name.as_str())];
+            ConstGauge::new(i64::from(state.is_ok())).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
     }
 }
 
@@ -134,8 +156,9 @@ mod tests {
 
     #[tokio::test]
     async fn readiness_lists_what_fails() {
-        let readiness = Readiness::default();
-        let router = router(readiness.clone(), Arc::default());
+        let (readiness, mut registry) = (Readiness::default(), Registry::default());
+        readiness.show(&mut registry);
+        let router = router(readiness.clone(), Arc::new(registry));
         assert_eq!(get(&router, "/readyz").await.2, "ok");
         let (dial, watch) = (readiness.register("dial"), readiness.register("watch"));
         assert_eq!(get(&router, "/readyz").await.2, "dial: not checked yet\nwatch: not checked yet\n");
@@ -144,6 +167,8 @@ mod tests {
         assert_eq!(get(&router, "/readyz").await.0, 503);
         assert_eq!(get(&router, "/readyz").await.2, "watch: two lines\n");
         assert_eq!(get(&router, "/readyz?verbose").await.2, "[+] dial ok\n[-] watch failed: two lines\n");
+        let metrics = get(&router, "/metrics").await.2;
+        assert!(metrics.contains("ready{check=\"dial\"} 1\nready{check=\"watch\"} 0\n"), "{metrics}");
         watch.set(true, "");
         assert_eq!(get(&router, "/readyz?verbose").await.2, "[+] dial ok\n[+] watch ok\nok");
         drop(dial);

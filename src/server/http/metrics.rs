@@ -62,6 +62,19 @@ pub(crate) enum HandshakeFailure {
     tls,
 }
 
+impl HandshakeFailure {
+    /// Every reason.
+    const ALL: [Self; 7] = [
+        Self::timeout,
+        Self::plain_http,
+        Self::no_certificate,
+        Self::client_certificate,
+        Self::untrusted,
+        Self::closed,
+        Self::tls,
+    ];
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     path: Path,
@@ -107,6 +120,8 @@ impl Default for ServerMetrics {
 /// Makes the metrics and registers them under `server_…`; the registry's own prefix comes before that.
 pub fn register(registry: &mut Registry) -> ServerMetrics {
     let metrics = ServerMetrics::default();
+    // There from the beginning, so that an alert sees the first one.
+    HandshakeFailure::ALL.iter().for_each(|reason| _ = metrics.handshakes_failed(*reason));
     let registry = registry.sub_registry_with_prefix("server");
     registry.register("connections_open", "Connections open now", metrics.connections.clone());
     registry.register("accept_errors", "Errors of accept(2)", metrics.accept_errors.clone());
@@ -150,7 +165,11 @@ impl ServerMetrics {
     }
 
     pub(crate) fn handshake_failed(&self, reason: HandshakeFailure) {
-        self.handshake_failures.get_or_create(&FailureLabels { reason }).inc();
+        self.handshakes_failed(reason).inc();
+    }
+
+    fn handshakes_failed(&self, reason: HandshakeFailure) -> Counter {
+        self.handshake_failures.get_or_create(&FailureLabels { reason }).clone()
     }
 
     /// Counts a request as in flight until the returned guard is dropped.

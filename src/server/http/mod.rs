@@ -6,6 +6,7 @@ pub mod body;
 mod connection;
 pub mod limits;
 pub mod metrics;
+pub mod process;
 pub mod self_dial;
 mod timeouts;
 

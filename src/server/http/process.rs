@@ -1,0 +1,63 @@
+//! What this process uses, as the kernel counts it. Elsewhere than on Linux nothing is shown.
+
+use std::fmt;
+use std::fs;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
+
+/// Ticks a second in what the kernel shows to processes: a constant of its interface on every architecture that is built for.
+const TICKS: f64 = 100.0;
+
+/// Shows processor time and memory, read when they are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessUsage;
+
+impl Collector for ProcessUsage {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        if let Some(seconds) = fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(cpu_seconds) {
+            let help = "Processor time that this process has used";
+            let counter = ConstCounter::new(seconds);
+            let name = "process_cpu";
+            counter.encode(encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?)?;
+        }
+        if let Some(bytes) = fs::read_to_string("/proc/self/status").ok().as_deref().and_then(resident_bytes) {
+            let help = "Memory that this process holds";
+            let gauge = ConstGauge::new(bytes);
+            let name = "process_resident_memory";
+            gauge.encode(encoder.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Gauge)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Of `/proc/self/stat`: `pid (name) state …`, where the name may hold anything, and user and system time are the 14th and
+/// 15th field.
+fn cpu_seconds(stat: &str) -> Option<f64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks: Vec<f64> = fields.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse().ok()).collect();
+    (ticks.len() == 2).then(|| ticks.iter().sum::<f64>() / TICKS)
+}
+
+/// Of `/proc/self/status`: `VmRSS:     5432 kB`.
+fn resident_bytes(status: &str) -> Option<i64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<i64>().ok()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_and_memory_are_read_as_the_kernel_writes_them() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 900 0 0 0 250 50 0 0 20 0 9 0 100 1000 200";
+        assert_eq!((cpu_seconds(stat), cpu_seconds("7 (a"), cpu_seconds("")), (Some(3.0), None, None));
+        let status = "Name:\trolegate\nVmHWM:\t   6000 kB\nVmRSS:\t   5432 kB\n";
+        assert_eq!((resident_bytes(status), resident_bytes("VmRSS: 1 MB")), (Some(5432 * 1024), None));
+    }
+}
