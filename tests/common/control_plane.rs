@@ -194,3 +194,13 @@ pub fn rig_binary() -> PathBuf {
     }
     rig
 }
+
+/// A program of `tests/controlplane/tools`, built first where it is missing.
+pub fn tool(name: &str) -> PathBuf {
+    let tool = rig_binary().with_file_name(name);
+    if !tool.exists() {
+        let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/build.sh");
+        assert!(Command::new(build).arg("tools").status().unwrap().success(), "{name} could not be built");
+    }
+    tool
+}

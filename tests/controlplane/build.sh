@@ -48,11 +48,11 @@ for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 	ldflags="$ldflags -X $p.gitVersion=$version -X $p.gitMajor=$major -X $p.gitMinor=$minor -X $p.gitTreeState=clean"
 done
 
-# go_build NAME DIR PACKAGE: shows how far a long build is.
+# go_build NAME DIR PACKAGE [TAGS]: shows how far a long build is.
 go_build() {
 	log=$out/.$1.build.log
 	start=$(date +%s)
-	go build -C "$2" -v -mod=readonly -buildvcs=false -trimpath -ldflags "$ldflags" -o "$out/.$1.new" "$3" 2>"$log" &
+	go build -C "$2" -v -mod=readonly -buildvcs=false -trimpath -tags "${4:-}" -ldflags "$ldflags" -o "$out/.$1.new" "$3" 2>"$log" &
 	pid=$!
 	trap 'kill $pid 2>/dev/null || :; exit 130' INT TERM
 	ticks=0
@@ -103,18 +103,24 @@ copy_addon_files() {
 }
 
 for t in $targets; do
-	binary=$t
-	[ "$t" != tools ] || binary=helm
+	binaries=$t
+	[ "$t" != tools ] || binaries="helm promtool"
 	stamp=$(stamp_of "$t")
 	(
 		# A second build waits for the first one and then finds its result.
 		flock 9
-		if [ -x "$out/$binary" ] && [ "$(cat "$out/.$t.stamp" 2>/dev/null)" = "$stamp" ]; then
+		missing=
+		for b in $binaries; do [ -x "$out/$b" ] || missing=$b; done
+		if [ -z "$missing" ] && [ "$(cat "$out/.$t.stamp" 2>/dev/null)" = "$stamp" ]; then
 			exit 0
 		fi
 		rm -f "$out/.$t.stamp"
 		case $t in
-		tools) go_build helm tools helm.sh/helm/v4/cmd/helm ;;
+		tools)
+			go_build helm tools helm.sh/helm/v4/cmd/helm
+			# Without the clients of clouds, which only service discovery needs.
+			go_build promtool tools github.com/prometheus/prometheus/cmd/promtool remove_all_sd
+			;;
 		*) go_build "$t" . "./cmd/$t" ;;
 		esac
 		[ "$t" != addons ] || copy_addon_files

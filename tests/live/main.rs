@@ -23,6 +23,7 @@ mod e2e;
 mod examples;
 mod install;
 mod lifecycle;
+mod monitoring;
 mod page;
 mod placement;
 mod pods;

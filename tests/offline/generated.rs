@@ -101,3 +101,25 @@ fn what_is_installed_is_what_the_program_prints() {
         assert!(stored == text, "{path} is not what the program says: run `make docs`");
     }
 }
+
+/// The alerts as an object of prometheus-operator: the same lines, further in.
+fn prometheus_rule(alerts: &str) -> String {
+    let head = "# Written by `make docs`, from alerts.yaml.\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\n\
+                metadata:\n  name: rolegate\n  namespace: rolegate-system\n  labels:\n    \
+                app.kubernetes.io/name: rolegate\nspec:\n";
+    let rules = alerts.lines().skip_while(|line| line.starts_with('#'));
+    let further_in = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") };
+    rules.map(further_in).fold(head.to_owned(), |text, line| text + &line)
+}
+
+#[test]
+fn the_alerts_of_prometheus_operator_are_those_of_the_plain_file() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/monitoring");
+    let rule = prometheus_rule(&fs::read_to_string(folder.join("alerts.yaml")).unwrap());
+    let path = folder.join("prometheusrule.yaml");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &rule).unwrap();
+    }
+    let stored = fs::read_to_string(&path).unwrap_or_default();
+    assert!(stored == rule, "{} is not what alerts.yaml says: run `make docs`", path.display());
+}

@@ -20,6 +20,7 @@ mod generated;
 mod house;
 mod identity;
 mod large_objects;
+mod monitoring;
 mod mutate_cli;
 mod mutation;
 mod mutations;

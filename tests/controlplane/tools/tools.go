@@ -4,4 +4,7 @@
 // the control plane is built from does not change with it.
 package tools
 
-import _ "helm.sh/helm/v4/cmd/helm"
+import (
+	_ "github.com/prometheus/prometheus/cmd/promtool"
+	_ "helm.sh/helm/v4/cmd/helm"
+)

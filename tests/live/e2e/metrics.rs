@@ -94,9 +94,20 @@ fn are_documented(metrics: &str) {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operating.md")).unwrap();
     let section = page.split("\n## ").find(|section| section.starts_with("Metrics")).unwrap();
     let rows = section.lines().filter(|line| line.starts_with("| `")).flat_map(|line| line.split('`'));
-    let names =
-        rows.filter(|word| word.starts_with("rolegate_")).map(|word| word.split('{').next().unwrap().to_owned());
+    let names = rows
+        .clone()
+        .filter(|word| word.starts_with("rolegate_"))
+        .map(|word| word.split('{').next().unwrap().to_owned());
     // Those of rollouts are there while there are any: their own suite reads them.
-    let of_rollouts = |name: &String| name.starts_with("rolegate_rollout_") || name == "rolegate_partitions_total";
+    let of_rollouts = |name: &String| name.starts_with("rolegate_rollout_");
     assert_eq!(names.filter(|name| !of_rollouts(name)).collect::<BTreeSet<_>>(), there);
+
+    let samples = crate::monitoring::samples(metrics);
+    for word in rows.filter(|word| word.starts_with("rolegate_")) {
+        let (name, labels) = word.trim_end_matches('}').split_once('{').unwrap_or((word, ""));
+        let of_sum = || samples.get(&format!("{name}_sum"));
+        let Some(found) = samples.get(name).or_else(of_sum) else { continue };
+        let documented: BTreeSet<_> = labels.split(',').filter(|label| !label.is_empty()).collect();
+        assert_eq!(documented, found.keys().map(String::as_str).collect(), "{name}");
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::common::ControlPlane;
 use crate::common::account::manifests;
-use crate::common::control_plane::{SYSTEM, rig_binary};
+use crate::common::control_plane::{SYSTEM, rig_binary, tool};
 use crate::install::support::define;
 
 /// By kind, namespace and name.
@@ -38,14 +38,8 @@ fn root() -> PathBuf {
     env!("CARGO_MANIFEST_DIR").into()
 }
 
-/// Helm, built first where it is missing.
 fn helm(arguments: &[&str]) -> String {
-    let helm = rig_binary().with_file_name("helm");
-    if !helm.exists() {
-        let built = Command::new(root().join("tests/controlplane/build.sh")).arg("tools").status().unwrap();
-        assert!(built.success(), "helm could not be built");
-    }
-    let output = Command::new(helm).args(arguments).env("HELM_PLUGINS", "/nonexistent").output().unwrap();
+    let output = Command::new(tool("helm")).args(arguments).env("HELM_PLUGINS", "/nonexistent").output().unwrap();
     assert!(output.status.success(), "helm {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

@@ -1,0 +1,121 @@
+//! Alerts, their runbook and the dashboard fit together. What Prometheus makes of them is tried in `tests/live/monitoring.rs`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use rolegate::model::HoldReason;
+use serde_json::Value;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+fn alerts() -> Vec<Value> {
+    let file: Value = serde_saphyr::from_str(&read("deploy/monitoring/alerts.yaml")).unwrap();
+    let groups = file["groups"].as_array().unwrap();
+    groups.iter().flat_map(|group| group["rules"].as_array().unwrap()).cloned().collect()
+}
+
+fn names() -> Vec<String> {
+    alerts().iter().map(|alert| alert["alert"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn each_alert_says_how_bad_it_is_what_is_wrong_and_where_to_read_on() {
+    let alerts = alerts();
+    assert!(alerts.len() > 20);
+    for alert in &alerts {
+        let name = alert["alert"].as_str().unwrap();
+        assert!(alert["for"].as_str().is_some_and(|time| time != "0m"), "{name}");
+        assert!(["critical", "warning", "info"].contains(&alert["labels"]["severity"].as_str().unwrap()), "{name}");
+        let annotation = |key: &str| alert["annotations"][key].as_str().unwrap_or_default();
+        assert!(!annotation("summary").is_empty() && !annotation("summary").ends_with('.'), "{name}");
+        assert!(annotation("description").ends_with('.'), "{name}");
+        assert_eq!(annotation("runbook_url"), format!("docs/runbooks.md#{}", name.to_lowercase()));
+    }
+}
+
+#[test]
+fn each_alert_has_its_section_in_the_runbook_and_each_section_its_alert() {
+    let page = read("docs/runbooks.md");
+    let sections: Vec<(&str, &str)> = page.split("\n## ").skip(1).map(|s| s.split_once('\n').unwrap()).collect();
+    let titles: Vec<_> = sections.iter().map(|(title, _)| *title).collect();
+    assert_eq!(titles, names(), "in the same order");
+    for (title, text) in sections {
+        let at: Vec<_> = ["Means", "Affected", "Look", "Mend"].map(|part| text.find(&format!("**{part}**"))).into();
+        assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{title}: {at:?}");
+    }
+}
+
+#[test]
+fn each_alert_is_seen_to_fire_and_not_to_fire() {
+    let tests: Value = serde_saphyr::from_str(&read("deploy/monitoring/alerts_test.yaml")).unwrap();
+    let looks: Vec<_> = tests["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|test| test["promql_expr_test"].as_array())
+        .flatten()
+        .map(|look| (look["expr"].as_str().unwrap(), look["exp_samples"].as_array().unwrap().is_empty()))
+        .collect();
+    for name in names() {
+        let expr = format!("count(ALERTS{{alertname=\"{name}\",alertstate=\"firing\"}})");
+        let of_alert: BTreeSet<_> = looks.iter().filter(|(asked, _)| *asked == expr).map(|(_, quiet)| *quiet).collect();
+        assert_eq!(of_alert.len(), 2, "{name}: {of_alert:?}");
+    }
+}
+
+#[test]
+fn reasons_that_alerts_name_are_those_that_hold_pods() {
+    let known: BTreeSet<_> = HoldReason::ALL.iter().map(|reason| reason.as_str()).collect();
+    let mut named = BTreeSet::new();
+    for alert in alerts() {
+        let expr = alert["expr"].as_str().unwrap().to_owned();
+        for matcher in expr.split("rolegate_held_groups{reason").skip(1) {
+            let reasons = matcher.trim_start_matches(['=', '~', '"']).split('"').next().unwrap();
+            named.extend(reasons.split('|').map(str::to_owned));
+        }
+    }
+    let unknown: Vec<_> = named.iter().filter(|reason| !known.contains(reason.as_str())).collect();
+    assert!(unknown.is_empty() && named.len() > 10, "{unknown:?} of {named:?}");
+    // These pass by themselves, or have an alert by what fails.
+    let others = [
+        "BlockedByCoordination",
+        "IncompleteBatch",
+        "PatchFailed",
+        "PreviousSegmentNotReady",
+        "PreviousStepNotScheduled",
+        "RoomUnknown",
+    ];
+    let rest: Vec<_> = known.into_iter().filter(|reason| !named.contains(*reason)).collect();
+    assert_eq!(rest, others);
+}
+
+#[test]
+fn the_dashboard_is_one_that_any_grafana_can_import() {
+    let board: Value = serde_json::from_str(&read("deploy/monitoring/dashboard.json")).unwrap();
+    assert!(board.get("id").is_none(), "an id is that of one Grafana");
+    let variables = board["templating"]["list"].as_array().unwrap();
+    let names: Vec<_> = variables.iter().map(|variable| variable["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["datasource", "namespace", "job"]);
+    let mut taken = BTreeSet::new();
+    let mut ids = BTreeSet::new();
+    for panel in board["panels"].as_array().unwrap() {
+        let title = panel["title"].as_str().unwrap();
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{title}");
+        let [x, y, w, h] = ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().unwrap());
+        assert!(x + w <= 24, "{title}");
+        for cell in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
+            assert!(taken.insert(cell), "{title} lies over another panel");
+        }
+        if panel["type"] == "row" {
+            continue;
+        }
+        assert!(panel["description"].as_str().is_some_and(|text| text.ends_with('.')), "{title}");
+        for target in panel["targets"].as_array().unwrap() {
+            assert_eq!(target["datasource"]["uid"], "${datasource}", "{title}");
+            assert!(target["expr"].as_str().unwrap().contains("job=~\"$job\""), "{title}");
+        }
+    }
+}
