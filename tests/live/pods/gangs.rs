@@ -147,6 +147,13 @@ async fn example_1_each_gang_goes_into_one_rack_when_both_are_there() {
     let explained = explain(&stage, "decode-0").await;
     let reason = "IncompleteBatch: it has 1 of 2 gangs: gang prefill has 0 of 1 pods";
     assert!(explained.contains(reason), "{explained}");
+    let described = |pod: &str| stage.plane.must(&["-n", &stage.namespace, "describe", "pod", pod], "");
+    eventually(PATIENT, "the first pod says so", async || {
+        let text = described("decode-0");
+        if text.contains("it has 1 of 2 gangs") { Ok(()) } else { Err(text) }
+    })
+    .await;
+    assert!(!described("decode-1").contains("it has 1 of 2 gangs"));
     until(&stage, &[("held", 4)]).await;
     create(&stage, "prefill", 0, 1).await;
     let seen = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
