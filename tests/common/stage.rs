@@ -36,6 +36,13 @@ impl Stage {
     pub async fn on(plane: Arc<ControlPlane>, namespace: &str) -> Self {
         let client = plane.client().await;
         make_namespace(&client, namespace, &json!({})).await;
+        Self::within(plane, namespace).await
+    }
+
+    /// The same in a namespace that is there, as `default`.
+    pub async fn within(plane: Arc<ControlPlane>, namespace: &str) -> Self {
+        let client = plane.client().await;
+        until_account(&client, namespace).await;
         let pods = PodLog::start(&client, namespace).await;
         Self { plane, client, namespace: namespace.to_owned(), pods }
     }
@@ -170,7 +177,11 @@ impl Stage {
 pub async fn make_namespace(client: &Client, name: &str, labels: &Value) {
     let namespace = json!({ "metadata": { "name": name, "labels": labels } });
     Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &typed(namespace)).await.unwrap();
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
+    until_account(client, name).await;
+}
+
+async fn until_account(client: &Client, namespace: &str) {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     eventually(PATIENT, "the service account of the namespace", async || accounts.get("default").await).await;
 }
 

@@ -16,9 +16,13 @@ mod common;
 #[path = "../golden/mod.rs"]
 #[allow(dead_code, reason = "the cases are run by the API server here")]
 mod golden;
+#[path = "../markdown/mod.rs"]
+#[allow(dead_code, reason = "links are looked at by the offline tests")]
+mod markdown;
 
 mod certificates;
 mod commands;
+mod docs;
 mod e2e;
 mod examples;
 mod install;

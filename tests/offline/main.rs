@@ -10,6 +10,8 @@
 
 #[path = "../golden/mod.rs"]
 mod golden;
+#[path = "../markdown/mod.rs"]
+mod markdown;
 
 mod answers;
 mod api_page;
@@ -20,6 +22,7 @@ mod generated;
 mod house;
 mod identity;
 mod large_objects;
+mod links;
 mod monitoring;
 mod mutate_cli;
 mod mutation;

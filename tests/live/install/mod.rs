@@ -7,4 +7,4 @@ mod containment;
 mod deadlock;
 mod pods;
 mod rights;
-mod support;
+pub mod support;

@@ -27,17 +27,22 @@ pub struct Installation {
 /// Installs what `rolegate manifests` prints with these arguments. Nobody serves yet.
 pub async fn install(plane: ControlPlane, arguments: &[&str]) -> Installation {
     let plane = Arc::new(plane);
-    let client = plane.client().await;
     define(&plane);
     apply(&plane, &manifests(arguments));
-    let service = Proxy::before(NOBODY.parse().unwrap()).await;
-    lead(&plane, service.address);
-    token(&plane, "rolegate");
-    let launch = Launch::as_deployed(plane.clone(), client, &get(&plane, "deployment"));
-    Installation { plane, service, launch }
+    Installation::of(plane).await
 }
 
 impl Installation {
+    /// What is installed there. Nobody serves yet.
+    pub async fn of(plane: Arc<ControlPlane>) -> Self {
+        let client = plane.client().await;
+        let service = Proxy::before(NOBODY.parse().unwrap()).await;
+        lead(&plane, service.address);
+        token(&plane, "rolegate");
+        let launch = Launch::as_deployed(plane.clone(), client, &get(&plane, "deployment"));
+        Self { plane, service, launch }
+    }
+
     /// Starts a replica and leads the API server to it, until that asks it about a namespace's pods.
     pub async fn serve(&self, stage: &Stage) -> Rolegate {
         let rolegate = self.launch.start_unready().await;

@@ -1,0 +1,89 @@
+//! What the pages link to is there.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::markdown::{anchors, links, pages, parse, read};
+
+/// Pages that the index names before they are written.
+const TO_COME: &[&str] = &[
+    "docs/cli.md",
+    "docs/comparison.md",
+    "docs/compatibility.md",
+    "docs/concepts.md",
+    "docs/held.md",
+    "docs/migration.md",
+    "docs/reference.md",
+    "docs/runbooks.md",
+    "docs/security.md",
+    "docs/status-page.md",
+];
+
+/// `docs/guides` and `../rules.md`: `docs/rules.md`.
+fn join(folder: &Path, target: &str) -> PathBuf {
+    folder.join(target).components().fold(PathBuf::new(), |mut path, part| {
+        match part {
+            Component::ParentDir => _ = path.pop(),
+            Component::CurDir => {}
+            part => path.push(part),
+        }
+        path
+    })
+}
+
+/// Why a link of a page leads nowhere.
+fn fault(page: &str, target: &str) -> Option<String> {
+    let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+    let path = match file {
+        "" => PathBuf::from(page),
+        file => join(Path::new(page).parent().unwrap(), file),
+    };
+    if TO_COME.iter().any(|page| Path::new(page) == path) && !path.exists() {
+        return None;
+    }
+    if !path.exists() {
+        return Some(format!("{} is not there", path.display()));
+    }
+    let known = || anchors(&read(path.to_str().unwrap()));
+    (!anchor.is_empty() && !known().iter().any(|known| known == anchor))
+        .then(|| format!("{} has no heading #{anchor}", path.display()))
+}
+
+#[test]
+fn every_link_of_a_page_leads_somewhere() {
+    let (mut count, mut faults) = (0, Vec::new());
+    for page in pages() {
+        for (line, target) in links(&read(&page)) {
+            count += 1;
+            assert!(!target.is_empty(), "{page}:{line}: a link to nothing");
+            let elsewhere = ["https://", "http://", "mailto:"].iter().any(|scheme| target.starts_with(scheme));
+            let fault = if elsewhere { None } else { fault(&page, &target) };
+            faults.extend(fault.map(|fault| format!("{page}:{line}: ]({target}): {fault}")));
+        }
+    }
+    assert!(count > 20, "links are written in another way: {count}");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A page that is in no index is found by nobody.
+#[test]
+fn the_index_names_every_page() {
+    let index = read("docs/README.md");
+    let named: Vec<_> = links(&index).into_iter().map(|(_, target)| join(Path::new("docs"), &target)).collect();
+    let lost: Vec<_> = pages()
+        .into_iter()
+        .filter(|page| !["README.md", "docs/README.md"].contains(&page.as_str()))
+        .filter(|page| !named.iter().any(|named| named == Path::new(page)))
+        .collect();
+    assert!(lost.is_empty(), "docs/README.md does not name {lost:?}");
+}
+
+#[test]
+fn links_and_anchors_are_read_as_github_reads_them() {
+    let items =
+        parse("# A `b`, c: d\n[x](y.md#z) and [`u`](v)\n```\n[no](link)\n```\n<!-- [no](link) -->\n## A b c d\n");
+    assert_eq!(links(&items), [(2, "y.md#z".to_owned()), (2, "v".to_owned())]);
+    assert_eq!(anchors(&items), ["a-b-c-d", "a-b-c-d-1"]);
+    assert!(fault("docs/rules.md", "../README.md#install").is_none());
+    assert_eq!(fault("docs/rules.md", "#none").unwrap(), "docs/rules.md has no heading #none");
+    assert_eq!(fault("docs/rules.md", "none.md").unwrap(), "docs/none.md is not there");
+}
