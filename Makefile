@@ -37,7 +37,7 @@ crds: ## Write the CustomResourceDefinitions from the Rust types.
 	cargo run --locked --quiet --bin rolegate -- crds --output deploy/crds
 	cargo run --locked --quiet --bin rolegate -- crds --optional --output deploy/optional
 
-docs: crds ## Write what is generated: definitions, manifests, the Helm chart, the pages of rules and of the API, the alerts of prometheus-operator.
+docs: crds ## Write what is generated: definitions, manifests, the Helm chart, the pages of rules, of the API and of the command line, the alerts of prometheus-operator.
 	UPDATE_DOCS=1 cargo test --locked --quiet --test offline generated
 
 rig: ## Build the control plane for tests: etcd, API server, scheduler, controllers, kubectl, kwok.

@@ -11,6 +11,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Options};
 
 use super::listed::{Listed, listed};
 use super::node::{Kind, Node, Position};
+use super::progress::Progress;
 use super::terminal::{in_words, shown};
 use crate::api::ObjectKind;
 use crate::model::CARRIERS;
@@ -126,6 +127,7 @@ impl Documents {
 
     fn and<'a>(mut self, paths: impl IntoIterator<Item = &'a PathBuf>) -> Self {
         for path in paths {
+            let _progress = Progress::of(&format!("reading {}", path.display()));
             if path.as_os_str() == "-" {
                 self.add("-", read_text(io::stdin().lock(), self.largest()));
             } else if path.is_dir() {

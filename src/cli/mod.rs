@@ -6,9 +6,12 @@ pub mod completions;
 mod connection;
 mod context;
 pub mod crds;
+mod data;
 pub mod doctor;
 mod documents;
+mod draw;
 mod duration;
+pub mod examples;
 pub mod explain;
 pub mod fit;
 mod listed;
@@ -18,12 +21,14 @@ pub mod mutate;
 mod node;
 mod options;
 pub mod plan;
+mod progress;
 pub mod release;
 pub mod rights;
 pub mod serve;
 pub mod status;
 mod terminal;
 pub mod uninstall;
+mod watch;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -97,9 +102,12 @@ fn is_plugin() -> bool {
 }
 
 /// The command line, named as it was called.
-fn command() -> clap::Command {
-    let command = Cli::command();
-    if is_plugin() { command.bin_name("kubectl rolegate") } else { command }
+pub fn command() -> clap::Command {
+    let program = if is_plugin() { "kubectl rolegate" } else { "rolegate" };
+    let command = examples::EXAMPLES.iter().fold(Cli::command(), |command, examples| {
+        command.mut_subcommand(examples.command, |command| command.after_help(examples.help(program)))
+    });
+    command.bin_name(program)
 }
 
 /// A text for people, in which our own commands are named as this one was called.

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
+use super::data::Data;
 use crate::mutate::PodSettings;
 use crate::rules::{KaiDialect, label_key_fault};
 
@@ -12,6 +13,43 @@ pub enum Output {
     Text,
     /// One JSON object.
     Json,
+    /// The same data as YAML.
+    Yaml,
+}
+
+impl Output {
+    /// How data is written; `None` for people.
+    pub fn data(self) -> Option<Data> {
+        match self {
+            Self::Text => None,
+            Self::Json => Some(Data::Json),
+            Self::Yaml => Some(Data::Yaml),
+        }
+    }
+}
+
+/// How a command prints that has more to tell people than they want at first sight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WideOutput {
+    /// For people.
+    Text,
+    /// For people who want it in detail.
+    Wide,
+    /// One JSON object.
+    Json,
+    /// The same data as YAML.
+    Yaml,
+}
+
+impl WideOutput {
+    /// How data is written; `None` for people.
+    pub fn data(self) -> Option<Data> {
+        match self {
+            Self::Text | Self::Wide => None,
+            Self::Json => Some(Data::Json),
+            Self::Yaml => Some(Data::Yaml),
+        }
+    }
 }
 
 /// What a command looks at in a cluster.

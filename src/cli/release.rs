@@ -105,10 +105,7 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
             Err(error) => outcome.failed.push(Failed { error: connection.failure(&error).to_string(), object: name }),
         }
     }
-    let text = match args.output {
-        Output::Text => outcome.text(),
-        Output::Json => serde_json::to_string_pretty(&outcome).unwrap_or_default() + "\n",
-    };
+    let text = args.output.data().map_or_else(|| outcome.text(), |data| data.text(&outcome));
     // Whoever closed the pipe has seen enough; the outcome stands.
     _ = io::stdout().lock().write_all(text.as_bytes());
     for Failed { object, error } in &outcome.failed {

@@ -1,4 +1,4 @@
-//! What commands print for people: tables, bars and colours, as far as the terminal takes them.
+//! What commands print for people: tables and colours, as far as the terminal takes them.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal};
@@ -15,7 +15,16 @@ pub fn shown(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() && letter != '\t' { '\u{fffd}' } else { letter }).collect()
 }
 
-/// Escape sequences and letters, or their plain stand-ins.
+/// Columns of the terminal, of standard output's where it is one, else of standard error's; 80 where neither is, or
+/// what `COLUMNS` says.
+pub fn width() -> usize {
+    let size = terminal_size::terminal_size_of(io::stdout()).or_else(|| terminal_size::terminal_size_of(io::stderr()));
+    let told = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let columns = size.map(|(columns, _)| usize::from(columns.0)).or_else(told);
+    columns.filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+/// Escape sequences, or nothing in their stead, and whether letters may be other than ASCII.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     /// What is as it should be.
@@ -30,53 +39,29 @@ pub struct Style {
     pub faint: &'static str,
     /// Ends each of them.
     pub end: &'static str,
-    /// Cells of a bar: ready, released, held.
-    pub cells: [&'static str; 3],
+    /// Blocks and lines may be drawn.
+    pub unicode: bool,
 }
 
-const PLAIN: Style = Style { good: "", moving: "", bad: "", strong: "", faint: "", end: "", cells: ["#", "+", "."] };
-const BLOCKS: [&str; 3] = ["█", "▒", "·"];
+/// Text alone.
+pub const PLAIN: Style = Style { good: "", moving: "", bad: "", strong: "", faint: "", end: "", unicode: false };
 
 impl Style {
     /// For standard output as it is.
     pub fn of_stdout() -> Self {
-        let mut style = PLAIN;
-        if takes_unicode(|name| std::env::var(name).ok()) {
-            style.cells = BLOCKS;
+        let style = Self { unicode: takes_unicode(|name| std::env::var(name).ok()), ..PLAIN };
+        if !use_color() {
+            return style;
         }
-        if use_color() {
-            style = Self {
-                good: "\x1b[32m",
-                moving: "\x1b[33m",
-                bad: "\x1b[31m",
-                strong: "\x1b[1m",
-                faint: "\x1b[2m",
-                end: "\x1b[0m",
-                ..style
-            };
+        Self {
+            good: "\x1b[32m",
+            moving: "\x1b[33m",
+            bad: "\x1b[31m",
+            strong: "\x1b[1m",
+            faint: "\x1b[2m",
+            end: "\x1b[0m",
+            ..style
         }
-        style
-    }
-
-    /// A bar of cells, each 0 (ready), 1 (released) or 2 (held). More than `width` cells share one, which shows the worst.
-    pub fn bar(&self, cells: &[usize], width: usize) -> String {
-        let count = cells.len().min(width.max(1));
-        let mut bar = String::from("[");
-        let mut paint = "";
-        for position in 0..count {
-            let (from, to) = (position * cells.len() / count, (position + 1) * cells.len() / count);
-            let worst = cells.get(from..to).unwrap_or_default().iter().max().copied().unwrap_or_default();
-            let next = [self.good, self.moving, self.faint].get(worst).copied().unwrap_or_default();
-            if next != paint {
-                bar.push_str(if paint.is_empty() { "" } else { self.end });
-                bar.push_str(next);
-                paint = next;
-            }
-            bar.push_str(self.cells.get(worst).copied().unwrap_or_default());
-        }
-        bar.push_str(if paint.is_empty() { "" } else { self.end });
-        bar.push(']');
-        bar
     }
 }
 
@@ -156,6 +141,13 @@ pub fn counted(count: impl TryInto<u64>, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Numbers as people write them, runs of them as one: `1-3, 5`.
+pub fn numbers(sorted: &[u32]) -> String {
+    let runs = sorted.chunk_by(|one, next| one.checked_add(1) == Some(*next));
+    let written = runs.filter_map(|run| Some(ordinals(&(*run.first()?..=*run.last()?))));
+    written.collect::<Vec<_>>().join(", ")
+}
+
 /// Ordinals as people write them: `7`, `0-9`.
 pub fn ordinals(range: &std::ops::RangeInclusive<u32>) -> String {
     if range.start() == range.end() { range.start().to_string() } else { format!("{}-{}", range.start(), range.end()) }
@@ -189,10 +181,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_that_is_too_long_shows_the_worst() {
-        assert_eq!(PLAIN.bar(&[0, 1, 2, 2], 40), "[#+..]");
-        assert_eq!(PLAIN.bar(&[0, 0, 0, 1], 2), "[#+]");
-        assert_eq!(PLAIN.bar(&[], 40), "[]");
+    fn runs_of_numbers_are_one() {
+        assert_eq!(numbers(&[1, 2, 3, 5, 7, 8]), "1-3, 5, 7-8");
+        assert_eq!(numbers(&[]), "");
     }
 
     #[test]

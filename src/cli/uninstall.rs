@@ -146,12 +146,11 @@ fn same(one: &Item, other: &Item) -> bool {
 }
 
 fn report(args: &UninstallArgs, outcome: &Outcome) -> ExitCode {
-    let text = match args.output {
-        Output::Text if outcome.items.is_empty() && outcome.failed.is_empty() => {
-            "nothing of rolegate is there\n".to_owned()
-        }
-        Output::Text if args.dry_run => table(&outcome.items),
-        Output::Text => {
+    let text = match args.output.data() {
+        Some(data) => data.text(outcome),
+        None if outcome.items.is_empty() && outcome.failed.is_empty() => "nothing of rolegate is there\n".to_owned(),
+        None if args.dry_run => table(&outcome.items),
+        None => {
             table(&outcome.items)
                 + &format!(
                     "{} done, {} failed; definitions, roles and namespaces stay: delete them by what installed them\n",
@@ -159,7 +158,6 @@ fn report(args: &UninstallArgs, outcome: &Outcome) -> ExitCode {
                     outcome.failed.len()
                 )
         }
-        Output::Json => serde_json::to_string_pretty(outcome).unwrap_or_default() + "\n",
     };
     // Whoever closed the pipe has seen enough; the outcome stands.
     _ = io::stdout().lock().write_all(text.as_bytes());

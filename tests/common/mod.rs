@@ -20,6 +20,7 @@ pub mod request_proxy;
 pub mod rolegate;
 pub mod stage;
 pub mod status;
+pub mod terminal;
 pub mod wait;
 
 pub use control_plane::ControlPlane;

@@ -6,12 +6,13 @@ use crate::common::control_plane::rolegate_binary;
 use crate::common::pods::{GATE, Pod};
 use crate::common::rolegate::{Rolegate, rolegate_command};
 use crate::common::stage::typed;
+use crate::common::terminal::Terminal;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{ChildStdout, Command};
 
 /// A stage on which the first segment runs, and is not ready.
 async fn first_segment(name: &str) -> (Stage, Rolegate) {
@@ -58,6 +59,7 @@ async fn status_shows_batches_as_bars() {
         "{shown}"
     );
     assert!(shown.contains("  segments [+..]  segments: 1 released, 2 held  OrderedReady, Waiting\n"), "{shown}");
+    assert!(shown.ends_with("\n+ released  . held\n"), "what the cells stand for: {shown}");
     let why = "PreviousSegmentNotReady: segment 2 is held: segment 1 has 0/4 prefill and 0/2 decode ready (12 pods)";
     assert!(shown.contains(why), "{shown}");
     assert!(!shown.contains('\u{1b}'), "no colours where nobody looks: {shown}");
@@ -77,16 +79,83 @@ async fn status_shows_batches_as_bars() {
 }
 
 #[tokio::test]
+async fn wide_has_a_row_for_each_batch_and_yaml_the_data_of_json() {
+    let (stage, _rolegate) = first_segment("cli-wide").await;
+    let shown = text(&stage, &["status", "-o", "wide"]).await;
+    let rows = "\
+    SEGMENT  STATE     REPLICAS                                                REASON
+    1        Released  0/2 decode ready, 2 released; 0/4 prefill ready, 4 released  -
+    2-3      Held      4 decode held; 8 prefill held                           PreviousSegmentNotReady
+";
+    let words =
+        |text: &str| text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
+    let (found, expected) = (words(&shown), words(rows));
+    assert!(found.windows(expected.len()).any(|lines| lines == expected), "{shown}");
+    for arguments in [&["status", "llm"], &["fit", "llm"]] {
+        let json = json_of(&stage, &[arguments as &[&str], &["-o", "json"]].concat()).await;
+        let yaml = text(&stage, &[arguments as &[&str], &["-o", "yaml"]].concat()).await;
+        let yaml: Value = serde_saphyr::from_str(&yaml).unwrap();
+        assert_eq!(yaml, json, "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_seen_of_a_cluster_is_coloured_on_a_terminal_and_nowhere_else() {
+    let (stage, _rolegate) = first_segment("cli-colours").await;
+    let commands: [&[&str]; 3] =
+        [&["status", "llm"], &["explain", "group", "llm"], &["explain", "pod", "llm-prefill-9"]];
+    for arguments in commands {
+        for (name, value, is_coloured) in [("TERM", "xterm", true), ("NO_COLOR", "1", false), ("TERM", "dumb", false)] {
+            let terminal = Terminal::open(80);
+            let arguments = [arguments, &["-n", &stage.namespace]].concat();
+            let mut command = rolegate_command(&stage.plane.kubeconfig, &arguments);
+            command.env("TERM", "xterm").env_remove("NO_COLOR").env(name, value);
+            let mut process = command.stdout(terminal.stream()).spawn().unwrap();
+            drop(command);
+            let shown = tokio::task::spawn_blocking(|| terminal.read_all()).await.unwrap();
+            assert!(process.wait().await.unwrap().success());
+            assert_eq!(shown.contains('\u{1b}'), is_coloured, "{name}={value}: {arguments:?}: {shown}");
+            let cells = if is_coloured { "[\u{1b}[33m+\u{1b}[0m\u{1b}[2m..\u{1b}[0m]" } else { "[+..]" };
+            assert_eq!(shown.contains(cells), arguments[1] != "pod", "{name}={value}: {arguments:?}: {shown}");
+        }
+        let piped = text(&stage, arguments).await;
+        assert!(!piped.contains('\u{1b}'), "{piped}");
+    }
+}
+
+#[tokio::test]
+async fn an_explanation_follows_what_happens() {
+    let (stage, _rolegate) = first_segment("cli-follow").await;
+    let watch = |kind: &str, name: &str| {
+        let arguments = ["explain", kind, name, "--watch", "-o", "json", "-n", &stage.namespace];
+        let mut process = rolegate_command(&stage.plane.kubeconfig, &arguments).spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        (process, lines)
+    };
+    let (_pod, mut of_pod) = watch("pod", "llm-prefill-4");
+    let (_group, mut of_group) = watch("group", "llm");
+    assert_eq!(next_json(&mut of_pod).await["state"], "Held");
+    assert_eq!(next_json(&mut of_group).await["explanations"][0]["pods"], 12);
+    stage.let_ready(Pod::is_released).await;
+    while next_json(&mut of_pod).await["state"] != "NotGated" {}
+    while next_json(&mut of_group).await["explanations"][0]["pods"] != 6 {}
+}
+
+type OutputLines = Lines<BufReader<ChildStdout>>;
+
+async fn next_json(lines: &mut OutputLines) -> Value {
+    let line = tokio::time::timeout(PATIENT, lines.next_line()).await.expect("a line in time").unwrap().unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+#[tokio::test]
 async fn status_follows_what_happens() {
     let (stage, _rolegate) = first_segment("cli-watch").await;
     let mut command =
         rolegate_command(&stage.plane.kubeconfig, &["status", "llm", "--watch", "-o", "json", "-n", &stage.namespace]);
     let mut process = command.spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    let mut next = async || {
-        let line = tokio::time::timeout(PATIENT, lines.next_line()).await.expect("a line in time").unwrap().unwrap();
-        serde_json::from_str::<Value>(&line).unwrap()["groups"][0]["ready"].as_str().unwrap().to_owned()
-    };
+    let mut next = async || next_json(&mut lines).await["groups"][0]["ready"].as_str().unwrap().to_owned();
     assert_eq!(next().await, "0/18");
     stage.let_ready(Pod::is_released).await;
     while next().await != "6/18" {}
@@ -239,12 +308,16 @@ async fn a_release_that_is_refused_is_told_and_fails() {
 async fn what_fits_is_told_with_where_and_what_would_make_room() {
     let (stage, _rolegate) = first_segment("cli-fit").await;
     let shown = text(&stage, &["fit", "llm"]).await;
-    assert_eq!(
-        shown,
-        "cli-fit/llm, coordination \"segments\": 1 of 3 run, 2 of 2 segments fit\n  \
-         segment 2 (4 prefill and 2 decode): cli-fit-all × 6\n  \
-         segment 3 (4 prefill and 2 decode): cli-fit-all × 6\n"
-    );
+    assert!(shown.starts_with("cli-fit/llm, coordination \"segments\": 1 of 3 run, 2 of 2 segments fit\n"), "{shown}");
+    // Nodes of other tests are there as well, and closed to these pods.
+    assert!(shown.contains("\n  pods in the cluster\n    all nodes  ["), "{shown}");
+    assert!(shown.contains("  12 for segments 2-3, 0 of "), "{shown}");
+    let placed = "\n  segment 2 (4 prefill and 2 decode): cli-fit-all × 6\n  \
+                  segment 3 (4 prefill and 2 decode): cli-fit-all × 6\n";
+    assert!(shown.contains(placed), "{shown}");
+    let wide = text(&stage, &["fit", "llm", "-o", "wide"]).await;
+    let node = wide.lines().find(|line| line.starts_with("      cli-fit-all ")).unwrap_or_default();
+    assert!(node.ends_with("  [##########++++++++++++++++++++]  12 for segments 2-3, 0 of 18 free"), "{wide}");
     stage.plane.must(&["cordon", "cli-fit-all"], "");
     let output = run(&stage, &["fit", "llm", "-o", "json"]).await;
     assert_eq!(output.status.code(), Some(1));

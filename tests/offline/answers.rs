@@ -26,10 +26,10 @@ struct Case {
     expect: Value,
 }
 
-/// Runs a command of rolegate in a folder.
+/// Runs a command of rolegate in a folder, as where letters are ASCII.
 pub fn rolegate(folder: &Path, command: &str, arguments: &[&str]) -> Output {
     let mut rolegate = Command::new(env!("CARGO_BIN_EXE_rolegate"));
-    rolegate.arg(command).args(arguments).current_dir(folder).output().expect("the binary runs")
+    rolegate.arg(command).args(arguments).current_dir(folder).env("LC_ALL", "C").output().expect("the binary runs")
 }
 
 fn stream(objects: &[Value]) -> String {

@@ -121,10 +121,69 @@ fn the_text_names_batches_domains_and_what_is_short() {
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
         "default/llm, coordination \"p\": 2 of 3 segments fit\n  \
+         nvidia.com/gpu by rack\n    \
+         rack-0  [++++++++++++++++++++++++++++++]  8 for segment 1, 0 of 8 free\n    \
+         rack-1  [++++++++++++++++++++++++++++++]  8 for segment 2, 0 of 8 free\n  \
          segment 1 (8 prefill): rack-0 (node-1 × 8)\n  \
          segment 2 (8 prefill): rack-1 (node-11 × 8)\n  \
-         segment 3 (8 prefill): no rack fits segment 3: best rack-0 fits 0 of 8 pods, short of 8 nvidia.com/gpu\n"
+         segment 3 (8 prefill): no rack fits segment 3: best rack-0 fits 0 of 8 pods, short of 8 nvidia.com/gpu\n\
+         # used  + batches go here  x closed to them  . free\n"
     );
+}
+
+/// What is used, taken, closed and free in each domain, and in the nodes of it where that is asked for.
+#[test]
+fn domains_and_nodes_are_drawn_with_their_room() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("group.json"), group(8).to_string()).unwrap();
+    let mut cordoned = node(2);
+    cordoned["spec"] = json!({ "unschedulable": true });
+    let asks = json!([{ "name": "main", "resources": { "limits": { "nvidia.com/gpu": 4 } } }]);
+    let other = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "other" }, "spec": { "nodeName": "node-3", "containers": asks },
+    });
+    let outside = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "no-rack" } });
+    let objects = [node(1), cordoned, node(3), node(11), outside, other].map(|object| object.to_string());
+    fs::write(folder.path().join("cluster.yaml"), objects.join("\n---\n")).unwrap();
+    let drawn = |arguments: &[&str]| {
+        let output = fit(folder.path(), &[&["group.json", "--with", "cluster.yaml"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0));
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().filter(|line| line.starts_with("    ")).map(|line| format!("{line}\n")).collect::<String>()
+    };
+    // The smallest rack that has room is taken.
+    assert_eq!(
+        drawn(&[]),
+        "    rack-1  [++++++++++++++++++++++++++++++]  8 for segment 1, 0 of 8 free\n    \
+         rack-0  [#####xxxxxxxxxx...............]  12 of 24 free, 8 closed\n"
+    );
+    assert_eq!(
+        drawn(&["-o", "wide"]),
+        "    rack-1     [++++++++++++++++++++++++++++++]  8 for segment 1, 0 of 8 free\n      \
+             node-11  [++++++++++++++++++++++++++++++]  8 for segment 1, 0 of 8 free\n    \
+         rack-0     [#####xxxxxxxxxx...............]  12 of 24 free, 8 closed\n      \
+             node-1   [..............................]  8 of 8 free\n      \
+             node-2   [xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx]  0 of 8 free, 8 closed\n      \
+             node-3   [###############...............]  4 of 8 free\n"
+    );
+}
+
+#[test]
+fn many_domains_are_summed_up() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("group.json"), group(8).to_string()).unwrap();
+    let nodes: Vec<_> = (0..300).map(|number| node(number).to_string()).collect();
+    fs::write(folder.path().join("nodes.yaml"), nodes.join("\n---\n")).unwrap();
+    let lines = |arguments: &[&str]| {
+        let output = fit(folder.path(), &[&["group.json", "--with", "nodes.yaml"], arguments].concat());
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let shown = lines(&[]);
+    assert_eq!(shown.iter().filter(|line| line.starts_with("    rack-")).count(), 16);
+    let more = "    and 14 more domains with 1120 free: `-o wide` has each".to_owned();
+    assert!(shown.contains(&more), "{shown:?}");
+    let wide = lines(&["-o", "wide"]);
+    assert_eq!(wide.iter().filter(|line| line.starts_with("      node-")).count(), 300);
 }
 
 #[test]

@@ -12,6 +12,8 @@
 mod golden;
 #[path = "../markdown/mod.rs"]
 mod markdown;
+#[path = "../common/terminal.rs"]
+mod pty;
 
 mod answers;
 mod api_page;
@@ -19,6 +21,7 @@ mod check;
 mod examples;
 mod fit;
 mod generated;
+mod generated_cli;
 mod house;
 mod identity;
 mod large_objects;
@@ -27,7 +30,9 @@ mod monitoring;
 mod mutate_cli;
 mod mutation;
 mod mutations;
+mod pictures;
 mod plan;
 mod reference;
 mod rules;
 mod server;
+mod terminal;

@@ -71,14 +71,12 @@ pub fn run(args: &DoctorArgs) -> ExitCode {
         };
         let findings = checks::judge(&facts);
         let level = findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok);
-        let text = match args.output {
-            Output::Text => text(&findings, Style::of_stdout()),
-            Output::Json => {
-                serde_json::to_string_pretty(&DoctorReport { level, findings: &findings }).unwrap_or_default() + "\n"
-            }
+        let text = match args.output.data() {
+            None => crate::cli::as_called(&text(&findings, Style::of_stdout())).into_owned(),
+            Some(data) => data.text(&DoctorReport { level, findings: &findings }),
         };
         // Whoever closed the pipe has seen enough.
-        _ = io::stdout().lock().write_all(crate::cli::as_called(&text).as_bytes());
+        _ = io::stdout().lock().write_all(text.as_bytes());
         Ok(if level == Level::Error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     })
 }

@@ -50,10 +50,9 @@ fn explanation<'a>(picture: &'a Picture, held: &'a Held) -> Explanation<'a> {
     }
 }
 
-/// For tools.
-pub fn json(picture: &Picture) -> String {
-    let answer = Answer { group: Status::of(picture), explanations: explanations(picture) };
-    serde_json::to_string_pretty(&answer).unwrap_or_default() + "\n"
+/// For programs.
+pub fn answer(picture: &Picture) -> impl Serialize + '_ {
+    Answer { group: Status::of(picture), explanations: explanations(picture) }
 }
 
 /// For people.

@@ -6,15 +6,19 @@ mod group;
 mod pod;
 mod replicas;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
+use pod::Whose;
 
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
 use crate::cli::live::{self, Rooms};
 use crate::cli::options::{Output, Subject};
 use crate::cli::status;
+use crate::cli::watch::Show;
+use crate::cluster::index::Index;
+use crate::plan::gangs::TreeSnapshot;
+use crate::report::Picture;
 
 /// Arguments of `explain`.
 #[derive(Args, Debug)]
@@ -29,45 +33,60 @@ pub struct ExplainArgs {
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+    /// Print again whenever the group or one of its pods changes, until interrupted: with JSON a line each time, with YAML a
+    /// document.
+    #[arg(short, long)]
+    watch: bool,
 }
 
 /// Explains. The exit code is 0 when the object is there, whatever it waits for.
 pub fn run(args: &ExplainArgs) -> ExitCode {
-    block_on(explain(args))
-}
-
-async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
-    let connection = args.live.connect(false).await?;
-    let text = match args.kind {
-        Subject::Pod => explain_pod(args, &connection).await?,
-        Subject::Group => {
-            let seen = live::list(&connection, Some(&connection.namespace)).await?;
-            match live::named(&seen.index, &connection.namespace, &args.name) {
-                Ok(picture) => {
-                    let picture = live::diagnose_alone(picture, &connection).await;
-                    match args.output {
-                        Output::Text => group::text(&picture),
-                        Output::Json => group::json(&picture),
-                    }
-                }
-                Err(none) => {
-                    let Some(tree) = seen.index.tree_snapshots(Some(&args.name)).pop() else { return Err(none) };
-                    status::pod_group(&live::tree(tree, &connection, &Rooms::default()).await, args.output)
-                }
-            }
+    block_on(async {
+        let connection = args.live.connect(args.watch).await?;
+        let show = Show::new(args.watch, args.output.data());
+        match args.kind {
+            Subject::Pod => pod(args, show, &connection).await,
+            Subject::Group => group(args, show, &connection).await,
         }
-    };
-    // Whoever closed the pipe has seen enough.
-    _ = io::stdout().lock().write_all(crate::cli::as_called(&text).as_bytes());
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
-async fn explain_pod(args: &ExplainArgs, connection: &Connection) -> Result<String, Failure> {
-    let pod = live::pod(connection, &args.name).await?;
-    let seen = live::list(connection, Some(&connection.namespace)).await?;
-    let story = pod::Story::of(&pod, connection, &seen.index, jiff::Timestamp::now()).await?;
-    Ok(match args.output {
-        Output::Text => story.text(),
-        Output::Json => serde_json::to_string_pretty(&story).unwrap_or_default() + "\n",
-    })
+async fn pod(args: &ExplainArgs, show: Show, connection: &Connection) -> Result<ExitCode, Failure> {
+    let namespace = connection.namespace.as_str();
+    // Whose it is it says itself, and never something else.
+    let first = live::pod(connection, &args.name).await?;
+    let look = |index: &Index| Ok(Whose::of(&first, namespace, index));
+    let tell = async |whose: Whose| {
+        let pod = live::pod(connection, &args.name).await?;
+        let story = pod::Story::of(&pod, whose, connection, jiff::Timestamp::now()).await;
+        Ok(show.data.map_or_else(|| story.text(), |data| data.text(&story)))
+    };
+    show.run(connection, Some(namespace), look, tell).await
+}
+
+/// What has the name of a group.
+enum Named {
+    Group(Box<Picture>),
+    PodGroup(TreeSnapshot),
+}
+
+async fn group(args: &ExplainArgs, show: Show, connection: &Connection) -> Result<ExitCode, Failure> {
+    let namespace = connection.namespace.as_str();
+    let look = |index: &Index| match live::named(index, namespace, &args.name) {
+        Ok(picture) => Ok(Named::Group(Box::new(picture))),
+        Err(none) => index.tree_snapshots(Some(&args.name)).pop().map(Named::PodGroup).ok_or(none),
+    };
+    let tell = async |named: Named| {
+        Ok(match named {
+            Named::Group(picture) => {
+                let picture = live::diagnose_alone(*picture, connection).await;
+                show.data.map_or_else(|| group::text(&picture), |data| data.text(&group::answer(&picture)))
+            }
+            Named::PodGroup(tree) => {
+                let picture = live::tree(tree, connection, &Rooms::default()).await;
+                status::pod_group(&picture, show.data)
+            }
+        })
+    };
+    show.run(connection, Some(namespace), look, tell).await
 }

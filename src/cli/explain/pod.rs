@@ -9,11 +9,12 @@ use super::advice::advice;
 use super::gates::{Gate, gates};
 use super::replicas::{self, Awaited};
 use crate::api::Pod;
-use crate::cli::connection::{Connection, Failure};
+use crate::cli::connection::Connection;
 use crate::cli::live::{self, Rooms};
 use crate::cli::terminal::{Style, age, ordinals, shown};
 use crate::cluster::index::Index;
 use crate::model::{GroupKey, HoldReason, PodIdentity, identify, names, placed_by};
+use crate::plan::gangs::TreeSnapshot;
 use crate::plan::{Held, PodRef};
 use crate::report::{Picture, TreePicture};
 
@@ -69,17 +70,37 @@ struct Place {
     ahead: Option<u32>,
 }
 
+/// What a pod belongs to, as an index has it.
+#[derive(Debug)]
+pub enum Whose {
+    /// A KAI PodGroup that places it.
+    PodGroup(TreeSnapshot),
+    /// A group.
+    Group(PodIdentity, Box<Picture>),
+    /// Nothing that holds pods.
+    Nobody,
+}
+
+impl Whose {
+    /// What the pod belongs to.
+    pub fn of(pod: &Pod, namespace: &str, index: &Index) -> Self {
+        match (placed_by(&pod.metadata), identify(pod, namespace, index)) {
+            (Some(name), _) => Self::PodGroup(index.tree_snapshot(&GroupKey::new(namespace, name))),
+            (None, Some(identity)) => {
+                let picture = Box::new(live::picture(index, &identity.group));
+                Self::Group(identity, picture)
+            }
+            (None, None) => Self::Nobody,
+        }
+    }
+}
+
 impl Story {
     /// What is seen of the pod now.
-    ///
-    /// # Errors
-    ///
-    /// When the API server fails.
-    pub async fn of(pod: &Pod, connection: &Connection, index: &Index, now: Timestamp) -> Result<Self, Failure> {
-        let namespace = connection.namespace.as_str();
+    pub async fn of(pod: &Pod, whose: Whose, connection: &Connection, now: Timestamp) -> Self {
         let created = pod.metadata.creation_timestamp.as_ref().and_then(|created| created.parse().ok());
         let mut story = Self {
-            namespace: namespace.to_owned(),
+            namespace: connection.namespace.clone(),
             name: pod.metadata.display_name().to_owned(),
             state: State::NotGated,
             age_seconds: created.map(|created| crate::cli::status::seconds_since(created, now)),
@@ -91,24 +112,22 @@ impl Story {
             next: String::new(),
             you_can: Vec::new(),
         };
-        match (placed_by(&pod.metadata), identify(pod, namespace, index)) {
-            (Some(name), _) => {
-                let key = GroupKey::new(namespace, name);
-                let tree = live::tree(index.tree_snapshot(&key), connection, &Rooms::default()).await;
+        match whose {
+            Whose::PodGroup(tree) => {
+                let tree = live::tree(tree, connection, &Rooms::default()).await;
                 story.take_tree(pod, &tree);
             }
-            (None, Some(identity)) => {
-                let picture =
-                    live::diagnose(live::picture(index, &identity.group), connection, &Rooms::default()).await;
+            Whose::Group(identity, picture) => {
+                let picture = live::diagnose(*picture, connection, &Rooms::default()).await;
                 story.take_group(pod, &identity, &picture);
             }
-            (None, None) if pod.has_gate(names::GATE) => story.orphaned(),
-            (None, None) => {}
+            Whose::Nobody if pod.has_gate(names::GATE) => story.orphaned(),
+            Whose::Nobody => {}
         }
         if !pod.has_gate(names::GATE) {
             story.not_ours();
         }
-        Ok(story)
+        story
     }
 
     /// Our gate, until its KAI PodGroup has a place for it.

@@ -1,13 +1,11 @@
 //! For programs.
 
-use std::io::{self, Write};
-
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::FittedGroup;
 use crate::report::coordination;
 
-pub(super) fn print(out: &mut impl Write, groups: &[FittedGroup]) -> io::Result<()> {
+pub(super) fn answer(groups: &[FittedGroup]) -> Value {
     let groups: Vec<_> = groups
         .iter()
         .map(|fitted| {
@@ -17,6 +15,5 @@ pub(super) fn print(out: &mut impl Write, groups: &[FittedGroup]) -> io::Result<
             json!({ "namespace": &*key.namespace, "name": &*key.name, "faults": faults, "coordinations": coordinations })
         })
         .collect();
-    serde_json::to_writer_pretty(&mut *out, &json!({ "groups": groups }))?;
-    writeln!(out)
+    json!({ "groups": groups })
 }

@@ -3,10 +3,12 @@
 use super::FittedGroup;
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live;
+use crate::cli::progress::Progress;
 use crate::fit::{domain_keys, fit};
 
 /// What fits of groups by name: reads nodes and pods, and the groups' workloads.
 pub(super) async fn read(connection: &Connection, names: &[String]) -> Result<Vec<FittedGroup>, Failure> {
+    let _progress = Progress::of("listing nodes and pods");
     let seen = live::list(connection, Some(&connection.namespace)).await?;
     let room = live::room(connection).await.map_err(Failure::Other)?;
     let mut groups = Vec::new();
@@ -16,11 +18,8 @@ pub(super) async fn read(connection: &Connection, names: &[String]) -> Result<Ve
         let group = group.ok_or_else(|| Failure::Other(format!("only pods name group {name:?}: it is not there")))?;
         let cluster = live::cluster(connection, &group, &picture.snapshot, &room).await?;
         let keys = domain_keys(&group, |topology, layer| seen.index.layer_key(topology, layer));
-        groups.push(FittedGroup {
-            coordinations: fit(&group, &keys, &cluster, usize::MAX),
-            faults: picture.snapshot.faults.to_vec(),
-            group,
-        });
+        let coordinations = fit(&group, &keys, &cluster, usize::MAX);
+        groups.push(FittedGroup::new(group, picture.snapshot.faults.to_vec(), coordinations, &cluster));
     }
     Ok(groups)
 }

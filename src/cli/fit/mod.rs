@@ -4,6 +4,7 @@
 mod files;
 mod json;
 mod live;
+mod rooms;
 mod text;
 
 pub use files::FileCluster;
@@ -19,8 +20,9 @@ use clap::Args;
 
 use crate::cli::connection::{LiveArgs, block_on};
 use crate::cli::documents::{Document, Documents};
-use crate::cli::options::Output;
-use crate::fit::Fitted;
+use crate::cli::options::WideOutput;
+use crate::cli::progress::Progress;
+use crate::fit::{Cluster, Fitted, Rooms};
 use crate::model::Group;
 use crate::rules::{Violation, judge_group};
 
@@ -35,9 +37,9 @@ pub struct FitArgs {
     with: Vec<PathBuf>,
     #[command(flatten)]
     live: LiveArgs,
-    /// How to print.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    /// How to print; wide adds a bar for each node, and every domain.
+    #[arg(short, long, value_enum, default_value_t = WideOutput::Text)]
+    output: WideOutput,
 }
 
 /// A group with what fits of it.
@@ -46,6 +48,15 @@ struct FittedGroup {
     /// Rules that it breaks: with any, nothing new of it is released.
     faults: Vec<Violation>,
     coordinations: Vec<Fitted>,
+    /// The room for the batches of each of them.
+    rooms: Vec<Option<Rooms>>,
+}
+
+impl FittedGroup {
+    fn new(group: Arc<Group>, faults: Vec<Violation>, coordinations: Vec<Fitted>, cluster: &Cluster) -> Self {
+        let rooms = coordinations.iter().map(|fitted| Rooms::of(fitted, &group, cluster)).collect();
+        Self { group, faults, coordinations, rooms }
+    }
 }
 
 /// Says what fits: 0 when every batch does, 1 when one does not, 2 when something cannot be read or told.
@@ -75,17 +86,19 @@ fn is_file(text: &str) -> bool {
 
 fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
     let (files, with) = (Documents::read_some(files), Documents::read_dump(&args.with));
+    let progress = Progress::of("looking for room");
     let cluster = FileCluster::of(files.documents.iter().chain(&with.documents));
     let unreadable = [&files.unreadable, &with.unreadable, &cluster.misshapen, &cluster.unmeasured];
     let mut unreadable: Vec<_> = unreadable.into_iter().flatten().map(ToString::to_string).collect();
     let groups: Vec<_> = groups(&files.documents, &cluster)
         .into_iter()
-        .map(|group| FittedGroup {
-            faults: judge_group(&group, None, &cluster.known.world).errors,
-            coordinations: cluster.fit(&group),
-            group,
+        .map(|group| {
+            let faults = judge_group(&group, None, &cluster.known.world).errors;
+            let coordinations = cluster.fit(&group);
+            FittedGroup::new(group, faults, coordinations, &cluster.cluster)
         })
         .collect();
+    drop(progress);
     if groups.is_empty() && unreadable.is_empty() {
         unreadable.push("rolegate: no RoleBasedGroup and no RoleCoordination in the files".to_owned());
     }
@@ -99,11 +112,11 @@ fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn answer(fitted: &[FittedGroup], output: Output) -> ExitCode {
+fn answer(fitted: &[FittedGroup], output: WideOutput) -> ExitCode {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let printed = match output {
-        Output::Text => text::print(&mut out, fitted),
-        Output::Json => json::print(&mut out, fitted),
+    let printed = match output.data() {
+        None => text::print(&mut out, fitted, output == WideOutput::Wide),
+        Some(data) => out.write_all(data.text(&json::answer(fitted)).as_bytes()),
     };
     // Whoever closed the pipe has seen enough; the verdict stands.
     _ = printed.and_then(|()| out.flush());

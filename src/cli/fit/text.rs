@@ -3,34 +3,39 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::FittedGroup;
-use crate::cli::terminal::shown;
+use super::{FittedGroup, rooms};
+use crate::cli::draw::{self, ROOM};
+use crate::cli::terminal::{Style, shown};
 use crate::fit::Fitted;
 use crate::model::Batching;
 use crate::plan::placement::{NotModelled, Placement, Remedy, Stop};
 
-pub(super) fn print(out: &mut impl Write, groups: &[FittedGroup]) -> io::Result<()> {
-    for line in groups.iter().flat_map(lines) {
-        writeln!(out, "{}", shown(&line))?;
+pub(super) fn print(out: &mut impl Write, groups: &[FittedGroup], wide: bool) -> io::Result<()> {
+    let style = Style::of_stdout();
+    let mut drawn = false;
+    for fitted in groups {
+        let key = &fitted.group.key;
+        let title = shown(&format!("{}/{}", key.namespace, key.name));
+        for fault in &fitted.faults {
+            let fault = shown(&format!("{}: {fault}", fault.rule));
+            writeln!(out, "{title} breaks a rule, so that nothing new of it is released: {fault}")?;
+        }
+        if fitted.coordinations.is_empty() && fitted.faults.is_empty() {
+            writeln!(out, "{title}: no coordination makes batches of it")?;
+        }
+        for (coordination, rooms) in fitted.coordinations.iter().zip(&fitted.rooms) {
+            let summary = shown(&format!("coordination {:?}: {}", coordination.name, summary(coordination)));
+            writeln!(out, "{title}, {summary}")?;
+            if let Some(rooms) = rooms {
+                drawn = true;
+                write!(out, "{}", rooms::drawn(rooms, coordination, &style, wide))?;
+            }
+            for line in details(coordination) {
+                writeln!(out, "{}", shown(&line))?;
+            }
+        }
     }
-    Ok(())
-}
-
-fn lines(fitted: &FittedGroup) -> Vec<String> {
-    let key = &fitted.group.key;
-    let title = format!("{}/{}", key.namespace, key.name);
-    if fitted.coordinations.is_empty() && fitted.faults.is_empty() {
-        return vec![format!("{title}: no coordination makes batches of it")];
-    }
-    let of = |coordination: &Fitted| {
-        let first = format!("{title}, coordination {:?}: {}", coordination.name, summary(coordination));
-        std::iter::once(first).chain(details(coordination)).collect::<Vec<_>>()
-    };
-    let faults = fitted
-        .faults
-        .iter()
-        .map(|fault| format!("{title} breaks a rule, so that nothing new of it is released: {}: {fault}", fault.rule));
-    faults.chain(fitted.coordinations.iter().flat_map(of)).collect()
+    if drawn { writeln!(out, "{}", draw::legend(&style, ROOM, |_| true)) } else { Ok(()) }
 }
 
 /// `2 run, 1 of 3 segments fit`, what the next ones take, and what would make room for the first that does not fit.

@@ -1,7 +1,6 @@
-//! One JSON object, for tools.
+//! For programs.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -69,10 +68,8 @@ struct Finding<'a> {
     message: String,
 }
 
-pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>]) -> io::Result<()> {
-    let answer = Answer { groups: planned.iter().map(group).collect() };
-    serde_json::to_writer_pretty(&mut *out, &answer)?;
-    writeln!(out)
+pub(super) fn answer<'a>(planned: &'a [Planned<'_>]) -> impl Serialize + 'a {
+    Answer { groups: planned.iter().map(group).collect() }
 }
 
 fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {

@@ -1,8 +1,11 @@
 //! `rolegate plan`: would a group be admitted, and in what order are its gates lifted? Without a cluster.
 
+mod chart;
 #[cfg(test)]
 mod claims_tests;
 mod json;
+mod stairs;
+mod svg;
 mod text;
 
 use std::collections::BTreeMap;
@@ -12,13 +15,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::error::ErrorKind;
+use clap::{Args, ValueEnum};
 
 use crate::api::status::{Condition, GroupStatus};
 use crate::cli::context::context;
+use crate::cli::data::Data;
 use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::fit::FileCluster;
-use crate::cli::options::Output;
+use crate::cli::progress::Progress;
 use crate::fit::Fitted;
 use crate::model::{Claims, Group};
 use crate::plan::simulate::RunError;
@@ -42,6 +47,23 @@ pub struct PlanArgs {
     /// How to print.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+}
+
+/// How plans are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Text,
+    /// For people, with the share of each role that is released after each release.
+    Wide,
+    /// For people, drawn: a column for each release, as wide as the terminal.
+    Chart,
+    /// The same as a picture.
+    Svg,
+    /// One JSON object.
+    Json,
+    /// The same data as YAML.
+    Yaml,
 }
 
 /// A group with its plan.
@@ -113,6 +135,10 @@ impl Planned<'_> {
 /// Plans the groups in the files. The exit code is 0 when all are admitted and come up completely, 1 when not, 2 when
 /// something is unreadable; a single decision need not complete anything.
 pub fn run(args: &PlanArgs) -> ExitCode {
+    if args.state.is_some() && matches!(args.output, Output::Chart | Output::Svg) {
+        let message = "a chart or a picture shows a whole run: not with --state";
+        super::command().error(ErrorKind::ArgumentConflict, message).exit();
+    }
     let mut read = Documents::read(&args.files);
     let with = Documents::read_dump(&args.with);
     read.unreadable.extend(with.unreadable);
@@ -133,14 +159,23 @@ pub fn run(args: &PlanArgs) -> ExitCode {
         eprintln!("rolegate: no RoleBasedGroup and no RoleCoordination in the files");
         return ExitCode::from(2);
     }
+    let progress = Progress::of("planning");
     let planned: Vec<_> = carried
         .into_iter()
         .map(|(document, group)| plan(document, group, &world, observed.as_ref(), cluster.as_ref()))
         .collect();
+    drop(progress);
     let mut out = io::BufWriter::new(io::stdout().lock());
+    let detail = text::Detail { single: observed.is_some(), shares: args.output == Output::Wide };
+    let mut data = |data: Data| out.write_all(data.text(&json::answer(&planned)).as_bytes());
     let printed = match args.output {
-        Output::Text => text::print(&mut out, &planned, observed.is_some()),
-        Output::Json => json::print(&mut out, &planned),
+        Output::Json => data(Data::Json),
+        Output::Yaml => data(Data::Yaml),
+        Output::Text | Output::Wide => text::print(&mut out, &planned, detail),
+        Output::Chart => chart::print(&mut out, &planned),
+        // What cannot be read has no picture.
+        Output::Svg if planned.is_empty() => Ok(()),
+        Output::Svg => out.write_all(svg::picture(&planned).as_bytes()),
     };
     // Whoever closed the pipe has seen enough; the verdict stands.
     _ = printed.and_then(|()| out.flush());

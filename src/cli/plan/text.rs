@@ -12,21 +12,26 @@ use crate::plan::rollout::rollouts;
 use crate::plan::{Batch, ReplicaIs, Run};
 use crate::rules::Violation;
 
-pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], single: bool) -> io::Result<()> {
+/// How much is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Detail {
+    /// One decision, from what is observed.
+    pub(super) single: bool,
+    /// The share of each role that is released after each release.
+    pub(super) shares: bool,
+}
+
+pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], detail: Detail) -> io::Result<()> {
     let style = Style::of_stdout();
     for (position, planned) in planned.iter().enumerate() {
         if position > 0 {
             writeln!(out)?;
         }
-        head(out, planned, single, style)?;
-        for (paint, label, list) in
-            [(style.bad, "error", &planned.judged.errors), (style.moving, "warning", &planned.judged.warnings)]
-        {
-            findings(out, paint, label, list, style)?;
-        }
+        head(out, planned, detail.single, style)?;
+        all_findings(out, planned, style)?;
         // What is refused is not there to be planned.
         if let (true, Ok(Plan { group, run: Ok(run), fitted })) = (planned.judged.is_allowed(), &planned.plan) {
-            body(out, group, run, single)?;
+            body(out, group, run, detail)?;
             for line in fitted.iter().flat_map(placed) {
                 writeln!(out, "  {}", shown(&line))?;
             }
@@ -36,20 +41,30 @@ pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], single: bool)
 }
 
 /// `coordination "pd" goes to`, and where each batch goes.
-fn placed(fitted: &Fitted) -> Vec<String> {
+pub(super) fn placed(fitted: &Fitted) -> Vec<String> {
     let why = fitted.answer.as_ref().err().map(|error| format!("  {error}"));
     std::iter::once(format!("coordination {:?} goes to", fitted.name)).chain(why).chain(details(fitted)).collect()
 }
 
-fn head(out: &mut impl Write, planned: &Planned<'_>, single: bool, style: Style) -> io::Result<()> {
+/// `RoleBasedGroup prod/pd`.
+pub(super) fn title(planned: &Planned<'_>) -> String {
     let document = planned.document;
     let name = match document.namespace.as_str() {
         "" => document.name.clone(),
         namespace => format!("{namespace}/{}", document.name),
     };
-    write!(out, "{}{} {}{}: ", style.strong, shown(&document.kind), shown(&name), style.end)?;
+    shown(&format!("{} {name}", document.kind))
+}
+
+/// `RoleBasedGroup prod/pd: admitted, complete after 3 releases`.
+pub(super) fn head(out: &mut impl Write, planned: &Planned<'_>, single: bool, style: Style) -> io::Result<()> {
+    writeln!(out, "{}{}{}: {}", style.strong, title(planned), style.end, outcome(planned, single, style))
+}
+
+/// What becomes of a group.
+pub(super) fn outcome(planned: &Planned<'_>, single: bool, style: Style) -> String {
     let errors = planned.judged.errors.len();
-    let way = match planned.run() {
+    match planned.run() {
         _ if errors > 0 => format!("{}refused{}, {}", style.bad, style.end, counted(errors, "error")),
         None => planned.error().map(ToString::to_string).unwrap_or_default(),
         Some(run) if single && run.steps.is_empty() => "releases nothing now".to_owned(),
@@ -64,8 +79,13 @@ fn head(out: &mut impl Write, planned: &Planned<'_>, single: bool, style: Style)
         Some(run) => {
             format!("admitted, {}not complete{} after {}", style.bad, style.end, counted(run.steps.len(), "release"))
         }
-    };
-    writeln!(out, "{way}")
+    }
+}
+
+/// What the rules say of a group.
+pub(super) fn all_findings(out: &mut impl Write, planned: &Planned<'_>, style: Style) -> io::Result<()> {
+    findings(out, style.bad, "error", &planned.judged.errors, style)?;
+    findings(out, style.moving, "warning", &planned.judged.warnings, style)
 }
 
 fn findings(out: &mut impl Write, paint: &str, label: &str, list: &[Violation], style: Style) -> io::Result<()> {
@@ -75,51 +95,52 @@ fn findings(out: &mut impl Write, paint: &str, label: &str, list: &[Violation], 
     Ok(())
 }
 
-fn body(out: &mut impl Write, group: &Group, run: &Run, single: bool) -> io::Result<()> {
+fn body(out: &mut impl Write, group: &Group, run: &Run, detail: Detail) -> io::Result<()> {
     for (coordination, batching) in group.batched() {
-        writeln!(out, "  {}", shown(&describe(coordination, batching)))?;
+        let batches = shown(&batches_of(coordination, batching));
+        writeln!(out, "  {batches}; each pod is born with the gate {}", names::GATE)?;
     }
     let free: Vec<_> = group.roles.iter().filter(|role| group.batch_size(&role.name).is_none()).collect();
     for role in free {
-        writeln!(out, "  role {:?} is in no batch: its pods get no gate", role.name)?;
+        writeln!(out, "  {}", shown(&in_no_batch(&role.name)))?;
     }
     for role in group.roles.iter().filter(|role| role.workload.desired_is_unknown) {
         let missing = role.workload.key.as_ref().map_or_else(|| "its workload".to_owned(), ToString::to_string);
         writeln!(out, "  role {:?} has no replicas: {missing} is not in the files, add it by --with", role.name)?;
     }
-    if single {
+    if detail.single {
         now(out, group, run)?;
     } else {
-        steps(out, group, run)?;
+        steps(out, group, run, detail.shares)?;
     }
     for line in rollouts(&run.seen.decision.rollout, &run.seen.rollouts) {
         writeln!(out, "  {line}")?;
     }
     held(out, run)?;
-    conditions(out, run, single)
+    conditions(out, run, detail.single)
 }
 
-/// `coordination "pd": segments of 10 prefill and 5 decode, OrderedReady; gate rolegate.dev/hold`.
-fn describe(coordination: &Coordination, batching: &Batching) -> String {
+/// That nothing batches a role.
+pub(super) fn in_no_batch(role: &str) -> String {
+    format!("role {role:?} is in no batch: its pods get no gate")
+}
+
+/// `coordination "pd": segments of 10 prefill and 5 decode, OrderedReady`.
+pub(super) fn batches_of(coordination: &Coordination, batching: &Batching) -> String {
     let sizes: Vec<_> = batching.sizes.iter().map(|(role, size)| format!("{size} {role}")).collect();
-    format!(
-        "coordination {:?}: {} of {}, {}; each pod is born with the gate {}",
-        coordination.display_name(),
-        batching.kind.words(),
-        sizes.join(" and "),
-        batching.progression(),
-        names::GATE,
-    )
+    let (name, words) = (coordination.display_name(), batching.kind.words());
+    format!("coordination {name:?}: {words} of {}, {}", sizes.join(" and "), batching.progression())
 }
 
 /// One row for each release: what is released, and what runs then.
-fn steps(out: &mut impl Write, group: &Group, run: &Run) -> io::Result<()> {
+fn steps(out: &mut impl Write, group: &Group, run: &Run, shares: bool) -> io::Result<()> {
     let batched: Vec<_> = group.roles.iter().filter(|role| group.batch_size(&role.name).is_some()).collect();
     if run.steps.is_empty() || batched.is_empty() {
         return Ok(());
     }
     let heading = ["RELEASE".to_owned()].into_iter().chain(batched.iter().map(|role| role.name.to_uppercase()));
-    let mut table = Table::with_heading(heading.chain(["REPLICAS".to_owned()]));
+    let share = batched.iter().filter(|_| shares).map(|role| format!("{} SHARE", role.name.to_uppercase()));
+    let mut table = Table::with_heading(heading.chain(["REPLICAS".to_owned()]).chain(share));
     let desired: u64 = batched.iter().map(|role| u64::from(role.desired)).sum();
     let nothing = BTreeMap::new();
     let before = std::iter::once(&nothing).chain(&run.steps);
@@ -127,7 +148,11 @@ fn steps(out: &mut impl Write, group: &Group, run: &Run) -> io::Result<()> {
         let cells = batched.iter().map(|role| added(before, after, &role.name).unwrap_or_else(|| "-".to_owned()));
         let running: u64 = after.values().map(|count| u64::from(*count)).sum();
         let row = [(number + 1).to_string()].into_iter().chain(cells);
-        table.row(row.chain([format!("{running}/{desired}")]));
+        let share = batched.iter().filter(|_| shares).map(|role| {
+            let released = u64::from(after.get(&role.name).copied().unwrap_or(0));
+            format!("{} %", (released * 100).checked_div(u64::from(role.desired)).unwrap_or(100))
+        });
+        table.row(row.chain([format!("{running}/{desired}")]).chain(share));
     }
     write!(out, "{}", table.text(2))
 }

@@ -1,4 +1,4 @@
-//! One JSON object, for tools.
+//! For programs.
 
 use serde::Serialize;
 
@@ -13,11 +13,9 @@ struct Answer<'a> {
     pod_groups: Vec<PodGroupStatus<'a>>,
 }
 
-pub(super) fn render(pictures: &[Picture], trees: &[TreePicture], on_one_line: bool) -> String {
-    let answer = Answer {
+pub(super) fn answer<'a>(pictures: &'a [Picture], trees: &'a [TreePicture]) -> impl Serialize + 'a {
+    Answer {
         groups: pictures.iter().map(Status::of).collect(),
         pod_groups: trees.iter().map(PodGroupStatus::of).collect(),
-    };
-    let text = if on_one_line { serde_json::to_string(&answer) } else { serde_json::to_string_pretty(&answer) };
-    text.unwrap_or_default() + "\n"
+    }
 }

@@ -1,20 +1,30 @@
-//! For people: a head line for each group, a bar for each coordination, and what is held.
+//! For people: a head line for each group, a bar of its batches for each coordination, and what is held.
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
+use super::batches;
+use crate::cli::draw::{self, BATCH};
 use crate::cli::fit::brief;
 use crate::cli::terminal::{Style, Table, age, counted, shown};
 use crate::model::{Batching, Coordination};
-use crate::plan::BatchState;
 use crate::plan::rollout::rollouts;
 use crate::report::Picture;
 
 /// Most cells of a bar.
 const WIDTH: usize = 50;
 
-pub(super) fn render(pictures: &[Picture], with_conditions: bool, now: Timestamp) -> String {
+/// What is shown beside the head, the bars and the holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Detail {
+    /// The conditions, and what fits.
+    pub(super) conditions: bool,
+    /// A row for each batch.
+    pub(super) batches: bool,
+}
+
+pub(super) fn render(pictures: &[Picture], detail: Detail, now: Timestamp) -> String {
     let style = Style::of_stdout();
     let mut text = String::new();
     for (position, picture) in pictures.iter().enumerate() {
@@ -22,12 +32,12 @@ pub(super) fn render(pictures: &[Picture], with_conditions: bool, now: Timestamp
             text.push('\n');
         }
         text.push_str(&head(picture, now, style));
-        text.push_str(&bars(picture, style));
+        text.push_str(&bars(picture, detail, style));
         for line in rollouts(&picture.seen.decision.rollout, &picture.seen.rollouts) {
             _ = writeln!(text, "  {}", shown(&line));
         }
         text.push_str(&holds(picture, style));
-        if with_conditions {
+        if detail.conditions {
             for line in picture.fitted.iter().flat_map(brief) {
                 _ = writeln!(text, "  {}", shown(&line));
             }
@@ -68,24 +78,27 @@ pub fn seconds_since(then: Timestamp, now: Timestamp) -> u64 {
 }
 
 /// A bar for each coordination that makes batches.
-fn bars(picture: &Picture, style: Style) -> String {
+fn bars(picture: &Picture, detail: Detail, style: Style) -> String {
     let Some(group) = picture.group() else { return String::new() };
-    let lines = group.batched().map(|(coordination, batching)| bar(picture, coordination, batching, style));
-    lines.collect()
+    let bar = |(coordination, batching): (&Coordination, &Batching)| {
+        let bar = bar(picture, coordination, batching, style);
+        if detail.batches { bar + &batches::table(picture, coordination, batching) } else { bar }
+    };
+    group.batched().map(bar).collect()
 }
 
 fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, style: Style) -> String {
-    let own = picture.batches.iter().filter(|batch| batch.coordination == coordination.index);
-    let cells: Vec<_> = own.map(|batch| batch.state as usize).collect();
-    let count = |state: BatchState| cells.iter().filter(|cell| **cell == state as usize).count();
-    let states = [(BatchState::Ready, "ready"), (BatchState::Released, "released"), (BatchState::Held, "held")];
-    let counts = states.iter().filter(|(state, _)| count(*state) > 0);
-    let counts: Vec<_> = counts.map(|(state, word)| format!("{} {word}", count(*state))).collect();
+    let cells: Vec<_> = batches::own(picture, coordination).map(batches::cell).collect();
+    let counts = BATCH.iter().enumerate().filter_map(|(sort, cell)| {
+        let count = cells.iter().filter(|cell| **cell == sort).count();
+        (count > 0).then(|| format!("{count} {}", cell.word()))
+    });
+    let counts: Vec<_> = counts.collect();
     let target = picture.seen.decision.targets.coordination(coordination.index);
     let mut line = format!(
         "  {} {}  {}s: {}",
         shown(&coordination.display_name()),
-        style.bar(&cells, WIDTH),
+        draw::bar(&style, BATCH, &cells, WIDTH),
         batching.kind.word(),
         counts.join(", "),
     );
@@ -95,6 +108,25 @@ fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, styl
         _ = write!(line, ", {}", target.state.as_str());
     }
     line + style.end + "\n"
+}
+
+/// What the cells of the bars stand for; nothing where there is no bar.
+pub(super) fn legend(pictures: &[Picture]) -> String {
+    let seen = |sort| pictures.iter().flat_map(|picture| &picture.batches).any(|batch| batches::cell(batch) == sort);
+    let legend = draw::legend(&Style::of_stdout(), BATCH, seen);
+    let most = pictures.iter().filter_map(|picture| {
+        let coordinations = picture.group()?.batched();
+        coordinations.map(|(coordination, _)| batches::own(picture, coordination).count()).max()
+    });
+    match most.max() {
+        None | Some(0) => String::new(),
+        Some(most) if most > WIDTH => {
+            format!(
+                "{legend}; of more than {WIDTH} batches several share a cell, which shows the last state of these\n"
+            )
+        }
+        Some(_) => legend + "\n",
+    }
 }
 
 /// Why pods are held.

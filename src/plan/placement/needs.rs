@@ -209,15 +209,34 @@ pub fn total(pods: &[Arc<Needs>]) -> Amounts {
     total
 }
 
+/// Units of bytes.
+const UNITS: &[(&str, i64)] = &[("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
+
+fn is_bytes(resource: &str) -> bool {
+    resource == "memory" || resource.contains("storage") || resource.starts_with("hugepages-")
+}
+
 /// An amount as people write it.
 pub(super) fn written(resource: &str, amount: i64) -> String {
-    const UNITS: &[(&str, i64)] = &[("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
     if resource == CPU {
         return if amount % 1000 == 0 { (amount / 1000).to_string() } else { format!("{amount}m") };
     }
-    let is_bytes = resource == "memory" || resource.contains("storage") || resource.starts_with("hugepages-");
-    let unit = UNITS.iter().find(|(_, bytes)| is_bytes && amount != 0 && amount % bytes == 0);
+    let unit = UNITS.iter().find(|(_, bytes)| is_bytes(resource) && amount != 0 && amount % bytes == 0);
     unit.map_or_else(|| amount.to_string(), |(unit, bytes)| format!("{}{unit}", amount / bytes))
+}
+
+/// The same where a few digits are enough: processors to a tenth, bytes to a tenth of their largest unit, rounded down.
+pub fn rounded(resource: &str, amount: i64) -> String {
+    let tenths = |amount: i64, unit: i64| {
+        let tenths = i128::from(amount) * 10 / i128::from(unit);
+        let (whole, tenth) = (tenths / 10, tenths % 10);
+        if tenth == 0 { whole.to_string() } else { format!("{whole}.{tenth}") }
+    };
+    if resource == CPU {
+        return tenths(amount, 1000);
+    }
+    let unit = UNITS.iter().find(|(_, bytes)| is_bytes(resource) && amount >= *bytes);
+    unit.map_or_else(|| amount.to_string(), |(unit, bytes)| format!("{}{unit}", tenths(amount, *bytes)))
 }
 
 fn add(to: &mut Amounts, more: &Amounts) {
@@ -270,4 +289,24 @@ fn not_modelled(spec: &SchedulingSpec, also: [(bool, NotModelled); 2]) -> Vec<No
 fn is_own_batch(term: &PodAffinityTerm) -> bool {
     let required = term.label_selector.iter().flat_map(|selector| &selector.match_expressions);
     required.into_iter().any(|one| one.key == names::KEP75_BATCH && one.operator == "In")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn a_few_digits_are_enough() {
+        let cases = [
+            ("cpu", 1_500, "1.5"),
+            ("cpu", 96_000, "96"),
+            ("memory", (5 << 30) / 2, "2.5Gi"),
+            ("memory", (1 << 30) - 1, "1023.9Mi"),
+            ("ephemeral-storage", 0, "0"),
+            ("nvidia.com/gpu", 1_024, "1024"),
+        ];
+        for (resource, amount, expected) in cases {
+            assert_eq!(rounded(resource, amount), expected, "{amount} {resource}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::api::node::Node;
 use crate::model::quantity::NoQuantity;
 
 /// The resource of which each pod takes one.
-const PODS: &str = "pods";
+pub const PODS: &str = "pods";
 
 /// What all nodes have left. A pod may be told of before its node is.
 #[derive(Clone, Debug, Default)]

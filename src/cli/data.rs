@@ -1,0 +1,49 @@
+//! Data for programs, in the formats that commands print it in.
+
+use serde::Serialize;
+
+/// How data is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// JSON for people to read as well.
+    Json,
+    /// JSON on one line: one answer of many.
+    JsonLine,
+    /// YAML, with the same keys and values.
+    Yaml,
+}
+
+impl Data {
+    /// The text, which ends with a newline.
+    pub fn text(self, value: &impl Serialize) -> String {
+        // What is written to a string fails over keys that are no text, which no answer has.
+        match self {
+            Self::Json => serde_json::to_string_pretty(value).unwrap_or_default() + "\n",
+            Self::JsonLine => serde_json::to_string(value).unwrap_or_default() + "\n",
+            Self::Yaml => serde_saphyr::to_string(value).unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn yaml_says_what_json_says() {
+        let words = ["", "no", "0/18", "1e3", "0x1F", "null", "~", "a: b", "- a", "two\nlines", "#", "\u{1b}[31m", "é"];
+        let value = json!({
+            "words": words,
+            "numbers": [0, -1, 1.5, u64::from(u32::MAX)],
+            "nothing": null,
+            "empty": [[], {}],
+            "deep": [{ "a": [{ "b": { "yes": true } }] }],
+            "0": "a key that is a number",
+        });
+        let read: Value = serde_saphyr::from_str(&Data::Yaml.text(&value)).unwrap();
+        assert_eq!(read, value);
+        assert_eq!(Data::JsonLine.text(&value).lines().count(), 1);
+    }
+}

@@ -1,0 +1,60 @@
+//! The batches of a coordination, for people: the sort of cell that each is, and a table of them.
+
+use std::collections::BTreeMap;
+
+use crate::cli::terminal::{Table, counted, ordinals};
+use crate::model::{Batching, Coordination};
+use crate::plan::{Batch, BatchState};
+use crate::report::Picture;
+
+/// Those of one coordination, in order.
+pub(super) fn own<'a>(picture: &'a Picture, coordination: &Coordination) -> impl Iterator<Item = &'a Batch> {
+    let index = coordination.index;
+    picture.batches.iter().filter(move |batch| batch.coordination == index)
+}
+
+/// Its position among the sorts of [`draw::BATCH`](crate::cli::draw::BATCH).
+pub(super) fn cell(batch: &Batch) -> usize {
+    match (batch.state, batch.reason) {
+        (BatchState::Ready, _) => 0,
+        (BatchState::Released, _) => 1,
+        (BatchState::Held, None) => 2,
+        (BatchState::Held, Some(_)) => 3,
+    }
+}
+
+/// A row for each batch; those that follow one another and are alike share one.
+pub(super) fn table(picture: &Picture, coordination: &Coordination, batching: &Batching) -> String {
+    let all: Vec<_> = own(picture, coordination).collect();
+    let mut table = Table::with_heading([batching.kind.word().to_uppercase().as_str(), "STATE", "REPLICAS", "REASON"]);
+    // What runs is not alike: some of it may be ready.
+    let alike = |one: &&Batch, other: &&Batch| {
+        one.state == other.state && one.reason == other.reason && one.state != BatchState::Released
+    };
+    for batches in all.chunk_by(alike) {
+        let (Some(first), Some(last)) = (batches.first(), batches.last()) else { continue };
+        // Shown to people from 1.
+        let numbers = ordinals(&(first.index + 1..=last.index + 1));
+        let reason = first.reason.map_or("-", |reason| reason.as_str());
+        table.row([&numbers, first.state.as_str(), &replicas(batches), reason]);
+    }
+    if all.is_empty() { format!("    no {}\n", batching.kind.words()) } else { table.text(4) }
+}
+
+/// `prefill 10, 10 released, 4 ready; decode …`.
+fn replicas(batches: &[&Batch]) -> String {
+    let mut roles: BTreeMap<&str, [u32; 3]> = BTreeMap::new();
+    for (role, share) in batches.iter().flat_map(|batch| &batch.roles) {
+        let [desired, released, ready] = roles.entry(role).or_default();
+        *desired += share.desired();
+        *released += share.released;
+        *ready += share.ready;
+    }
+    let role = |(role, [desired, released, ready]): (&&str, &[u32; 3])| match (released, ready) {
+        (0, _) => format!("{desired} {role} held"),
+        (_, ready) if ready == desired => format!("{desired} {role} ready"),
+        (released, ready) => format!("{ready}/{desired} {role} ready, {released} released"),
+    };
+    let roles: Vec<_> = roles.iter().map(role).collect();
+    if roles.is_empty() { counted(0_u32, "replica") } else { roles.join("; ") }
+}

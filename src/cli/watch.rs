@@ -1,0 +1,101 @@
+//! What commands show of a live cluster: once, or again whenever a group or one of its pods changes.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::connection::{Connection, Failure};
+use super::data::Data;
+use super::live;
+use super::progress::Progress;
+use crate::cluster::index::{Index, SharedIndex};
+use crate::cluster::watch::sources::Sources;
+
+/// Changes within this time are shown together.
+const COALESCE: Duration = Duration::from_millis(200);
+/// How long to wait for the first lists of a watch; what may not be read never arrives.
+const FIRST_LISTS: Duration = Duration::from_secs(3);
+/// Moves to the top and clears the screen.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// How it is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Show {
+    /// Again whenever something changes, until interrupted.
+    pub again: bool,
+    /// As data; `None` for people.
+    pub data: Option<Data>,
+}
+
+impl Show {
+    /// Data of several answers are told apart by lines, or as documents.
+    pub fn new(again: bool, data: Option<Data>) -> Self {
+        let data = data.map(|data| if again && data == Data::Json { Data::JsonLine } else { data });
+        Self { again, data }
+    }
+
+    /// Prints what `tell` makes of what `look` finds in a namespace, or in all. The exit code is 0 when it was found at the
+    /// first look; what is gone later may come back.
+    pub async fn run<S>(
+        self,
+        connection: &Connection,
+        scope: Option<&str>,
+        look: impl Fn(&Index) -> Result<S, Failure>,
+        tell: impl AsyncFn(S) -> Result<String, Failure>,
+    ) -> Result<ExitCode, Failure> {
+        // The first list shows what is wrong with the connection; a watch would try for ever.
+        let progress = Progress::of("listing groups and pods");
+        let seen = live::list(connection, scope).await?;
+        let mut last = tell(look(&seen.index)?).await?;
+        drop((seen, progress));
+        // Whoever closed the pipe has seen enough.
+        let shown = self.print(&last);
+        if !self.again || shown.is_err() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let index = SharedIndex::default();
+        let namespaces: Vec<_> = scope.map(str::to_owned).into_iter().collect();
+        let _sources = Sources::of_groups(&connection.client, &index, &namespaces);
+        _ = tokio::time::timeout(FIRST_LISTS, index.synced().wait_for(|synced| *synced)).await;
+        loop {
+            let found = look(&index.read());
+            let told = match found {
+                Ok(seen) => tell(seen).await,
+                Err(failure) => Err(failure),
+            };
+            let now = told.unwrap_or_else(|failure| self.failed(&failure));
+            if now != last {
+                if self.print(&now).is_err() {
+                    return Ok(ExitCode::SUCCESS);
+                }
+                last = now;
+            }
+            index.changed().await;
+            tokio::time::sleep(COALESCE).await;
+        }
+    }
+
+    /// People read what is wrong in the place of what they look at, programs are not to take it for data.
+    fn failed(self, failure: &Failure) -> String {
+        if self.data.is_none() {
+            return format!("{failure}\n");
+        }
+        eprintln!("rolegate: {failure}");
+        String::new()
+    }
+
+    fn print(self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        let before = match self.data {
+            None if self.again && out.is_terminal() => CLEAR,
+            None | Some(Data::Yaml) if self.again && !text.is_empty() => "---\n",
+            _ => "",
+        };
+        out.write_all(before.as_bytes())?;
+        match self.data {
+            None => out.write_all(super::as_called(text).as_bytes())?,
+            Some(_) => out.write_all(text.as_bytes())?,
+        }
+        out.flush()
+    }
+}

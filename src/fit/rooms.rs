@@ -1,0 +1,174 @@
+//! What the nodes of each domain have, and what batches that fit take of it: of the one resource that these are shortest of.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::cluster::Cluster;
+use super::fitted::Fitted;
+use crate::model::Group;
+use crate::plan::placement::needs::{Amounts, Needs, rounded};
+use crate::plan::placement::room::{NodeRoom, PODS};
+use crate::plan::placement::{BatchPods, Room};
+
+/// The domains that batches of a coordination may go to.
+#[derive(Debug)]
+pub struct Rooms {
+    /// The resource: of all that the batches ask for, the one of which they ask for most of what is free.
+    pub resource: Arc<str>,
+    /// Those with batches first, by the first of these, then those with more room.
+    pub domains: Vec<DomainRoom>,
+}
+
+/// A domain.
+#[derive(Debug, Default)]
+pub struct DomainRoom {
+    /// Value of the label; `None` for all nodes, where batches may go anywhere.
+    pub name: Option<String>,
+    /// Its nodes, by name.
+    pub nodes: Vec<NodeShare>,
+}
+
+/// What a node has of the resource: thousandths of processors, bytes, or pieces.
+#[derive(Clone, Debug)]
+pub struct NodeShare {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it has in all.
+    pub total: i64,
+    /// What pods have that are there.
+    pub used: i64,
+    /// What batches take of it, by their number from 0.
+    pub taken: BTreeMap<u32, i64>,
+    /// None of the pods may go there, as things are.
+    pub closed: bool,
+}
+
+/// The sums over some nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// What there is.
+    pub total: i64,
+    /// What others have.
+    pub used: i64,
+    /// What batches take.
+    pub taken: i64,
+    /// What is left where none of the pods may go.
+    pub closed: i64,
+    /// What is left beside.
+    pub free: i64,
+}
+
+impl Rooms {
+    /// The rooms for what was fitted of a group; `None` where nothing is to be placed, or nobody can tell.
+    pub fn of(fitted: &Fitted, group: &Group, cluster: &Cluster) -> Option<Self> {
+        let answer = fitted.answer.as_ref().ok()?;
+        let key = fitted.key.as_deref();
+        let (batches, _) = cluster.batches(group, &fitted.batching, key, usize::MAX).ok()?;
+        let choices = choices(&batches);
+        if choices.is_empty() {
+            return None;
+        }
+        let resource = shortest(&cluster.room, &batches);
+        let mut taken: BTreeMap<&str, BTreeMap<u32, i64>> = BTreeMap::new();
+        let by_index: HashMap<_, _> = batches.iter().map(|batch| (batch.index, batch)).collect();
+        for (index, placement) in &answer.outlook.fits {
+            let Some(batch) = by_index.get(index) else { continue };
+            for (needs, node) in batch.pods.iter().zip(&placement.nodes) {
+                *taken.entry(node).or_default().entry(*index).or_default() += asked(needs, &resource);
+            }
+        }
+        let mut domains: BTreeMap<Option<&str>, DomainRoom> = BTreeMap::new();
+        for (name, node, facts) in cluster.room.nodes() {
+            let domain = key.and_then(|key| facts.label(key));
+            // No batch goes to a node without the label.
+            if key.is_some() && domain.is_none() {
+                continue;
+            }
+            let (total, free) = amounts(node, &resource);
+            let share = NodeShare {
+                name: name.clone(),
+                total,
+                used: total.saturating_sub(free),
+                taken: taken.get(&**name).cloned().unwrap_or_default(),
+                closed: choices.iter().all(|needs| facts.refusal(needs).is_some()),
+            };
+            domains.entry(domain).or_default().nodes.push(share);
+        }
+        let named = |(name, room): (Option<&str>, DomainRoom)| DomainRoom { name: name.map(str::to_owned), ..room };
+        let mut domains: Vec<_> = domains.into_iter().map(named).collect();
+        domains.sort_by_cached_key(|domain| {
+            let first = domain.batches().first().copied().unwrap_or(u32::MAX);
+            (first, std::cmp::Reverse(domain.sums().free))
+        });
+        Some(Self { resource, domains })
+    }
+
+    /// An amount of the resource as people write it, large ones rounded.
+    pub fn written(&self, amount: i64) -> String {
+        rounded(&self.resource, amount)
+    }
+}
+
+impl DomainRoom {
+    /// Batches that go there, in order.
+    pub fn batches(&self) -> Vec<u32> {
+        self.nodes.iter().flat_map(|node| node.taken.keys().copied()).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The sums over its nodes.
+    pub fn sums(&self) -> Sums {
+        self.nodes.iter().map(NodeShare::sums).fold(Sums::default(), |one, other| Sums {
+            total: one.total.saturating_add(other.total),
+            used: one.used.saturating_add(other.used),
+            taken: one.taken.saturating_add(other.taken),
+            closed: one.closed.saturating_add(other.closed),
+            free: one.free.saturating_add(other.free),
+        })
+    }
+}
+
+impl NodeShare {
+    /// Its amounts. What was taken beyond what there is leaves nothing.
+    pub fn sums(&self) -> Sums {
+        let taken = self.taken.values().fold(0_i64, |sum, amount| sum.saturating_add(*amount));
+        let left = self.total.saturating_sub(self.used).saturating_sub(taken).max(0);
+        let (closed, free) = if self.closed { (left, 0) } else { (0, left) };
+        Sums { total: self.total, used: self.used, taken, closed, free }
+    }
+}
+
+/// Needs of pods, one of all those to which the same nodes are closed.
+fn choices(batches: &[BatchPods]) -> Vec<&Needs> {
+    let pods = batches.iter().flat_map(|batch| &batch.pods);
+    let all: HashMap<_, _> =
+        pods.map(|needs| ((&needs.node_selector, &needs.node_affinity, &needs.tolerations), &**needs)).collect();
+    all.into_values().collect()
+}
+
+/// The resource of which the batches ask for the largest part of what all nodes have left. Each pod takes a place for a pod,
+/// which is the answer where they ask for nothing else.
+fn shortest(room: &Room, batches: &[BatchPods]) -> Arc<str> {
+    let mut all: Amounts = Amounts::new();
+    for needs in batches.iter().flat_map(|batch| &batch.pods) {
+        for (name, amount) in &needs.load.amounts {
+            let sum = all.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*amount);
+        }
+    }
+    let part = |(name, asked): &(Arc<str>, i64)| {
+        let free = room.nodes().map(|(_, node, _)| i128::from(node.free(name).max(0))).sum::<i128>();
+        // In millionths; nothing left is worse than anything.
+        i128::from(*asked).saturating_mul(1_000_000).checked_div(free).unwrap_or(i128::MAX)
+    };
+    all.into_iter().max_by_key(part).map_or_else(|| Arc::from(PODS), |(name, _)| name)
+}
+
+fn asked(needs: &Needs, resource: &str) -> i64 {
+    if resource == PODS { 1 } else { needs.load.amounts.get(resource).copied().unwrap_or_default() }
+}
+
+/// What a node has, and what is left of it.
+fn amounts(node: &NodeRoom, resource: &str) -> (i64, i64) {
+    let free = if resource == PODS { node.free_pods() } else { node.free(resource) };
+    (node.allocatable(resource), free)
+}
