@@ -14,6 +14,7 @@ mod duration;
 pub mod examples;
 pub mod explain;
 pub mod fit;
+mod kubectl_complete;
 mod listed;
 mod live;
 pub mod manifests;
@@ -76,6 +77,9 @@ enum Command {
 
 /// Runs the command that the arguments ask for.
 pub fn run() -> ExitCode {
+    if called_as() == kubectl_complete::NAME {
+        return kubectl_complete::run();
+    }
     let parsed = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
     match parsed.command {
         Command::Serve(args) => serve::run(*args),
@@ -94,11 +98,17 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// True when kubectl runs it: a file `kubectl-rolegate` on the path is the command `kubectl rolegate`.
-fn is_plugin() -> bool {
+/// The name of the file that was called.
+fn called_as() -> String {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name();
-    name.is_some_and(|name| name.to_string_lossy().starts_with("kubectl-"))
+    name.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// True when kubectl runs it: a file `kubectl-rolegate` on the path is the command `kubectl rolegate`.
+fn is_plugin() -> bool {
+    let name = called_as();
+    name.starts_with("kubectl-") || name == kubectl_complete::NAME
 }
 
 /// The command line, named as it was called.

@@ -26,6 +26,7 @@ mod docs;
 mod e2e;
 mod examples;
 mod install;
+mod kubectl;
 mod lifecycle;
 mod monitoring;
 mod page;

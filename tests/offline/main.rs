@@ -24,6 +24,7 @@ mod generated;
 mod generated_cli;
 mod house;
 mod identity;
+mod krew;
 mod large_objects;
 mod links;
 mod monitoring;

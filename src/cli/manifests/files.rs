@@ -1,12 +1,13 @@
-//! The files that are kept in the repository: manifests for kustomize, cert-manager's chain, the Helm chart.
+//! The files that are kept in the repository: manifests for kustomize, cert-manager's chain, the Helm chart, krew's
+//! manifest.
 
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::Part;
 use super::settings::{Certificates, Choices, Settings, chart_values};
 use super::yaml::{Target, documents, values};
+use super::{Part, krew};
 use crate::api::crd;
 
 /// Parts that are files of `deploy/base` and templates of the chart, with the names of their files.
@@ -30,6 +31,7 @@ pub fn files() -> Vec<(String, String)> {
     let mut files = vec![
         ("deploy/base/namespace.yaml".to_owned(), base(Part::Namespace)),
         ("certs/chain.yaml".to_owned(), Part::Certificates.print(&settings, Target::Cluster(&of_cert_manager))),
+        ("deploy/krew/rolegate.yaml".to_owned(), documents(&[krew::manifest()], Target::Cluster(&choices))),
         ("deploy/chart/Chart.yaml".to_owned(), chart()),
         ("deploy/chart/values.schema.json".to_owned(), schema()),
         ("deploy/chart/values.yaml".to_owned(), values(&chart_values())),

@@ -4,6 +4,7 @@
 mod certificates;
 mod containment;
 mod files;
+mod krew;
 mod network;
 mod rights;
 mod settings;
