@@ -149,7 +149,7 @@ fn domains_and_nodes_are_drawn_with_their_room() {
         let output = fit(folder.path(), &[&["group.json", "--with", "cluster.yaml"], arguments].concat());
         assert_eq!(output.status.code(), Some(0));
         let text = String::from_utf8(output.stdout).unwrap();
-        text.lines().filter(|line| line.starts_with("    ")).map(|line| format!("{line}\n")).collect::<String>()
+        text.split_inclusive('\n').filter(|line| line.starts_with("    ")).collect::<String>()
     };
     // The smallest rack that has room is taken.
     assert_eq!(
