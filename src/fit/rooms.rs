@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cluster::Cluster;
 use super::fitted::Fitted;
 use crate::model::Group;
-use crate::plan::placement::needs::{Amounts, Needs, rounded};
+use crate::plan::placement::needs::{Needs, rounded, total};
 use crate::plan::placement::room::{NodeRoom, PODS};
 use crate::plan::placement::{BatchPods, Room};
 
@@ -148,13 +148,7 @@ fn choices(batches: &[BatchPods]) -> Vec<&Needs> {
 /// The resource of which the batches ask for the largest part of what all nodes have left. Each pod takes a place for a pod,
 /// which is the answer where they ask for nothing else.
 fn shortest(room: &Room, batches: &[BatchPods]) -> Arc<str> {
-    let mut all: Amounts = Amounts::new();
-    for needs in batches.iter().flat_map(|batch| &batch.pods) {
-        for (name, amount) in &needs.load.amounts {
-            let sum = all.entry(name.clone()).or_default();
-            *sum = sum.saturating_add(*amount);
-        }
-    }
+    let all = total(batches.iter().flat_map(|batch| &batch.pods));
     let part = |(name, asked): &(Arc<str>, i64)| {
         let free = room.nodes().map(|(_, node, _)| i128::from(node.free(name).max(0))).sum::<i128>();
         // In millionths; nothing left is worse than anything.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::domains::{DomainsDrawn, domains};
 use super::{Picture, Status};
 use crate::api::status::Condition;
+use crate::fit::Cluster;
 use crate::model::{Group, RollingBounds};
-use crate::plan::placement::Room;
 use crate::plan::{PodFacts, RoleView};
 
 /// A group as it is drawn.
@@ -90,8 +90,8 @@ fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a str> {
 }
 
 impl<'a> Drawing<'a> {
-    /// What is drawn of a group; `room` where it is known.
-    pub fn of(picture: &'a Picture, room: Option<&Room>) -> Self {
+    /// What is drawn of a group; `cluster` where it is known what room there is.
+    pub fn of(picture: &'a Picture, cluster: Option<&Cluster>) -> Self {
         let group = picture.group();
         let roles = picture.seen.view.roles.iter().map(|(name, role)| (name.as_str(), RoleDrawn::of(role)));
         Self {
@@ -99,7 +99,7 @@ impl<'a> Drawing<'a> {
             told: group.map(|group| group.status.conditions.as_slice()).unwrap_or_default(),
             roles: roles.collect(),
             bands: group.map(|group| bands(group)).unwrap_or_default(),
-            domains: room.map(|room| domains(picture, room)).unwrap_or_default(),
+            domains: cluster.map(|cluster| domains(picture, cluster)).unwrap_or_default(),
         }
     }
 }

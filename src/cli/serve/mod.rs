@@ -12,6 +12,7 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +43,7 @@ use crate::server::admission::beside::Beside;
 use crate::server::admission::metrics::AdmissionMetrics;
 use crate::server::http::accept::{Drain, Listener};
 use crate::server::http::admin;
-use crate::server::http::admin::Readiness;
+use crate::server::http::admin::{Check, Readiness};
 use crate::server::http::body::Bodies;
 use crate::server::http::limits::Limits;
 use crate::server::http::metrics;
@@ -121,15 +122,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
 
     let index = SharedIndex::default();
     let sources = Sources::start(&client, &index, &args.namespaces);
-    let check = readiness.register("caches");
-    let mut synced = index.synced();
-    parts.add("cache check", async move {
-        check.set(false, "not every watch has listed yet");
-        if synced.wait_for(|synced| *synced).await.is_ok() {
-            check.set(true, "");
-        }
-        std::future::pending::<()>().await;
-    });
+    parts.add("cache check", follow_caches(readiness.register("caches"), index.synced()));
 
     let lookup = Lookup::new(client.clone(), index.clone());
     let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
@@ -206,6 +199,15 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     parts.finish().await;
     drop(sources);
     outcome
+}
+
+/// Ready once every watch has listed.
+async fn follow_caches(check: Check, mut synced: watch::Receiver<bool>) {
+    check.set(false, "not every watch has listed yet");
+    if synced.wait_for(|synced| *synced).await.is_ok() {
+        check.set(true, "");
+    }
+    std::future::pending::<()>().await;
 }
 
 /// The status page, unless it is off.

@@ -203,9 +203,9 @@ pub(super) fn amounts(list: &ResourceList) -> Result<Amounts, NoQuantity> {
 }
 
 /// What pods take in all.
-pub fn total(pods: &[Arc<Needs>]) -> Amounts {
+pub fn total<'a>(pods: impl IntoIterator<Item = &'a Arc<Needs>>) -> Amounts {
     let mut total = Amounts::new();
-    pods.iter().for_each(|needs| add(&mut total, &needs.load.amounts));
+    pods.into_iter().for_each(|needs| add(&mut total, &needs.load.amounts));
     total
 }
 

@@ -260,7 +260,7 @@ impl Source {
         };
         serde_json::to_string(&One {
             replica: self.replica(),
-            group: is_there.then(|| Drawing::of(&picture, cluster.as_ref().map(|cluster| &cluster.room))),
+            group: is_there.then(|| Drawing::of(&picture, cluster.as_ref())),
             room,
             events: read.events.iter().map(Told::of).collect(),
             silence: read.silence.as_deref(),

@@ -39,7 +39,12 @@ pages! {
     kai: "docs/guides/kai.md" on Cluster::served().defining(cluster::KAI);
     placement: "docs/guides/placement.md" on Cluster::served();
     rollouts: "docs/guides/rollouts.md" on Cluster::served();
+    migration: "docs/migration.md" on Cluster::served();
 }
+
+/// Pages whose commands another test looks at, each with what it does.
+const ELSEWHERE: &[(&str, &str)] =
+    &[("docs/cli.md", "tests/offline/generated_cli.rs parses each, and runs those that need no cluster")];
 
 /// Languages of blocks whose commands nobody would run.
 const OTHER_SHELLS: &[&str] = &["", "sh", "bash", "shell", "zsh", "text"];
@@ -56,7 +61,7 @@ fn every_command_of_every_page_is_run_or_says_why_not() {
             println!("{page}: {run} commands run, {} blocks not run", skipped.len());
             skipped.iter().for_each(|(line, reason)| println!("  {line}: {reason}"));
         }
-        if run > 0 && !PAGES.contains(&&*page) {
+        if run > 0 && !PAGES.contains(&&*page) && !ELSEWHERE.iter().any(|(known, _)| *known == page) {
             faults.push(format!("{page}: {run} commands are neither marked nor run: no row in tests/live/docs/mod.rs"));
         }
         all_run += run;

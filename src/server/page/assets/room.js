@@ -30,23 +30,22 @@ export function where(group, room) {
   return [h("h2", {}, "Where batches fit"), room && h("p", { class: "faint" }, room), group.domains.map((of) => domains(of, wordOf(of.coordination), stops[of.coordination]))];
 }
 
-function domains({ coordination, key, next, takes, boxes, more }, word, stop) {
+function domains({ coordination, key, next, takes, resource, boxes, more }, word, stop) {
   const asks = Object.entries(takes).map(([resource, number]) => `${amount(resource, number)} ${resource}`).join(", ");
-  const sentence = next === null ? `every ${word} is bound` : `${word} ${next + 1} takes ${asks || "nothing that is counted"}`;
+  const sentence = `${word} ${next + 1} takes ${asks || "nothing that is counted"}`;
+  const some = (batches) => `${word}${batches.length > 1 ? "s" : ""} ${batches.map((batch) => batch + 1).join(", ")}`;
   const box = (domain) => {
-    const bars = Object.entries(domain.room).map(([resource, { free, of }]) => {
-      const [taken, wants] = [of > 0 ? (100 * (of - free)) / of : 100, domain.next && of > 0 ? (100 * (takes[resource] ?? 0)) / of : 0];
-      const text = `${amount(resource, free)} of ${amount(resource, of)} ${resource} free`;
-      return [h("div", {}, text), bar(text, [["taken", 0, taken], ["takes", taken, taken + wants]])];
-    });
-    const batches = domain.batches.map((batch) => batch + 1);
+    const { total, used, taken, free } = domain;
+    const share = (part) => (total > 0 ? (100 * part) / total : 100);
+    const text = `${amount(resource, free + taken)} of ${amount(resource, total)} ${resource} free`;
     return h(
       "li",
-      { class: domain.next ? "next" : null },
+      { class: domain.coming.includes(next) ? "next" : null },
       h("h4", {}, domain.name, h("span", { class: "faint" }, ` ${domain.nodes} ${domain.nodes === 1 ? "node" : "nodes"}`)),
-      batches.length > 0 && h("div", {}, `${word}${batches.length > 1 ? "s" : ""} ${batches.join(", ")}`),
-      domain.next && h("div", {}, `${word} ${next + 1} goes here`),
-      bars,
+      domain.batches.length > 0 && h("div", {}, some(domain.batches)),
+      domain.coming.length > 0 && h("div", {}, `${some(domain.coming)} would go here`),
+      h("div", {}, text),
+      bar(text, [["taken", 0, share(used)], ["takes", share(used), share(used + taken)], ["taken", share(used + taken), 100 - share(free)]]),
     );
   };
   return [
