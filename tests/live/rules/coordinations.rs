@@ -173,7 +173,7 @@ async fn a_budget_over_held_pods_is_told_of() {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": { "name": "serving" },
-        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "rolegate.dev/group": "llm" } } },
+        "spec": { "minAvailable": "50%", "selector": { "matchLabels": { "rolegate.dev/group": "llm" } } },
     });
     put(&stage, &budget);
     let spec = |name: &str| {
