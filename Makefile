@@ -14,7 +14,7 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo test build image crds docs rig addons tools fmt lint deny unit long bench bench-scale bench-restart bench-plan bench-instructions clean
+.PHONY: help demo test build image crds docs rig addons tools fmt lint deny unit long chaos soak fuzz bench bench-scale bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -68,6 +68,12 @@ unit: ## All Rust tests, the end-to-end suites included; of these up to three th
 long: rig ## 100,000 random histories of the loop in a simulated cluster (`cargo test` tries 2,000), 20,000 cases of each property, 1,000 placements on the real scheduler.
 	ROLEGATE_HISTORIES=100000 PROPTEST_CASES=20000 cargo test --locked --profile quick --test histories --test properties
 	ROLEGATE_PLACEMENTS=1000 cargo test --locked --test live -- placement::
+
+chaos: rig addons ## Attacks and faults on the real control plane, the long ones too. UPDATE_DOCS=1 writes docs/reliability.md.
+	cargo test --locked --test chaos -- --include-ignored --skip soak:: --test-threads=1 --nocapture
+
+soak: rig ## An hour of churn: what grows, and does not shrink again. ROLEGATE_SOAK sets the minutes.
+	cargo test --locked --test chaos -- --ignored soak:: --test-threads=1 --nocapture
 
 bench: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
 	cargo build --locked --release --bin rolegate --example bench --example bench-floor
