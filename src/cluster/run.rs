@@ -2,6 +2,7 @@
 //! refused one never stands between another pod and its release.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -168,11 +169,8 @@ impl GateLoop {
 
     fn act(&self, key: &GroupKey, action: Action) {
         // Events are told in the order in which they were found, and nobody waits for them.
-        match &action {
-            Action::Publish { group, events } => return self.executor.publish(group, events),
-            Action::PublishOfPodGroup { tree, events } => return self.executor.publish_of_pod_group(tree, events),
-            Action::PublishOfPods { events } => return self.executor.publish_of_pods(&key.namespace, events),
-            _ => {}
+        if self.executor.publish(key, &action) {
+            return;
         }
         let (executor, done, key) = (self.executor.clone(), self.done.clone(), key.clone());
         tokio::spawn(async move {
@@ -185,27 +183,27 @@ impl GateLoop {
     /// What is held now, and how far the batches are. One who does not lead knows of neither.
     fn count(&self) {
         self.metrics.show_rollouts(self.reconciler.updated());
-        let mut all: HashMap<HoldReason, i64> = HoldReason::ALL.iter().map(|reason| (*reason, 0)).collect();
-        for (reason, pods) in self.reconciler.held() {
-            *all.entry(reason).or_default() += i64::from(pods);
+        let metrics = &self.metrics;
+        let held = self.reconciler.held().map(|(reason, pods)| (reason, i64::from(pods)));
+        for (reason, pods) in sums(HoldReason::ALL, held) {
+            metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
         }
-        for (reason, pods) in all {
-            self.metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
+        for (reason, groups) in sums(HoldReason::ALL, self.reconciler.held_groups().map(|reason| (reason, 1))) {
+            metrics.held_groups.get_or_create(&Reason { reason: reason.as_str() }).set(groups);
         }
-        let mut all: HashMap<HoldReason, i64> = HoldReason::ALL.iter().map(|reason| (*reason, 0)).collect();
-        self.reconciler.held_groups().for_each(|reason| *all.entry(reason).or_default() += 1);
-        for (reason, groups) in all {
-            self.metrics.held_groups.get_or_create(&Reason { reason: reason.as_str() }).set(groups);
-        }
-        self.metrics.stalled.set(i64::try_from(self.reconciler.stalled()).unwrap_or(i64::MAX));
-        let mut all: HashMap<BatchState, i64> = BatchState::ALL.iter().map(|state| (*state, 0)).collect();
-        for (state, batches) in self.reconciler.batches() {
-            *all.entry(state).or_default() += i64::from(batches);
-        }
-        for (state, batches) in all {
-            self.metrics.batches.get_or_create(&State { state: state.as_str() }).set(batches);
+        metrics.stalled.set(i64::try_from(self.reconciler.stalled()).unwrap_or(i64::MAX));
+        let batches = self.reconciler.batches().map(|(state, batches)| (state, i64::from(batches)));
+        for (state, batches) in sums(BatchState::ALL, batches) {
+            metrics.batches.get_or_create(&State { state: state.as_str() }).set(batches);
         }
     }
+}
+
+/// Adds up what is counted; of what nothing is counted there are 0, for a gauge keeps what it was last set to.
+fn sums<L: Copy + Eq + Hash>(all: &[L], counted: impl Iterator<Item = (L, i64)>) -> HashMap<L, i64> {
+    let mut sums: HashMap<L, i64> = all.iter().map(|label| (*label, 0)).collect();
+    counted.for_each(|(label, number)| *sums.entry(label).or_default() += number);
+    sums
 }
 
 /// The time as Kubernetes writes it.

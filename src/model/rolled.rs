@@ -13,6 +13,15 @@ pub fn asked_partition(annotation: &str) -> u32 {
     annotation.parse().map_or(0, number)
 }
 
+/// The partition that a workload's user has written: while a rollout is open the one in its spec is ours.
+pub(super) fn partition_of_user(meta: &Meta, in_spec: Option<i64>) -> Option<i64> {
+    match first_annotation(meta, names::USER_PARTITIONS) {
+        // None and 0 were one when the rollout opened.
+        Some(kept) => Some(i64::from(asked_partition(kept))).filter(|partition| *partition != 0),
+        None => in_spec,
+    }
+}
+
 fn number(number: i64) -> u32 {
     u32::try_from(number.max(0)).unwrap_or(u32::MAX)
 }

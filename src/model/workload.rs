@@ -48,7 +48,7 @@ pub struct Workload {
     pub replica_size: u32,
     /// Labels of its pods, one map for each template.
     pub template_labels: Vec<BTreeMap<String, String>>,
-    /// Its own partition as written.
+    /// Its own partition, as its user has written it.
     pub partition: Option<i64>,
     /// True when it replaces no pods by itself.
     pub on_delete: bool,

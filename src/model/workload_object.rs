@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use serde::de::DeserializeOwned;
 
 use super::workload::{OneByOne, desired};
-use super::{RolledWorkload, Workload, WorkloadKind, names, rollout_claim};
+use super::{RolledWorkload, Workload, WorkloadKind, names, rolled, rollout_claim};
 use crate::api::Object;
 use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
 
@@ -73,7 +73,7 @@ impl WorkloadObject for StatefulSet {
         let ordered = spec.pod_management_policy.as_deref().unwrap_or("OrderedReady") != "Parallel";
         let first_host = format!("{}-{}.{}", self.metadata.display_name(), spec.ordinals.start, spec.service_name);
         Workload {
-            partition: spec.update_strategy.rolling_update.partition,
+            partition: rolled::partition_of_user(&self.metadata, spec.update_strategy.rolling_update.partition),
             on_delete: spec.update_strategy.r#type == "OnDelete",
             one_by_one: ordered.then_some(OneByOne::OrderedReady),
             first_host: (!spec.service_name.is_empty()).then_some(first_host),
@@ -115,7 +115,7 @@ impl WorkloadObject for LeaderWorkerSet {
         };
         Workload {
             replica_size: desired(template.size).max(1),
-            partition: bounds.partition,
+            partition: rolled::partition_of_user(&self.metadata, bounds.partition),
             max_surge: bounds.max_surge.clone(),
             one_by_one,
             first_host: Some(match spec.network_config.subdomain_policy.as_str() {

@@ -22,6 +22,8 @@ command -v flock >/dev/null || die "flock (package util-linux) is not installed"
 # A toolchain of another version is not downloaded behind the user's back, and
 # the versions are those of go.mod and go.sum whatever the environment says.
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOFLAGS=
+# Compilers live for seconds: one that collects less of its garbage takes a tenth less time.
+export GOGC="${GOGC:-400}"
 cd "$here"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)

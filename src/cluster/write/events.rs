@@ -1,6 +1,6 @@
-//! Events on the object that carries a group, on the workloads of its roles, and on the first pod of a batch. Admission never makes any: it has no side
-//! effects. Each has a name that says what it is about, so the same again, also of the next leader, counts up the Event that
-//! is there.
+//! Events on the object that carries a group, on the workloads of its roles, and on the first pod of a batch. Admission never
+//! makes any: it has no side effects. Each has a name that says what it is about, so the same again, also of the next leader,
+//! counts up the Event that is there.
 
 use std::sync::Arc;
 

@@ -12,11 +12,10 @@ use crate::cluster::write::deadline::Unfinished;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::write_limit::{Load, WriteLimit};
 use crate::cluster::write::writer::{PartitionSet, Released, Writer, Written};
-use crate::model::{GangTree, Group, GroupKey};
+use crate::model::{Group, GroupKey};
 use crate::mutate::late_labels;
-use crate::plan::reconcile::events::EventNote;
 use crate::plan::status::dropped;
-use crate::plan::{Action, Ended, MissingLabels, PodRef, StatusCarrier};
+use crate::plan::{Action, Ended, MissingLabels, StatusCarrier};
 
 /// Carries actions out.
 #[derive(Clone)]
@@ -94,19 +93,17 @@ impl Executor {
         ended
     }
 
-    /// Has Events of a PodGroup written, beside everything else.
-    pub fn publish_of_pod_group(&self, tree: &GangTree, events: &[EventNote]) {
-        self.events.publish_of_pod_group(tree, events);
-    }
-
-    /// Has Events of pods written, beside everything else.
-    pub fn publish_of_pods(&self, namespace: &str, events: &[(PodRef, EventNote)]) {
-        self.events.publish_of_pods(namespace, events);
-    }
-
-    /// Has Events written, beside everything else.
-    pub fn publish(&self, group: &Group, events: &[EventNote]) {
-        self.events.publish(group, events, |role| self.index().read().workload_of(group, role));
+    /// Has the Events of such an action written, beside everything else; `false` of an action of another kind.
+    pub fn publish(&self, key: &GroupKey, action: &Action) -> bool {
+        match action {
+            Action::Publish { group, events } => {
+                self.events.publish(group, events, |role| self.index().read().workload_of(group, role));
+            }
+            Action::PublishOfPodGroup { tree, events } => self.events.publish_of_pod_group(tree, events),
+            Action::PublishOfPods { events } => self.events.publish_of_pods(&key.namespace, events),
+            _ => return false,
+        }
+        true
     }
 
     async fn act(&self, key: &GroupKey, action: &Action) -> Result<Done, ActionError> {
@@ -196,16 +193,8 @@ impl Executor {
                 };
                 return Ok(("found", Some(Ended::Verified { gone })));
             }
-            Action::Publish { group, events } => {
-                self.publish(group, events);
-                return Ok(("queued", None));
-            }
-            Action::PublishOfPodGroup { tree, events } => {
-                self.events.publish_of_pod_group(tree, events);
-                return Ok(("queued", None));
-            }
-            Action::PublishOfPods { events } => {
-                self.publish_of_pods(&key.namespace, events);
+            Action::Publish { .. } | Action::PublishOfPodGroup { .. } | Action::PublishOfPods { .. } => {
+                self.publish(key, action);
                 return Ok(("queued", None));
             }
         };

@@ -19,6 +19,7 @@ use crate::cluster::write::write_limit::FIRST;
 use crate::model::WorkloadObject as _;
 use crate::model::{PodGroupPolicy, RolledWorkload};
 use crate::plan::decide::surplus::Surplus;
+use crate::plan::reconcile::events::EventNote;
 use crate::plan::{BatchPodGroup, MissingPods, PodRef};
 
 const TIMEOUT: Duration = Duration::from_secs(10);

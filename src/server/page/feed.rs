@@ -194,9 +194,8 @@ impl Source {
 
     /// The carrier of a group: what Events are about.
     fn carrier(&self, key: &GroupKey) -> Option<(&'static str, String)> {
-        let snapshot = self.index.read().snapshot(key);
-        let carrier = &snapshot.claims.as_ref()?.group.carrier;
-        Some((carrier.kind.kind, carrier.name.clone()))
+        let group = self.index.read().group(key)?;
+        Some((group.carrier.kind.kind, group.carrier.name.clone()))
     }
 
     async fn read_events(&self, key: &GroupKey, read: &mut Read) {
@@ -247,21 +246,20 @@ impl Source {
         let snapshot = self.index.read().snapshot(key);
         let is_there = snapshot.claims.is_some() || !snapshot.pods.is_empty();
         let mut picture = Picture::of(key, snapshot);
-        let room = picture.is_placed().then(|| self.room());
-        let mut cluster = None;
-        let room = match room {
-            Some(Ok(mut room)) => {
-                let seen = cluster.insert(Cluster::seen(&room, key, &picture.snapshot.pods, 0));
-                picture = picture.with(&Findings::default(), Some(Sight::Known(&mut room))).fitted_into(seen);
-                None
+        let (mut cluster, mut unknown) = (None, None);
+        if picture.is_placed() {
+            match self.room() {
+                Ok(mut room) => {
+                    let seen = cluster.insert(Cluster::seen(&room, key, &picture.snapshot.pods, 0));
+                    picture = picture.with(&Findings::default(), Some(Sight::Known(&mut room))).fitted_into(seen);
+                }
+                Err(why) => unknown = Some(why),
             }
-            Some(Err(why)) => Some(why),
-            None => None,
-        };
+        }
         serde_json::to_string(&One {
             replica: self.replica(),
             group: is_there.then(|| Drawing::of(&picture, cluster.as_ref())),
-            room,
+            room: unknown,
             events: read.events.iter().map(Told::of).collect(),
             silence: read.silence.as_deref(),
         })
