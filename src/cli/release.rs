@@ -12,12 +12,13 @@ use serde::Serialize;
 use super::connection::{Connection, Failure, LiveArgs, block_on};
 use super::live;
 use super::options::{Output, Subject};
-use super::terminal::{counted, says_yes, shown};
+use super::terminal::{says_yes, shown};
 use crate::api::workload::{LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
 use crate::cluster::watch::watched::api;
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::cluster::write::removal;
 use crate::cluster::write::writer::{PartitionSet, Released, Writer};
+use crate::model::wording::counted;
 use crate::model::{RolledWorkload, WorkloadObject, names};
 use crate::plan::{Pin, PodRef};
 

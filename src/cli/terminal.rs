@@ -135,24 +135,6 @@ pub fn age(seconds: u64) -> String {
     text
 }
 
-/// `1 pod`, `2 pods`.
-pub fn counted(count: impl TryInto<u64>, word: &str) -> String {
-    let count = count.try_into().unwrap_or(u64::MAX);
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
-}
-
-/// Numbers as people write them, runs of them as one: `1-3, 5`.
-pub fn numbers(sorted: &[u32]) -> String {
-    let runs = sorted.chunk_by(|one, next| one.checked_add(1) == Some(*next));
-    let written = runs.filter_map(|run| Some(ordinals(&(*run.first()?..=*run.last()?))));
-    written.collect::<Vec<_>>().join(", ")
-}
-
-/// Ordinals as people write them: `7`, `0-9`.
-pub fn ordinals(range: &std::ops::RangeInclusive<u32>) -> String {
-    if range.start() == range.end() { range.start().to_string() } else { format!("{}-{}", range.start(), range.end()) }
-}
-
 /// What the operating system or a library says, without what only its makers can read: `no such file` has no number.
 pub fn in_words(text: &str) -> String {
     let mut told = text.replace("'\"", "\"").replace("\"'", "\"");
@@ -178,12 +160,6 @@ mod tests {
         assert_eq!(age(252), "4m12s");
         assert_eq!(age(3_600), "1h");
         assert_eq!(age(90_061), "1d1h");
-    }
-
-    #[test]
-    fn runs_of_numbers_are_one() {
-        assert_eq!(numbers(&[1, 2, 3, 5, 7, 8]), "1-3, 5, 7-8");
-        assert_eq!(numbers(&[]), "");
     }
 
     #[test]

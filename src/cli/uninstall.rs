@@ -11,10 +11,11 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, ConnectionArgs, Failure, LiveArgs, block_on};
 use super::options::Output;
-use super::terminal::{Table, counted, says_yes, shown};
+use super::terminal::{Table, says_yes, shown};
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::cluster::write::removal::{Item, Removal, RemovalAction, RemovalError};
 use crate::cluster::write::writer::Writer;
+use crate::model::wording::counted;
 
 /// Arguments of `uninstall`.
 #[derive(Args, Debug)]

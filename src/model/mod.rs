@@ -29,6 +29,7 @@ pub mod rolling;
 mod rollout_claim;
 pub mod topology;
 pub mod when_no_fit;
+pub mod wording;
 pub mod workload;
 pub mod workload_kind;
 pub mod workload_object;

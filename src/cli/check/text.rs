@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use super::{Checked, Checks, Name, Weight};
 use crate::cli::node::Position;
-use crate::cli::terminal::{counted, shown};
+use crate::cli::terminal::shown;
+use crate::model::wording::counted;
 use crate::rules::Violation;
 
 /// Longest part of a source line that is shown, in characters.

@@ -17,7 +17,8 @@ use crate::cli::doctor::facts::Target;
 use crate::cli::doctor::finding::{Finding, Level};
 use crate::cli::doctor::reads::Reader;
 use crate::cli::options::Output;
-use crate::cli::terminal::{Style, counted, shown};
+use crate::cli::terminal::{Style, shown};
+use crate::model::wording::counted;
 
 /// Arguments of `doctor`.
 #[derive(Args, Debug)]

@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::advice::advice;
 use super::replicas::{self, Awaited};
 use crate::cli::status;
-use crate::cli::terminal::{Style, counted, shown};
+use crate::cli::terminal::{Style, shown};
+use crate::model::wording::counted;
 use crate::plan::Held;
 use crate::report::{Picture, Status};
 

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::cli::draw::{ROOM, bar, proportion};
-use crate::cli::terminal::{Style, counted, numbers, shown};
+use crate::cli::terminal::{Style, shown};
 use crate::fit::{DomainRoom, Fitted, Rooms, Sums};
+use crate::model::wording::{counted, numbers};
 
 /// Cells of a bar.
 const WIDTH: usize = 30;

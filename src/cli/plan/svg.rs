@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use super::stairs::{RoleStairs, Stairs};
 use super::{Plan, Planned, text};
-use crate::cli::terminal::{PLAIN, counted, shown};
+use crate::cli::terminal::{PLAIN, shown};
+use crate::model::wording::counted;
 
 /// Columns of a role, at most.
 const MOST_COLUMNS: usize = 200;

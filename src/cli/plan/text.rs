@@ -5,8 +5,9 @@ use std::io::{self, Write};
 
 use super::{Plan, Planned};
 use crate::cli::fit::details;
-use crate::cli::terminal::{Style, Table, counted, ordinals, shown};
+use crate::cli::terminal::{Style, Table, shown};
 use crate::fit::Fitted;
+use crate::model::wording::{counted, ordinals};
 use crate::model::{Batching, Coordination, Group, names};
 use crate::plan::rollout::rollouts;
 use crate::plan::{Batch, ReplicaIs, Run};

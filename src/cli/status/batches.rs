@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::terminal::{Table, counted, ordinals};
+use crate::cli::terminal::Table;
+use crate::model::wording::{counted, ordinals};
 use crate::model::{Batching, Coordination};
 use crate::plan::{Batch, BatchState};
 use crate::report::Picture;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::cli::terminal::{Style, counted, shown};
+use crate::cli::terminal::{Style, shown};
+use crate::model::wording::counted;
 use crate::report::{PodGroupStatus, SubGroup, TreeHold, TreePicture};
 
 /// `prod/train  PodGroup  6/8 pods have a node  2 pods held`, a line for each subgroup, and what is held.

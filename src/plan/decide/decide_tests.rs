@@ -5,6 +5,7 @@ use crate::model::{HoldReason, PodIdentity};
 use crate::plan::evaluate::Evaluation;
 use crate::plan::test_support::{mk_evaluation, mk_group, mk_pod, mk_segments, shared};
 use crate::plan::view::{PodFacts, Stamp};
+use crate::plan::waits_for;
 
 struct Setup {
     group: Group,
@@ -292,4 +293,13 @@ fn the_hold_of_the_next_segment_says_what_it_waits_for() {
     let decision = setup.decide();
     assert_eq!(decision.held[0].message, "segment 2 is held: segment 1 has 9/10 prefill and 5/5 decode ready");
     assert_eq!((decision.held[0].reason, decision.held[0].count()), (HoldReason::PreviousSegmentNotReady, 30));
+}
+
+#[test]
+fn later_segments_wait_for_the_replicas_of_the_one_that_may_go() {
+    let setup = Setup::of(20, 10).held("prefill", 0..20).run(10, 0);
+    let seen = setup.evaluate();
+    let missing = waits_for(&setup.group, &seen.view, &seen.decision.targets, 0);
+    let named: Vec<_> = missing.iter().map(|of| (of.role.as_str(), of.ordinal, of.replica.is_some())).collect();
+    assert_eq!(named, (0..5).map(|ordinal| ("decode", ordinal, false)).collect::<Vec<_>>());
 }

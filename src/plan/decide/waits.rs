@@ -15,18 +15,20 @@ pub struct Missing {
     pub replica: Option<Replica>,
 }
 
-/// The replicas that a coordination waits for: those of its earlier batches that are not what the progression asks for.
-/// One that is blocked waits for what its blocker waits for.
+/// The replicas that a coordination waits for: those of its earlier batches that are not what the progression asks for, and
+/// those of the batch that may go, which all later ones wait for. One that is blocked waits for what its blocker waits for.
 pub fn waits_for(group: &Group, view: &GroupView, targets: &Targets, coordination: usize) -> Vec<Missing> {
     let Some(target) = targets.coordination(coordination) else { return Vec::new() };
     match (target.state, target.blocked_by.and_then(|blocker| targets.coordination(blocker))) {
-        (ProgressState::Blocked, Some(blocker)) => missing(group, view, blocker),
-        (ProgressState::Waiting, _) => missing(group, view, target),
+        (ProgressState::Blocked, Some(blocker)) => missing(group, view, blocker, blocker.full),
+        (ProgressState::Waiting, _) => missing(group, view, target, target.full),
+        (ProgressState::Progressing, _) => missing(group, view, target, target.full + 1),
         _ => Vec::new(),
     }
 }
 
-fn missing(group: &Group, view: &GroupView, target: &CoordinationTarget) -> Vec<Missing> {
+/// The replicas of the first batches that are not what the progression asks for.
+fn missing(group: &Group, view: &GroupView, target: &CoordinationTarget, batches: u32) -> Vec<Missing> {
     let Some(batching) = group.coordination(target.index).and_then(Coordination::batching) else { return Vec::new() };
     let requirement = requirement(batching.progression());
     if requirement.next != NextBatch::WhenEarlierPass {
@@ -35,7 +37,7 @@ fn missing(group: &Group, view: &GroupView, target: &CoordinationTarget) -> Vec<
     let mut all = Vec::new();
     for role in &group.roles {
         let Some(seen) = view.roles.get(&role.name) else { continue };
-        let earlier = batching.ordinals(&role.name, target.full, seen.desired).start;
+        let earlier = batching.ordinals(&role.name, batches, seen.desired).start;
         let failing = (0..earlier).map(|ordinal| (ordinal, seen.replicas.get(ordinal).copied()));
         let failing =
             failing.filter(|(_, replica)| !replica.as_ref().is_some_and(|replica| requirement.test.holds(replica)));

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::status::{CoordinationState, GroupStatus};
+use crate::model::wording::{counted, ordinals};
 use crate::model::{Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
@@ -200,7 +201,7 @@ pub struct EventNote {
 
 impl EventNote {
     fn held(what: &What, held: &Held, roles: BTreeSet<String>) -> Self {
-        let pods = if held.pods.is_empty() { String::new() } else { format!(" ({} pods)", held.count()) };
+        let pods = if held.pods.is_empty() { String::new() } else { format!(" ({})", counted(held.count(), "pod")) };
         let note = held.message.clone() + &pods;
         Self { reason: held.reason.to_string(), subject: subject(what), note, warning: is_warning(held.reason), roles }
     }
@@ -231,7 +232,7 @@ impl EventNote {
             let from = before.get(role).copied().unwrap_or(0);
             let new = (*count > from).then(|| (batching.batch_of(role, from), batching.batch_of(role, count - 1)));
             if let Some((Some(lowest), Some(highest))) = new {
-                ranges.push(format!("{role} {from}-{}", count - 1));
+                ranges.push(format!("{role} {}", ordinals(&(from..=count - 1))));
                 roles.insert(role.clone());
                 (first, last) = (first.min(lowest), last.max(highest));
             }
@@ -255,9 +256,9 @@ impl EventNote {
     ) -> Option<Self> {
         let (mut ranges, mut roles) = (Vec::new(), BTreeSet::new());
         for name in batching.sizes.keys() {
-            let ordinals = batching.ordinals(name, index, group.role(name)?.desired);
-            if let Some(last) = ordinals.end.checked_sub(1).filter(|last| *last >= ordinals.start) {
-                ranges.push(format!("{name} {}-{last}", ordinals.start));
+            let places = batching.ordinals(name, index, group.role(name)?.desired);
+            if let Some(last) = places.end.checked_sub(1).filter(|last| *last >= places.start) {
+                ranges.push(format!("{name} {}", ordinals(&(places.start..=last))));
                 roles.insert(name.clone());
             }
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::model::wording::counted;
 use crate::model::{GangTree, GroupKey, HoldReason, LeafPlacement, Placement};
 use crate::plan::decide::placed::Pin;
 use crate::plan::gangs::{TreeDecision, TreeHeld, TreePlan, TreeSnapshot, decide};
@@ -251,7 +252,7 @@ impl TreePass<'_> {
                 continue;
             }
             if !self.memory.told.contains_key(&held.reason) {
-                let pods = if pods == 0 { String::new() } else { format!(" ({pods} pods)") };
+                let pods = if pods == 0 { String::new() } else { format!(" ({})", counted(pods, "pod")) };
                 let note = held.message.clone() + &pods;
                 events.push(event(held.reason.as_str(), held.reason.as_str(), note, is_warning(held.reason)));
             }

@@ -15,8 +15,8 @@ use crate::api::{ObjectKind, crd};
 use crate::cli::doctor::facts::Facts;
 use crate::cli::doctor::finding::Findings;
 use crate::cli::rights::RIGHTS;
-use crate::cli::terminal::counted;
 use crate::model::Dialect;
+use crate::model::wording::counted;
 
 /// Where a RoleBasedGroup says how its roles go together.
 const COORDINATION: &[&str] = &["spec", "coordination", "[]", "strategy", "segmentPlacement"];

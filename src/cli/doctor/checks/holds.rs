@@ -2,7 +2,8 @@
 
 use crate::cli::doctor::facts::{Facts, Strangers};
 use crate::cli::doctor::finding::Findings;
-use crate::cli::terminal::{age, counted};
+use crate::cli::terminal::age;
+use crate::model::wording::counted;
 
 /// Does anybody lead? A clock that is behind is forgiven this much, in seconds.
 const SKEW: i64 = 5;

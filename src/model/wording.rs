@@ -1,0 +1,40 @@
+//! Numbers as people write them.
+
+use std::ops::RangeInclusive;
+
+/// `1 pod`, `2 pods`.
+pub fn counted(count: impl TryInto<u64>, word: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Numbers as people write them, runs of them as one: `1-3, 5`.
+pub fn numbers(sorted: &[u32]) -> String {
+    let runs = sorted.chunk_by(|one, next| one.checked_add(1) == Some(*next));
+    let written = runs.filter_map(|run| Some(ordinals(&(*run.first()?..=*run.last()?))));
+    written.collect::<Vec<_>>().join(", ")
+}
+
+/// Ordinals as people write them: `7`, `0-9`.
+pub fn ordinals(range: &RangeInclusive<u32>) -> String {
+    if range.start() == range.end() { range.start().to_string() } else { format!("{}-{}", range.start(), range.end()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_numbers_are_one() {
+        assert_eq!(numbers(&[1, 2, 3, 5, 7, 8]), "1-3, 5, 7-8");
+        assert_eq!(numbers(&[]), "");
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(
+            (counted(1, "pod"), counted(0, "pod"), ordinals(&(4..=4))),
+            ("1 pod".into(), "0 pods".into(), "4".into())
+        );
+    }
+}
