@@ -278,7 +278,7 @@ impl Replica {
                 let labels = labels.map(late);
                 Some(Request::Release { pod, labels: labels.unwrap_or_default() })
             }
-            Action::WriteStatus { group, status } => Some(Request::Write { group, status }),
+            Action::WriteStatus { group, status, .. } => Some(Request::Write { group, status }),
             Action::EnsurePodGroup { group, gang } => Some(Request::Ensure { owner: group.carrier.uid.clone(), gang }),
             Action::VerifyGone { .. } => Some(Request::Verify),
             Action::ConfirmGroup => Some(Request::Confirm),

@@ -214,7 +214,7 @@ impl World {
                 }
                 Ended::Tried { object: pod, failed }
             }
-            Action::WriteStatus { group, status } => {
+            Action::WriteStatus { group, status, .. } => {
                 self.store(&group.carrier.uid, &group.carrier.resource_version, status, succeeds);
                 Ended::Written { failed }
             }

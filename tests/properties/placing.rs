@@ -294,7 +294,7 @@ impl World {
                 }
                 Ended::Tried { object: pod, failed }
             }
-            Action::WriteStatus { group, status } => {
+            Action::WriteStatus { group, status, .. } => {
                 if succeeds && group.carrier.resource_version == self.statuses[of].0.to_string() {
                     self.statuses[of].1 = status;
                     self.tell_group(of);

@@ -14,6 +14,7 @@ use crate::cluster::write::write_limit::{Load, WriteLimit};
 use crate::cluster::write::writer::{PartitionSet, Released, Writer, Written};
 use crate::model::{Group, GroupKey};
 use crate::mutate::late_labels;
+use crate::plan::reconcile::events::EventNote;
 use crate::plan::status::dropped;
 use crate::plan::{Action, Ended, MissingLabels, StatusCarrier};
 
@@ -96,14 +97,16 @@ impl Executor {
     /// Has the Events of such an action written, beside everything else; `false` of an action of another kind.
     pub fn publish(&self, key: &GroupKey, action: &Action) -> bool {
         match action {
-            Action::Publish { group, events } => {
-                self.events.publish(group, events, |role| self.index().read().workload_of(group, role));
-            }
+            Action::Publish { group, events } => self.publish_of_group(group, events),
             Action::PublishOfPodGroup { tree, events } => self.events.publish_of_pod_group(tree, events),
             Action::PublishOfPods { events } => self.events.publish_of_pods(&key.namespace, events),
             _ => return false,
         }
         true
+    }
+
+    fn publish_of_group(&self, group: &Group, events: &[EventNote]) {
+        self.events.publish(group, events, |role| self.index().read().workload_of(group, role));
     }
 
     async fn act(&self, key: &GroupKey, action: &Action) -> Result<Done, ActionError> {
@@ -121,8 +124,11 @@ impl Executor {
                     Released::Gone => ("gone", None),
                 }
             }
-            Action::WriteStatus { group, status } => match self.writer.write_status(group, status).await? {
-                Written::Done(object) => return Ok(self.status_written(action, group, status, object)),
+            Action::WriteStatus { group, status, then } => match self.writer.write_status(group, status).await? {
+                Written::Done(object) => {
+                    self.publish_of_group(group, then);
+                    return Ok(self.status_written(action, group, status, object));
+                }
                 // Somebody was faster: plan again from what is there now.
                 Written::Conflict => ("conflict", self.reread(group).await.is_err().then_some("it cannot be read")),
                 // The watch will say so; until then nothing is gained by asking again at once.

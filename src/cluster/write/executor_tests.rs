@@ -19,7 +19,6 @@ use crate::cluster::write::write_limit::FIRST;
 use crate::model::WorkloadObject as _;
 use crate::model::{PodGroupPolicy, RolledWorkload};
 use crate::plan::decide::surplus::Surplus;
-use crate::plan::reconcile::events::EventNote;
 use crate::plan::{BatchPodGroup, MissingPods, PodRef};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -71,7 +70,7 @@ fn all() -> Vec<Action> {
     let status = GroupStatus::default();
     vec![
         Action::Release { pod: pod("prefill-0"), labels: None, pin: BTreeMap::new() },
-        Action::WriteStatus { group: group.clone(), status: status.clone() },
+        Action::WriteStatus { group: group.clone(), status: status.clone(), then: Vec::new() },
         Action::WriteConflicted { other: group.clone(), status },
         Action::EnsurePodGroup { group: group.clone(), gang },
         Action::SetPartition { workload: Box::new(workload()), partition: 0, ends: true },
@@ -127,4 +126,37 @@ async fn an_event_without_an_answer_makes_way_for_the_next() {
     assert!(executor.carry_out(&group().key, action).await.is_none());
     tokio::time::sleep(2 * TIMEOUT + Duration::from_millis(1)).await;
     assert_eq!(metrics.events.get_or_create(&Outcome { outcome: "failed" }).get(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_to_be_said_of_a_written_status_is_not_said_when_somebody_was_faster() {
+    for (code, said) in [(200, 1), (409, 0)] {
+        let answer = move |request: Request<Body>| {
+            let (code, body) = match request.method().as_str() {
+                "PATCH" if code == 200 => {
+                    (200, json!({ "metadata": { "name": "pd", "namespace": "ns", "uid": "group" } }))
+                }
+                "PATCH" => (code, json!({ "kind": "Status", "status": "Failure", "code": code, "reason": "Conflict" })),
+                "POST" => (201, json!({ "metadata": { "name": "event" } })),
+                _ => (404, json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound" })),
+            };
+            let answer = http::Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+            std::future::ready(Ok::<_, std::convert::Infallible>(answer.unwrap()))
+        };
+        let metrics = LoopMetrics::register(&mut Registry::default());
+        let executor = executor(Client::new(tower::service_fn(answer), "ns"), &metrics);
+        let note = EventNote {
+            reason: "StatusBehindPods".to_owned(),
+            subject: String::new(),
+            note: "what runs counts as released".to_owned(),
+            warning: true,
+            roles: BTreeSet::new(),
+        };
+        let (group, status) = (group(), GroupStatus::default());
+        let action = Action::WriteStatus { group: group.clone(), status, then: vec![note] };
+        assert!(executor.carry_out(&group.key, action).await.is_some());
+        tokio::time::sleep(TIMEOUT).await;
+        let written = ["written", "failed"].map(|outcome| metrics.events.get_or_create(&Outcome { outcome }).get());
+        assert_eq!(written.iter().sum::<u64>(), said, "answered {code}");
+    }
 }

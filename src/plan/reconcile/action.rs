@@ -31,6 +31,8 @@ pub enum Action {
         group: Arc<Group>,
         /// Its status to be.
         status: GroupStatus,
+        /// What is to be said when it is written: it was true of the version that was read.
+        then: Vec<EventNote>,
     },
     /// Tell an object that another one controls its group.
     WriteConflicted {

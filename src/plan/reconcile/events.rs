@@ -12,6 +12,7 @@ use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::decide::placed::Moved;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::status::conditions;
+use crate::plan::view::RoleView;
 
 /// Reason of the Event that a batch was released.
 pub const RELEASED: &str = "Released";
@@ -52,15 +53,17 @@ impl Reported {
     /// What is new in a decision, in the order in which it is to be reported. While it is not known whether a rollout made
     /// what is beyond the desired replicas, nothing is reported of that.
     pub fn events(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool) -> Vec<EventNote> {
-        let mut events = self.releases(group, seen.decision.placed.by_domain);
+        let mut events = self.releases(group, seen);
         events.extend(self.holds(group, seen, surplus_is_open));
         events.extend(self.missing_pods(&seen.decision));
         events.extend(self.stall(&seen.status));
         events
     }
 
-    /// Releases are reported when they are stored: not before they are certain.
-    fn releases(&mut self, group: &Group, by_domain: bool) -> Vec<EventNote> {
+    /// Releases are reported when they are stored: not before they are certain. What runs already is not released again by a
+    /// status that takes it in.
+    fn releases(&mut self, group: &Group, seen: &Evaluation) -> Vec<EventNote> {
+        let by_domain = seen.decision.placed.by_domain;
         let states = || group.status.coordination_state.iter();
         let counts: Counts = states().map(|state| (state.name.clone(), counts(state))).collect();
         let domains: Domains = states().map(|state| (state.name.clone(), state.domains.clone())).collect();
@@ -83,6 +86,11 @@ impl Reported {
                     events.extend(EventNote::released(&name, batching, before, now));
                 }
             }
+        }
+        let mut counts = counts;
+        for (role, count) in counts.values_mut().flatten() {
+            let running = seen.view.roles.get(role).and_then(RoleView::running_beyond_commit);
+            *count = running.unwrap_or(0).max(*count);
         }
         self.released = Some((counts, domains));
         events

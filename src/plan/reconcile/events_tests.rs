@@ -5,7 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::api::status::RoleProgress;
 use crate::plan::decide::held::CoordinationRef;
-use crate::plan::test_support::{mk_group, mk_held, mk_segments};
+use crate::plan::test_support::{mk_group, mk_held, mk_role, mk_segments};
+use crate::plan::view::GroupView;
 
 fn group() -> Group {
     let sizes = [("prefill", 10), ("decode", 5)];
@@ -108,4 +109,22 @@ fn the_same_event_again_has_the_same_subject_and_no_other_has() {
     assert_eq!(subjects(1), subjects(1));
     let all: std::collections::BTreeSet<_> = (0..9).flat_map(subjects).collect();
     assert_eq!(all.len(), 18);
+}
+
+#[test]
+fn what_runs_already_is_not_said_to_be_released_when_a_status_takes_it_in_again() {
+    let mut reported = Reported::default();
+    let mut look = |stored: u32| {
+        let mut group = group();
+        let progress = progress(&[("prefill", stored), ("decode", 15)]);
+        let state = CoordinationState { name: "pd".to_owned(), progress, ..CoordinationState::default() };
+        group.status.coordination_state = vec![state];
+        let prefill = RoleView { committed: Some(stored), ..mk_role(100, 30, 30) };
+        let view = GroupView { roles: [("prefill".to_owned(), prefill)].into(), ..GroupView::default() };
+        let seen = Evaluation { view, ..Evaluation::default() };
+        reported.events(&group, &seen, false).into_iter().map(|event| event.note).collect::<Vec<_>>()
+    };
+    let none: [Vec<String>; 3] = Default::default();
+    assert_eq!([30, 10, 30].map(&mut look), none);
+    assert_eq!(look(40), ["segment 4 is released: prefill 30-39"]);
 }

@@ -13,6 +13,7 @@ use crate::plan::decide::pod_groups::{batch_pod_groups, pod_group_of};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
 use crate::plan::reconcile::action::{Action, MissingLabels};
+use crate::plan::reconcile::behind::behind;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
 use crate::plan::reconcile::memory::{Memory, PodGroupId};
@@ -283,7 +284,8 @@ impl Pass<'_> {
         }
         self.memory.writing = true;
         (self.memory.last_write, self.memory.written_with) = (Some(self.now), Some(snapshot.seen));
-        self.actions.push(Action::WriteStatus { group: group.clone(), status });
+        let then = behind(group, &seen.view).into_iter().collect();
+        self.actions.push(Action::WriteStatus { group: group.clone(), status, then });
     }
 
     /// True when an object has not kept what was written to it, and would not now.

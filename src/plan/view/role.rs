@@ -33,6 +33,13 @@ impl RoleView {
         self.committed.map_or_else(|| self.current(), |committed| committed.max(observed())).min(self.desired)
     }
 
+    /// The released count when it is more than was committed: what runs counts, whatever the status says. A role of which
+    /// nothing was ever committed is new, and no such case.
+    pub fn running_beyond_commit(&self) -> Option<u32> {
+        let running = self.released();
+        (running > self.committed?).then_some(running)
+    }
+
     /// Pods that are ready, among the desired replicas.
     pub fn ready_pods(&self) -> u32 {
         self.replicas.pods_in(..self.desired).ready
