@@ -51,14 +51,14 @@ async fn follow<T>(
     report: &mut impl FnMut(Change<T>),
 ) {
     pin_mut!(stream);
-    let (mut listed, mut pause) = (Vec::new(), FIRST_PAUSE);
+    let (mut listed, mut pause, mut expired) = (Vec::new(), FIRST_PAUSE, false);
     while let Some(event) = stream.next().await {
         match event {
             Ok(Event::Init) => listed.clear(),
             Ok(Event::InitApply(item)) => listed.push(item.object),
             Ok(Event::InitDone) => {
                 report(Change::Listed(std::mem::take(&mut listed)));
-                pause = FIRST_PAUSE;
+                (pause, expired) = (FIRST_PAUSE, false);
             }
             Ok(Event::Apply(item)) => {
                 report(Change::Applied(item.object));
@@ -68,8 +68,8 @@ async fn follow<T>(
             Err(error) => {
                 if is_not_served(&error) {
                     report(Change::NotServed);
-                } else if is_expired(&error) {
-                    // Quiet watches fall behind now and then; the next poll lists again.
+                } else if is_expired(&error) && !std::mem::replace(&mut expired, true) {
+                    // Quiet watches fall behind now and then; the next poll lists again. Not for ever without a pause, though.
                     tracing::debug!(%error, "watch is too old, listing again");
                     continue;
                 } else {
@@ -116,6 +116,9 @@ impl<T> Change<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use bytes::Bytes;
     use http::{Request, Response};
     use http_body_util::Full;
@@ -148,7 +151,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_api_server_that_does_not_stream_lists_is_asked_for_pages() {
+    async fn an_api_server_that_answers_every_watch_as_expired_is_not_asked_without_a_pause() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = asked.clone();
+        let expired = move |_: Request<Body>| {
+            // Without pauses no time would ever pass.
+            assert!(counted.fetch_add(1, Ordering::SeqCst) < 100, "it is asked without a pause");
+            let status =
+                json!({ "kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "" });
+            let event = json!({ "type": "ERROR", "object": status });
+            std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from(format!(
+                "{event}\n"
+            ))))))
+        };
+        let client = Client::new(tower::service_fn(expired), "ns");
+        let (pods, never) = (api::<Pod>(&client, POD, None), Notify::new());
+        let watching = watch(pods, None, &never, |change: Change<Pod>| panic!("{change:?}"));
+        _ = tokio::time::timeout(Duration::from_secs(60), watching).await;
+        let asked = asked.load(Ordering::SeqCst);
+        assert!((10..40).contains(&asked), "asked {asked} times in a minute");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_does_does_not_stream_lists_is_asked_for_pages() {
         let client = Client::new(tower::service_fn(before_1_34), "ns");
         let (told, mut changes) = tokio::sync::mpsc::unbounded_channel();
         let (pods, never) = (api::<Pod>(&client, POD, None), Notify::new());
