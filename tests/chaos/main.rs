@@ -13,4 +13,5 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod faults;
 mod figures;

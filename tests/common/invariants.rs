@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::group::{Group, Progression};
-use super::pods::{Pod, PodLog, Step, View};
+use super::pods::{Event, Pod, PodLog, Step, View};
 use super::status::StatusLog;
 
 /// Every pod that was seen being born was held then; returns how many were.
@@ -44,8 +44,14 @@ pub fn released_in_order(pods: &PodLog, group: &Group) {
 
 /// S5: whenever a pod was released, the status had said before that it may be. Who was born free needs no word.
 pub fn committed_before_released(pods: &PodLog, statuses: &StatusLog) {
+    committed_before_released_of(pods, statuses, |_| true);
+}
+
+/// The same for the pods of one group beside others.
+pub fn committed_before_released_of(pods: &PodLog, statuses: &StatusLog, is_of_group: impl Fn(&Pod) -> bool) {
     let free: HashSet<_> = pods.births().into_iter().filter(|pod| !pod.is_held()).map(|pod| pod.uid).collect();
-    for event in pods.events().iter().filter(|event| event.step == Step::Released && !free.contains(&event.pod.uid)) {
+    let released = |event: &&Event| event.step == Step::Released && !free.contains(&event.pod.uid);
+    for event in pods.events().iter().filter(released).filter(|event| is_of_group(&event.pod)) {
         let (pod, before) = (&event.pod, statuses.before(event.pod.version));
         let committed = before.released(&pod.role);
         assert!(

@@ -1,15 +1,18 @@
-//! A proxy before the API server that reads what it is asked: requests of one kind are taken and never answered, all others
-//! go on.
+//! A proxy before the API server that reads what it is asked: requests of one kind are lost, refused or answered by halves, all
+//! others go on.
 
+use std::io::Error;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use http::request::Parts;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -18,7 +21,9 @@ use jiff::Timestamp;
 use rolegate::server::tls::acceptor::{CertStore, server_config};
 use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
 use rustls::pki_types::ServerName;
+use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
@@ -29,9 +34,26 @@ use super::http::{handshake, tls_to};
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     pub method: &'static str,
-    /// The end of its path.
+    /// A part of its path with the query, as `/pods/llm-main-0` or `/pods?`.
     pub path: &'static str,
 }
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    /// It is taken, and neither handed on nor answered.
+    Lost,
+    /// It is handed on, and the answer is kept back.
+    Unanswered,
+    /// It is answered with this status, and not handed on.
+    Refused(u16),
+    /// It is answered as a watch of a version that was compacted.
+    Expired,
+    /// The connection ends after so many bytes of the answer's body.
+    Cut(usize),
+}
+
+type Body = UnsyncBoxBody<Bytes, Error>;
 
 /// A proxy; it ends with this handle.
 pub struct RequestProxy {
@@ -46,12 +68,14 @@ pub struct RequestProxy {
 struct State {
     target: SocketAddr,
     target_ca: Vec<u8>,
-    lost: Mutex<Lost>,
+    broken: Mutex<Broken>,
+    /// Connections end when it changes.
+    cuts: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct Lost {
-    kind: Option<Kind>,
+struct Broken {
+    kind: Option<(Kind, Fate)>,
     count: usize,
 }
 
@@ -71,7 +95,7 @@ impl RequestProxy {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let target = plane.server.trim_start_matches("https://").parse().unwrap();
         let target_ca = std::fs::read(plane.dir.join("pki/ca.crt")).unwrap();
-        let state = Arc::new(State { target, target_ca, lost: Mutex::default() });
+        let state = Arc::new(State { target, target_ca, broken: Mutex::default(), cuts: watch::Sender::new(0) });
         let serving = state.clone();
         let task = tokio::spawn(async move {
             let mut callers = JoinSet::new();
@@ -84,17 +108,27 @@ impl RequestProxy {
 
     /// From now on requests of this kind get lost.
     pub fn lose(&self, kind: Kind) {
-        *self.state.lost.lock().unwrap() = Lost { kind: Some(kind), count: 0 };
+        self.meet(kind, Fate::Lost);
+    }
+
+    /// From now on requests of this kind meet this fate.
+    pub fn meet(&self, kind: Kind, fate: Fate) {
+        *self.state.broken.lock().unwrap() = Broken { kind: Some((kind, fate)), count: 0 };
     }
 
     /// From now on all requests are answered. Those that were lost stay lost.
     pub fn answer(&self) {
-        self.state.lost.lock().unwrap().kind = None;
+        self.state.broken.lock().unwrap().kind = None;
     }
 
-    /// How many got lost.
+    /// Ends every open connection, and with them all watches. New ones are served.
+    pub fn cut(&self) {
+        self.state.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    /// How many got lost, or met another fate.
     pub fn lost(&self) -> usize {
-        self.state.lost.lock().unwrap().count
+        self.state.broken.lock().unwrap().count
     }
 }
 
@@ -115,28 +149,94 @@ impl State {
             let (state, sender) = (self.clone(), sender.clone());
             async move { state.pass(request, &mut *sender.lock().await).await }
         });
-        _ = http1::Builder::new().serve_connection(TokioIo::new(caller), service).await;
+        let mut cut = self.cuts.subscribe();
+        tokio::select! {
+            _ = http1::Builder::new().serve_connection(TokioIo::new(caller), service) => {}
+            _ = cut.changed() => {}
+        }
     }
 
     async fn pass(
         &self,
         request: Request<Incoming>,
         sender: &mut SendRequest<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, hyper::Error> {
+    ) -> Result<Response<Body>, Error> {
         let (parts, body) = request.into_parts();
-        let body = body.collect().await?.to_bytes();
-        if self.loses(&parts) {
+        let body = body.collect().await.map_err(Error::other)?.to_bytes();
+        let fate = self.fate(&parts);
+        match fate {
             // It ends with the caller's connection.
-            std::future::pending::<()>().await;
+            Some(Fate::Lost) => std::future::pending::<()>().await,
+            Some(Fate::Refused(code)) => return Ok(refusal(code)),
+            Some(Fate::Expired) => return Ok(expired()),
+            Some(Fate::Unanswered | Fate::Cut(_)) | None => {}
         }
-        sender.ready().await?;
-        sender.send_request(Request::from_parts(parts, Full::new(body))).await
+        sender.ready().await.map_err(Error::other)?;
+        let request = Request::from_parts(parts, Full::new(body));
+        let answer = sender.send_request(request).await.map_err(Error::other)?;
+        match fate {
+            Some(Fate::Unanswered) => {
+                answer.into_body().collect().await.map_err(Error::other)?;
+                std::future::pending().await
+            }
+            Some(Fate::Cut(bytes)) => Ok(answer.map(|body| cut_after(body, bytes))),
+            _ => Ok(answer.map(|body| body.map_err(Error::other).boxed_unsync())),
+        }
     }
 
-    fn loses(&self, parts: &Parts) -> bool {
-        let mut lost = self.lost.lock().unwrap();
-        let is_it = lost.kind.is_some_and(|kind| parts.method == kind.method && parts.uri.path().ends_with(kind.path));
-        lost.count += usize::from(is_it);
-        is_it
+    fn fate(&self, parts: &Parts) -> Option<Fate> {
+        let mut broken = self.broken.lock().unwrap();
+        let asked = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
+        let (_, fate) = broken.kind.filter(|(kind, _)| parts.method == kind.method && asked.contains(kind.path))?;
+        broken.count += 1;
+        Some(fate)
     }
+}
+
+fn whole(body: String) -> Body {
+    Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// As the API server says that it will not.
+fn refusal(code: u16) -> Response<Body> {
+    let reason = match code {
+        409 => "Conflict",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        _ => "InternalError",
+    };
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "code": code, "reason": reason, "message": "refused by the proxy",
+    });
+    let answer = Response::builder().status(code).header("content-type", "application/json");
+    let answer = if code == 429 { answer.header("retry-after", "1") } else { answer };
+    answer.body(whole(status.to_string())).unwrap()
+}
+
+/// As the API server ends a watch of a version that it no longer has.
+fn expired() -> Response<Body> {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "code": 410, "reason": "Expired", "message": "too old resource version",
+    });
+    let event = json!({ "type": "ERROR", "object": status });
+    let answer = Response::builder().header("content-type", "application/json");
+    answer.body(whole(format!("{event}\n"))).unwrap()
+}
+
+/// The beginning of a body; then its connection breaks.
+fn cut_after(body: Incoming, bytes: usize) -> Body {
+    let begin = (body.into_data_stream(), bytes);
+    let stream = futures::stream::unfold(Some(begin), |rest| async move {
+        let (mut body, left) = rest?;
+        let Some(Ok(mut chunk)) = body.next().await else { return None };
+        if left == 0 {
+            return Some((Err(Error::other("cut")), None));
+        }
+        chunk.truncate(left);
+        let left = left - chunk.len();
+        Some((Ok(Frame::data(chunk)), Some((body, left))))
+    });
+    StreamBody::new(stream).boxed_unsync()
 }

@@ -1,5 +1,6 @@
 //! rolegate as a process of its own, which serves one namespace.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -47,6 +48,8 @@ pub struct Launch {
     /// What it talks to the API server through, if anything, and whom it must trust then, if not the API server's CA.
     proxy: Option<(SocketAddr, Option<String>)>,
     program: PathBuf,
+    /// Of its environment, beside what it inherits.
+    environment: Vec<(String, OsString)>,
     /// How often it was started: each time it has a log of its own, which the next run of the test replaces.
     started: Arc<AtomicUsize>,
 }
@@ -72,7 +75,8 @@ impl Launch {
 
     fn bare(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
         let (namespace, program) = (namespace.to_owned(), rolegate_binary());
-        Self { plane, client, namespace, program, flags: Vec::new(), proxy: None, started: Arc::default() }
+        let (flags, environment) = (Vec::new(), Vec::new());
+        Self { plane, client, namespace, program, flags, environment, proxy: None, started: Arc::default() }
     }
 
     /// One as a Deployment starts it, but for the addresses where it listens. Its account must be there.
@@ -98,6 +102,12 @@ impl Launch {
     /// Sets an option that has no value.
     pub fn switch(self, name: &str) -> Self {
         self.flag(name, "")
+    }
+
+    /// Sets a variable of its environment.
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
     }
 
     /// Another build of it.
@@ -162,6 +172,7 @@ impl Launch {
             .arg("--kubeconfig")
             .arg(self.kubeconfig().await)
             .args(flags)
+            .envs(self.environment.clone())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(&log).unwrap())
@@ -284,14 +295,23 @@ impl Rolegate {
     pub async fn terminate(mut self) -> (ExitStatus, Duration) {
         let start = Instant::now();
         self.ask_to_end().await;
-        let status = tokio::time::timeout(PATIENT, self.process.wait()).await.expect("ends by itself").unwrap();
-        (status, start.elapsed())
+        (self.ended().await, start.elapsed())
+    }
+
+    /// Waits until it ends by itself, and returns how it did.
+    pub async fn ended(&mut self) -> ExitStatus {
+        tokio::time::timeout(PATIENT, self.process.wait()).await.expect("ends by itself").unwrap()
     }
 
     /// Sends SIGTERM.
     pub async fn ask_to_end(&self) {
-        let pid = self.process.id().expect("it runs").to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+        self.signal("TERM").await;
+    }
+
+    /// Sends a signal, as `STOP`.
+    pub async fn signal(&self, name: &str) {
+        let arguments = [format!("-{name}"), self.pid().to_string()];
+        assert!(Command::new("kill").args(arguments).status().await.unwrap().success());
     }
 
     /// The value of a metric, as `rolegate_leader` or `rolegate_held_pods{reason="GroupMissing"}`; 0 before it is there.

@@ -1,0 +1,158 @@
+//! The replica that leads dies, or stops and comes back, at the worst of moments.
+
+use std::time::{Duration, Instant};
+
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use crate::common::group::Group;
+use crate::common::pods::Pod;
+use crate::common::request_proxy::{Fate, Kind, RequestProxy};
+use crate::common::stage::typed;
+use crate::common::status::Status;
+use crate::common::{Stage, eventually, invariants};
+use crate::faults::story::{RECOVERY, Story, leads, seconds, tell};
+use crate::figures::record;
+
+/// PATCHes of pods: releases.
+const RELEASES: Kind = Kind { method: "PATCH", path: "/pods/" };
+
+#[tokio::test]
+async fn it_is_killed_between_commit_and_release() {
+    let stage = Stage::new("faults-committed").await;
+    let proxy = RequestProxy::before(&stage.plane).await;
+    let mut story = Story::begin_with(stage, |launch| launch.through_requests(&proxy), |launch| launch).await;
+    // What it commits from now on it cannot release.
+    proxy.meet(RELEASES, Fate::Lost);
+    let before = story.released_now().await;
+    eventually(RECOVERY, "commits without releases", async || {
+        let committed =
+            |group: &Group, status: &Status| group.roles.iter().map(|role| status.released(&role.name)).sum::<u64>();
+        let groups = story.groups.iter().zip(&story.statuses);
+        let committed: u64 = groups.map(|(group, statuses)| committed(group, &statuses.now())).sum();
+        let released = story.released().await?;
+        if committed > u64::try_from(released).unwrap() && proxy.lost() > 0 {
+            Ok(())
+        } else {
+            Err(format!("{committed} committed, {released} released"))
+        }
+    })
+    .await;
+    let killed = Instant::now();
+    story.kill_leader().await;
+    let time = story.moves_beyond(before.max(story.released_now().await), killed).await;
+    story.end().await;
+    tell(
+        "leader killed (SIGKILL, as the OOM killer does) between commit and release",
+        time,
+        "another leads when the lease of 3 s has run out, and first releases what is committed",
+    );
+}
+
+#[tokio::test]
+#[ignore = "minutes: make chaos"]
+async fn it_is_killed_in_the_middle_of_a_batch() {
+    let mut story = Story::begin(Stage::new("faults-killed").await).await;
+    let killed = Instant::now();
+    story.kill_leader().await;
+    let before = story.released_now().await;
+    let time = story.moves_beyond(before, killed).await;
+    story.end().await;
+    tell("leader killed in the middle of a batch", time, "another leads when the lease of 3 s has run out");
+}
+
+#[tokio::test]
+#[ignore = "minutes: make chaos"]
+async fn it_is_stopped_until_another_leads_and_goes_on() {
+    let story = Story::begin(Stage::new("faults-stopped").await).await;
+    story.rest().await;
+    let stale = story.leader();
+    let written = async || stale.metric(r#"rolegate_status_writes_total{outcome="written"}"#).await;
+    let before = written().await;
+    story.service.lead_to(&[story.follower().webhook]);
+    stale.signal("STOP").await;
+    let stopped = Instant::now();
+    let released = story.released_now().await;
+    story.go_on();
+    let time = story.moves_beyond(released, stopped).await;
+    leads(story.follower()).await;
+    story.until_released(released + 24).await;
+    // It believes that it leads, and knows what was true long ago.
+    stale.signal("CONT").await;
+    stale.until_metric("rolegate_leader", 0).await;
+    story.end().await;
+    assert_eq!(written().await, before, "the stale leader has committed something");
+    tell(
+        "leader stopped (SIGSTOP) past its lease, continued beside the new one",
+        time,
+        "another leads; whatever the stale one still writes is refused for its version, and it steps back",
+    );
+}
+
+/// Two roles in step, claimed, with the leader killed between two steps.
+#[tokio::test]
+#[ignore = "minutes: make chaos"]
+async fn it_is_killed_between_two_steps_of_a_rollout() {
+    let stage = Stage::new("faults-rollout").await;
+    stage.add_node("all", 40).await;
+    let launch = stage.launch();
+    let mut leader = launch.start().await;
+    let group = Group::new("llm").role("prefill", 20, 1).role("decode", 10, 1);
+    let statuses = stage.statuses(&group);
+    let mut object = group.object();
+    let bounds = json!({ "maxSkew": "10%", "maxUnavailable": 2 });
+    object["spec"]["coordination"] =
+        json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }]);
+    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    for role in &group.roles {
+        let mut set = group.set(role, &stage.namespace);
+        set["metadata"]["labels"] = json!({ "rolegate.dev/group": group.name, "rolegate.dev/role": role.name });
+        let answer = stage.post("/apis/apps/v1", "statefulsets", &set).await;
+        assert_eq!(answer.code, 201, "{answer:?}");
+    }
+    statuses.until("it serves", |status| status.ready().starts_with("True")).await;
+    let first: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    for role in &group.roles {
+        let path = format!("/apis/apps/v1/namespaces/{}/statefulsets/{}", stage.namespace, group.set_name(&role.name));
+        let container = json!([{ "name": "main", "image": "registry.invalid/x:2" }]);
+        let edit = json!({ "spec": { "template": { "spec": { "containers": container } } } });
+        assert_eq!(stage.send("PATCH", &path, &edit).await.code, 200);
+    }
+    let is_new = |pod: &Pod| !first.contains(&pod.uid);
+    let mut times = Vec::new();
+    for updated in [3, 12] {
+        stage.pods.until("more is updated", |now| now.count_all(is_new) >= updated).await;
+        leader.kill().await;
+        let killed = Instant::now();
+        leader = launch.start().await;
+        let before = stage.pods.now(|now| now.count_all(is_new));
+        stage.pods.until("it goes on", |now| now.count_all(is_new) > before).await;
+        times.push(killed.elapsed());
+    }
+    let done = |pod: &Pod| is_new(pod) && pod.is_ready();
+    stage.pods.until_within(RECOVERY, "all are updated", |now| now.count_all(done) == 30).await;
+    eventually(RECOVERY, "both are thawed", async || {
+        for role in &group.roles {
+            let path =
+                format!("/apis/apps/v1/namespaces/{}/statefulsets/{}", stage.namespace, group.set_name(&role.name));
+            let set = stage.send("GET", &path, &Value::Null).await.body;
+            let annotations = set["metadata"]["annotations"].to_string();
+            if annotations.contains("user-partition") {
+                return Err(annotations);
+            }
+        }
+        Ok(())
+    })
+    .await;
+    let looks = invariants::rolled_in_step(&stage.pods, [("prefill", 20), ("decode", 10)], is_new, 10, &|_| 2);
+    assert!(looks > 30, "only {looks} events");
+    record(
+        "faults",
+        &[
+            "leader killed between two steps of a rollout, twice",
+            "none of 30 pods; never more than 10 % apart",
+            &seconds(times.into_iter().max().unwrap_or(Duration::ZERO)),
+            "the next one reads partitions and pods, and goes on from there",
+        ],
+    );
+}

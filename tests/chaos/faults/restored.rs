@@ -1,0 +1,85 @@
+//! What is committed is older than what runs: a status that was put back by hand.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::json;
+
+use crate::common::pods::Pod;
+use crate::common::{Group, PATIENT, Stage, always, eventually, invariants};
+use crate::faults::story::seconds;
+use crate::figures::record;
+
+/// Notes of the Events of a reason on the group.
+async fn told(stage: &Stage, reason: &str) -> Vec<String> {
+    let params = ListParams::default().fields(&format!("involvedObject.name=llm,reason={reason}"));
+    let events = stage.api::<Event>().list(&params).await.unwrap().items;
+    events.into_iter().filter_map(|event| event.message).collect()
+}
+
+#[tokio::test]
+async fn a_status_that_is_put_back_releases_nothing_and_is_said_once() {
+    let stage = Stage::new("faults-put-back").await;
+    stage.add_node("all", 60).await;
+    let rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5).held_back();
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+    for released in [15, 30, 45] {
+        stage.pods.until("the next released", |now| now.count_all(Pod::is_released) == released).await;
+        if released < 45 {
+            stage.let_ready(Pod::is_released).await;
+        }
+    }
+    // As it was when one segment ran.
+    let mut older = statuses.now().0["coordinationState"].clone();
+    older[0]["progress"]["prefill"]["released"] = json!(10);
+    older[0]["progress"]["decode"]["released"] = json!(5);
+    let put_back = Instant::now();
+    let patch = Patch::Merge(json!({ "status": { "coordinationState": older } }));
+    stage.groups().patch_status("llm", &PatchParams::default(), &patch).await.unwrap();
+    let note = "the status had committed only decode 5 of the 15 that run, prefill 10 of the 30 that run: what runs stays, \
+                and counts as released";
+    eventually(PATIENT, "it is said", async || match told(&stage, "StatusBehindPods").await {
+        notes if notes == [note] => Ok(()),
+        other => Err(format!("{other:?}\n{}", rolegate.log())),
+    })
+    .await;
+    let status = statuses.until("it is committed again", |status| status.released("prefill") == 30).await;
+    let time = put_back.elapsed();
+    assert_eq!(status.released("decode"), 15);
+    always(Duration::from_secs(1), "nothing is released, nothing taken back", async || {
+        stage.pods.now(|now| match now.count_all(Pod::is_released) {
+            45 => Ok(()),
+            _ => Err(now.to_string()),
+        })
+    })
+    .await;
+    stage.let_ready(Pod::is_released).await;
+    stage.pods.until("the last segment", |now| now.count_all(Pod::is_released) == 60).await;
+    invariants::nobody_was_held_again(&stage.pods);
+    invariants::released_in_order(&stage.pods, &group);
+    // None is said to be released twice.
+    let segments = |number: u32| {
+        let range = |size: u32| format!("{}-{}", size * (number - 1), size * number - 1);
+        format!("segment {number} is released: decode {}, prefill {}", range(5), range(10))
+    };
+    let each_once = [1, 2, 3, 4].map(segments);
+    eventually(PATIENT, "each segment is said to be released, once", async || {
+        let mut releases = told(&stage, "Released").await;
+        releases.sort();
+        if releases == each_once { Ok(()) } else { Err(format!("{releases:?}")) }
+    })
+    .await;
+    assert_eq!(told(&stage, "StatusBehindPods").await, [note]);
+    record(
+        "faults",
+        &[
+            "status put back to an older one by hand",
+            "none of 60 pods",
+            &seconds(time),
+            "what runs is taken into the released counts; the Event `StatusBehindPods` says so once",
+        ],
+    );
+}
