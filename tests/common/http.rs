@@ -42,8 +42,13 @@ enum Sender {
 impl Caller {
     /// Connects.
     pub async fn connect(address: SocketAddr, ca_bundle: &[u8]) -> Self {
-        let stream = tls(address, ca_bundle).await;
-        Self { sender: Sender::Http1(handshake(stream).await.unwrap()), host: address.to_string() }
+        Self::try_connect(address, ca_bundle).await.unwrap()
+    }
+
+    /// Connects where that may fail.
+    pub async fn try_connect(address: SocketAddr, ca_bundle: &[u8]) -> Result<Self, Error> {
+        let stream = tls_to(address, ServerName::from(address.ip()), ca_bundle).await?;
+        Ok(Self { sender: Sender::Http1(handshake(stream).await?), host: address.to_string() })
     }
 
     /// So many that share one connection of HTTP/2, as the requests of an API server do.
@@ -114,7 +119,7 @@ async fn speaking(
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-    let stream = TcpStream::connect(address).await.unwrap();
+    let stream = TcpStream::connect(address).await?;
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 

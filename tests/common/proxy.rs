@@ -97,9 +97,12 @@ impl Link {
                 while let Some((at, bytes)) = due.recv().await {
                     tokio::time::sleep_until(at).await;
                     if caller_out.write_all(&bytes).await.is_err() {
-                        break;
+                        return;
                     }
                 }
+                // The target is done: its caller is told so, and says for itself when it is.
+                _ = caller_out.shutdown().await;
+                std::future::pending::<()>().await;
             };
             tokio::select! {
                 () = there => {}

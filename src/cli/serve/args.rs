@@ -12,6 +12,7 @@ use crate::cli::duration;
 use crate::cli::options::{KaiDialectArg, PodArgs};
 use crate::cluster::run::{IncompleteBatch, LoopOptions, MissingGroup};
 use crate::model::object_name::label_fault;
+use crate::server::tls::acceptor::OldestTls;
 
 /// Options of `serve`.
 #[derive(Debug, Args)]
@@ -58,6 +59,9 @@ pub struct ServeArgs {
     /// Common name or DNS name that a caller's certificate must have; one of them is enough.
     #[arg(long = "client-name", value_delimiter = ',', value_name = "NAME", requires = "client_ca")]
     pub(super) client_names: Vec<String>,
+    /// Oldest version of TLS that callers may speak.
+    #[arg(long, value_enum, default_value = "1.3", value_name = "VERSION")]
+    pub(super) tls_min: TlsMinArg,
     /// How long a new CA is given to become known to every API server before a certificate of it is served.
     #[arg(long, default_value = "1m", value_parser = duration::parse)]
     pub(super) ca_settle: Duration,
@@ -105,9 +109,9 @@ pub struct ServeArgs {
     pub(super) strict_roles: bool,
     #[command(flatten)]
     pub(super) pods: PodArgs,
-    /// Memory for the bodies of all requests that are being read or answered; more are answered 503. A quarter is for small
+    /// Memory for the bodies of all requests that are being read or answered, and for the answers; more are answered 503. A quarter is for small
     /// ones (16 KiB, a pod). Not less than 10Mi, or the largest would never fit.
-    #[arg(long, default_value = "64Mi", value_name = "SIZE", value_parser = parse_body_memory)]
+    #[arg(long, default_value = "32Mi", value_name = "SIZE", value_parser = parse_body_memory)]
     pub(super) body_memory: usize,
     /// Refuse objects that do not have the expected shape, instead of letting them pass.
     #[arg(long)]
@@ -144,6 +148,25 @@ pub(super) enum WebhooksArg {
     CaBundle,
     /// Leave them alone: cert-manager or somebody else keeps them.
     Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum TlsMinArg {
+    /// For API servers and proxies that speak nothing newer.
+    #[value(name = "1.2")]
+    Tls12,
+    /// TLS 1.3 only.
+    #[value(name = "1.3")]
+    Tls13,
+}
+
+impl From<TlsMinArg> for OldestTls {
+    fn from(version: TlsMinArg) -> Self {
+        match version {
+            TlsMinArg::Tls12 => Self::Tls12,
+            TlsMinArg::Tls13 => Self::Tls13,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

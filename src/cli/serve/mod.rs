@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -21,6 +20,7 @@ use args::{PageArg, PlacementArg};
 
 use crate::cli::connection::Failure;
 use crate::cluster::capacity::SharedCapacity;
+use crate::cluster::entries::Entries;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::lease::{Election, LeaseOptions};
 use crate::cluster::metrics::LoopMetrics;
@@ -46,11 +46,12 @@ use crate::server::http::admin;
 use crate::server::http::admin::{Check, Readiness};
 use crate::server::http::body::Bodies;
 use crate::server::http::limits::Limits;
+use crate::server::http::listen::Listening;
 use crate::server::http::metrics;
-use crate::server::http::process::ProcessUsage;
+use crate::server::http::process::{ProcessUsage, open_files};
 use crate::server::http::self_dial::SelfDial;
 use crate::server::page::{self, Access, Feeds, Source, TokenError};
-use crate::server::tls::acceptor::{CertStore, ClientAuthError, server_config};
+use crate::server::tls::acceptor::{CertStore, ClientAuthError, server_config_since};
 use crate::server::tls::cert_info::CertError;
 use crate::server::tls::files::FilesError;
 
@@ -100,12 +101,13 @@ fn start_log(args: &ServeArgs) -> Result<(), ServeError> {
 }
 
 async fn serve(args: ServeArgs) -> Result<(), ServeError> {
-    let (webhook, admin) = (bind(args.listen).await?, bind(args.admin_listen).await?);
+    let (webhook, admin) = (listen(args.listen)?, listen(args.admin_listen)?);
     let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
     let (mut registry, readiness, mut parts) =
         (Registry::with_prefix("rolegate"), Readiness::default(), Parts::default());
     let requests = ApiRequests::register(&mut registry);
-    let client = CacheAges::register(&mut registry).client(&requests, args.connection.config().await?)?;
+    let ages = CacheAges::register(&mut registry);
+    let client = ages.client(&requests, args.connection.config().await?)?;
     readiness.show(&mut registry);
     registry.register_collector(Box::new(ProcessUsage));
     let server_metrics = metrics::register(&mut registry);
@@ -116,7 +118,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     parts.add("certificate metrics", server_metrics.clone().follow_certificate(store.changes()));
     certificates::start(&args, &client, &store, webhook.address, &mut parts, &stop).await?;
     let (callers, own) = certificates::callers(&args, &mut parts, &stop).await?;
-    let tls = server_config(&store, callers).map_err(|error| ServeError::Tls(error.to_string()))?;
+    let tls = server_config_since(args.tls_min.into(), &store, callers);
+    let tls = tls.map_err(|error| ServeError::Tls(error.to_string()))?;
     let dial = SelfDial::new(webhook.address, store, own).map_err(|error| ServeError::Tls(error.to_string()))?;
     parts.add("self dial", dial.run(readiness.register("tls"), stop.clone()));
 
@@ -150,8 +153,9 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let executor = Executor::new(writer, lookup.clone(), events, loop_metrics.clone());
     let capacity = (args.placement == PlacementArg::On).then(SharedCapacity::default);
     if let Some(capacity) = capacity.clone() {
-        parts.add("nodes and pods", capacity::keep(client.clone(), capacity));
+        parts.add("nodes and pods", capacity::keep(client.clone(), ages, capacity));
     }
+    registry.register_collector(Box::new(Entries { lookup: lookup.clone(), capacity: capacity.clone() }));
     let source = Source {
         client: client.clone(),
         index: lookup.index().clone(),
@@ -165,7 +169,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let gates = GateLoop::new(executor, args.loop_options(), loop_metrics, leader, capacity);
     parts.add("loop", gates.run(draining.clone()));
 
-    let limits = Limits { body_memory: args.body_memory, ..Limits::default() };
+    let limits = Limits { body_memory: args.body_memory, ..Limits::default() }.within(open_files());
     let admission = Admission {
         lookup,
         live_world,
@@ -262,14 +266,6 @@ async fn termination() {
     }
 }
 
-struct Bound {
-    socket: TcpListener,
-    address: SocketAddr,
-}
-
-async fn bind(address: SocketAddr) -> Result<Bound, ServeError> {
-    let fault = |error| ServeError::Listen(address, error);
-    let socket = TcpListener::bind(address).await.map_err(fault)?;
-    let address = socket.local_addr().map_err(fault)?;
-    Ok(Bound { socket, address })
+fn listen(address: SocketAddr) -> Result<Listening, ServeError> {
+    Listening::at(address).map_err(|error| ServeError::Listen(address, error))
 }

@@ -24,7 +24,8 @@ impl Default for Beside {
 }
 
 impl Beside {
-    /// Does something when it is its turn; `None` when that does not come in time. If it panics, so does this.
+    /// Does something when it is its turn; `None` when that does not come, or it is not done, in time. It then goes on, and
+    /// keeps its turn. If it panics, so does this.
     pub(super) async fn run<T, F>(&self, deadline: Instant, work: F) -> Option<T>
     where
         T: Send + 'static,
@@ -36,7 +37,8 @@ impl Beside {
             let _turn = turn;
             runtime.block_on(work)
         });
-        match done.await.map_err(JoinError::try_into_panic) {
+        let done = tokio::time::timeout_at(deadline, done).await.ok()?;
+        match done.map_err(JoinError::try_into_panic) {
             Ok(done) => Some(done),
             Err(Ok(panic)) => resume_unwind(panic),
             Err(Err(_)) => None,
@@ -72,6 +74,12 @@ mod tests {
         assert_eq!(beside.run(soon(), async { 2 }).await, None, "no turn in time");
         end.send(()).unwrap();
         assert_eq!(first.await.unwrap(), Some(1));
-        assert_eq!(beside.run(soon(), async { 3 }).await, Some(3));
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let slow = async move { ended.recv().is_ok() };
+        assert_eq!(beside.run(soon(), slow).await, None, "not done in time");
+        assert_eq!(beside.run(soon(), async { 2 }).await, None, "it still has its turn");
+        drop(end);
+        let later = Instant::now() + Duration::from_secs(60);
+        assert_eq!(beside.run(later, async { 3 }).await, Some(3));
     }
 }

@@ -37,6 +37,8 @@ pub struct AdmissionMetrics {
     pub unknown: Counter,
     /// Objects that did not have the expected shape.
     pub schema_skew: Counter,
+    /// Reviews without an answer in time.
+    pub late: Counter,
 }
 
 impl AdmissionMetrics {
@@ -49,6 +51,7 @@ impl AdmissionMetrics {
         registry.register("refused_bodies", "Bodies not read to their end, by reason", metrics.refused_bodies.clone());
         registry.register("unreadable_bodies", "Bodies that were no AdmissionReview", metrics.unreadable.clone());
         registry.register("unknown_reviews", "Reviews of what no rule is for; they pass", metrics.unknown.clone());
+        registry.register("late_reviews", "Reviews answered 503: there was no answer in time", metrics.late.clone());
         registry.register("schema_skew", "Objects without the expected shape", metrics.schema_skew.clone());
         metrics
     }

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod beside;
+pub mod deadline;
 pub mod decode;
 pub mod metrics;
 pub mod registration;
@@ -10,16 +11,16 @@ pub mod table;
 pub mod webhooks;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use http::{HeaderMap, StatusCode, header};
+use axum::{Extension, Router};
+use http::{HeaderMap, StatusCode, Uri, header};
+use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span};
 
 use crate::api::review::Request;
@@ -34,9 +35,11 @@ use crate::rules::question::Question;
 use crate::rules::{DecodeError, Operation, judge_json, judge_names};
 use crate::server::admission::answer::Verdict;
 use crate::server::admission::beside::{Beside, LIGHT};
+use crate::server::admission::deadline::deadline;
 use crate::server::admission::decode::{DecodedReview, decode};
 use crate::server::admission::metrics::AdmissionMetrics;
 use crate::server::admission::table::{Endpoint, Handling, Row};
+use crate::server::http::Proven;
 use crate::server::http::body::{Bodies, BodyError};
 
 /// What the request path needs.
@@ -60,13 +63,23 @@ pub struct Admission {
     pub metrics: AdmissionMetrics,
 }
 
-/// Our own fault: the failure policy decides.
+/// Our own fault, or the API server's: the failure policy decides.
 #[derive(Debug, thiserror::Error)]
 enum AdmissionError {
     #[error(transparent)]
     Lookup(#[from] LookupError),
     #[error(transparent)]
     LiveWorld(#[from] LiveWorldError),
+    /// Something else than a read took too long.
+    #[error("judging it: no answer in time")]
+    Late,
+}
+
+impl AdmissionError {
+    /// Time was over, as the caller counts it: nothing is wrong with the review, nor with us.
+    fn is_late(&self) -> bool {
+        matches!(self, Self::Late | Self::Lookup(LookupError::Timeout(_)) | Self::LiveWorld(LiveWorldError::Timeout(_)))
+    }
 }
 
 impl Admission {
@@ -74,8 +87,8 @@ impl Admission {
     pub fn router(self) -> Router {
         let state = Arc::new(self);
         let admit = |endpoint: Endpoint| {
-            post(move |State(admission): State<Arc<Self>>, headers: HeaderMap, body: Body| async move {
-                admission.answer(endpoint, &headers, body).await
+            post(move |State(admission): State<Arc<Self>>, uri: Uri, headers: HeaderMap, body: Body| async move {
+                admission.answer(endpoint, &uri, &headers, body).await
             })
         };
         Router::new()
@@ -86,48 +99,71 @@ impl Admission {
             .with_state(state)
     }
 
-    async fn answer(self: Arc<Self>, endpoint: Endpoint, headers: &HeaderMap, body: Body) -> Response {
+    async fn answer(self: Arc<Self>, endpoint: Endpoint, uri: &Uri, headers: &HeaderMap, body: Body) -> Response {
         if !is_json(headers) {
             return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
         }
-        let deadline = Instant::now() + LOOKUPS;
-        let body = match self.bodies.read(body).await {
+        let deadline = deadline(uri.query());
+        let body = match self.bodies.read_by(body, deadline).await {
             Ok(body) => body,
             Err(error) => return self.refuse(&error),
         };
-        if body.len() <= LIGHT {
-            return self.review(endpoint, &body, deadline).await;
+        let (answer, body) = if body.len() <= LIGHT {
+            (self.review(endpoint, &body, deadline).await, body)
+        } else {
+            let (admission, beside) = (self.clone(), self.beside.clone());
+            let review = async move { (admission.review(endpoint, &body, deadline).await, body) };
+            match beside.run(deadline, review).await {
+                Some(done) => done,
+                None => return self.refuse(&BodyError::NoTurn),
+            }
+        };
+        let Answer { status, content_type, text } = answer;
+        match body.answered(text) {
+            // Whoever sends reviews is no stranger any longer.
+            Ok(text) if status != StatusCode::BAD_REQUEST => {
+                (status, Extension(Proven), [(header::CONTENT_TYPE, content_type)], Body::new(text)).into_response()
+            }
+            Ok(text) => (status, [(header::CONTENT_TYPE, content_type)], Body::new(text)).into_response(),
+            Err(error) => self.refuse(&error),
         }
-        let (admission, beside) = (self.clone(), self.beside.clone());
-        let review = async move { admission.review(endpoint, &body, deadline).await };
-        beside.run(deadline, review).await.unwrap_or_else(|| self.refuse(&BodyError::NoTurn))
     }
 
     fn refuse(&self, error: &BodyError) -> Response {
         self.metrics.refuse_body(error);
-        plain(error.status(), error.to_string())
+        if error.status() != StatusCode::SERVICE_UNAVAILABLE {
+            return plain(error.status(), error.to_string());
+        }
+        let Answer { status, content_type, text } = Answer::unavailable(&error.to_string());
+        (status, [(header::CONTENT_TYPE, content_type)], text).into_response()
     }
 
-    async fn review(&self, endpoint: Endpoint, body: &[u8], deadline: Instant) -> Response {
+    async fn review(&self, endpoint: Endpoint, body: &[u8], deadline: Instant) -> Answer {
         let DecodedReview { version, request, row, pod } = match decode(endpoint, body) {
             Ok(asked) => asked,
             Err(error) => {
                 self.metrics.unreadable.inc();
-                return plain(StatusCode::BAD_REQUEST, error.to_string());
+                return Answer::text(StatusCode::BAD_REQUEST, error.to_string());
             }
         };
         let span = span_of(endpoint, &request);
-        match self.judge(row, &request, pod, deadline).instrument(span.clone()).await {
+        let judged = timeout_at(deadline, self.judge(row, &request, pod, deadline)).instrument(span.clone()).await;
+        match judged.unwrap_or(Err(AdmissionError::Late)) {
             Ok(verdict) => {
                 span.in_scope(|| tracing::debug!(verdict = verdict.as_str(), "answered"));
                 self.metrics.count(row, &request, verdict.as_str());
-                let answer = verdict.into_json(version, &request);
-                ([(header::CONTENT_TYPE, "application/json")], answer).into_response()
+                Answer::json(verdict.into_json(version, &request))
+            }
+            Err(late) if late.is_late() => {
+                self.metrics.late.inc();
+                self.metrics.count(row, &request, "error");
+                span.in_scope(|| tracing::warn!(uid = %request.uid, %late, "no answer in time"));
+                Answer::unavailable(&format!("request {}: {late}", request.uid))
             }
             Err(fault) => {
                 self.metrics.count(row, &request, "error");
                 span.in_scope(|| tracing::error!(uid = %request.uid, %fault, "cannot answer"));
-                plain(StatusCode::INTERNAL_SERVER_ERROR, format!("request {}: {fault}", request.uid))
+                Answer::text(StatusCode::INTERNAL_SERVER_ERROR, format!("request {}: {fault}", request.uid))
             }
         }
     }
@@ -320,11 +356,35 @@ fn plain(status: StatusCode, text: impl Into<String>) -> Response {
     (status, text.into()).into_response()
 }
 
-/// Longest time that an answer may take: the webhook's timeout, which the configurations carry.
-pub const TIMEOUT: Duration = Duration::from_secs(3);
-/// Longest time for all that one review looks up, from when it begins to arrive: what is left of [`TIMEOUT`] is for the way
-/// here and back.
-const LOOKUPS: Duration = Duration::from_millis(2250);
+/// An answer before it is a response.
+struct Answer {
+    status: StatusCode,
+    content_type: &'static str,
+    text: String,
+}
+
+impl Answer {
+    fn json(text: String) -> Self {
+        Self { status: StatusCode::OK, content_type: "application/json", text }
+    }
+
+    /// As a Status, the message of which an API server hands on. Of a text with 503, unlike one with 500, it says nothing.
+    fn unavailable(message: &str) -> Self {
+        let status = json!({
+            "apiVersion": "v1",
+            "kind": "Status",
+            "status": "Failure",
+            "reason": "ServiceUnavailable",
+            "code": 503,
+            "message": message,
+        });
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::json(status.to_string()) }
+    }
+
+    fn text(status: StatusCode, text: String) -> Self {
+        Self { status, content_type: "text/plain; charset=utf-8", text }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use kube::api::ObjectMeta;
 
 use crate::api::pod::POD;
 use crate::model::names;
-use crate::server::admission::TIMEOUT;
+use crate::server::admission::deadline::TIMEOUT;
 use crate::server::admission::table::{Endpoint, Handling, Row, TABLE};
 
 /// How the API server reaches the webhook.

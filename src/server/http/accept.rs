@@ -15,7 +15,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,8 @@ use crate::server::http::connection;
 use crate::server::http::connection::{Phase, Shared};
 use crate::server::http::limits::Limits;
 use crate::server::http::metrics::ServerMetrics;
+use crate::server::http::places::Places;
+use crate::server::http::timeouts::Timeouts;
 
 /// How to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +76,8 @@ where
         let Self { socket, tls, app, limits, metrics, drain } = self;
         let (phase, watched) = watch::channel(Phase::Open);
         let mut connections = Connections {
-            free: Arc::new(Semaphore::new(limits.connections)),
+            places: Places::new(&limits),
+            are_taken: false,
             tasks: JoinSet::new(),
             shared: Arc::new(Shared { tls, app, limits, metrics, phase: watched }),
             phase,
@@ -84,10 +87,10 @@ where
         tracing::info!(open = connections.tasks.len(), "draining: telling callers to go elsewhere");
         connections.accept_until(&socket, sleep_until(Instant::now() + drain.grace)).await;
         // Those that the kernel has already accepted for us would see a reset.
-        while let (Ok(permit), Some(Ok((stream, _)))) =
-            (Arc::clone(&connections.free).try_acquire_owned(), socket.accept().now_or_never())
+        while let (Some(()), Some(Ok((stream, _)))) =
+            (connections.places.one_more().now_or_never(), socket.accept().now_or_never())
         {
-            connections.start(stream, permit);
+            connections.start(stream);
         }
         drop(socket);
         connections.phase.send_replace(Phase::Closing);
@@ -98,7 +101,9 @@ where
 }
 
 struct Connections<S> {
-    free: Arc<Semaphore>,
+    places: Places,
+    /// Whether the log says that newcomers' places are taken.
+    are_taken: bool,
     tasks: JoinSet<()>,
     shared: Arc<Shared<S>>,
     phase: watch::Sender<Phase>,
@@ -115,11 +120,11 @@ where
         loop {
             // A place first, then a connection: what can't be served waits in the kernel, where its caller's own timeout
             // counts, and is not dropped.
-            let permit = tokio::select! {
+            tokio::select! {
                 biased;
                 () = &mut end => return,
-                permit = self.place() => permit,
-            };
+                () = self.places.one_more() => {}
+            }
             let accepted = tokio::select! {
                 biased;
                 () = &mut end => return,
@@ -128,7 +133,7 @@ where
             match accepted {
                 Ok((stream, _)) => {
                     backoff = Backoff::default();
-                    self.start(stream, permit);
+                    self.start(stream);
                 }
                 Err(error) => {
                     self.shared.metrics.accept_errors.inc();
@@ -144,36 +149,28 @@ where
         }
     }
 
-    async fn place(&self) -> OwnedSemaphorePermit {
-        if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
-            // Not at the first free place: each change of phase wakes every connection.
-            if self.free.available_permits() > self.shared.limits.connections / 8 {
-                self.change(Phase::Full, Phase::Open);
-            }
-            return permit;
-        }
-        self.change(Phase::Open, Phase::Full);
-        match Arc::clone(&self.free).acquire_owned().await {
-            Ok(permit) => permit,
-            // The semaphore is never closed.
-            Err(_) => std::future::pending().await,
-        }
-    }
-
-    fn change(&self, from: Phase, to: Phase) {
-        let changed = self.phase.send_if_modified(|phase| *phase == from && std::mem::replace(phase, to) != to);
-        if changed && to == Phase::Full {
-            tracing::warn!(connections = self.shared.limits.connections, "all connections are taken; others wait");
-        }
-    }
-
-    fn start(&mut self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+    fn start(&mut self, stream: TcpStream) {
         let shared = Arc::clone(&self.shared);
-        let open = Open::new(&shared.metrics);
+        let (open, timeouts) = (Open::new(&shared.metrics), Timeouts::new());
+        let (place, displaces) = self.places.take(timeouts.clone());
+        if displaces {
+            shared.metrics.displaced.inc();
+        }
+        self.tell(displaces);
         self.tasks.spawn(async move {
-            let _held = (permit, open);
-            connection::serve(stream, shared).await;
+            let _open = open;
+            connection::serve(stream, shared, timeouts, place).await;
         });
+    }
+
+    /// Once, not for each connection.
+    fn tell(&mut self, displaces: bool) {
+        if displaces && !std::mem::replace(&mut self.are_taken, true) {
+            let newcomers = self.shared.limits.newcomers;
+            tracing::warn!(newcomers, "more new connections than there are places: the first make room for the last");
+        } else if !displaces && !self.places.are_taken() {
+            self.are_taken = false;
+        }
     }
 
     async fn finish(&mut self, deadline: Instant) -> usize {

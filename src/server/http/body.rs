@@ -1,14 +1,17 @@
 //! Request bodies: read within bounds of size, of time, and of what all of them together may take.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::ops::Deref;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::Body;
+use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 
 use crate::server::http::limits::Limits;
@@ -65,6 +68,9 @@ impl BodyError {
 /// A body up to this size may use what is kept back from larger ones: the review of a usual pod.
 const SMALL: usize = 16 << 10;
 
+/// Longest time for reading what is thrown away.
+const DISCARD: Duration = Duration::from_secs(5);
+
 /// Reads the bodies of all connections of one listener. Clones share one memory.
 #[derive(Clone, Debug)]
 pub struct Bodies {
@@ -86,8 +92,11 @@ impl Bodies {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Reads a whole body. An announced length over the limit is refused before a byte is read, and memory grows only with
-    /// what has arrived, never with what was announced. What is read counts until it is dropped.
+    /// Reads a whole body. Memory grows only with what has arrived, never with what was announced. What is read counts until
+    /// it is dropped.
+    ///
+    /// What is refused although its end may be near is read and thrown away first: a caller who is still sending would lose the
+    /// answer with the connection.
     ///
     /// # Errors
     /// [`BodyError`], one kind for each limit.
@@ -96,43 +105,73 @@ impl Bodies {
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let limit = self.limit;
-        if usize::try_from(body.size_hint().lower()).map_or(true, |announced| announced > limit) {
-            return Err(BodyError::TooLarge { limit });
-        }
-        within(Instant::now() + self.time, self.collect(body)).await
+        self.read_by(body, Instant::now() + self.time).await
     }
 
-    async fn collect<B>(&self, body: B) -> Result<BufferedBody, BodyError>
+    /// The same where the answer is worth nothing after `deadline`.
+    ///
+    /// # Errors
+    /// [`BodyError`], one kind for each limit.
+    pub async fn read_by<B>(&self, body: B, deadline: Instant) -> Result<BufferedBody, BodyError>
     where
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let deadline = deadline.min(Instant::now() + self.time);
         let mut body = std::pin::pin!(body);
+        let read = within(deadline, self.collect(body.as_mut())).await;
+        if matches!(read, Err(BodyError::NoMemory | BodyError::TooLarge { .. })) {
+            _ = tokio::time::timeout_at(deadline.min(Instant::now() + DISCARD), self.discard(body)).await;
+        }
+        read
+    }
+
+    /// Reads the rest of a body that is refused, unless it is longer than any that is taken.
+    async fn discard<B: Body<Data = Bytes>>(&self, mut body: Pin<&mut B>) {
+        let mut left = self.limit;
+        while usize::try_from(body.size_hint().lower()).is_ok_and(|announced| announced <= left) {
+            let Some(Ok(frame)) = body.frame().await else { return };
+            let Some(after) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
+            left = after;
+        }
+    }
+
+    async fn collect<B>(&self, mut body: Pin<&mut B>) -> Result<BufferedBody, BodyError>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let limit = self.limit;
+        if usize::try_from(body.size_hint().lower()).map_or(true, |announced| announced > limit) {
+            return Err(BodyError::TooLarge { limit });
+        }
+        let most = body.size_hint().upper().and_then(|most| usize::try_from(most).ok()).unwrap_or(limit);
         let mut reservation = Reservation { bodies: self.clone(), bytes: 0 };
-        let mut first = Bytes::new();
-        let mut rest = BytesMut::new();
+        let mut read = Vec::new();
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(|error| BodyError::Broken(error.into()))?.into_data() else { continue };
-            let length = first.len() + rest.len() + data.len();
-            if length > self.limit {
-                return Err(BodyError::TooLarge { limit: self.limit });
+            let length = read.len() + data.len();
+            if length > limit {
+                return Err(BodyError::TooLarge { limit });
             }
-            reservation.grow_to(length)?;
-            // Most reviews arrive in one frame, which then needs no copy.
-            if first.is_empty() && rest.is_empty() {
-                first = data;
-            } else {
-                if rest.is_empty() {
-                    rest.extend_from_slice(&std::mem::take(&mut first));
-                }
-                rest.extend_from_slice(&data);
-                // A buffer that grows takes more than what is in it.
-                reservation.grow_to(rest.capacity())?;
+            // Most reviews arrive in one frame, which then needs no copy. One that is only a part is copied at once: it would
+            // keep all of the buffer that it was read into.
+            if read.is_empty() && body.is_end_stream() {
+                reservation.grow_to(length)?;
+                return Ok(BufferedBody { bytes: data, reservation });
             }
+            if length > read.capacity() {
+                // Twice as much each time, but not more than is announced.
+                let room = (2 * read.capacity()).min(most).max(length);
+                // What has arrived may be there twice until it has moved.
+                let moved = if room > SMALL { read.capacity() } else { 0 };
+                reservation.grow_to(room + moved)?;
+                read.reserve_exact(room - read.len());
+                reservation.become_of(room)?;
+            }
+            read.extend_from_slice(&data);
         }
-        let bytes = if rest.is_empty() { first } else { rest.freeze() };
-        Ok(BufferedBody { bytes, reservation })
+        Ok(BufferedBody { bytes: read.into(), reservation })
     }
 
     /// Takes so many bytes more for a body that then has `length`. A quarter is kept back for small ones, so that large ones
@@ -160,6 +199,13 @@ impl Reservation {
         }
         Ok(())
     }
+
+    /// Takes or gives back what another length differs by.
+    fn become_of(&mut self, length: usize) -> Result<(), BodyError> {
+        self.bodies.used.fetch_sub(self.bytes.saturating_sub(length), Ordering::Relaxed);
+        self.bytes = self.bytes.min(length);
+        self.grow_to(length)
+    }
 }
 
 impl Drop for Reservation {
@@ -172,8 +218,44 @@ impl Drop for Reservation {
 #[derive(Debug)]
 pub struct BufferedBody {
     bytes: Bytes,
-    #[expect(dead_code, reason = "it acts when it is dropped")]
     reservation: Reservation,
+}
+
+impl BufferedBody {
+    /// An answer to it, which takes its place: it counts until the caller has taken it.
+    ///
+    /// # Errors
+    /// [`BodyError::NoMemory`] if there is no room for an answer that is longer than the body.
+    pub fn answered(mut self, answer: impl Into<Bytes>) -> Result<HeldAnswer, BodyError> {
+        let answer = answer.into();
+        self.bytes = Bytes::new();
+        self.reservation.become_of(answer.len())?;
+        Ok(HeldAnswer { answer: Some(answer), _reservation: self.reservation })
+    }
+}
+
+/// An answer whose memory counts until it is taken; the body of a response.
+#[derive(Debug)]
+pub struct HeldAnswer {
+    answer: Option<Bytes>,
+    _reservation: Reservation,
+}
+
+impl Body for HeldAnswer {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.answer.take().map(|answer| Ok(Frame::data(answer))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.answer.as_ref().map_or(0, |answer| answer.len() as u64))
+    }
 }
 
 impl Deref for BufferedBody {
@@ -190,11 +272,8 @@ async fn within<T>(deadline: Instant, work: impl Future<Output = Result<T, BodyE
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use futures::{FutureExt, StreamExt, stream};
     use http_body_util::{Empty, Full, StreamBody};
-    use hyper::body::Frame;
 
     use super::*;
 
@@ -264,22 +343,50 @@ mod tests {
     #[tokio::test]
     async fn all_bodies_together_take_no_more_than_their_memory() {
         let bodies = scarce(1 << 20);
-        let mut waiting = Vec::new();
-        let refused = loop {
-            let mut read = Box::pin(bodies.read(unfinished(100_000)));
-            match read.as_mut().now_or_never() {
-                None => waiting.push(read),
-                Some(answer) => break answer.unwrap_err(),
-            }
-        };
-        assert_eq!((refused.status().as_u16(), waiting.len()), (503, 7));
-        assert!(bodies.used() <= 1 << 20);
+        let mut waiting: Vec<_> = (0..7).map(|_| Box::pin(bodies.read(unfinished(100_000)))).collect();
+        assert!(waiting.iter_mut().all(|read| read.as_mut().now_or_never().is_none()));
+        assert_eq!(bodies.read(frames(vec![100_000])).await.unwrap_err().status(), 503);
+        assert_eq!(bodies.used(), 700_000);
         drop(waiting);
         assert_eq!(bodies.used(), 0, "whoever goes gives back what was buffered");
         let whole = bodies.read(Full::new(Bytes::from(vec![b'x'; 100_000]))).await.unwrap();
         assert_eq!(bodies.used(), 100_000, "what is being answered still counts");
         drop(whole);
         assert_eq!(bodies.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_answer_counts_until_it_is_taken() {
+        let bodies = scarce(1 << 20);
+        let read = async || bodies.read(Full::new(Bytes::from(vec![b'x'; 100_000]))).await.unwrap();
+        let mut answer = read().await.answered(vec![b'y'; 300]).unwrap();
+        assert_eq!(bodies.used(), 300);
+        assert_eq!(answer.frame().await.unwrap().unwrap().into_data().unwrap().len(), 300);
+        assert!(answer.is_end_stream() && answer.frame().await.is_none());
+        drop(answer);
+        assert_eq!(bodies.used(), 0);
+        assert_eq!(read().await.answered(vec![b'y'; 1 << 20]).unwrap_err().status(), 503);
+        assert_eq!(bodies.used(), 0);
+    }
+
+    /// Says how many frames were taken of those it has.
+    fn counted(frames: usize, size: usize) -> (impl Body<Data = Bytes, Error = Infallible>, Arc<AtomicUsize>) {
+        let taken = Arc::new(AtomicUsize::new(0));
+        let counter = taken.clone();
+        let body = StreamBody::new(stream::iter(0..frames).map(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            Ok(Frame::data(Bytes::from(vec![b'x'; size])))
+        }));
+        (body, taken)
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_is_read_to_its_end_but_no_more_than_a_body_of_it() {
+        for (frames, taken) in [(15, 15), (1000, 22)] {
+            let (body, counter) = counted(frames, 100);
+            assert_eq!(bodies(1000).read(body).await.unwrap_err().status(), 413);
+            assert_eq!(counter.load(Ordering::Relaxed), taken);
+        }
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, Version, header};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -24,6 +24,7 @@ use tower::{Service, ServiceExt};
 
 use crate::server::http::limits::Limits;
 use crate::server::http::metrics::{HandshakeFailure, ServerMetrics};
+use crate::server::http::places::{Place, Proven};
 use crate::server::http::timeouts::{Busy, Overdue, TimedIo, Timeouts};
 
 /// What a listener is doing, as its connections need to know it.
@@ -31,8 +32,6 @@ use crate::server::http::timeouts::{Busy, Overdue, TimedIo, Timeouts};
 pub(crate) enum Phase {
     /// Serving.
     Open,
-    /// Serving, with every connection taken.
-    Full,
     /// About to stop: each answer tells its caller to come back on another connection.
     Draining,
     /// No longer accepting: connections end as soon as their requests are answered.
@@ -52,22 +51,39 @@ pub(crate) struct Shared<S> {
     pub(crate) phase: watch::Receiver<Phase>,
 }
 
-/// Serves one accepted connection to its end.
-pub(crate) async fn serve<S>(stream: TcpStream, shared: Arc<Shared<S>>)
+/// Serves one accepted connection to its end, or until another one needs its place.
+pub(crate) async fn serve<S>(stream: TcpStream, shared: Arc<Shared<S>>, timeouts: Timeouts, place: Place)
 where
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send,
 {
+    let ended = place.ended().clone();
+    let place = Arc::new(place);
     // A review's answer is one small write: waiting to fill a packet only costs.
     let _ = stream.set_nodelay(true);
+    ended.run_until_cancelled(to_its_end(stream, shared, timeouts, place)).await;
+}
+
+async fn to_its_end<S>(stream: TcpStream, shared: Arc<Shared<S>>, timeouts: Timeouts, place: Arc<Place>)
+where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send,
+{
+    // What comes later is boxed: a connection that never gets there does not pay for it.
     let Some(tls) = shared.tls.clone() else {
         let peer = stream.peer_addr().ok().map(Peer);
-        return requests(stream, false, peer, &shared).await;
+        return Box::pin(requests(stream, false, peer, timeouts, place, &shared)).await;
     };
     match timeout(shared.limits.handshake, handshake(stream, tls)).await {
         Ok(Ok(stream)) => {
-            let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            requests(stream, http2, None, &shared).await;
+            let (http2, authenticated) = {
+                let session = stream.get_ref().1;
+                (session.alpn_protocol() == Some(b"h2"), session.peer_certificates().is_some())
+            };
+            if authenticated {
+                place.prove();
+            }
+            Box::pin(requests(stream, http2, None, timeouts, place, &shared)).await;
         }
         Ok(Err(reason)) => shared.metrics.handshake_failed(reason),
         Err(_) => shared.metrics.handshake_failed(HandshakeFailure::timeout),
@@ -90,7 +106,7 @@ async fn handshake(
         Ok(1) => {}
         _ => return Err(HandshakeFailure::closed),
     }
-    TlsAcceptor::from(tls).accept(stream).await.map_err(|error| {
+    Box::pin(TlsAcceptor::from(tls).accept(stream)).await.map_err(|error| {
         let reason = failure(&error);
         tracing::debug!(%error, ?reason, "TLS handshake failed");
         reason
@@ -118,19 +134,24 @@ fn failure(error: &io::Error) -> HandshakeFailure {
     }
 }
 
-async fn requests<I, S>(stream: I, http2: bool, peer: Option<Peer>, shared: &Arc<Shared<S>>)
-where
+async fn requests<I, S>(
+    stream: I,
+    http2: bool,
+    peer: Option<Peer>,
+    timeouts: Timeouts,
+    place: Arc<Place>,
+    shared: &Arc<Shared<S>>,
+) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send,
 {
     let limits = &shared.limits;
-    let timeouts = Timeouts::new();
     let service = service_fn({
         let (shared, timeouts) = (Arc::clone(shared), timeouts.clone());
         move |mut request: Request<Incoming>| {
             peer.map(|peer| request.extensions_mut().insert(peer));
-            respond(request, Arc::clone(&shared), timeouts.begin())
+            respond(request, Arc::clone(&shared), Arc::clone(&place), timeouts.begin())
         }
     });
     let builder = protocol(limits, http2);
@@ -147,14 +168,13 @@ where
             connection.as_mut().graceful_shutdown();
             ended_since = Some(Instant::now());
         }
-        let idle = if now == Phase::Full { limits.idle_when_full } else { limits.idle };
         let overdue = {
             let watch = std::future::poll_fn(|cx| {
                 if connection.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(None);
                 }
                 loop {
-                    let (deadline, overdue) = timeouts.deadline(limits, idle, !http2);
+                    let (deadline, overdue) = timeouts.deadline(limits, limits.idle, !http2);
                     // Once told to end, a peer has some time left to say goodbye.
                     let deadline = ended_since.map_or(deadline, |since: Instant| deadline.max(since + limits.write));
                     // A later deadline is found when the timer fires; so a busy connection does not reset it each time.
@@ -176,7 +196,7 @@ where
             }
         };
         // An idle connection is closed politely once; whatever does not follow is cut.
-        if overdue == Overdue::Header || ended_since.is_some() {
+        if overdue != Overdue::Idle || ended_since.is_some() {
             return;
         }
         connection.as_mut().graceful_shutdown();
@@ -184,16 +204,24 @@ where
     }
 }
 
+/// Bytes of a body that may be on their way on HTTP/2: a usual pod's review as a whole.
+const WINDOW: u32 = 64 << 10;
+
 fn protocol(limits: &Limits, http2: bool) -> Builder<TokioExecutor> {
     // Which protocol is known from the handshake. Letting hyper guess would mean a read without a time limit.
     let mut builder = Builder::new(TokioExecutor::new());
     builder = if http2 { builder.http2_only() } else { builder.http1_only() };
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(64 << 10);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(16 << 10);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
-        .max_header_list_size(64 << 10)
+        .max_header_list_size(16 << 10)
+        // What a caller may send before anybody has read it, and what may wait to be sent to it. These are held for each
+        // connection, whatever else is bounded.
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(2 * WINDOW)
+        .max_send_buf_size(16 << 10)
         .keep_alive_interval(limits.idle / 4)
         .keep_alive_timeout(limits.write);
     builder
@@ -202,19 +230,37 @@ fn protocol(limits: &Limits, http2: bool) -> Builder<TokioExecutor> {
 async fn respond<S>(
     request: Request<Incoming>,
     shared: Arc<Shared<S>>,
+    place: Arc<Place>,
     busy: Busy,
 ) -> Result<Response<HeldBody>, Infallible>
 where
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone,
 {
     let counted = shared.metrics.start(request.uri().path());
-    let version = request.version();
-    let mut response = shared.app.clone().oneshot(request).await?;
+    let is_http1 = request.version() < Version::HTTP_2;
+    let is_framed_oddly = is_http1 && is_framed_oddly(&request);
+    let mut response = if is_framed_oddly { not_implemented() } else { shared.app.clone().oneshot(request).await? };
     counted.finish(response.status());
-    if *shared.phase.borrow() >= Phase::Draining && version < Version::HTTP_2 {
+    if response.extensions_mut().remove::<Proven>().is_some() {
+        place.prove();
+    }
+    if is_http1 && (is_framed_oddly || *shared.phase.borrow() >= Phase::Draining) {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
+    let busy = if is_http1 { busy } else { busy.answered() };
     Ok(response.map(|inner| HeldBody { inner, _busy: busy }))
+}
+
+/// Whether a body comes in another transfer coding than `chunked`: it is framed, but nobody here decodes it (RFC 9112, 6.1).
+fn is_framed_oddly<B>(request: &Request<B>) -> bool {
+    let codings = request.headers().get_all(header::TRANSFER_ENCODING);
+    codings.iter().any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
+}
+
+fn not_implemented() -> Response<Body> {
+    let mut response = Response::new(Body::from("Transfer-Encoding may only be chunked\n"));
+    *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
+    response
 }
 
 /// A response body that keeps its request in flight until all of it is handed on.

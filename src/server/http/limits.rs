@@ -19,12 +19,15 @@ pub struct Limits {
     /// How long a connection may stay open with no request in flight. Longer than the 90 s after which the API server
     /// closes an idle connection itself, so that we never close one just as it sends a request.
     pub idle: Duration,
-    /// Replaces [`Limits::idle`] while every connection is taken: then idle ones make room for waiting ones.
-    pub idle_when_full: Duration,
-    /// How long one write may wait for a peer that does not read.
+    /// How long one write, or an answer on HTTP/2, may wait for a peer that does not read.
     pub write: Duration,
     /// Connections open at once; further ones wait in the kernel's backlog.
     pub connections: usize,
+    /// How many of them may be newcomers: on a newcomer's connection no review was read yet.
+    pub newcomers: usize,
+    /// How long a newcomer has for its first request while the places of newcomers are taken and others wait for one; a quarter
+    /// of this while it asks for nothing.
+    pub newcomer: Duration,
     /// HTTP/2 streams open at once on one connection.
     pub streams: u32,
 }
@@ -37,13 +40,36 @@ impl Default for Limits {
             // Two objects of 3 MiB (etcd's limit with its margin), one of them the old one, and 1 MiB for the envelope.
             body_bytes: 7 << 20,
             body_time: Duration::from_secs(10),
-            // Nine of the largest, or thousands of a usual pod's.
-            body_memory: 64 << 20,
+            // Three of the largest, or thousands of a usual pod's.
+            body_memory: 32 << 20,
             idle: Duration::from_secs(120),
-            idle_when_full: Duration::from_secs(1),
             write: Duration::from_secs(10),
-            connections: 2048,
+            // An API server has one for each webhook, or on HTTP/1 as many as it asks at a time: some hundreds at most.
+            connections: 1024,
+            newcomers: 256,
+            newcomer: Duration::from_secs(1),
             streams: 128,
         }
+    }
+}
+
+impl Limits {
+    /// Not more connections than half of so many open files: the other half is for what we ask others.
+    #[must_use]
+    pub fn within(self, open_files: usize) -> Self {
+        let connections = self.connections.min(open_files / 2);
+        Self { connections, newcomers: self.newcomers.min(connections / 4), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_others() {
+        assert_eq!(Limits::default().within(1 << 20), Limits::default());
+        let Limits { connections, newcomers, .. } = Limits::default().within(256);
+        assert_eq!((connections, newcomers), (128, 32));
     }
 }

@@ -96,6 +96,7 @@ struct FailureLabels {
 pub struct ServerMetrics {
     pub(crate) connections: Gauge,
     pub(crate) accept_errors: Counter,
+    pub(crate) displaced: Counter,
     handshake_failures: Family<FailureLabels, Counter>,
     requests: Family<RequestLabels, Counter>,
     in_flight: Gauge,
@@ -108,6 +109,7 @@ impl Default for ServerMetrics {
         Self {
             connections: Gauge::default(),
             accept_errors: Counter::default(),
+            displaced: Counter::default(),
             handshake_failures: Family::default(),
             requests: Family::default(),
             in_flight: Gauge::default(),
@@ -125,6 +127,11 @@ pub fn register(registry: &mut Registry) -> ServerMetrics {
     let registry = registry.sub_registry_with_prefix("server");
     registry.register("connections_open", "Connections open now", metrics.connections.clone());
     registry.register("accept_errors", "Errors of accept(2)", metrics.accept_errors.clone());
+    registry.register(
+        "connections_displaced",
+        "Connections without a review yet that were closed to make room for others",
+        metrics.displaced.clone(),
+    );
     registry.register(
         "handshakes_failed",
         "Connections that ended before their first request could be read, by reason",

@@ -9,11 +9,23 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::runtime::Handle;
 
 /// Ticks a second in what the kernel shows to processes: a constant of its interface on every architecture that is built for.
 const TICKS: f64 = 100.0;
 
-/// Shows processor time and memory, read when they are asked for.
+/// How many files, connections among them, this process may have open: as many as it may allow itself. What starts it often
+/// allows few at first (1,024), for the sake of programs that count no further.
+pub fn open_files() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    if setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).is_err() {
+        tracing::debug!(?limit, "the limit of open files cannot be raised");
+    }
+    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
+}
+
+/// Shows processor time, memory, open files, threads and tasks, read when they are asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessUsage;
 
@@ -25,11 +37,23 @@ impl Collector for ProcessUsage {
             let name = "process_cpu";
             counter.encode(encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?)?;
         }
-        if let Some(bytes) = fs::read_to_string("/proc/self/status").ok().as_deref().and_then(resident_bytes) {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        if let Some(bytes) = resident_bytes(&status) {
             let help = "Memory that this process holds";
             let gauge = ConstGauge::new(bytes);
             let name = "process_resident_memory";
             gauge.encode(encoder.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Gauge)?)?;
+        }
+        // The one that reads them is among them.
+        let files = fs::read_dir("/proc/self/fd").ok().map(|files| files.count().saturating_sub(1));
+        let tasks = Handle::try_current().ok().map(|runtime| runtime.metrics().num_alive_tasks());
+        for (name, help, count) in [
+            ("process_open_fds", "Files and connections that are open", files),
+            ("process_threads", "Threads", threads(&status)),
+            ("process_tasks", "Tasks of the runtime that have not ended", tasks),
+        ] {
+            let Some(count) = count.and_then(|count| i64::try_from(count).ok()) else { continue };
+            ConstGauge::new(count).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
         Ok(())
     }
@@ -49,6 +73,11 @@ fn resident_bytes(status: &str) -> Option<i64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<i64>().ok()? * 1024)
 }
 
+/// Of the same file, its line `Threads:`.
+fn threads(status: &str) -> Option<usize> {
+    status.lines().find_map(|line| line.strip_prefix("Threads:"))?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,7 +86,8 @@ mod tests {
     fn time_and_memory_are_read_as_the_kernel_writes_them() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 900 0 0 0 250 50 0 0 20 0 9 0 100 1000 200";
         assert_eq!((cpu_seconds(stat), cpu_seconds("7 (a"), cpu_seconds("")), (Some(3.0), None, None));
-        let status = "Name:\trolegate\nVmHWM:\t   6000 kB\nVmRSS:\t   5432 kB\n";
+        let status = "Name:\trolegate\nVmHWM:\t   6000 kB\nVmRSS:\t   5432 kB\nThreads:\t9\n";
         assert_eq!((resident_bytes(status), resident_bytes("VmRSS: 1 MB")), (Some(5432 * 1024), None));
+        assert_eq!((threads(status), threads("Threads: many")), (Some(9), None));
     }
 }

@@ -3,6 +3,7 @@
 //! hyper starts its header timer while a kept-alive connection is idle, so it can't tell a slow request from no request.
 //! The bytes that arrive can: this keeps the two apart.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,11 +22,17 @@ pub(crate) enum Overdue {
     Header,
     /// No request came.
     Idle,
+    /// An answer was not taken.
+    Answer,
 }
 
 #[derive(Debug)]
 struct ConnectionState {
     in_flight: usize,
+    busy_since: Instant,
+    /// When the answers that are not taken yet were ready, in this order.
+    answers: BTreeMap<u64, Instant>,
+    next: u64,
     quiet_since: Instant,
     head_since: Option<Instant>,
 }
@@ -36,7 +43,15 @@ pub(crate) struct Timeouts(Arc<Mutex<ConnectionState>>);
 
 impl Timeouts {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(ConnectionState { in_flight: 0, quiet_since: Instant::now(), head_since: None })))
+        let now = Instant::now();
+        Self(Arc::new(Mutex::new(ConnectionState {
+            in_flight: 0,
+            busy_since: now,
+            answers: BTreeMap::new(),
+            next: 0,
+            quiet_since: now,
+            head_since: None,
+        })))
     }
 
     fn state(&self) -> MutexGuard<'_, ConnectionState> {
@@ -46,9 +61,18 @@ impl Timeouts {
     /// A request's headers are complete; it lasts until the guard is dropped.
     pub(crate) fn begin(&self) -> Busy {
         let mut state = self.state();
+        if state.in_flight == 0 {
+            state.busy_since = Instant::now();
+        }
         state.in_flight += 1;
         state.head_since = None;
-        Busy(self.clone())
+        Busy { timeouts: self.clone(), answer: None }
+    }
+
+    /// Whether requests have been in flight for so long, or there has been none for a quarter of that.
+    pub(crate) fn waits_longer_than(&self, time: Duration) -> bool {
+        let state = self.state();
+        if state.in_flight > 0 { state.busy_since.elapsed() > time } else { state.quiet_since.elapsed() > time / 4 }
     }
 
     fn bytes_arrived(&self) {
@@ -63,6 +87,10 @@ impl Timeouts {
     /// `heads` says whether bytes without a request mean unfinished headers: on HTTP/2 they may be a ping as well.
     pub(crate) fn deadline(&self, limits: &Limits, idle: Duration, heads: bool) -> (Instant, Option<Overdue>) {
         let state = self.state();
+        // Those come first that were ready first.
+        if let Some(ready) = state.answers.values().next() {
+            return (*ready + limits.write, Some(Overdue::Answer));
+        }
         match state.head_since {
             _ if state.in_flight > 0 => (Instant::now() + idle, None),
             Some(since) if heads => (since + limits.header, Some(Overdue::Header)),
@@ -73,28 +101,56 @@ impl Timeouts {
 
 /// A request in flight.
 #[derive(Debug)]
-pub(crate) struct Busy(Timeouts);
+pub(crate) struct Busy {
+    timeouts: Timeouts,
+    answer: Option<u64>,
+}
+
+impl Busy {
+    /// Its answer is ready, and must be taken in time. For HTTP/2, where an answer may wait for its caller although every write
+    /// is done.
+    pub(crate) fn answered(mut self) -> Self {
+        let mut state = self.timeouts.state();
+        let number = state.next;
+        state.next += 1;
+        state.answers.insert(number, Instant::now());
+        drop(state);
+        self.answer = Some(number);
+        self
+    }
+}
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = self.timeouts.state();
+        self.answer.map(|number| state.answers.remove(&number));
         state.in_flight = state.in_flight.saturating_sub(1);
         state.quiet_since = Instant::now();
         state.head_since = None;
     }
 }
 
+/// Longest wait for a peer to close what we have closed.
+const LINGER: Duration = Duration::from_secs(1);
+/// Reads of what is thrown away, one after the other, before others have their turn.
+const READS: usize = 16;
+
 /// A stream that tells its [`Timeouts`] of arriving bytes and gives up on a peer that does not read.
+///
+/// When it is closed it waits for its peer to close as well, for [`LINGER`] at most: what is sent to a socket that is gone is
+/// answered with a reset, which takes from the peer what it has not read yet. A caller that has another request under way then
+/// fails it, though it was told to send it elsewhere.
 pub(crate) struct TimedIo<I> {
     inner: I,
     timeouts: Timeouts,
     write_limit: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
+    lingers: Option<Pin<Box<Sleep>>>,
 }
 
 impl<I> TimedIo<I> {
     pub(crate) fn new(inner: I, timeouts: Timeouts, write_limit: Duration) -> Self {
-        Self { inner, timeouts, write_limit, stalled: None }
+        Self { inner, timeouts, write_limit, stalled: None, lingers: None }
     }
 
     fn writing<T>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -106,6 +162,25 @@ impl<I> TimedIo<I> {
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
         ready!(stalled.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "peer does not read")))
+    }
+}
+
+impl<I: AsyncRead + Unpin> TimedIo<I> {
+    /// Throws away what arrives until the peer has closed.
+    fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let lingers = self.lingers.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+        for _ in 0..READS {
+            let mut thrown = [0; 4 << 10];
+            let mut thrown = ReadBuf::new(&mut thrown);
+            match Pin::new(&mut self.inner).poll_read(cx, &mut thrown) {
+                Poll::Ready(Ok(())) if !thrown.filled().is_empty() => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return lingers.as_mut().poll(cx),
+            }
+        }
+        // There is more: others first.
+        cx.waker().wake_by_ref();
+        lingers.as_mut().poll(cx)
     }
 }
 
@@ -121,7 +196,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimedIo<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for TimedIo<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<I> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let result = Pin::new(&mut this.inner).poll_write(cx, buf);
@@ -136,8 +211,11 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for TimedIo<I> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let result = Pin::new(&mut this.inner).poll_shutdown(cx);
-        this.writing(cx, result)
+        if this.lingers.is_none() {
+            let result = Pin::new(&mut this.inner).poll_shutdown(cx);
+            ready!(this.writing(cx, result))?;
+        }
+        this.poll_closed(cx).map(Ok)
     }
 
     fn poll_write_vectored(
@@ -188,6 +266,39 @@ mod tests {
         assert_eq!(timeouts.deadline(&limits, IDLE, true).1, None);
         drop(two);
         assert_eq!(timeouts.deadline(&limits, IDLE, true), (Instant::now() + IDLE, Some(Overdue::Idle)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_nobody_takes_is_overdue() {
+        let (limits, timeouts) = (Limits::default(), Timeouts::new());
+        let (first, second) = (timeouts.begin().answered(), timeouts.begin());
+        let ready = Instant::now();
+        tokio::time::advance(Duration::from_secs(5)).await;
+        let second = second.answered();
+        assert_eq!(timeouts.deadline(&limits, IDLE, false), (ready + limits.write, Some(Overdue::Answer)));
+        drop(first);
+        assert_eq!(timeouts.deadline(&limits, IDLE, false), (Instant::now() + limits.write, Some(Overdue::Answer)));
+        drop(second);
+        assert_eq!(timeouts.deadline(&limits, IDLE, false).1, Some(Overdue::Idle));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_peer_still_sends_to_what_is_closed_is_taken() {
+        let (ours, mut theirs) = tokio::io::duplex(8);
+        let mut ours = TimedIo::new(ours, Timeouts::new(), Duration::from_secs(10));
+        let closing = tokio::spawn(async move {
+            let start = Instant::now();
+            ours.shutdown().await.map(|()| start.elapsed())
+        });
+        assert_eq!(theirs.read(&mut [0; 8]).await.unwrap(), 0, "it is closed at once");
+        theirs.write_all(&vec![0; 64 << 10]).await.unwrap();
+        drop(theirs);
+        assert_eq!(closing.await.unwrap().unwrap(), Duration::ZERO);
+        // Nobody is waited for who does not close.
+        let (ours, _theirs) = tokio::io::duplex(8);
+        let start = Instant::now();
+        TimedIo::new(ours, Timeouts::new(), Duration::from_secs(10)).shutdown().await.unwrap();
+        assert_eq!(start.elapsed(), LINGER);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{ServerConfig, SupportedProtocolVersion};
 use tokio::sync::watch;
 
 use crate::server::tls::cert_info::{CertError, CertInfo};
@@ -103,14 +103,45 @@ impl fmt::Debug for CertStore {
     }
 }
 
+/// The oldest version of TLS that is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OldestTls {
+    /// TLS 1.2, by suites with forward secrecy and authenticated encryption only: there are no others here.
+    Tls12,
+    /// TLS 1.3.
+    #[default]
+    Tls13,
+}
+
+impl OldestTls {
+    fn versions(self) -> Vec<&'static SupportedProtocolVersion> {
+        match self {
+            Self::Tls12 => vec![&rustls::version::TLS13, &rustls::version::TLS12],
+            Self::Tls13 => vec![&rustls::version::TLS13],
+        }
+    }
+}
+
 /// TLS 1.3 only, HTTP/2 and HTTP/1.1. With `client`, callers must show a certificate that it allows.
 ///
 /// # Errors
 /// [`ClientAuthError`] if the client CA can't be used.
 pub fn server_config(store: &CertStore, client: Option<ClientAuth>) -> Result<ServerConfig, ClientAuthError> {
+    server_config_since(OldestTls::default(), store, client)
+}
+
+/// The same for callers who speak an older version.
+///
+/// # Errors
+/// [`ClientAuthError`] if the client CA can't be used.
+pub fn server_config_since(
+    oldest: OldestTls,
+    store: &CertStore,
+    client: Option<ClientAuth>,
+) -> Result<ServerConfig, ClientAuthError> {
     let authenticated = client.is_some();
     let builder = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])
+        .with_protocol_versions(&oldest.versions())
         .map_err(ClientAuthError::Tls)?;
     let builder = match client {
         Some(client) => builder.with_client_cert_verifier(client.verifier()?),

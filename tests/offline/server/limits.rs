@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -115,8 +118,8 @@ async fn a_body_that_stops_is_given_up() {
 #[tokio::test]
 async fn above_the_cap_callers_wait_and_are_served() {
     let server = Server::start(limits(|limits| {
-        limits.connections = 2;
-        limits.idle_when_full = Duration::from_secs(3600);
+        limits.newcomers = 2;
+        limits.newcomer = Duration::from_secs(3600);
     }))
     .await;
     let gate = server.gate.clone();
@@ -143,14 +146,30 @@ async fn above_the_cap_callers_wait_and_are_served() {
 #[tokio::test]
 async fn idle_connections_make_room_when_all_are_taken() {
     let server = Server::start(limits(|limits| {
-        limits.connections = 2;
-        limits.idle_when_full = IDLE;
+        limits.newcomers = 2;
+        limits.newcomer = IDLE;
     }))
     .await;
     let (mut one, mut two) = (server.h1().await, server.h1().await);
     assert_eq!(one.get("/livez").await.unwrap().status, 200);
     assert_eq!(two.get("/livez").await.unwrap().status, 200);
     assert_eq!(within(server.h1()).await.get("/livez").await.unwrap().status, 200);
+}
+
+/// A stream whose window for the answer is 0 bytes.
+#[tokio::test]
+async fn an_answer_that_is_never_taken_ends_the_connection() {
+    let server = Server::start(limits(|limits| limits.write = Duration::from_millis(200))).await;
+    let mut h2 = http2::Builder::new(TokioExecutor::new());
+    let stream = TokioIo::new(server.tls("h2").await);
+    let handshake = h2.initial_stream_window_size(0).handshake(stream);
+    let (mut sender, connection) = handshake.await.unwrap();
+    let closed = tokio::spawn(connection);
+    let request = Request::get("https://x/livez").body(Full::<Bytes>::default()).unwrap();
+    let never_read = within(sender.send_request(request)).await.unwrap();
+    assert_eq!(never_read.status(), 200);
+    _ = within(closed).await.unwrap();
+    server.counts("server_connections_open 0").await;
 }
 
 /// Runs in a process of its own with few file descriptors, since that limit is a process's.

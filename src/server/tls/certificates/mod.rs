@@ -26,7 +26,7 @@ pub use crate::server::tls::certificates::bundle::CaBundle;
 pub use crate::server::tls::certificates::plan::{
     CertificateAction, Policy, Published, SecretState, Stored, carry_out, plan_certificates,
 };
-pub(crate) use crate::server::tls::certificates::secret::read as read_secret;
+pub use crate::server::tls::certificates::secret::read as read_secret;
 
 /// How long to wait before another try after an error.
 const RETRY: Duration = Duration::from_secs(5);

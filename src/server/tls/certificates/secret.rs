@@ -11,7 +11,7 @@ use crate::server::tls::certificates::bundle::CaBundle;
 use crate::server::tls::certificates::plan::Stored;
 
 /// Reads a Secret. What is missing or not text becomes an empty text, which no check takes for a certificate.
-pub(crate) fn read(secret: &Secret) -> Stored {
+pub fn read(secret: &Secret) -> Stored {
     let text = |key: &str| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(key));
         bytes.and_then(|bytes| String::from_utf8(bytes.0.clone()).ok()).unwrap_or_default()

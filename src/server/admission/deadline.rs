@@ -1,0 +1,97 @@
+//! When an answer must be ready: the API server says with each call how long it waits (`?timeout=3s`).
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The webhook's timeout, which the configurations carry.
+pub const TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest time for a review whose caller does not say how long it waits, from when it begins to arrive: what is left of
+/// [`TIMEOUT`] is for the way here and back.
+const UNSAID: Duration = Duration::from_millis(2250);
+/// The longest timeout that a webhook configuration may carry.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Of what the caller says a tenth is left for the way here and back, but no less and no more than this.
+const LEAST_MARGIN: Duration = Duration::from_millis(50);
+const MOST_MARGIN: Duration = Duration::from_millis(500);
+
+/// Units of Go's durations in nanoseconds; a unit that ends with another one comes before that.
+const UNITS: &[(&str, f64)] = &[
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("\u{b5}s", 1e3),
+    ("\u{3bc}s", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("m", 6e10),
+    ("h", 3.6e12),
+];
+
+/// When the answer to a request with this query, which begins to arrive now, must be ready.
+pub(super) fn deadline(query: Option<&str>) -> Instant {
+    Instant::now() + time_for(query)
+}
+
+fn time_for(query: Option<&str>) -> Duration {
+    let parameters = query.unwrap_or_default().split('&');
+    let said = parameters.filter_map(|parameter| parameter.strip_prefix("timeout=")).find_map(go_duration);
+    // Nobody says that it does not wait at all: 0 is a caller's way to set no limit.
+    let said = said.filter(|timeout| !timeout.is_zero()).map(|timeout| timeout.min(LONGEST));
+    said.map_or(UNSAID, |timeout| timeout.saturating_sub((timeout / 10).clamp(LEAST_MARGIN, MOST_MARGIN)))
+}
+
+/// A duration as Go writes it: numbers with a fraction or without, each with its unit, as in `1m30s`, `1.5s` or `500ms`.
+fn go_duration(text: &str) -> Option<Duration> {
+    let (mut rest, mut nanoseconds) = (text, 0.0);
+    while !rest.is_empty() {
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').map(|end| rest.split_at(end));
+        let (number, unit) = number?;
+        let end = unit.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(unit.len());
+        let (unit, next) = unit.split_at(end);
+        let (_, size) = UNITS.iter().find(|(known, _)| *known == unit)?;
+        nanoseconds += number.parse::<f64>().ok()? * size;
+        rest = next;
+    }
+    let said = !text.is_empty();
+    said.then(|| Duration::try_from_secs_f64(nanoseconds / 1e9).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_writes_them() {
+        let milliseconds = |text| go_duration(text).map(|time| time.as_millis());
+        for (text, time) in
+            [("3s", 3000), ("1m30s", 90_000), ("500ms", 500), ("1.5s", 1500), ("0s", 0), ("1h", 3_600_000)]
+        {
+            assert_eq!(milliseconds(text), Some(time), "{text}");
+        }
+        assert_eq!(go_duration("1\u{b5}s"), Some(Duration::from_micros(1)));
+        for wrong in ["", "3", "s", "-3s", "+3s", "3 s", "3sm", "1..5s", "1e9s", "3d", "99999999999999999999h", "infs"]
+        {
+            assert_eq!(go_duration(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_tenth_of_what_the_caller_waits_is_left_for_the_way() {
+        for (query, time) in [
+            ("timeout=3s", 2700),
+            ("timeout=1s", 900),
+            ("timeout=200ms", 150),
+            ("timeout=10ms", 0),
+            ("timeout=10s", 9500),
+            ("timeout=9h", 29_500),
+            ("dryRun=All&timeout=1m0s", 29_500),
+            ("timeout=soon", 2250),
+            ("timeout=soon&timeout=1s", 900),
+            ("timeout=0s", 2250),
+            ("", 2250),
+        ] {
+            assert_eq!(time_for(Some(query)), Duration::from_millis(time), "{query}");
+        }
+        assert_eq!(time_for(None), UNSAID);
+    }
+}
