@@ -61,6 +61,11 @@ impl SharedCapacity {
         self.lock().capacity.freed()
     }
 
+    /// How many entries each of its maps has.
+    pub fn sizes(&self) -> Vec<(&'static str, usize)> {
+        self.lock().capacity.sizes().collect()
+    }
+
     /// Changes it and wakes the loop.
     pub fn write(&self, change: impl FnOnce(&mut Known)) {
         let answers = {

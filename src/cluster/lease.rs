@@ -93,6 +93,22 @@ pub struct Election {
     until: watch::Sender<Option<Instant>>,
     /// The record last seen, and since when it has not changed: only the own clock is trusted.
     seen: Option<(String, Instant)>,
+    history: History,
+}
+
+/// The versions of the Lease so far. They only grow, unless what the API server stores was exchanged for an older copy: then
+/// whatever this process knows of the cluster is of another history, and its watches wait for versions that are long to come.
+#[derive(Debug, Default)]
+struct History(u64);
+
+impl History {
+    /// Notes a version; false when it is older than one that was seen before.
+    fn goes_on(&mut self, metadata: &ObjectMeta) -> bool {
+        let version: Option<u64> = metadata.resource_version.as_deref().and_then(|version| version.parse().ok());
+        let goes_on = version.is_none_or(|version| version >= self.0);
+        self.0 = version.unwrap_or_default().max(self.0);
+        goes_on
+    }
 }
 
 /// What became of an attempt to take or renew the lease.
@@ -103,6 +119,8 @@ enum Attempt {
     Lost,
     /// Nobody knows: what was believed is believed until its time is up.
     Unknown,
+    /// The Lease is older than it was.
+    Restored,
 }
 
 impl Election {
@@ -110,10 +128,14 @@ impl Election {
     pub fn new(client: &Client, options: LeaseOptions) -> (Self, watch::Receiver<bool>) {
         let (leader, receiver) = watch::channel(false);
         let api = leases(client, &options.namespace);
-        (Self { api, options, leader, until: watch::Sender::new(None), seen: None }, receiver)
+        (
+            Self { api, options, leader, until: watch::Sender::new(None), seen: None, history: History::default() },
+            receiver,
+        )
     }
 
-    /// Takes part until `stop`, then gives the lease back.
+    /// Takes part until `stop`, then gives the lease back. Ends before that where the API server turns out to have been restored
+    /// from an older copy: nothing that was read before holds, and all is to begin anew.
     pub async fn run(mut self, stop: CancellationToken) {
         // Beside the attempts: one that hangs must not keep the time from running out.
         tokio::spawn(believe(self.until.subscribe(), self.leader.clone(), self.options.identity.clone()));
@@ -128,6 +150,10 @@ impl Election {
                     FOLLOW
                 }
                 Attempt::Unknown => FOLLOW.min(self.options.duration / 4),
+                Attempt::Restored => {
+                    tracing::error!("the API server was restored from an older copy: beginning anew");
+                    break;
+                }
             };
             tokio::select! {
                 () = stop.cancelled() => break,
@@ -142,9 +168,8 @@ impl Election {
     /// Takes or renews the lease.
     async fn attempt(&mut self) -> Attempt {
         let sent = Instant::now();
-        match tokio::time::timeout(self.options.attempt_timeout(), self.take_or_renew()).await {
-            Ok(Ok(true)) => Attempt::Held(sent),
-            Ok(Ok(false)) => Attempt::Lost,
+        match tokio::time::timeout(self.options.attempt_timeout(), self.take_or_renew(sent)).await {
+            Ok(Ok(attempt)) => attempt,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "lease cannot be renewed");
                 Attempt::Unknown
@@ -156,17 +181,26 @@ impl Election {
         }
     }
 
-    async fn take_or_renew(&mut self) -> Result<bool, kube::Error> {
-        let Some(lease) = self.api.get_opt(&self.options.name).await? else {
-            return lost_race(self.api.create(&PostParams::default(), &self.lease(None)).await);
+    async fn take_or_renew(&mut self, sent: Instant) -> Result<Attempt, kube::Error> {
+        let written = if let Some(lease) = self.api.get_opt(&self.options.name).await? {
+            if !self.history.goes_on(&lease.metadata) {
+                return Ok(Attempt::Restored);
+            }
+            let record = Record::of(&lease);
+            let holder = record.holder_identity.as_deref().unwrap_or_default();
+            if holder != self.options.identity && !holder.is_empty() && !self.is_stale(&lease.metadata, &record) {
+                return Ok(Attempt::Lost);
+            }
+            let next = self.lease(Some((&lease.metadata, &record)));
+            self.api.replace(&self.options.name, &PostParams::default(), &next).await
+        } else {
+            self.api.create(&PostParams::default(), &self.lease(None)).await
         };
-        let record = Record::of(&lease);
-        let holder = record.holder_identity.as_deref().unwrap_or_default();
-        if holder != self.options.identity && !holder.is_empty() && !self.is_stale(&lease.metadata, &record) {
-            return Ok(false);
-        }
-        let next = self.lease(Some((&lease.metadata, &record)));
-        lost_race(self.api.replace(&self.options.name, &PostParams::default(), &next).await)
+        Ok(match lost_race(written)? {
+            None => Attempt::Lost,
+            Some(lease) if self.history.goes_on(&lease.metadata) => Attempt::Held(sent),
+            Some(_) => Attempt::Restored,
+        })
     }
 
     /// True when the record has not changed for the whole duration by our own clock.
@@ -218,7 +252,7 @@ impl Election {
 
 /// The API server takes no larger number than that of 32 bits, and would refuse the Lease.
 fn next_transition(transitions: i64) -> i64 {
-    (transitions + 1).clamp(0, i64::from(i32::MAX))
+    transitions.saturating_add(1).clamp(0, i64::from(i32::MAX))
 }
 
 /// Says whether this replica leads: `until` its time is up, whatever the attempts to renew are doing.
@@ -246,142 +280,15 @@ async fn believe(mut until: watch::Receiver<Option<Instant>>, leader: watch::Sen
     }
 }
 
-/// Another replica was faster: not an error.
-fn lost_race(result: Result<DynamicObject, kube::Error>) -> Result<bool, kube::Error> {
+/// What was written; `None` when another replica was faster, which is no error.
+fn lost_race(result: Result<DynamicObject, kube::Error>) -> Result<Option<DynamicObject>, kube::Error> {
     match result {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Ok(lease) => Ok(Some(lease)),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use http::{Request, Response};
-    use kube::client::Body;
-
-    use super::*;
-
-    /// An API server with one Lease, which accepts requests and does not answer them while it is silent.
-    #[derive(Clone, Default)]
-    struct Server {
-        lease: Arc<std::sync::Mutex<Option<DynamicObject>>>,
-        silent: Arc<AtomicBool>,
-    }
-
-    impl Server {
-        fn client(&self) -> Client {
-            let server = self.clone();
-            let service = tower::service_fn(move |request| server.clone().serve(request));
-            Client::new(service, "default")
-        }
-
-        async fn serve(self, request: Request<Body>) -> Result<Response<Body>, std::convert::Infallible> {
-            let (parts, body) = request.into_parts();
-            let written = serde_json::from_slice::<DynamicObject>(&body.collect_bytes().await.unwrap()).ok();
-            if self.silent.load(Ordering::SeqCst) {
-                std::future::pending::<()>().await;
-            }
-            let mut stored = self.lease.lock().unwrap();
-            if let Some(mut lease) = written {
-                let version = stored.as_ref().and_then(|lease| lease.metadata.resource_version.clone());
-                let is_current = lease.metadata.resource_version == version;
-                if !is_current || (parts.method == http::Method::POST && stored.is_some()) {
-                    return Ok(status(409, "Conflict"));
-                }
-                let next = version.map_or(1, |version| version.parse::<u32>().unwrap() + 1);
-                lease.metadata.resource_version = Some(next.to_string());
-                *stored = Some(lease);
-            }
-            let answer = stored.as_ref().map(|lease| Response::new(Body::from(serde_json::to_vec(lease).unwrap())));
-            Ok(answer.unwrap_or_else(|| status(404, "NotFound")))
-        }
-    }
-
-    fn status(code: u16, reason: &str) -> Response<Body> {
-        let status =
-            serde_json::json!({ "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "" });
-        Response::builder().status(code).body(Body::from(status.to_string().into_bytes())).unwrap()
-    }
-
-    const DURATION: Duration = Duration::from_secs(15);
-
-    fn replica(server: &Server, identity: &str) -> watch::Receiver<bool> {
-        let names = ("system".to_owned(), "rolegate".to_owned(), identity.to_owned());
-        let (namespace, name, identity) = names;
-        let (election, leads) =
-            Election::new(&server.client(), LeaseOptions { namespace, name, identity, duration: DURATION });
-        tokio::spawn(election.run(CancellationToken::new()));
-        leads
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_leader_without_answers_stops_before_another_may_begin() {
-        let server = Server::default();
-        let mut one = replica(&server, "one");
-        one.wait_for(|leads| *leads).await.unwrap();
-        let mut two = replica(&Server { silent: Arc::default(), ..server.clone() }, "two");
-        tokio::time::sleep(Duration::from_secs(7)).await;
-        // To the leader alone the API server is silent.
-        server.silent.store(true, Ordering::SeqCst);
-        let silent = Instant::now();
-        one.wait_for(|leads| !*leads).await.unwrap();
-        let stopped = silent.elapsed();
-        assert!(stopped <= DURATION * 2 / 3 && !*two.borrow(), "stopped after {stopped:?}");
-        two.wait_for(|leads| *leads).await.unwrap();
-        let begun = silent.elapsed();
-        assert!(begun > stopped + DURATION / 4, "stopped after {stopped:?}, the other begun after {begun:?}");
-        assert!(!*one.borrow());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_leader_that_is_answered_late_but_in_time_goes_on() {
-        let server = Server::default();
-        let mut one = replica(&server, "one");
-        one.wait_for(|leads| *leads).await.unwrap();
-        one.borrow_and_update();
-        for _ in 0..5 {
-            tokio::time::sleep(DURATION / 4).await;
-            server.silent.store(true, Ordering::SeqCst);
-            tokio::time::sleep(DURATION / 3).await;
-            server.silent.store(false, Ordering::SeqCst);
-        }
-        assert!(!one.has_changed().unwrap(), "it stopped in between");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_record_that_nobody_could_have_written_does_not_stop_leadership_for_ever() {
-        let absurd = json!({
-            "holderIdentity": "nobody",
-            "leaseDurationSeconds": i32::MAX,
-            "acquireTime": "9999-12-31T23:59:59.000000Z",
-            "renewTime": "9999-12-31T23:59:59.000000Z",
-            "leaseTransitions": i32::MAX,
-        });
-        let server = Server::default();
-        let mut lease =
-            DynamicObject::new("rolegate", &ApiResource::erase::<Lease>(&())).data(json!({ "spec": absurd }));
-        lease.metadata.resource_version = Some("1".to_owned());
-        *server.lease.lock().unwrap() = Some(lease);
-        let begun = Instant::now();
-        let mut one = replica(&server, "one");
-        tokio::time::timeout(DURATION * 10, one.wait_for(|leads| *leads)).await.unwrap().unwrap();
-        assert!(begun.elapsed() > DURATION && begun.elapsed() < DURATION * 2, "after {:?}", begun.elapsed());
-        let written = Record::of(server.lease.lock().unwrap().as_ref().unwrap());
-        assert_eq!((written.believed(DURATION), written.lease_transitions), (DURATION, Some(i64::from(i32::MAX))));
-    }
-
-    #[test]
-    fn a_holder_is_believed_as_long_as_it_asks_within_reason() {
-        let believed = |seconds: Option<i64>| {
-            Record { lease_duration_seconds: seconds, ..Record::default() }.believed(DURATION).as_secs()
-        };
-        assert_eq!(
-            [Some(3), Some(600), None, Some(601), Some(i64::MAX), Some(-1)].map(believed),
-            [3, 600, 15, 15, 15, 15]
-        );
-    }
-}
+#[path = "lease_tests.rs"]
+mod tests;

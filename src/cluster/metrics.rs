@@ -33,6 +33,13 @@ pub struct State {
     pub state: &'static str,
 }
 
+/// What is kept in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Of {
+    /// What its entries are of.
+    pub of: &'static str,
+}
+
 /// Upper bounds in seconds for the release of a batch: hundreds of writes at most.
 const RELEASE_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 /// A group with an open rollout.
@@ -75,6 +82,8 @@ pub struct LoopMetrics {
     pub partitions: Family<Outcome, Counter>,
     /// Writes of pods that may be in flight at a time.
     pub write_limit: Gauge,
+    /// Entries of what the loop keeps in memory, by what they are of.
+    pub entries: Family<Of, Gauge>,
     /// Updated share of each role with an open rollout, 0 to 1.
     updated: Family<Rolling, Share>,
     /// Largest difference of the updated shares of two roles of a group, 0 to 1.
@@ -97,6 +106,7 @@ impl LoopMetrics {
             leader: Gauge::default(),
             partitions: Family::default(),
             write_limit: Gauge::default(),
+            entries: Family::default(),
             updated: Family::default(),
             skew: Family::default(),
         };
@@ -124,6 +134,11 @@ impl LoopMetrics {
             "write_limit",
             "Writes of pods that may be in flight at a time: as many as the API server takes",
             metrics.write_limit.clone(),
+        );
+        registry.register(
+            "loop_entries",
+            "Entries of what the loop keeps in memory, by what they are of",
+            metrics.entries.clone(),
         );
         registry.register("leader", "1 on the replica that releases", metrics.leader.clone());
         metrics.begin_counting();

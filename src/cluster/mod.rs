@@ -1,6 +1,7 @@
 //! Talks to the API server: watch, index, plan, write.
 
 pub mod capacity;
+pub mod entries;
 pub mod failure;
 pub mod index;
 pub mod lease;

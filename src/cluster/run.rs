@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::SharedIndex;
-use crate::cluster::metrics::{LoopMetrics, Reason, State};
+use crate::cluster::metrics::{LoopMetrics, Of, Reason, State};
 use crate::cluster::write::executor::Executor;
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::{Action, BatchState, Ended, Reconciler, Uptime};
@@ -195,6 +195,9 @@ impl GateLoop {
         let batches = self.reconciler.batches().map(|(state, batches)| (state, i64::from(batches)));
         for (state, batches) in sums(BatchState::ALL, batches) {
             metrics.batches.get_or_create(&State { state: state.as_str() }).set(batches);
+        }
+        for (of, entries) in self.reconciler.sizes() {
+            self.metrics.entries.get_or_create(&Of { of }).set(i64::try_from(entries).unwrap_or(i64::MAX));
         }
     }
 }

@@ -226,6 +226,12 @@ impl GangTree {
         cycles
     }
 
+    /// True when a subgroup has more than so many others above it; on a cycle there is no end of them.
+    pub fn is_deeper_than(&self, levels: usize) -> bool {
+        let above = |at: usize| self.gangs.get(at)?.above;
+        self.gangs.iter().any(|gang| std::iter::successors(gang.above, |at| above(*at)).nth(levels).is_some())
+    }
+
     /// What the whole needs before any of it runs.
     pub fn minimum(&self) -> Minimum {
         self.needs(self.min_member, self.min_sub_group, self.top_level().count())

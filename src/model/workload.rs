@@ -82,7 +82,11 @@ impl Workload {
     }
 }
 
+/// More replicas than any cluster has room for, several times over. What is looked at replica by replica ends here, whatever
+/// number somebody writes.
+const MOST_REPLICAS: u32 = 1_000_000;
+
 /// Replicas default to 1, as the API server does for every workload.
 pub(super) fn desired(replicas: Option<i64>) -> u32 {
-    u32::try_from(replicas.unwrap_or(1).max(0)).unwrap_or(u32::MAX)
+    u32::try_from(replicas.unwrap_or(1).max(0)).map_or(MOST_REPLICAS, |replicas| replicas.min(MOST_REPLICAS))
 }

@@ -235,6 +235,17 @@ impl Carriers {
         }
     }
 
+    /// How many entries each map has.
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 5] {
+        [
+            ("objects", self.objects.len()),
+            ("group_names", self.by_group.len()),
+            ("groups", self.claims.len()),
+            ("judged_with", self.by_workload.len()),
+            ("deleted_objects", self.gone.len()),
+        ]
+    }
+
     /// Groups that are read and judged with this workload.
     pub(super) fn dependents(&self, workload: &WorkloadKey) -> Vec<GroupKey> {
         self.by_workload.get(workload).into_iter().flatten().cloned().collect()
@@ -257,6 +268,9 @@ impl Carriers {
             for workload in workloads(&old.claims.group) {
                 if let Some(groups) = self.by_workload.get_mut(&workload) {
                     groups.remove(key);
+                    if groups.is_empty() {
+                        self.by_workload.remove(&workload);
+                    }
                 }
             }
         }

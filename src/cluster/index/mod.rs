@@ -173,6 +173,21 @@ impl Index {
         keys.into_iter().map(|key| (key.clone(), self.snapshot(&key))).collect()
     }
 
+    /// How many entries each map has. Those of what was deleted are bounded; the others end with their objects.
+    pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let own = [
+            ("workloads", self.workloads.len()),
+            ("topologies", self.topologies.len()),
+            ("clique_sets", self.clique_sets.len()),
+            ("pod_groups", self.pod_groups.len()),
+            ("kai_topologies", self.kai_topologies.len()),
+            ("placed_pods", self.tree_pods.len()),
+            ("ignored_namespaces", self.ignored.len()),
+            ("changed", self.dirty.len()),
+        ];
+        self.carriers.sizes().into_iter().chain(self.pods.sizes()).chain(own)
+    }
+
     /// Groups that changed since the last call.
     pub fn take_dirty(&mut self) -> HashSet<GroupKey> {
         std::mem::take(&mut self.dirty)

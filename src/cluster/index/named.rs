@@ -19,6 +19,10 @@ impl<T> Default for Named<T> {
 }
 
 impl<T> Named<T> {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(super) fn get(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
         self.all.get(&(namespace.into(), name.into())).map(|(object, _)| object.clone())
     }

@@ -56,6 +56,11 @@ impl Pods {
         self.seen
     }
 
+    /// How many entries each map has.
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 3] {
+        [("pods", self.homes.len()), ("groups_of_pods", self.by_group.len()), ("deleted_pods", self.gone.len())]
+    }
+
     /// Groups that pods name.
     pub(super) fn groups(&self) -> impl Iterator<Item = &GroupKey> {
         self.by_group.keys()

@@ -44,6 +44,11 @@ impl<K: Clone + Eq + Hash> Tombstones<K> {
         }
     }
 
+    /// How many are remembered.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     /// True for word of an object that is gone by now.
     pub(super) fn holds(&self, name: &K, uid: &str, version: Option<u64>) -> bool {
         let Some(tombstone) = self.all.get(name) else { return false };

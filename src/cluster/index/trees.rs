@@ -40,6 +40,10 @@ impl KaiLevels {
 }
 
 impl TreePods {
+    pub(super) fn len(&self) -> usize {
+        self.trees.len()
+    }
+
     /// PodGroups that have pods.
     pub(super) fn trees(&self) -> impl Iterator<Item = &GroupKey> {
         self.by_tree.keys()

@@ -61,6 +61,10 @@ pub(super) struct Changed {
 }
 
 impl Workloads {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(super) fn get(&self, key: &WorkloadKey) -> Option<&Arc<Workload>> {
         self.all.get(key).map(|entry| &entry.workload)
     }

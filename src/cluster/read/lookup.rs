@@ -79,6 +79,15 @@ pub struct Lookup {
 /// When the last live read of the group began. The lock is held during the read, so that the others wait for its result.
 type Slot = tokio::sync::Mutex<Option<Instant>>;
 
+/// Slots that nobody asked for lately are not kept.
+fn forget_old(reads: &mut HashMap<GroupKey, Arc<Slot>>, but: Option<&GroupKey>) {
+    reads.retain(|key, slot| {
+        Some(key) == but
+            || Arc::strong_count(slot) > 1
+            || slot.try_lock().is_ok_and(|last| last.is_some_and(|last| last.elapsed() < ABSENT_FOR))
+    });
+}
+
 impl Lookup {
     /// Looks up in this index, else with this client.
     pub fn new(client: Client, index: SharedIndex) -> Self {
@@ -88,6 +97,13 @@ impl Lookup {
     /// The index behind it.
     pub fn index(&self) -> &SharedIndex {
         &self.index
+    }
+
+    /// Groups whose last live read is remembered.
+    pub fn remembered(&self) -> usize {
+        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        forget_old(&mut reads, None);
+        reads.len()
     }
 
     /// The group, or `None` when a live read says that there is none. A live read ends by `deadline`, here and below.
@@ -144,12 +160,7 @@ impl Lookup {
 
     fn slot(&self, key: &GroupKey) -> Arc<Slot> {
         let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
-        // Slots that nobody asked for lately are not kept.
-        reads.retain(|other, slot| {
-            other == key
-                || Arc::strong_count(slot) > 1
-                || slot.try_lock().is_ok_and(|last| last.is_some_and(|last| last.elapsed() < ABSENT_FOR))
-        });
+        forget_old(&mut reads, Some(key));
         reads.entry(key.clone()).or_default().clone()
     }
 

@@ -22,6 +22,7 @@ use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
+use crate::api::ObjectKind;
 use crate::cluster::requests::ApiRequests;
 
 /// When the API server last said anything on each watch; clones are of the same.
@@ -58,6 +59,13 @@ impl CacheAges {
             Some(at) => *at = Instant::now(),
             None => _ = all.insert(watch.clone(), Instant::now()),
         }
+    }
+
+    /// Nobody watches all objects of a kind any more: how old the last word is says nothing.
+    pub fn stopped(&self, kind: ObjectKind) {
+        let ObjectKind { group, version, plural, .. } = kind;
+        let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+        self.forget(&Watch { path: format!("{root}/{version}/{plural}"), selector: String::new() });
     }
 
     fn forget(&self, watch: &Watch) {
@@ -167,6 +175,19 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_watch_that_was_ended_has_no_age() {
+        use crate::api::node::NODE;
+        use crate::api::workload::STATEFUL_SET;
+        let ages = CacheAges::default();
+        for uri in ["/api/v1/nodes?&watch=true", "/apis/apps/v1/statefulsets?&watch=true"] {
+            ages.heard(&Watch::of(&uri.parse().unwrap()).0);
+        }
+        assert_eq!(ages.seconds().into_keys().collect::<Vec<_>>(), ["nodes", "statefulsets.v1.apps"]);
+        [NODE, STATEFUL_SET].iter().for_each(|kind| ages.stopped(*kind));
+        assert!(ages.seconds().is_empty());
+    }
 
     #[test]
     fn watches_are_told_apart_by_kind() {

@@ -13,6 +13,7 @@ use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, ObjectKind};
 use crate::cluster::capacity::{Known, SharedCapacity, Wish};
 use crate::cluster::index::Change;
+use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::stream::watch;
 use crate::cluster::watch::watched::api;
 
@@ -22,7 +23,7 @@ const REST: Duration = Duration::from_secs(300);
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
 /// Keeps what is known of nodes and pods while it is wanted. Does not end.
-pub async fn keep(client: Client, capacity: SharedCapacity) {
+pub async fn keep(client: Client, ages: CacheAges, capacity: SharedCapacity) {
     let (mut wishes, mut asked) = (capacity.wishes(), 0);
     while wanted(&mut wishes, &mut asked).await {
         tracing::info!("nodes and pods are watched: there is something to place");
@@ -32,6 +33,7 @@ pub async fn keep(client: Client, capacity: SharedCapacity) {
         }
         tracing::info!("nodes and pods are watched no longer: there is nothing to place");
         capacity.write(|known| *known = Known::default());
+        [NODE, POD].into_iter().for_each(|kind| ages.stopped(kind));
     }
 }
 

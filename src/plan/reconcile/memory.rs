@@ -154,6 +154,12 @@ impl Memory {
         }
     }
 
+    /// How many objects something is remembered of.
+    pub(in crate::plan) fn len(&self) -> usize {
+        let of_pod_groups = self.pod_groups.len() + self.failed_pod_groups.len();
+        self.in_flight.len() + self.retries.len() + of_pod_groups + self.given.len() + self.unclaimed.len()
+    }
+
     /// Forgets what was last decided: who does not lead has nothing to say of it.
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.held.clear();

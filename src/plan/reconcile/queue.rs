@@ -24,6 +24,11 @@ impl Queue {
         self.due.insert((at, key));
     }
 
+    /// How many are planned.
+    pub(in crate::plan) fn len(&self) -> usize {
+        self.planned.len()
+    }
+
     /// When the next group is due.
     pub(in crate::plan) fn next(&self) -> Option<Uptime> {
         self.due.first().map(|(at, _)| *at)

@@ -376,6 +376,20 @@ impl Reconciler {
         })
     }
 
+    /// How many entries each map has; those of what is remembered of single objects are counted together.
+    pub fn sizes(&self) -> [(&'static str, usize); 7] {
+        let of_groups = self.groups.values().map(Memory::len).sum::<usize>();
+        [
+            ("groups", self.groups.len()),
+            ("pod_groups", self.trees.len()),
+            ("objects", of_groups + self.trees.values().map(TreeMemory::len).sum::<usize>()),
+            ("planned", self.queue.len()),
+            ("waiting_for_room", self.line.len()),
+            ("blind", self.blind.len()),
+            ("unkept", self.unkept.len()),
+        ]
+    }
+
     /// How many groups say that nothing moves, as they were last decided.
     pub fn stalled(&self) -> usize {
         self.groups.values().filter(|memory| memory.stalled).count()

@@ -63,6 +63,11 @@ impl TreeMemory {
         self.in_flight.is_empty() && self.look != Look::Asking && !matches!(self.plan, Some((_, Stage::Committing(_))))
     }
 
+    /// How many objects something is remembered of.
+    pub(in crate::plan) fn len(&self) -> usize {
+        self.in_flight.len() + self.failures.len() + self.unbound.len()
+    }
+
     /// Forgets what was of pods that are gone.
     pub(in crate::plan) fn forget_gone(&mut self, snapshot: &TreeSnapshot) {
         let uids: HashSet<_> = snapshot.pods.iter().map(|pod| &pod.pod.uid).collect();

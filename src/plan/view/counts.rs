@@ -70,7 +70,8 @@ impl ObservedCounts {
                 (role, size, counts.created.unwrap_or(role.desired), counts)
             })
             .collect();
-        let pods = roles.iter().map(|(_, size, created, _)| u64::from(*size) * u64::from(*created)).sum();
+        let pods = roles.iter().map(|(_, size, created, _)| u64::from(*size) * u64::from(*created));
+        let pods = pods.fold(0, u64::saturating_add);
         if pods > MOST_PODS {
             return Err(TooLarge { pods });
         }
