@@ -21,6 +21,7 @@ pub async fn account(plane: &ControlPlane, client: &Client, name: &str, more: &[
         return file;
     }
     let shipped = manifests(&[&["--part", "rbac,containment", "--namespace", SYSTEM, "--name", name], more].concat());
+    let [shipped, _] = apart(&shipped);
     let more = to_keep_configurations(name).map(|object| object.to_string());
     plane.must(&["create", "-f", "-"], &[&[shipped], &more[..]].concat().join("\n---\n"));
     token(plane, name);
@@ -44,6 +45,23 @@ pub async fn account(plane: &ControlPlane, client: &Client, name: &str, more: &[
         .await;
     }
     file
+}
+
+/// The shipped policies over webhook configurations. They are for an account that fills in bundles; one that keeps the whole
+/// configurations (`--webhooks all`), as those of the tests, goes without.
+pub fn webhook_policies(name: &str) -> String {
+    let [_, policies] = apart(&manifests(&["--part", "containment", "--namespace", SYSTEM, "--name", name]));
+    assert!(policies.contains("ValidatingAdmissionPolicy"));
+    policies
+}
+
+/// Printed manifests but for policies over webhook configurations, and these.
+fn apart(printed: &str) -> [String; 2] {
+    let is_over_webhooks = |document: &&str| {
+        document.contains("kind: ValidatingAdmissionPolicy") && document.contains("webhookconfigurations\n")
+    };
+    let (policies, others): (Vec<_>, Vec<_>) = printed.split("---\n").partition(is_over_webhooks);
+    [others, policies].map(|documents| documents.join("---\n"))
 }
 
 /// What `rolegate manifests` prints.

@@ -1,5 +1,5 @@
-//! What our own account may change of pods and workloads, whatever its rights say: RBAC knows verbs, not fields. Whoever
-//! steals its token can run nothing by it.
+//! What our own account may change of pods, workloads and our webhook configurations, whatever its rights say: RBAC knows
+//! verbs, not fields. Whoever steals its token can run nothing by it, and sends no admission elsewhere.
 
 use serde_json::{Value, json};
 
@@ -24,14 +24,51 @@ const OF_PODS: &[&str] = &[
     names::KAI_SUBGROUP,
 ];
 
-/// A policy and its binding for pods, and for each kind of workload with a partition.
+/// Both kinds of webhook configurations.
+const WEBHOOKS: [ObjectKind; 2] = [
+    webhook_kind("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+    webhook_kind("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+];
+
+const fn webhook_kind(kind: &'static str, plural: &'static str) -> ObjectKind {
+    ObjectKind { group: "admissionregistration.k8s.io", version: "v1", kind, plural, namespaced: false }
+}
+
+/// A policy and its binding for pods, for each kind of workload with a partition, and, where we have a right to them, for
+/// webhook configurations.
 pub fn objects(settings: &Settings) -> Vec<Value> {
-    let workloads = WorkloadKind::with_partition().map(|kind| (kind.object_kind(), of_workload(kind)));
-    [(POD, of_pods())]
+    const NO_CODE: &str = "a stolen token runs no code";
+    const NOT_ELSEWHERE: &str = "a stolen token sends no admission elsewhere";
+    let workloads = WorkloadKind::with_partition().map(|kind| (kind.object_kind(), of_workload(kind), NO_CODE, None));
+    let webhooks = WEBHOOKS.map(|kind| (kind, of_webhooks(), NOT_ELSEWHERE, Some("self-managed")));
+    [(POD, of_pods(), NO_CODE, None)]
         .into_iter()
         .chain(workloads)
-        .flat_map(|(kind, changed)| policy(settings, kind, &changed))
+        .chain(webhooks)
+        .flat_map(|(kind, changed, so, when)| policy(settings, kind, &changed, so, when))
         .collect()
+}
+
+/// What differs of a webhook configuration beside the bundles. Each webhook has a name of its own, as the API server has it.
+fn of_webhooks() -> Vec<String> {
+    let all = |object: &str| format!("dyn({object}).?webhooks.orValue([])");
+    let names = |object: &str| format!("{}.map(webhook, webhook.name)", all(object));
+    let unlike = |path: &str, but: &str| {
+        let keys = |webhook: &str| format!("{webhook}{path}.map(key, string(key))");
+        let (old, new) = (keys("was"), keys("now"));
+        format!("({old} + {new}).exists(key, key != '{but}' && was{path}[?key] != now{path}[?key])")
+    };
+    let differs = format!("{} || {}", unlike("", "clientConfig"), unlike(".clientConfig", "caBundle"));
+    vec![
+        differing(&["metadata", "labels"], Compared::All, "false"),
+        differing(&["metadata", "annotations"], Compared::All, "false"),
+        format!("({} == {} ? [] : ['webhooks'])", names("object"), names("oldObject")),
+        format!(
+            "{}.filter(was, {}.exists(now, now.name == was.name && ({differs}))).map(was, 'webhooks[' + was.name + ']')",
+            all("oldObject"),
+            all("object"),
+        ),
+    ]
 }
 
 /// What differs of a pod and may not: gates can only be taken away, and labels of nodes only be added, as the API server has
@@ -99,7 +136,7 @@ fn differing(path: &[&str], compared: Compared, allowed: &str) -> String {
     )
 }
 
-fn policy(settings: &Settings, kind: ObjectKind, changed: &[String]) -> [Value; 2] {
+fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, when: Option<&str>) -> [Value; 2] {
     let name = format!("{}-{}", settings.name, kind.plural);
     let user = format!("system:serviceaccount:{}:{}", settings.namespace, settings.name);
     let metadata = json!({ "name": name, "labels": super::labels(settings) });
@@ -111,7 +148,8 @@ fn policy(settings: &Settings, kind: ObjectKind, changed: &[String]) -> [Value; 
     let all: Vec<_> = (0..variables.len()).map(|index| format!("variables.part{index}")).collect();
     variables.push(json!({ "name": "changed", "expression": all.join(" + ") }));
     let policy = json!({
-        "#": format!("What our own account may change of {}: a stolen token runs no code.", kind.plural),
+        "?": when,
+        "#": format!("What our own account may change of {}: {so}.", kind.plural),
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
         "metadata": metadata,
@@ -137,6 +175,7 @@ fn policy(settings: &Settings, kind: ObjectKind, changed: &[String]) -> [Value; 
         },
     });
     let binding = json!({
+        "?": when,
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": metadata,

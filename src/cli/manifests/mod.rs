@@ -37,7 +37,7 @@ pub enum Part {
     Crds,
     /// ServiceAccount, roles and bindings.
     Rbac,
-    /// Policies over what our own account may change of pods and workloads.
+    /// Policies over what our own account may change of pods, workloads and webhook configurations.
     Containment,
     /// cert-manager's issuers and certificates, when it is chosen.
     Certificates,

@@ -1,15 +1,17 @@
-//! Whoever has the token of our own account can change what rolegate changes, and nothing else: it runs no code.
+//! Whoever has the token of our own account can change what rolegate changes, and nothing else: it runs no code, and sends no
+//! admission elsewhere.
 
 use std::sync::Arc;
 
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::common::account::account;
-use crate::common::control_plane::client_of;
+use crate::common::account::{account, manifests, webhook_policies};
+use crate::common::control_plane::{SYSTEM, client_of};
 use crate::common::policies::policies_fit_the_types;
 use crate::common::stage::{Stage, typed};
 use crate::common::{ControlPlane, PATIENT, eventually};
@@ -147,4 +149,90 @@ async fn a_stolen_token_runs_no_code() {
         .await;
     let rolled = json!({ "spec": { "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": 3 } } } });
     assert_eq!(patch(&sets, "l", &Patch::Merge(&rolled)).await, Answer::Admitted);
+}
+
+/// What a thief would like to do to a configuration with this webhook, as strategic merge patches, and where he is stopped.
+fn thefts_of_admission(webhook: &str) -> Vec<(Value, String)> {
+    let of = |mut fields: Value| {
+        fields["name"] = json!(webhook);
+        (json!({ "webhooks": [fields] }), format!("webhooks[{webhook}]"))
+    };
+    let all = json!([{ "apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"] }]);
+    let client = json!({ "service": { "name": "theirs", "namespace": "theirs" } });
+    let other = json!({
+        "name": "theirs.example.com",
+        "clientConfig": client,
+        "rules": all,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    });
+    let owner = json!({ "apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u" });
+    let of_metadata =
+        |field: &str, value: Value, words: &str| (json!({ "metadata": { field: value } }), words.to_owned());
+    vec![
+        of(json!({ "clientConfig": client })),
+        of(json!({ "clientConfig": { "service": { "path": "/theirs" } } })),
+        of(json!({ "clientConfig": { "service": { "port": 8443 } } })),
+        of(json!({ "clientConfig": { "service": null, "url": "https://theirs.example.com" } })),
+        of(json!({ "rules": all })),
+        of(json!({ "failurePolicy": "Ignore" })),
+        of(json!({ "matchPolicy": "Exact" })),
+        of(json!({ "namespaceSelector": { "matchExpressions": [] } })),
+        of(json!({ "namespaceSelector": { "matchLabels": { "a": "b" } } })),
+        of(json!({ "objectSelector": { "matchLabels": { "a": "b" } } })),
+        of(json!({ "sideEffects": "NoneOnDryRun" })),
+        of(json!({ "timeoutSeconds": 30 })),
+        of(json!({ "admissionReviewVersions": ["v1beta1", "v1"] })),
+        of(json!({ "matchConditions": [{ "name": "never", "expression": "false" }] })),
+        (json!({ "webhooks": [other] }), "webhooks".to_owned()),
+        (json!({ "webhooks": [{ "name": webhook, "$patch": "delete" }] }), "webhooks".to_owned()),
+        of_metadata("labels", json!({ "a": "b" }), "metadata.labels[a]"),
+        of_metadata("annotations", json!({ "a": "b" }), "metadata.annotations[a]"),
+        of_metadata("finalizers", json!(["example.com/for-ever"]), "metadata.finalizers"),
+        of_metadata("ownerReferences", json!([owner]), "metadata.ownerReferences"),
+    ]
+}
+
+/// The thief may fill in the bundle of each webhook of a configuration, and change nothing else.
+async fn only_bundles<K>(thief: &Api<K>, admin: &Api<K>, bundle: &str)
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize,
+{
+    let webhook = "objects.rolegate.dev";
+    let mut thefts = thefts_of_admission(webhook);
+    let now = serde_json::to_value(admin.get("rolegate").await.unwrap()).unwrap();
+    if now["webhooks"][0].get("reinvocationPolicy").is_some() {
+        let never = json!({ "webhooks": [{ "name": webhook, "reinvocationPolicy": "Never" }] });
+        thefts.push((never, format!("webhooks[{webhook}]")));
+    }
+    let patches: Vec<_> = thefts.iter().map(|(patch, words)| (Patch::Strategic(patch), words.as_str())).collect();
+    refused(thief, "rolegate", &patches).await;
+    for (change, _) in &patches {
+        let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
+        let answer = Answer::of(admin.patch("rolegate", &dry_run, change).await);
+        assert_eq!(answer, Answer::Admitted, "others are free: {change:?}");
+    }
+    let webhooks = now["webhooks"].as_array().unwrap().iter();
+    let webhooks: Vec<_> =
+        webhooks.map(|webhook| json!({ "name": webhook["name"], "clientConfig": { "caBundle": bundle } })).collect();
+    let bundles = json!({ "webhooks": webhooks });
+    assert_eq!(patch(thief, "rolegate", &Patch::Strategic(&bundles)).await, Answer::Admitted);
+    let then = serde_json::to_value(admin.get("rolegate").await.unwrap()).unwrap();
+    assert!(then["webhooks"].as_array().unwrap().iter().all(|webhook| webhook["clientConfig"]["caBundle"] == bundle));
+}
+
+#[tokio::test]
+async fn a_stolen_token_sends_no_admission_elsewhere() {
+    let plane = ControlPlane::own(ControlPlane::start).await;
+    let client = plane.client().await;
+    let kubeconfig = account(&plane, &client, "rolegate", &[]).await;
+    plane.must(&["create", "-f", "-"], &webhook_policies("rolegate"));
+    let printed = manifests(&["--part", "webhooks", "--namespace", SYSTEM]);
+    plane.must(&["create", "-f", "-"], &printed);
+    policies_fit_the_types(&client, 5).await;
+    let text = std::fs::read_to_string(&kubeconfig).unwrap();
+    let bundle = text.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: ")).unwrap();
+    let thief = client_of(&kubeconfig).await;
+    only_bundles::<MutatingWebhookConfiguration>(&Api::all(thief.clone()), &Api::all(client.clone()), bundle).await;
+    only_bundles::<ValidatingWebhookConfiguration>(&Api::all(thief), &Api::all(client), bundle).await;
 }

@@ -1,7 +1,10 @@
-//! What anybody may write who has a namespace: names that would be other requests, objects that would cost others their share.
+//! What anybody may write who has a namespace: names that would be other requests or
+//! objects of others, objects that would cost others their share, and values that are nobody's business.
 
 mod floods;
+mod foreign;
 mod garbage;
+mod log;
 mod names;
 
 use std::sync::{Arc, LazyLock};
