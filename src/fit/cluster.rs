@@ -269,7 +269,8 @@ fn template(role: &Value) -> Option<(&Value, u64)> {
     let is_patched = patches.iter().any(|patch| holders.iter().flatten().any(|holder| holder.get(patch).is_some()));
     let template = holders.iter().flatten().find_map(|holder| holder.get("template")).filter(|_| !is_patched)?;
     let size = [of_set, of_pattern].into_iter().flatten().find_map(|holder| holder.get("size")).and_then(Value::as_u64);
-    Some((template, size.unwrap_or(1)))
+    // A replica without pods would still be counted up to.
+    Some((template, size.unwrap_or(1).max(1)))
 }
 
 /// Group, role, and the ordinal where the maker gives one.

@@ -116,6 +116,9 @@ impl RoleDrawn {
         let mut cells = String::new();
         // A replica far beyond the desired ones is a stray: it is not worth a million cells before it.
         for ordinal in 0..role.desired.max(last.min(role.desired.saturating_add(MOST_SURPLUS))) {
+            if cells.len() >= MOST_CELLS {
+                break;
+            }
             if size > 1 && ordinal > 0 {
                 cells.push(' ');
             }
@@ -123,12 +126,14 @@ impl RoleDrawn {
             let complete = role.replicas.get(ordinal).map_or(size, |replica| replica.size);
             cells.extend(pods.iter().map(|pod| cell(pod)));
             let missing = usize::try_from(complete.max(1)).unwrap_or(usize::MAX).saturating_sub(pods.len());
-            cells.extend(std::iter::repeat_n('-', missing));
+            cells.extend(std::iter::repeat_n('-', missing.min(MOST_CELLS)));
         }
         Self { desired: role.desired, size, cells }
     }
 }
 
+/// Cells of one role that are drawn: more pods than a cluster has.
+const MOST_CELLS: usize = 200_000;
 /// Replicas beyond the desired ones that are drawn.
 const MOST_SURPLUS: u32 = 64;
 
@@ -138,5 +143,26 @@ fn cell(pod: &PodFacts) -> char {
         PodFacts { ready: true, .. } => 'r',
         PodFacts { scheduled: true, .. } => 's',
         _ => 'g',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::view::counts::{ObservedCounts, RoleCounts};
+
+    #[test]
+    fn a_role_that_says_that_it_is_larger_than_any_cluster_is_drawn_up_to_a_bound() {
+        let group = serde_json::json!({ "metadata": { "name": "g" }, "spec": { "roles": [{ "name": "a" }] } });
+        let group = Group::from_rbg(crate::api::rbg::ROLE_BASED_GROUP, &serde_json::from_value(group).unwrap());
+        let one = RoleCounts { created: Some(1), ..RoleCounts::default() };
+        let observed = ObservedCounts { roles: [("a".to_owned(), one)].into(), ..ObservedCounts::default() };
+        let mut view = observed.view(&group, &BTreeMap::new()).unwrap().roles.remove("a").unwrap();
+        view.desired = u32::MAX;
+        assert_eq!(RoleDrawn::of(&view).cells.len(), MOST_CELLS);
+        let mut large = crate::plan::PodFacts::clone(view.replicas.pods().next().unwrap().1);
+        large.identity.replica_size = u32::MAX;
+        view.replicas.add(&std::sync::Arc::new(large), 1);
+        assert!(RoleDrawn::of(&view).cells.len() <= 2 * MOST_CELLS + 2);
     }
 }

@@ -124,7 +124,7 @@ impl Picture {
 
     /// Pods that stay held, as the status of the group counts them: of those with our gate all but the ones that go now.
     pub fn held_pods(&self) -> u32 {
-        self.seen.decision.held.iter().map(Held::count).sum()
+        self.seen.decision.held.iter().map(Held::count).fold(0, u32::saturating_add)
     }
 
     /// `RoleBasedGroup pd`: what to look at with kubectl.

@@ -15,6 +15,7 @@ mod any_object;
 mod apart;
 mod carriers;
 mod discovery;
+mod fuzzed;
 mod gangs;
 mod holds;
 mod late_room;

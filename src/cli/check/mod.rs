@@ -101,6 +101,11 @@ struct Checks<'a> {
 /// Judges the files; the exit code is 0 when all may pass, 1 when an object is refused, 2 when something is unreadable or
 /// there is no object.
 pub fn run(args: &CheckArgs) -> ExitCode {
+    write(args, &mut io::BufWriter::new(io::stdout().lock()))
+}
+
+/// The same, printed elsewhere.
+pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
     let read = Documents::read_some(&args.files);
     let (with, old) = (Documents::read_dump(&args.with), Documents::read(&args.old));
     let mut unreadable = read.unreadable;
@@ -119,12 +124,11 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         Checked { document, judged: judge(document, old, &world) }
     });
     let checks = Checks { objects: objects.collect(), unreadable: &unreadable };
-    let mut out = io::BufWriter::new(io::stdout().lock());
     let printed = match args.output {
-        Output::Text => text::print(&mut out, &checks, args.color.is_used()),
-        Output::Json => json::print(&mut out, &checks),
-        Output::Github => github::print(&mut out, &checks),
-        Output::Sarif => sarif::print(&mut out, &checks),
+        Output::Text => text::print(out, &checks, args.color.is_used()),
+        Output::Json => json::print(out, &checks),
+        Output::Github => github::print(out, &checks),
+        Output::Sarif => sarif::print(out, &checks),
     };
     // Whoever closed the pipe has seen enough; the verdict stands.
     let _ = printed.and_then(|()| out.flush());

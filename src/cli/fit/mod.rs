@@ -61,13 +61,18 @@ impl FittedGroup {
 
 /// Says what fits: 0 when every batch does, 1 when one does not, 2 when something cannot be read or told.
 pub fn run(args: &FitArgs) -> ExitCode {
+    write(args, &mut io::BufWriter::new(io::stdout().lock()))
+}
+
+/// The same, printed elsewhere.
+pub fn write(args: &FitArgs, out: &mut impl Write) -> ExitCode {
     let files: Vec<_> = args.groups.iter().filter(|group| is_file(group)).map(PathBuf::from).collect();
     match files.len() {
         0 if args.with.is_empty() => block_on(async {
             let connection = args.live.connect(false).await?;
-            Ok(answer(&live::read(&connection, &args.groups).await?, args.output))
+            Ok(answer(&live::read(&connection, &args.groups).await?, args.output, out))
         }),
-        count if count == args.groups.len() && !args.live.is_given() => of_files(&files, args),
+        count if count == args.groups.len() && !args.live.is_given() => of_files(&files, args, out),
         _ => {
             eprintln!(
                 "rolegate: either groups of a cluster, with -n, --context and --kubeconfig, or files, with --with; what is \
@@ -84,7 +89,7 @@ fn is_file(text: &str) -> bool {
     text == "-" || path.exists() || extension.is_some_and(|extension| ["yaml", "yml", "json"].contains(&extension))
 }
 
-fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
+fn of_files(files: &[PathBuf], args: &FitArgs, out: &mut impl Write) -> ExitCode {
     let (files, with) = (Documents::read_some(files), Documents::read_dump(&args.with));
     let progress = Progress::of("looking for room");
     let cluster = FileCluster::of(files.documents.iter().chain(&with.documents));
@@ -106,16 +111,15 @@ fn of_files(files: &[PathBuf], args: &FitArgs) -> ExitCode {
         unreadable.push("rolegate: no nodes in the files: add them by --with".to_owned());
     }
     if unreadable.is_empty() {
-        return answer(&groups, args.output);
+        return answer(&groups, args.output, out);
     }
     unreadable.iter().for_each(|unreadable| eprintln!("{unreadable}"));
     ExitCode::from(2)
 }
 
-fn answer(fitted: &[FittedGroup], output: WideOutput) -> ExitCode {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+fn answer(fitted: &[FittedGroup], output: WideOutput, out: &mut impl Write) -> ExitCode {
     let printed = match output.data() {
-        None => text::print(&mut out, fitted, output == WideOutput::Wide),
+        None => text::print(out, fitted, output == WideOutput::Wide),
         Some(data) => out.write_all(data.text(&json::answer(fitted)).as_bytes()),
     };
     // Whoever closed the pipe has seen enough; the verdict stands.

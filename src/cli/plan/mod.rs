@@ -135,6 +135,11 @@ impl Planned<'_> {
 /// Plans the groups in the files. The exit code is 0 when all are admitted and come up completely, 1 when not, 2 when
 /// something is unreadable; a single decision need not complete anything.
 pub fn run(args: &PlanArgs) -> ExitCode {
+    write(args, &mut io::BufWriter::new(io::stdout().lock()))
+}
+
+/// The same, printed elsewhere.
+pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
     if args.state.is_some() && matches!(args.output, Output::Chart | Output::Svg) {
         let message = "a chart or a picture shows a whole run: not with --state";
         super::command().error(ErrorKind::ArgumentConflict, message).exit();
@@ -165,14 +170,13 @@ pub fn run(args: &PlanArgs) -> ExitCode {
         .map(|(document, group)| plan(document, group, &world, observed.as_ref(), cluster.as_ref()))
         .collect();
     drop(progress);
-    let mut out = io::BufWriter::new(io::stdout().lock());
     let detail = text::Detail { single: observed.is_some(), shares: args.output == Output::Wide };
     let mut data = |data: Data| out.write_all(data.text(&json::answer(&planned)).as_bytes());
     let printed = match args.output {
         Output::Json => data(Data::Json),
         Output::Yaml => data(Data::Yaml),
-        Output::Text | Output::Wide => text::print(&mut out, &planned, detail),
-        Output::Chart => chart::print(&mut out, &planned),
+        Output::Text | Output::Wide => text::print(out, &planned, detail),
+        Output::Chart => chart::print(out, &planned),
         // What cannot be read has no picture.
         Output::Svg if planned.is_empty() => Ok(()),
         Output::Svg => out.write_all(svg::picture(&planned).as_bytes()),

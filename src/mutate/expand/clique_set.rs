@@ -156,7 +156,7 @@ impl<'a> Whole<'a> {
 
     fn pods_in(self, group: GroupCopy<'_>) -> u32 {
         let members = self.set.cliques.iter().filter(|clique| clique.group == Some(group.position));
-        members.map(|clique| clique.replicas).sum()
+        members.map(|clique| clique.replicas).fold(0, u32::saturating_add)
     }
 }
 

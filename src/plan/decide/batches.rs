@@ -86,6 +86,9 @@ pub(in crate::plan) fn states(group: &Group, view: &GroupView, decision: &Decisi
     states
 }
 
+/// Batches of all coordinations that are counted, one by one: more than a cluster has pods.
+const MOST_BATCHES: usize = 1_000_000;
+
 /// A batch with its replicas counted.
 struct Counted<'a> {
     coordination: &'a Coordination,
@@ -97,7 +100,7 @@ struct Counted<'a> {
 }
 
 fn each<'a>(group: &'a Group, view: &'a GroupView, decision: &'a Decision) -> impl Iterator<Item = Counted<'a>> {
-    group.batched().flat_map(move |(coordination, batching)| {
+    let all = group.batched().flat_map(move |(coordination, batching)| {
         let total = batching.total(|role| view.roles.get(role).map(|role| role.desired));
         (0..total).map(move |index| {
             let share = |role: &'a String| Some((role.as_str(), share(view.roles.get(role)?, batching, role, index)?));
@@ -107,7 +110,8 @@ fn each<'a>(group: &'a Group, view: &'a GroupView, decision: &'a Decision) -> im
             });
             Counted { coordination, index, state: state(&shares, beyond), beyond, shares }
         })
-    })
+    });
+    all.take(MOST_BATCHES)
 }
 
 fn share(role: &RoleView, batching: &Batching, name: &str, batch: u32) -> Option<Share> {

@@ -42,7 +42,7 @@ pub fn batch_pod_groups(group: &Group, view: &GroupView, released: &BTreeMap<Str
                 let size = |(view, ordinals): &(&RoleView, Range<u32>)| {
                     (ordinals.end - ordinals.start).saturating_mul(view.replica_size())
                 };
-                let pods = ranges.iter().map(size).sum();
+                let pods = ranges.iter().map(size).fold(0, u32::saturating_add);
                 let is_scheduled =
                     ranges.iter().all(|(view, ordinals)| view.all_in(ordinals.clone(), ReplicaIs::Scheduled));
                 let smallest = ranges.iter().map(|(view, _)| view.replica_size()).min().unwrap_or(1);

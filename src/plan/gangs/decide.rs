@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::{GangTree, GroupKey, HoldReason, LeafPlacement, Minimum, Placement};
 use crate::plan::decide::placed::Pin;
 use crate::plan::gangs::grow::{Counts, Growth, at, eligible, is_met};
-use crate::plan::gangs::shape::{LeafShare, Level, Shape};
+use crate::plan::gangs::shape::{LeafShare, Level, MOST_LEVELS, Shape};
 use crate::plan::gangs::taken::Taken;
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Capacity, Fit, Needs, Question, Share, Shared, place};
@@ -84,7 +84,12 @@ pub struct TreeHeld {
 pub fn decide(snapshot: &TreeSnapshot, capacity: &Capacity, closed: Option<(&str, &str)>) -> TreeDecision {
     let Some(tree) = &snapshot.tree else { return TreeDecision::default() };
     let Some(shape) = Shape::of(tree) else {
-        return held(HoldReason::InvalidCoordination, "its subgroups are their own parents".to_owned(), snapshot);
+        let why = if tree.cycles().is_empty() {
+            format!("its subgroups are nested deeper than {MOST_LEVELS} levels")
+        } else {
+            "its subgroups are their own parents".to_owned()
+        };
+        return held(HoldReason::InvalidCoordination, why, snapshot);
     };
     let unknown: BTreeSet<_> =
         shape.shares.iter().map(|share| &share.level).filter(|level| !snapshot.keys.contains_key(level)).collect();

@@ -351,3 +351,16 @@ fn what_fits_of_a_hundred_gangs_is_found_one_by_one() {
     let held = world.go();
     assert_eq!((world.count(), held[0].0, held[0].2), (400, HoldReason::NoRoom, 400));
 }
+
+#[test]
+fn gangs_within_gangs_beyond_reason_are_held_and_not_walked() {
+    let held = |levels: usize| {
+        let gang = |at: usize| json!({ "name": format!("g{at}"), "parent": at.checked_sub(1).map(|above| format!("g{above}")) });
+        let mut world = World::new(json!({ "subGroups": (0..levels).map(gang).collect::<Vec<_>>() }), [2, 0, 0, 0]);
+        world.make(&format!("g{}", levels - 1), 0, 1);
+        world.go()
+    };
+    assert_eq!(held(65), []);
+    let held = held(30_000);
+    assert!(held.iter().any(|(_, why, _)| why.contains("nested deeper than 64 levels")), "{held:?}");
+}

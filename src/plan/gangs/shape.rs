@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::model::{Constraint, GangTree, Minimum};
 
+/// Gangs within one another. A topology has a handful of levels.
+pub(super) const MOST_LEVELS: usize = 64;
+
 /// A level of a topology, as it is written: the object that defines it, and its name there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Level {
@@ -52,9 +55,10 @@ pub struct LeafShare {
 }
 
 impl Shape {
-    /// The shape of a PodGroup; `None` for one in which gangs are their own parents.
+    /// The shape of a PodGroup; `None` for one in which gangs are their own parents, or within more others than the walks
+    /// over it have stack for.
     pub fn of(tree: &GangTree) -> Option<Self> {
-        if !tree.cycles().is_empty() {
+        if tree.is_deeper_than(MOST_LEVELS) {
             return None;
         }
         let mut shape = Self { gangs: Vec::new(), leaves: Vec::new(), shares: Vec::new() };

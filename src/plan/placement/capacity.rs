@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::filter::NodeFacts;
 use super::needs::{Load, Needs};
+use super::once::Once;
 use super::peers::Peer;
 use super::room::Room;
 use crate::api::Node;
@@ -31,7 +32,7 @@ pub struct Capacity {
     /// What the pods of groups ask for that have no node, by unique id.
     unbound: HashMap<Arc<str>, Arc<Needs>>,
     /// The same, each once.
-    kinds: HashSet<Arc<Needs>>,
+    kinds: Once<Needs>,
     /// Groups of the pods that have a place and are not bound yet, by unique id: they take their room already.
     assumed: HashMap<Arc<str>, GroupKey>,
     /// Pods that were not bound in time, by unique id: others have their room.
@@ -43,6 +44,17 @@ impl Capacity {
     /// What the nodes have left beside pods that are bound and assumed.
     pub fn room(&self) -> &Room {
         &self.room
+    }
+
+    /// How many entries each map has.
+    pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let own = [
+            ("unbound_pods", self.unbound.len()),
+            ("needs_in_common", self.kinds.count()),
+            ("assumed_pods", self.assumed.len()),
+            ("given_up_pods", self.given_up.len()),
+        ];
+        self.room.sizes().into_iter().chain(own)
     }
 
     /// Grows with whatever may have made room: what did not fit is worth another look.
@@ -87,11 +99,12 @@ impl Capacity {
             None if pod.metadata.is_deleting() => self.remove_pod(uid),
             None => {
                 if placed_for(pod).is_some() {
-                    let needs = Needs::of(pod)?;
-                    let needs = self.kinds.get(&needs).cloned().unwrap_or_else(|| Arc::new(needs));
-                    self.kinds.insert(needs.clone());
+                    let needs = self.kinds.of(Arc::new(Needs::of(pod)?));
                     let uid: Arc<str> = uid.into();
-                    self.unbound.insert(uid.clone(), needs.clone());
+                    // It asks for something else with every label that it is given.
+                    if let Some(before) = self.unbound.insert(uid.clone(), needs.clone()) {
+                        self.kinds.forget(&before);
+                    }
                     self.assume_as_bound_to_be(pod, &uid, &needs);
                 }
             }
@@ -144,9 +157,8 @@ impl Capacity {
     }
 
     fn forget_needs(&mut self, uid: &str) {
-        // This one and the set's own: nobody else has it.
-        if let Some(needs) = self.unbound.remove(uid).filter(|needs| Arc::strong_count(needs) <= 2) {
-            self.kinds.remove(&needs);
+        if let Some(needs) = self.unbound.remove(uid) {
+            self.kinds.forget(&needs);
         }
     }
 
@@ -181,7 +193,8 @@ impl Capacity {
     /// Takes their places from pods that were not bound in time, for good.
     pub fn give_up(&mut self, uids: &[Arc<str>]) {
         uids.iter().for_each(|uid| self.forget(uid));
-        self.given_up.extend(uids.iter().cloned());
+        // One that is bound or gone by now is not told of again.
+        self.given_up.extend(uids.iter().filter(|uid| self.unbound.contains_key(*uid)).cloned());
     }
 
     /// Takes its place from a pod that is not bound yet, for others to have.
@@ -189,5 +202,25 @@ impl Capacity {
         if self.assumed.remove(uid).is_some() && self.room.remove_pod(uid) {
             self.freed += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_pod_asked_for_before_is_forgotten() {
+        let mut capacity = Capacity::default();
+        for number in 0..1000 {
+            let labels = json!({ names::GROUP: "llm", "changes": number.to_string() });
+            let pod = json!({ "metadata": { "name": "a", "namespace": "ns", "uid": "a", "labels": labels } });
+            capacity.apply_pod(&serde_json::from_value(pod).unwrap()).unwrap();
+            assert_eq!((capacity.unbound.len(), capacity.kinds.count()), (1, 1));
+        }
+        capacity.remove_pod("a");
+        assert!(capacity.sizes().all(|(_, entries)| entries == 0), "{:?}", capacity.sizes().collect::<Vec<_>>());
     }
 }

@@ -64,6 +64,11 @@ impl Label {
 }
 
 impl InCommon {
+    /// How many there are.
+    pub fn size(&self) -> usize {
+        self.labels.len() + self.amounts.len()
+    }
+
     /// The one list of amounts like this one.
     pub fn amounts(&mut self, amounts: Amounts) -> Arc<Amounts> {
         one_of(&mut self.amounts, amounts)

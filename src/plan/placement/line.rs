@@ -107,6 +107,11 @@ impl Line {
         self.0.is_empty()
     }
 
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Those that wait, the first first.
     pub fn in_order(&self) -> Vec<GroupKey> {
         let mut all: Vec<_> = self.0.iter().map(|(key, waiting)| rank(key, waiting)).collect();

@@ -1,11 +1,12 @@
 //! Where a batch fits: from the room that nodes have left to a domain, and where pods differ a node for each, or what is
 //! missing.
 //!
-//! `needs` what a pod asks for, `peers` from which others it keeps away → `filter` which nodes it can go to; `room` what nodes
-//! have left, event by event; `asked` the pods of a question by what they ask for → `apart` what these, and pods that are
-//! there, have to do with one another → `together` the rules that come of it → `pack` pods onto nodes → `place` the domain
-//! that holds a batch → {`outlook` how many batches fit one after the other; `capacity` the room beside what pods are to be
-//! bound that were placed, `line` whose turn it is → `placer` a batch that may go; `shares` domains within domains}.
+//! `once` what many have in common; `needs` what a pod asks for, `peers` from which others it keeps away → `filter` which
+//! nodes it can go to; `room` what nodes have left, event by event; `asked` the pods of a question by what they ask for →
+//! `apart` what these, and pods that are there, have to do with one another → `together` the rules that come of it → `pack`
+//! pods onto nodes → `place` the domain that holds a batch → {`outlook` how many batches fit one after the other; `capacity`
+//! the room beside what pods are to be bound that were placed, `line` whose turn it is → `placer` a batch that may go;
+//! `shares` domains within domains}.
 //!
 //! What is modelled is what kube-scheduler filters by: resources of any name, the number of pods, host ports, taints, node
 //! selectors, required node affinity, required anti-affinity and spread. What is not is listed by [`NotModelled`].
@@ -16,6 +17,7 @@ pub mod capacity;
 pub mod filter;
 pub mod line;
 pub mod needs;
+mod once;
 pub mod outlook;
 pub mod pack;
 pub mod peers;

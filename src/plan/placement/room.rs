@@ -1,10 +1,11 @@
 //! What nodes have left, kept node by node and pod by pod.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::filter::{InCommon, NodeFacts};
 use super::needs::{Amounts, HostPort, Load, amounts};
+use super::once::Once;
 use super::peers::Peer;
 use crate::api::node::Node;
 use crate::model::quantity::NoQuantity;
@@ -18,9 +19,9 @@ pub struct Room {
     nodes: BTreeMap<Arc<str>, NodeRoom>,
     pods: HashMap<Arc<str>, Taken>,
     /// What pods take, once for all that take the same.
-    loads: HashSet<Arc<Load>>,
+    loads: Once<Load>,
     /// Who they are for others, once for all that are the same.
-    peers: HashSet<Arc<Peer>>,
+    peers: Once<Peer>,
     in_common: InCommon,
 }
 
@@ -84,10 +85,8 @@ impl Room {
             return;
         }
         _ = self.remove_pod(uid);
-        let peer = self.peers.get(peer).unwrap_or(peer).clone();
-        self.peers.insert(peer.clone());
-        let load = self.loads.get(&load).cloned().unwrap_or_else(|| Arc::new(load));
-        self.loads.insert(load.clone());
+        let peer = self.peers.of(peer.clone());
+        let load = self.loads.of(Arc::new(load));
         let name = self.name(node);
         self.nodes.entry(name.clone()).or_default().take(&load);
         self.pods.insert(uid.into(), Taken { node: name, load, peer });
@@ -100,13 +99,8 @@ impl Room {
             node.give(&load);
             self.forget_if_empty(&name);
         }
-        // This one and the set's own: nobody else has it.
-        if Arc::strong_count(&load) <= 2 {
-            self.loads.remove(&load);
-        }
-        if Arc::strong_count(&peer) <= 2 {
-            self.peers.remove(&peer);
-        }
+        self.loads.forget(&load);
+        self.peers.forget(&peer);
         true
     }
 
@@ -123,6 +117,15 @@ impl Room {
     /// Unique ids of all pods that take room.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<str>> {
         self.pods.keys()
+    }
+
+    /// How many entries each map has.
+    pub fn sizes(&self) -> [(&'static str, usize); 3] {
+        [
+            ("nodes", self.nodes.len()),
+            ("bound_pods", self.pods.len()),
+            ("texts_in_common", self.loads.count() + self.peers.count() + self.in_common.size()),
+        ]
     }
 
     /// Every pod that takes room: who it is for others, and the name of its node.

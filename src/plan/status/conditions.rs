@@ -84,8 +84,8 @@ fn ready(
     roles: &BTreeMap<String, RoleView>,
     (segments, in_rollout): (Option<Segments>, bool),
 ) -> Condition {
-    let ready: u32 = roles.values().map(RoleView::ready_pods).sum();
-    let desired: u32 = roles.values().map(RoleView::desired_pods).sum();
+    let ready = roles.values().map(RoleView::ready_pods).fold(0, u32::saturating_add);
+    let desired = roles.values().map(RoleView::desired_pods).fold(0, u32::saturating_add);
     let message = format!("{ready}/{desired} pods ready");
     if is_ready(roles) {
         return condition(READY, true, "AllReplicasReady", message);

@@ -39,8 +39,8 @@ pub fn status(
     let in_rollout =
         decision.rollout.values().any(|role| matches!(role.state, ProgressState::Progressing | ProgressState::Waiting));
     let conditions = conditions::conditions(before, &view.roles, (segments, in_rollout), &progress);
-    let ready = view.roles.values().map(RoleView::ready_pods).sum::<u32>();
-    let desired = view.roles.values().map(RoleView::desired_pods).sum::<u32>();
+    let ready = view.roles.values().map(RoleView::ready_pods).fold(0, u32::saturating_add);
+    let desired = view.roles.values().map(RoleView::desired_pods).fold(0, u32::saturating_add);
     let mut status = GroupStatus {
         observed_generation: group.carrier.generation,
         conditions,
@@ -57,7 +57,7 @@ pub fn status(
         summary: Some(Summary {
             segments: segments.map(|s| format!("{}/{}", s.ready, s.total)).unwrap_or_default(),
             ready: format!("{ready}/{desired}"),
-            held: held.iter().map(Held::count).sum(),
+            held: held.iter().map(Held::count).fold(0, u32::saturating_add),
             reason: held.iter().map(|held| held.reason).min().map(|reason| reason.to_string()).unwrap_or_default(),
         }),
         other: before.other.clone(),

@@ -26,7 +26,7 @@ pub fn count(group: &Group, roles: &BTreeMap<String, RoleView>) -> Segments {
     let total = batched.iter().map(|(name, view, batching)| batching.batches_in(name, view.desired)).max().unwrap_or(0);
     let mut segments = Segments {
         total,
-        total_pods: batched.iter().map(|(_, view, _)| view.desired_pods()).sum(),
+        total_pods: batched.iter().map(|(_, view, _)| view.desired_pods()).fold(0, u32::saturating_add),
         ..Segments::default()
     };
     for segment in 0..total {
@@ -34,7 +34,8 @@ pub fn count(group: &Group, roles: &BTreeMap<String, RoleView>) -> Segments {
             || batched.iter().map(move |(name, view, batching)| (view, batching.ordinals(name, segment, view.desired)));
         if ranges().all(|(view, ordinals)| view.all_in(ordinals, ReplicaIs::Ready)) {
             segments.ready += 1;
-            segments.ready_pods += ranges().map(|(view, ordinals)| view.pods_in(ordinals)).sum::<u32>();
+            let pods = ranges().map(|(view, ordinals)| view.pods_in(ordinals));
+            segments.ready_pods = pods.fold(segments.ready_pods, u32::saturating_add);
         }
     }
     segments

@@ -1,0 +1,178 @@
+//! The targets of `tests/fuzz` under libFuzzer, one after the other: what they find is kept there, smaller.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::figures::record;
+
+/// The coverage that libFuzzer reads. Every crate is built with it: what a parser does with its input is as telling as what
+/// is done with what was parsed.
+const FLAGS: &[&str] = &[
+    "--cfg fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+];
+const FOLDER: &str = "target/fuzz";
+/// Bytes of the corpus that is kept of one target: an eighth of a megabyte.
+const MOST_KEPT: u64 = 120 << 10;
+/// Longest input.
+const LONGEST: &str = "-max_len=32768";
+/// Seconds that a failing input is made smaller for.
+const SMALLER: &str = "-max_total_time=60";
+
+fn binary() -> PathBuf {
+    let host = Command::new("rustc").arg("-vV").output().unwrap().stdout;
+    let host = String::from_utf8(host).unwrap();
+    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned();
+    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // With a target of its own, so that build scripts and macros are built without coverage.
+    build.args(["build", "--release", "--locked", "--manifest-path", "tests/fuzz/Cargo.toml", "--target", &host]);
+    let status = build.env("CARGO_TARGET_DIR", FOLDER).env("RUSTFLAGS", FLAGS.join(" ")).status().unwrap();
+    assert!(status.success(), "the fuzz targets are not built");
+    fs::canonicalize(Path::new(FOLDER).join(host).join("release/fuzz")).unwrap()
+}
+
+/// An empty folder.
+fn emptied(path: PathBuf) -> PathBuf {
+    _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// The files of a folder with their sizes, the smallest first.
+fn files(folder: &Path) -> BTreeSet<(u64, PathBuf)> {
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries.map(|entry| (entry.metadata().unwrap().len(), entry.path())).collect()
+}
+
+/// CPU time of all processes that this one has waited for, in seconds.
+fn cpu_time() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    // cutime and cstime, in hundredths.
+    [13, 14].iter().map(|field| fields[*field].parse::<f64>().unwrap()).sum::<f64>() / 100.0
+}
+
+struct Fuzzer {
+    binary: PathBuf,
+    target: String,
+}
+
+impl Fuzzer {
+    fn run<S: AsRef<OsStr>>(&self, words: &[S]) -> Output {
+        let mut command = Command::new(&self.binary);
+        command.env("ROLEGATE_FUZZ_TARGET", &self.target).env("TMPDIR", emptied(self.folder("tmp")));
+        command.args([
+            "-timeout=60",
+            "-len_control=0",
+            "-rss_limit_mb=3072",
+            "-close_fd_mask=1",
+            "-print_final_stats=1",
+            LONGEST,
+        ]);
+        command.args(words).output().unwrap()
+    }
+
+    fn folder(&self, what: &str) -> PathBuf {
+        fs::canonicalize(FOLDER).unwrap().join(what).join(&self.target)
+    }
+
+    /// Fuzzes for so many seconds; the error is the input that fails, made smaller.
+    fn fuzz(&self, seconds: u64) -> Result<u64, String> {
+        let (seeds, found) = (self.folder("seeds"), self.folder("found"));
+        let [corpus, regressions] =
+            ["corpus", "regressions"].map(|what| Path::new("tests/fuzz").join(what).join(&self.target));
+        for folder in [&found, &corpus, &regressions] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let (time, prefix) =
+            (format!("-max_total_time={seconds}"), format!("-artifact_prefix={}/", regressions.display()));
+        let before = files(&regressions);
+        let ended = self.run(&[
+            OsStr::new(&time),
+            OsStr::new(&prefix),
+            found.as_ref(),
+            corpus.as_ref(),
+            regressions.as_ref(),
+            seeds.as_ref(),
+        ]);
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        if !ended.status.success() {
+            for (_, artifact) in files(&regressions).difference(&before) {
+                let found = fs::read(artifact).unwrap();
+                let smaller = format!("-exact_artifact_path={}", artifact.display());
+                self.run(&["-minimize_crash=1", SMALLER, &smaller, &artifact.display().to_string()]);
+                // It writes an empty one where it finds none that is smaller.
+                if fs::metadata(artifact).map_or(0, |file| file.len()) == 0 {
+                    fs::write(artifact, found).unwrap();
+                }
+            }
+            let last: Vec<_> = said.lines().rev().take(40).collect();
+            return Err(last.into_iter().rev().collect::<Vec<_>>().join("\n"));
+        }
+        self.keep(&seeds, &found, &corpus);
+        let tried = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+        Ok(tried.expect("the final statistics").trim().parse().unwrap())
+    }
+
+    /// Keeps what covers more than the seeds do, the smallest inputs that do so.
+    fn keep(&self, seeds: &Path, found: &Path, corpus: &Path) {
+        let begun: BTreeSet<_> = files(seeds).into_iter().map(|(_, path)| path).collect();
+        let merged = self.run(&[OsStr::new("-merge=1"), seeds.as_ref(), corpus.as_ref(), found.as_ref()]);
+        assert!(merged.status.success(), "{}", String::from_utf8_lossy(&merged.stderr));
+        emptied(corpus.to_owned());
+        let mut left = MOST_KEPT;
+        for (size, path) in files(seeds).into_iter().filter(|(_, path)| !begun.contains(path)) {
+            let Some(less) = left.checked_sub(size) else { break };
+            left = less;
+            fs::copy(&path, corpus.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+
+    /// What was found so far.
+    fn found(&self) -> String {
+        match files(&Path::new("tests/fuzz/regressions").join(&self.target)).len() {
+            0 => "nothing".to_owned(),
+            1 => "1, mended".to_owned(),
+            count => format!("{count}, mended"),
+        }
+    }
+}
+
+fn in_words(seconds: f64) -> String {
+    if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
+}
+
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let parts: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|part| std::str::from_utf8(part).unwrap()).collect();
+    parts.join(",")
+}
+
+/// `ROLEGATE_FUZZ` is how many seconds each target has, an hour by default; `ROLEGATE_FUZZ_ONLY` names one of them.
+#[test]
+#[ignore = "hours: make fuzz"]
+fn every_target() {
+    let seconds = std::env::var("ROLEGATE_FUZZ").map_or(3600, |seconds| seconds.parse().unwrap());
+    let only = std::env::var("ROLEGATE_FUZZ_ONLY").ok();
+    let binary = binary();
+    let seeds = emptied(Path::new(FOLDER).join("seeds"));
+    let written = Command::new(&binary).env("ROLEGATE_FUZZ_SEEDS", &seeds).status().unwrap();
+    assert!(written.success(), "the seeds are not written");
+    for (_, folder) in files(&seeds) {
+        let target = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        if only.as_deref().is_some_and(|only| only != target) {
+            continue;
+        }
+        let (fuzzer, before) = (Fuzzer { binary: binary.clone(), target }, cpu_time());
+        let tried = fuzzer.fuzz(seconds).unwrap_or_else(|said| panic!("{} fails:\n{said}", fuzzer.target));
+        let spent = in_words(cpu_time() - before);
+        record("fuzz", &[&format!("`{}`", fuzzer.target), &spent, &grouped(tried), &fuzzer.found()]);
+    }
+}
