@@ -6,15 +6,18 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 CONTROLPLANE := $(CURDIR)/target/controlplane/bin
-DENY_VERSION := 0.20.2
-DENY := target/tools/bin/cargo-deny
+# Subcommands of cargo, installed into target/tools when something needs them.
+TOOLS := target/tools/bin
+deny_VERSION := 0.20.2
+auditable_VERSION := 0.7.7
+cyclonedx_VERSION := 0.5.9
 # A target of its own, so that build scripts and macros are not linked statically as well.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo test build image crds docs rig addons tools fmt lint deny unit long chaos soak fuzz bench bench-scale bench-restart bench-plan bench-instructions clean
+.PHONY: help demo test build image sbom crds docs rig addons tools fmt lint deny unit long chaos soak fuzz bench bench-scale bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -29,9 +32,13 @@ test: rig addons tools fmt lint deny unit ## Everything that CI runs.
 build: ## The release binary, target/release/rolegate.
 	cargo build --locked --release --bin rolegate
 
-image: ## The image rolegate:VERSION: one static binary. Takes buildah, podman or docker.
-	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --bin rolegate --target $(HOST)
+image: $(TOOLS)/cargo-auditable ## The image rolegate:VERSION: one static binary that lists its dependencies. Takes buildah, podman or docker.
+	RUSTFLAGS="-C target-feature=+crt-static" $< auditable build --locked --release --bin rolegate --target $(HOST)
 	deploy/image/build.sh target/$(HOST)/release/rolegate $(IMAGE)
+
+sbom: $(TOOLS)/cargo-cyclonedx ## What the binary is made of, as CycloneDX: target/rolegate.cdx.json.
+	$< cyclonedx --format json --spec-version 1.5 --describe crate --no-build-deps --target $(HOST) --override-filename rolegate.cdx
+	mv rolegate.cdx.json target/
 
 crds: ## Write the CustomResourceDefinitions from the Rust types.
 	cargo run --locked --quiet --bin rolegate -- crds --output deploy/crds
@@ -55,12 +62,12 @@ fmt:
 lint:
 	cargo clippy --locked --all-targets -- -D warnings
 
-deny: $(DENY)
-	$(DENY) --locked check bans licenses sources
+deny: $(TOOLS)/cargo-deny
+	$< --locked check bans licenses sources
 
-$(DENY):
-	@echo "installing cargo-deny $(DENY_VERSION) into target/tools"
-	cargo install cargo-deny --version $(DENY_VERSION) --locked --root target/tools
+$(TOOLS)/cargo-%:
+	@echo "installing cargo-$* $($*_VERSION) into target/tools"
+	cargo install cargo-$* --version $($*_VERSION) --locked --root target/tools
 
 unit: ## All Rust tests, the end-to-end suites included; of these up to three that fail beside others have a second try alone.
 	tests/all.sh $(THREADS)
@@ -70,7 +77,10 @@ long: rig ## 100,000 random histories of the loop in a simulated cluster (`cargo
 	ROLEGATE_PLACEMENTS=1000 cargo test --locked --test live -- placement::
 
 chaos: rig addons ## Attacks and faults on the real control plane, the long ones too. UPDATE_DOCS=1 writes docs/reliability.md.
-	cargo test --locked --test chaos -- --include-ignored --skip soak:: --test-threads=1 --nocapture
+	cargo test --locked --test chaos -- --include-ignored --skip soak:: --skip fuzz:: --test-threads=1 --nocapture
+
+fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each target. ROLEGATE_FUZZ sets the seconds; UPDATE_DOCS=1 writes docs/reliability.md.
+	cargo test --locked --test chaos -- --ignored fuzz:: --test-threads=1 --nocapture
 
 soak: rig ## An hour of churn: what grows, and does not shrink again. ROLEGATE_SOAK sets the minutes.
 	cargo test --locked --test chaos -- --ignored soak:: --test-threads=1 --nocapture

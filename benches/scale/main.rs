@@ -4,7 +4,7 @@
 //! - pods that nobody holds against the same beside rolegate, about which the API server does not ask since they are of no
 //!   group, and against the same in a Parallel coordination;
 //! - pods that nobody holds against segments in order, once as rolegate does it, once as a bare loop does that plans nothing:
-//!   it sends the same PATCHes on the same readiness;
+//!   it sends the same PATCHes on the same readiness, and once as rolegate does it while ten people look at its status page;
 //! - pods that must share one of two racks in one segment of 510: placed by rolegate, left to the scheduler, and the same pods
 //!   held by nobody.
 //!
@@ -33,6 +33,7 @@ mod pods;
 mod process;
 #[path = "../section.rs"]
 mod section;
+mod viewers;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -53,6 +54,7 @@ use common::{ControlPlane, Group};
 use pods::{Bare, Pods};
 use process::cpu;
 use section::Section;
+use viewers::Viewers;
 
 /// Replicas of prefill and of decode in a segment.
 const SEGMENT: (u32, u32) = (10, 5);
@@ -61,6 +63,8 @@ const NODES: u32 = 100;
 const ONE_RACK: u32 = 510;
 const RACK: &str = "example.com/rack";
 const NAMESPACE: &str = "scale";
+/// Streams of the status page that are read meanwhile.
+const VIEWERS: usize = 10;
 /// Longest time for one group to get ready.
 const LONG: Duration = Duration::from_secs(900);
 
@@ -74,7 +78,7 @@ struct Row {
     steps: Vec<Duration>,
     /// From the last pod being made to the last one having a node.
     bound: Duration,
-    /// How often rolegate planned, and how long it took, where it ran.
+    /// How often rolegate planned, how long it took, and what was looked at, where it ran.
     passes: Option<String>,
 }
 
@@ -114,6 +118,7 @@ async fn main() {
         ("ungated", large, Way::Ungated),
         ("bare loop", large, Way::Bare),
         ("OrderedReady", large, Way::Coordinated(Progression::OrderedReady)),
+        ("OrderedReady, looked at", large, Way::LookedAt),
         ("ungated", ONE_RACK, Way::Ungated),
         ("one rack, placed", ONE_RACK, Way::OneRack { placed: true }),
         ("one rack, not placed", ONE_RACK, Way::OneRack { placed: false }),
@@ -131,9 +136,10 @@ async fn main() {
         let placement = if matches!(way, Way::OneRack { placed: false }) { "off" } else { "on" };
         let launch = launch.flag("placement", placement);
         let rolegate = if matches!(way, Way::Ungated | Way::Bare) { None } else { Some(launch.start().await) };
-        let mut row = scale.run(what, pods, way, rolegate.as_ref().map(Rolegate::pid)).await;
+        let mut row = scale.run(what, pods, way, rolegate.as_ref()).await;
         if let Some(rolegate) = rolegate {
-            row.passes = Some(passes(&rolegate).await);
+            let seen = row.passes.map(|seen| format!("; {seen}")).unwrap_or_default();
+            row.passes = Some(passes(&rolegate).await + &seen);
             rolegate.terminate().await;
         }
         rows.push(row);
@@ -162,6 +168,8 @@ enum Way {
     Bare,
     /// They are of a group.
     Coordinated(Progression),
+    /// They are of a group whose segments wait for one another, and people look at its page.
+    LookedAt,
     /// They are of a group, and must share a rack.
     OneRack { placed: bool },
 }
@@ -197,7 +205,7 @@ impl Scale {
     }
 
     /// Brings a group of so many pods up.
-    async fn run(&self, what: &str, pods: u32, way: Way, rolegate: Option<u32>) -> Row {
+    async fn run(&self, what: &str, pods: u32, way: Way, rolegate: Option<&Rolegate>) -> Row {
         let segments = pods / (SEGMENT.0 + SEGMENT.1);
         let group = Group::new(&what.replace([' ', ','], "-").to_lowercase());
         let group =
@@ -206,6 +214,7 @@ impl Scale {
             Way::Ungated | Way::Beside => group,
             Way::Bare => group.template(&json!({ "spec": { "schedulingGates": [{ "name": common::pods::GATE }] } })),
             Way::Coordinated(progression) => group.progression(progression),
+            Way::LookedAt => group.progression(Progression::OrderedReady),
             Way::OneRack { .. } => Group::new(&group.name).role("main", pods, pods),
         };
         let mut object = group.object();
@@ -219,6 +228,14 @@ impl Scale {
         }
         let bare = matches!(way, Way::Bare)
             .then(|| Bare::start(&self.client, self.groups(), NAMESPACE, &group.name, &seen, SEGMENT));
+        let viewers = match rolegate {
+            Some(rolegate) if matches!(way, Way::LookedAt) => {
+                let path = format!("/page/groups/{NAMESPACE}/{}", group.name);
+                Some(Viewers::look(rolegate.admin, &path, VIEWERS).await)
+            }
+            _ => None,
+        };
+        let rolegate = rolegate.map(Rolegate::pid);
         let before = self.spent(rolegate);
         let start = Instant::now();
         let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), NAMESPACE);
@@ -238,11 +255,11 @@ impl Scale {
             time,
             spent: self.spent(rolegate).since(&before),
             steps: match way {
-                Way::Bare | Way::Coordinated(_) => seen.steps(SEGMENT),
+                Way::Bare | Way::Coordinated(_) | Way::LookedAt => seen.steps(SEGMENT),
                 Way::Ungated | Way::Beside | Way::OneRack { .. } => Vec::new(),
             },
             bound: seen.made_to_bound(),
-            passes: None,
+            passes: viewers.map(Viewers::seen),
         };
         eprintln!("{} {}: {:.1?}", row.pods, row.what, row.time);
         drop(bare);

@@ -15,3 +15,7 @@
 mod common;
 mod faults;
 mod figures;
+mod fuzz;
+mod network;
+mod rolling;
+mod soak;

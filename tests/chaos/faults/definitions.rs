@@ -1,13 +1,11 @@
 //! The definitions of groups go with all groups, and come back.
 
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::common::pods::Pod;
 use crate::common::{ControlPlane, Stage, always, eventually};
-use crate::faults::story::{RECOVERY, Story, create, observe, tell};
+use crate::faults::story::{RECOVERY, Story, create, tell};
 
 #[tokio::test]
 #[ignore = "minutes: make chaos"]
@@ -15,10 +13,8 @@ async fn definitions_are_removed_and_installed_again() {
     let plane = ControlPlane::own_with_groups().await;
     let mut story = Story::begin(Stage::on(plane.clone(), "faults-definitions").await).await;
     story.rest().await;
-    story.nothing_went_wrong(&|_| true);
+    story.nothing_went_wrong();
     let released = story.released_now().await;
-    let ran = |pod: &&Pod| pod.is_released();
-    let before: HashSet<_> = story.stage.pods.now(|now| now.all().filter(ran).map(|pod| pod.uid.clone()).collect());
     for crd in ["rolebasedgroups.workloads.x-k8s.io", "rolecoordinations.rolegate.dev"] {
         plane.must(&["delete", "crd", crd, "--timeout=60s"], "");
     }
@@ -29,7 +25,8 @@ async fn definitions_are_removed_and_installed_again() {
     })
     .await;
     plane.define_groups();
-    story.statuses = observe(&story.stage, &story.groups);
+    // Those that run when the groups come back count as released, without a commit before.
+    story.observe_groups_anew();
     eventually(RECOVERY, "definitions that take groups", async || {
         let answer = story.stage.send("GET", "/apis/rolegate.dev/v1alpha1/rolecoordinations", &json!(null)).await;
         if answer.code == 200 { Ok(()) } else { Err(format!("{answer:?}")) }
@@ -39,8 +36,7 @@ async fn definitions_are_removed_and_installed_again() {
     let over = Instant::now();
     story.go_on();
     let time = story.moves_beyond(released, over).await;
-    // Those that ran when the groups came back count as released, without a commit before.
-    story.end_as(&|pod| !before.contains(&pod.uid)).await;
+    story.end().await;
     tell(
         "CustomResourceDefinitions of both kinds of groups removed with all groups, installed again after 10 s",
         time,

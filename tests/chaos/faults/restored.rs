@@ -1,5 +1,8 @@
-//! What is committed is older than what runs: a status that was put back by hand.
+//! What is committed is older than what runs: a status that was put back by hand, and etcd restored from an older copy.
 
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Event;
@@ -7,8 +10,8 @@ use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 
 use crate::common::pods::Pod;
-use crate::common::{Group, PATIENT, Stage, always, eventually, invariants};
-use crate::faults::story::seconds;
+use crate::common::{ControlPlane, Group, PATIENT, Stage, always, eventually, invariants};
+use crate::faults::story::{Story, seconds, tell};
 use crate::figures::record;
 
 /// Notes of the Events of a reason on the group.
@@ -81,5 +84,60 @@ async fn a_status_that_is_put_back_releases_nothing_and_is_said_once() {
             &seconds(time),
             "what runs is taken into the released counts; the Event `StatusBehindPods` says so once",
         ],
+    );
+}
+
+fn copy(from: &Path, to: &Path) {
+    _ = std::fs::remove_dir_all(to);
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+}
+
+/// Stops what writes to etcd, does something with its data, and starts all again.
+async fn beside_etcd(plane: &Arc<ControlPlane>, act: impl FnOnce()) {
+    plane.command("stop", "kube-apiserver").await;
+    plane.command("kill", "etcd").await;
+    act();
+    plane.command("start", "etcd").await;
+    plane.command("start", "kube-apiserver").await;
+}
+
+#[tokio::test]
+#[ignore = "minutes: make chaos"]
+async fn etcd_is_restored_from_an_older_copy() {
+    let plane = ControlPlane::own_with_groups().await;
+    let mut story = Story::begin(Stage::on(plane.clone(), "faults-restored").await).await;
+    for replica in [&mut story.leader, &mut story.follower] {
+        replica.as_mut().unwrap().overlooks_refusals = true;
+    }
+    story.rest().await;
+    let (data, older) = (plane.dir.join("etcd"), plane.dir.join("etcd-older"));
+    beside_etcd(&plane, || copy(&data, &older)).await;
+    story.observe_anew().await;
+    let released = story.released_now().await;
+    story.go_on();
+    story.until_released(released + 24).await;
+    story.rest().await;
+    story.nothing_went_wrong();
+    beside_etcd(&plane, || copy(&older, &data)).await;
+    // As whoever restores a cluster does: what keeps a cache of the cluster is of the future.
+    for component in ["kube-controller-manager", "kube-scheduler", "kwok"] {
+        plane.command("restart", component).await;
+    }
+    let restored = Instant::now();
+    assert_eq!(story.released_now().await, released, "the older state");
+    story.observe_anew().await;
+    let log = story.restart_ended().await;
+    assert!(log.contains("the API server was restored from an older copy"), "{log}");
+    for replica in [&mut story.leader, &mut story.follower] {
+        replica.as_mut().unwrap().overlooks_refusals = true;
+    }
+    let before = story.released_now().await;
+    story.go_on();
+    let time = story.moves_beyond(before, restored).await;
+    story.end().await;
+    tell(
+        "etcd restored from an older copy, with resource versions that go back",
+        time,
+        "both replicas see it by their Lease, say so and end; started again they go on from the older state",
     );
 }

@@ -1,6 +1,7 @@
 //! A run beside which something breaks: two groups come up segment by segment under two rolegates, whatever happens is seen by
 //! observers that ask the API server themselves.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -34,6 +35,10 @@ pub struct Story {
     pub service: Proxy,
     pub leader: Option<Rolegate>,
     pub follower: Option<Rolegate>,
+    /// Pods that were released before what is observed now: nobody saw how.
+    released_before: HashSet<String>,
+    /// How the second replica was started.
+    launch: Launch,
     /// While false no pod becomes ready.
     goes_on: Arc<AtomicBool>,
     kubelet: JoinHandle<()>,
@@ -105,7 +110,19 @@ impl Story {
         let goes_on = Arc::new(AtomicBool::new(true));
         let kubelet = tokio::spawn(let_ready(stage.clone(), goes_on.clone()));
         let (leader, follower) = (Some(leader), Some(follower));
-        let story = Self { stage, groups, statuses, service, leader, follower, goes_on, kubelet };
+        let released_before = HashSet::new();
+        let story = Self {
+            stage,
+            groups,
+            statuses,
+            service,
+            leader,
+            follower,
+            released_before,
+            launch: of_follower,
+            goes_on,
+            kubelet,
+        };
         story.until_released(PODS / 5).await;
         story
     }
@@ -128,6 +145,27 @@ impl Story {
         .await;
     }
 
+    /// Forgets what was seen so far, while the run rests: observers that were cut off have missed what was written meanwhile,
+    /// or what is seen from now on is of another history.
+    pub async fn observe_anew(&mut self) {
+        self.kubelet.abort();
+        self.stage = Arc::new(Stage::within(self.stage.plane.clone(), &self.stage.namespace).await);
+        self.stage.pods.until("all pods are seen", |now| now.count_all(|_| true) == PODS).await;
+        self.observe_groups_anew();
+        for statuses in &self.statuses {
+            statuses.until("the status is seen", |status| !status.0.is_null()).await;
+        }
+        self.kubelet = tokio::spawn(let_ready(self.stage.clone(), self.goes_on.clone()));
+    }
+
+    /// The same of the groups alone, which need not be there.
+    pub fn observe_groups_anew(&mut self) {
+        self.statuses = observe(&self.stage, &self.groups);
+        let released = |pod: &&Pod| pod.is_released();
+        self.released_before =
+            self.stage.pods.now(|now| now.all().filter(released).map(|pod| pod.uid.clone()).collect());
+    }
+
     /// Pods become ready again.
     pub fn go_on(&self) {
         self.goes_on.store(true, Ordering::SeqCst);
@@ -145,6 +183,17 @@ impl Story {
     pub async fn kill_leader(&mut self) {
         self.service.lead_to(&[self.follower().webhook]);
         self.leader.take().unwrap().kill().await;
+    }
+
+    /// Both replicas end by themselves and are started again, as a kubelet does; returns what the first had logged.
+    pub async fn restart_ended(&mut self) -> String {
+        let (mut leader, mut follower) = (self.leader.take().unwrap(), self.follower.take().unwrap());
+        let ends = tokio::join!(leader.ended(), follower.ended());
+        assert!(!ends.0.success() && !ends.1.success(), "{ends:?}");
+        let next = self.launch.start_unready().await;
+        self.service.lead_to(&[next.webhook]);
+        (self.leader, self.follower) = (Some(next), Some(self.launch.start().await));
+        leader.log()
     }
 
     /// How many pods are released, by a list.
@@ -184,11 +233,6 @@ impl Story {
 
     /// All becomes ready in the end, and nothing was released wrongly at any time.
     pub async fn end(&self) {
-        self.end_as(&|_| true).await;
-    }
-
-    /// The same where only these pods are asked whether they were born held and committed before they were released.
-    pub async fn end_as(&self, is_asked: &dyn Fn(&Pod) -> bool) {
         self.go_on();
         let done = |status: &Status| status.ready() == "True AllReplicasReady: 60/60 pods ready";
         for statuses in &self.statuses {
@@ -196,18 +240,21 @@ impl Story {
         }
         let pods = &self.stage.pods;
         pods.until_within(RECOVERY, "all are seen ready", |now| now.count_all(Pod::is_ready) == PODS).await;
-        self.nothing_went_wrong(is_asked);
+        self.nothing_went_wrong();
     }
 
     /// What must hold of all that was seen so far.
-    pub fn nothing_went_wrong(&self, is_asked: &dyn Fn(&Pod) -> bool) {
+    pub fn nothing_went_wrong(&self) {
         let pods = &self.stage.pods;
-        let free: Vec<_> = pods.births().into_iter().filter(|pod| !pod.is_held() && is_asked(pod)).collect();
+        let free: Vec<_> = pods.births().into_iter().filter(|pod| !pod.is_held()).collect();
         assert!(free.is_empty(), "slipped in: {free:?}");
         for (group, statuses) in self.groups.iter().zip(&self.statuses) {
-            let is_of_group = |pod: &Pod| pod.labels.get("rolegate.dev/group") == Some(&group.name);
+            let is_asked = |pod: &Pod| {
+                let is_of_group = pod.labels.get("rolegate.dev/group") == Some(&group.name);
+                is_of_group && !self.released_before.contains(&pod.uid)
+            };
             invariants::released_in_order(pods, group);
-            invariants::committed_before_released_of(pods, statuses, |pod| is_of_group(pod) && is_asked(pod));
+            invariants::committed_before_released_of(pods, statuses, is_asked);
             invariants::released_counts_never_fell(statuses, group);
         }
         invariants::nobody_was_held_again(pods);

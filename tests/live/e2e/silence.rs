@@ -122,7 +122,7 @@ async fn a_pod_is_answered_in_time_however_slow_each_read_is() {
         } }),
     );
     // Each is answered late, but none so late that it alone would be given up.
-    proxy.delay(Duration::from_millis(700));
+    proxy.delay(Duration::from_millis(800));
     let asked = Instant::now();
     let answer = stage.post(CORE, "pods", &pod).await;
     let time = asked.elapsed();

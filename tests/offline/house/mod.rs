@@ -58,6 +58,7 @@ const WITHIN: &[(&str, &[Row])] = &[
             ("requests", &[]),
             ("watch", &["capacity", "index", "objects", "requests"]),
             ("read", &["capacity", "failure", "index", "objects", "watch"]),
+            ("entries", &["capacity", "read"]),
             ("write", &["failure", "index", "lease", "metrics", "objects", "read", "watch"]),
             ("run", &["capacity", "index", "metrics", "write"]),
         ],
@@ -102,6 +103,29 @@ const NAMES_UNCHECKED: &[(&str, &str)] = &[
     ("cluster/write/removal.rs", "our own objects"),
     ("server/admission/webhooks.rs", "our own webhook configurations"),
     ("server/tls/certificates/mod.rs", "our own Secret"),
+];
+
+/// Whoever opens a connection names one of these.
+const DIALS: &[&[&str]] = &[
+    &["TcpStream", "connect"],
+    &["TcpSocket"],
+    &["UdpSocket"],
+    &["UnixStream"],
+    &["lookup_host"],
+    &["ToSocketAddrs"],
+    &["ClientBuilder"],
+    &["Client", "try_from"],
+    &["Client", "try_default"],
+    &["hyper_util", "client"],
+    &["Command", "new"],
+];
+
+/// Those who open one, each with the place that it leads to. No field of an object is ever part of it.
+const DIALLERS: &[(&str, &str)] = &[
+    ("cli/connection.rs", "the API server of the kubeconfig or of the pod's own account"),
+    ("cluster/watch/cache_age.rs", "the same"),
+    ("server/http/listen.rs", "nobody: it listens"),
+    ("server/http/self_dial.rs", "our own port"),
 ];
 
 /// Rooms without async code, client and clock.
@@ -202,6 +226,19 @@ fn only_the_writer_writes() {
     for (writer, _) in WRITERS {
         assert!(writing.iter().any(|file| file.starts_with(writer)), "{writer} writes nothing");
     }
+}
+
+/// Nobody who writes an object has a request sent to a place of their choice.
+#[test]
+fn connections_are_opened_to_the_api_server_and_to_ourselves_only() {
+    let dials = |mention: &Mention| {
+        let opens = |words: &&[&str]| mention.names.windows(words.len()).any(|names| names == *words);
+        !mention.test && DIALS.iter().any(opens)
+    };
+    let found = SOURCES.0.values().filter(|module| module.mentions.iter().any(dials));
+    let found: BTreeSet<_> = found.map(|module| module.file.strip_prefix(SRC).unwrap().to_str().unwrap()).collect();
+    let listed: BTreeSet<_> = DIALLERS.iter().map(|(file, _)| *file).collect();
+    assert_eq!(found, listed);
 }
 
 #[test]

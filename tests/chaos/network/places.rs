@@ -1,0 +1,31 @@
+//! Who is served while others take all that there is: what takes seconds of the attacks in `floods.rs`.
+
+use std::time::Duration;
+
+use super::attackers::{Attackers, Protocol};
+use super::floods::large_review;
+use super::target::Target;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn idle_connections_make_room_but_never_those_of_good_callers() {
+    let target = Target::start("net-places").await;
+    let attack = Attackers::of(&target).many(400, Duration::from_secs(4), |one, _, until| one.idle_tcp(until));
+    let seen = target.endure(attack).await;
+    seen.hold();
+    assert!(seen.newcomers.slowest() < Duration::from_secs(2), "{}", seen.newcomers);
+    assert!(target.rolegate.metric("rolegate_server_connections_displaced_total").await > 0, "{}", seen.attacker);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn who_sends_too_much_at_a_time_is_told_so() {
+    let target = Target::start("net-told").await;
+    let body = large_review(6_900 << 10);
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let body = body.clone();
+        let attack = move |one: Attackers, _, until| one.large_body(protocol, body.clone(), true, until);
+        let got = Attackers::of(&target).many(8, Duration::from_secs(20), attack).await;
+        // 408: it did not arrive within the time that its caller gives.
+        let told = |what: &str| ["200", "408", "503"].iter().any(|status| what.ends_with(status));
+        assert!(got.split(", ").all(told) && got.contains("503"), "{protocol:?}: {got}");
+    }
+}

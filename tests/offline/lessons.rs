@@ -1,0 +1,77 @@
+//! The table of what others got wrong names tests that are there, and names that look like ours are none of ours.
+
+use std::fs;
+use std::path::Path;
+
+use rolegate::api::Pod;
+use rolegate::model::{identify, names};
+use serde_json::json;
+
+/// The tests that the page names, with their files: `` `tests/live/a.rs`: `test_name`, `test_name` ``.
+fn named(page: &str) -> Vec<(&str, Vec<&str>)> {
+    let section = page.split("\n## ").find(|section| section.starts_with("Lessons of others")).expect("the section");
+    let rows = section.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| lesson"));
+    let mut all = Vec::new();
+    for row in rows {
+        let words: Vec<_> = row.split('`').skip(1).step_by(2).collect();
+        let tests = words.iter().position(|word| is_file(word)).expect("a row without tests");
+        for word in &words[tests..] {
+            if is_file(word) {
+                all.push((*word, Vec::new()));
+            } else {
+                all.last_mut().expect("begins with a file").1.push(*word);
+            }
+        }
+    }
+    all
+}
+
+fn is_file(word: &str) -> bool {
+    Path::new(word).extension().is_some_and(|extension| extension == "rs")
+}
+
+#[test]
+fn each_lesson_has_tests_that_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/security.md")).unwrap();
+    let named = named(&page);
+    assert!(named.len() >= 9, "{named:?}");
+    for (file, tests) in named {
+        let text = fs::read_to_string(root.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!(!tests.is_empty(), "{file}: no test of it is named");
+        for test in tests {
+            let at = text.find(&format!("fn {test}(")).unwrap_or_else(|| panic!("{file} has no {test}"));
+            let before: String = text[..at].chars().rev().take(400).collect::<Vec<_>>().into_iter().rev().collect();
+            assert!(before.contains("test]") || text.contains("proptest!"), "{file}: {test} is no test");
+        }
+    }
+}
+
+/// Keys and gates are compared as a whole, not searched for.
+#[test]
+fn what_looks_like_a_name_of_ours_is_none() {
+    let pod = |labels: serde_json::Value, gate: &str| -> Pod {
+        let spec = json!({ "schedulingGates": [{ "name": gate }], "containers": [] });
+        serde_json::from_value(json!({ "metadata": { "name": "a", "labels": labels }, "spec": spec })).unwrap()
+    };
+    let ours = pod(json!({ names::GROUP: "llm", names::ROLE: "main" }), names::GATE);
+    assert!(identify(&ours, "ns", &()).is_some() && ours.has_gate(names::GATE));
+    let around = |name: &str| {
+        [
+            format!("{name}s"),
+            format!("{name}.example.com"),
+            format!("x.{name}"),
+            name.replace("rolegate.dev", "rolegate.dev.example.com"),
+            name.replace("rolegate.dev", "rolegatexdev"),
+            name.to_uppercase(),
+            format!(" {name}"),
+        ]
+    };
+    for (group, role) in around(names::GROUP).iter().zip(around(names::ROLE)) {
+        let other = pod(json!({ group: "llm", role: "main" }), names::GATE);
+        assert!(identify(&other, "ns", &()).is_none(), "{group}");
+    }
+    for gate in around(names::GATE) {
+        assert!(!pod(json!({}), &gate).has_gate(names::GATE), "{gate}");
+    }
+}
