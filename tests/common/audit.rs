@@ -20,6 +20,8 @@ pub struct Account {
 pub struct Request {
     /// As the API server calls it, with the resource and subresource: `patch rolebasedgroups/status`.
     pub what: String,
+    /// The object's namespace, empty where it has none.
+    pub namespace: String,
     /// The object's name, empty for a list or a watch.
     pub name: String,
     /// Status of the answer.
@@ -50,7 +52,8 @@ impl Account {
             let what = format!("{} {}", text(&event["verb"]), resource.trim_end_matches('/'));
             let code = event["responseStatus"]["code"].as_u64().unwrap_or_default();
             let looked_for = (event["verb"] == "list" || event["verb"] == "watch") && code == 404;
-            (!looked_for).then(|| Request { what, name: text(&object["name"]), code })
+            let [namespace, name] = ["namespace", "name"].map(|field| text(&object[field]));
+            (!looked_for).then_some(Request { what, namespace, name, code })
         };
         log.lines().filter(|line| line.contains(&self.user)).filter_map(request).collect()
     }

@@ -42,7 +42,7 @@ async fn pass(webhook: &Webhook, object: &Value, old: Option<&Value>) {
     let after = patched(object, &made);
     assert!(is_valid(&after), "{made} makes {after}");
     match type_of(object) {
-        ("v1", "Pod") => same_pod(object, &after),
+        ("v1", "Pod") => same_pod(object, &after, &answer["response"]["warnings"].to_string()),
         _ => same_workload(object, &after),
     }
     let again = webhook.ask("/mutate", review(&after, old)).await.expect("an answer, as before");
@@ -89,25 +89,29 @@ fn is_valid(object: &Value) -> bool {
     has_meta
         && has_spec
         && match type_of(object) {
-            ("v1", "Pod") => reads::<Pod>(object),
+            // It sends a spec even where none was written.
+            ("v1", "Pod") => reads::<Pod>(object) && object.get("spec").is_some(),
             ("apps/v1", "StatefulSet") => reads::<StatefulSet>(object),
             _ => true,
         }
 }
 
-/// What stands in a map of strings; nothing of it may be lost.
-fn keeps(before: &Value, after: &Value, pointer: &str) {
+/// What stands in a map of strings; nothing of it may be lost but what gives way with a warning.
+fn keeps(before: &Value, after: &Value, pointer: &str, warned: &str) {
     let entries = before.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
-    for (key, value) in entries.filter(|(key, _)| !key.contains("rolegate")) {
+    // Its own keys, KEP-75's among them, follow the pod.
+    let is_ours = |key: &str| key.contains("rolegate") || key.contains("workloads.x-k8s.io/");
+    let gives_way = |key: &str| warned.contains(&format!("{key}: PodGroup"));
+    for (key, value) in entries.filter(|(key, _)| !is_ours(key) && !gives_way(key)) {
         let kept = after.pointer(pointer).and_then(|map| map.get(key));
         assert_eq!(kept, Some(value), "{pointer} {key}");
     }
 }
 
 /// But for what is added, it is the same pod.
-fn same_pod(before: &Value, after: &Value) {
-    keeps(before, after, "/metadata/labels");
-    keeps(before, after, "/metadata/annotations");
+fn same_pod(before: &Value, after: &Value, warned: &str) {
+    keeps(before, after, "/metadata/labels", warned);
+    keeps(before, after, "/metadata/annotations", warned);
     let gates = |pod: &Value| {
         let gates = pod["spec"]["schedulingGates"].as_array().cloned().unwrap_or_default();
         gates.iter().map(|gate| gate["name"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
@@ -136,8 +140,8 @@ fn same_pod(before: &Value, after: &Value) {
 
 /// But for its partition and finalizers, it is the same object.
 fn same_workload(before: &Value, after: &Value) {
-    keeps(before, after, "/metadata/labels");
-    keeps(before, after, "/metadata/annotations");
+    keeps(before, after, "/metadata/labels", "");
+    keeps(before, after, "/metadata/annotations", "");
     let ours = ["updateStrategy", "rolloutStrategy"];
     assert_eq!(without(&before["spec"], &ours), without(&after["spec"], &ours));
     let finalizers = before["metadata"]["finalizers"].as_array().into_iter().flatten();
