@@ -37,7 +37,7 @@ image: $(TOOLS)/cargo-auditable ## The image rolegate:VERSION: one static binary
 	deploy/image/build.sh target/$(HOST)/release/rolegate $(IMAGE)
 
 sbom: $(TOOLS)/cargo-cyclonedx ## What the binary is made of, as CycloneDX: target/rolegate.cdx.json.
-	$< cyclonedx --format json --spec-version 1.5 --describe crate --no-build-deps --target $(HOST) --override-filename rolegate.cdx
+	$< cyclonedx --format json --spec-version 1.5 --no-build-deps --target $(HOST) --override-filename rolegate.cdx
 	mv rolegate.cdx.json target/
 
 crds: ## Write the CustomResourceDefinitions from the Rust types.

@@ -21,6 +21,8 @@ const FLAGS: &[&str] = &[
 const FOLDER: &str = "target/fuzz";
 /// Bytes of the corpus that is kept of one target: an eighth of a megabyte.
 const MOST_KEPT: u64 = 120 << 10;
+/// And as many inputs of it, small ones and large ones alike: more would be thousands of files to check out.
+const MOST_INPUTS: usize = 100;
 /// Longest input.
 const LONGEST: &str = "-max_len=32768";
 /// Seconds that a failing input is made smaller for.
@@ -121,17 +123,18 @@ impl Fuzzer {
         Ok(tried.expect("the final statistics").trim().parse().unwrap())
     }
 
-    /// Keeps what covers more than the seeds do, the smallest inputs that do so.
+    /// Keeps of what covers more than the seeds do.
     fn keep(&self, seeds: &Path, found: &Path, corpus: &Path) {
         let begun: BTreeSet<_> = files(seeds).into_iter().map(|(_, path)| path).collect();
         let merged = self.run(&[OsStr::new("-merge=1"), seeds.as_ref(), corpus.as_ref(), found.as_ref()]);
         assert!(merged.status.success(), "{}", String::from_utf8_lossy(&merged.stderr));
         emptied(corpus.to_owned());
+        let more: Vec<_> = files(seeds).into_iter().filter(|(_, path)| !begun.contains(path)).collect();
         let mut left = MOST_KEPT;
-        for (size, path) in files(seeds).into_iter().filter(|(_, path)| !begun.contains(path)) {
-            let Some(less) = left.checked_sub(size) else { break };
+        for (size, path) in more.iter().step_by(more.len().div_ceil(MOST_INPUTS).max(1)) {
+            let Some(less) = left.checked_sub(*size) else { break };
             left = less;
-            fs::copy(&path, corpus.join(path.file_name().unwrap())).unwrap();
+            fs::copy(path, corpus.join(path.file_name().unwrap())).unwrap();
         }
     }
 

@@ -27,10 +27,11 @@ pub struct Fence {
     pub lines: Vec<String>,
 }
 
-/// README.md and everything in `docs`, as seen from the crate's root.
+/// The pages of the root and everything in `docs`, as seen from the crate's root.
 pub fn pages() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut found = vec![root.join("README.md")];
+    let mut found: Vec<_> =
+        ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(|page| root.join(page)).into();
     let mut folders = vec![root.join("docs")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

@@ -54,7 +54,7 @@ fn the_index_names_every_page() {
     let named: Vec<_> = links(&index).into_iter().map(|(_, target)| join(Path::new("docs"), &target)).collect();
     let lost: Vec<_> = pages()
         .into_iter()
-        .filter(|page| !["README.md", "docs/README.md"].contains(&page.as_str()))
+        .filter(|page| page.starts_with("docs/") && page != "docs/README.md")
         .filter(|page| !named.iter().any(|named| named == Path::new(page)))
         .collect();
     assert!(lost.is_empty(), "docs/README.md does not name {lost:?}");
