@@ -17,13 +17,13 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo test build image sbom crds docs rig addons tools fmt lint deny unit long chaos soak fuzz bench bench-scale bench-restart bench-plan bench-instructions clean
+.PHONY: help demo demo-programs test build image sbom crds docs rig addons tools fmt lint deny unit long chaos soak fuzz bench bench-scale bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
 
-demo: rig ## KEP-32's Story 1 on a real control plane: builds, shows, cleans up. Exit code 0 only if all was observed.
-	cargo build --locked --bin rolegate --bin demo
+demo: ## KEP-32's Story 1 on a real control plane: builds, shows, cleans up. Exit code 0 only if all was observed.
+	@$(MAKE) --no-print-directory -j2 rig demo-programs
 	target/debug/demo
 
 test: rig addons tools fmt lint deny unit ## Everything that CI runs.
@@ -46,6 +46,10 @@ crds: ## Write the CustomResourceDefinitions from the Rust types.
 
 docs: crds ## Write what is generated: definitions, manifests, the Helm chart, the pages of rules, of the API and of the command line, the alerts of prometheus-operator.
 	UPDATE_DOCS=1 cargo test --locked --quiet --test offline generated
+
+# Built beside the control plane: each has stretches that keep only one core busy.
+demo-programs:
+	cargo build --locked --bin rolegate --bin demo
 
 rig: ## Build the control plane for tests: etcd, API server, scheduler, controllers, kubectl, kwok.
 	tests/controlplane/build.sh rig $(CONTROLPLANE)

@@ -54,7 +54,9 @@ done
 go_build() {
 	log=$out/.$1.build.log
 	start=$(date +%s)
-	go build -C "$2" -v -mod=readonly -buildvcs=false -trimpath -tags "${4:-}" -ldflags "$ldflags" -o "$out/.$1.new" "$3" 2>"$log" &
+	# Nobody debugs these: without DWARF the compilers take a seventh less time.
+	go build -C "$2" -v -mod=readonly -buildvcs=false -trimpath -gcflags=all=-dwarf=false -tags "${4:-}" -ldflags "$ldflags" \
+		-o "$out/.$1.new" "$3" 2>"$log" &
 	pid=$!
 	trap 'kill $pid 2>/dev/null || :; exit 130' INT TERM
 	ticks=0

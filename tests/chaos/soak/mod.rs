@@ -43,15 +43,15 @@ impl Churn {
         Self { stage, rolegate, slots, answers: Answers::new() }
     }
 
-    /// One step of one group every `pause`, for so long. The samples that were taken meanwhile.
-    async fn run(&mut self, time: Duration, pause: Duration) -> Vec<Sample> {
+    /// One step of one group every `pause`, until it is enough after so long. The samples that were taken meanwhile.
+    async fn run(&mut self, pause: Duration, enough: impl Fn(&Self, Duration) -> bool) -> Vec<Sample> {
         let (start, mut samples) = (Instant::now(), Vec::new());
         let mut ticks = tokio::time::interval(pause);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut last = start;
         for turn in 0.. {
             ticks.tick().await;
-            if start.elapsed() >= time {
+            if enough(self, start.elapsed()) {
                 break;
             }
             let slot = turn % self.slots.len();
@@ -103,14 +103,14 @@ async fn at_rest(rolegate: &Rolegate, still_for: Duration) -> Sample {
     .await
 }
 
-/// A few groups for some seconds. Connections stay open for a while, so their number is bounded by those of a first round.
+/// A few groups, half of which are made again. Connections stay open for a while: there may be some more of them.
 #[tokio::test]
 async fn what_groups_took_is_given_back() {
     let stage = Stage::new("churn").await;
     let kinds = [Kind::Segments, Kind::Lockstep, Kind::Coordination, Kind::BarePods];
     let mut churn = Churn::new(stage, 8, &kinds).await;
     let before = Sample::of(&churn.rolegate).await;
-    churn.run(Duration::from_secs(6), Duration::from_millis(60)).await;
+    churn.run(Duration::from_millis(60), |churn, passed| churn.lives() >= 4 || passed >= PATIENT).await;
     let after = churn.end(&before, PATIENT, 40).await;
     println!("soak: {} groups, {:?}: {} | {}", churn.lives(), churn.answers, before.line(), after.line());
     assert!(churn.lives() >= 12 && after.deleted > 0, "{} groups, {:?}", churn.lives(), churn.answers);
@@ -126,7 +126,8 @@ async fn an_hour_of_churn_leaves_nothing_behind() {
     let mut churn = Churn::new(stage, 40, &kinds).await;
     let before = at_rest(&churn.rolegate, Duration::from_secs(100)).await;
     println!("soak: at the beginning {}", before.line());
-    let samples = churn.run(Duration::from_secs(60 * minutes), pause).await;
+    let time = Duration::from_secs(60 * minutes);
+    let samples = churn.run(pause, |_, passed| passed >= time).await;
     let after = churn.end(&before, RESTS_WITHIN, 0).await;
     println!("soak: at the end {}, {:?}", after.line(), churn.answers);
 
