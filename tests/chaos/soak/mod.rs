@@ -110,7 +110,7 @@ async fn what_groups_took_is_given_back() {
     let kinds = [Kind::Segments, Kind::Lockstep, Kind::Coordination, Kind::BarePods];
     let mut churn = Churn::new(stage, 8, &kinds).await;
     let before = Sample::of(&churn.rolegate).await;
-    churn.run(Duration::from_millis(60), |churn, passed| churn.lives() >= 4 || passed >= PATIENT).await;
+    churn.run(Duration::from_millis(60), |churn, passed| churn.lives() >= 12 || passed >= PATIENT).await;
     let after = churn.end(&before, PATIENT, 40).await;
     println!("soak: {} groups, {:?}: {} | {}", churn.lives(), churn.answers, before.line(), after.line());
     assert!(churn.lives() >= 12 && after.deleted > 0, "{} groups, {:?}", churn.lives(), churn.answers);
