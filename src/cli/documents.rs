@@ -1,5 +1,6 @@
 //! Reads objects from files, directories and standard input: YAML and JSON, with several documents, lists expanded.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt;
 use std::fs::{self, File};
@@ -7,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Options};
 
 use super::listed::{Listed, listed};
@@ -61,6 +63,35 @@ pub struct Document {
     pub name: String,
     /// The object as JSON.
     pub json: String,
+}
+
+/// Namespace of objects that name none, as the API server would have it.
+const DEFAULT_NAMESPACE: &str = "default";
+
+impl Document {
+    /// The object as the API server would hand it over.
+    pub fn stored(&self) -> Cow<'_, str> {
+        if self.namespace.is_empty() { in_namespace(&self.json).to_string().into() } else { self.json.as_str().into() }
+    }
+
+    /// What makes two documents the same object: group, kind, namespace and name; a version may differ.
+    pub fn identity(&self) -> (&str, &str, &str, &str) {
+        let group = self.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        let namespace = if self.namespace.is_empty() { DEFAULT_NAMESPACE } else { &self.namespace };
+        (group, &self.kind, namespace, &self.name)
+    }
+}
+
+/// An object in a namespace: in that of `kubectl` without configuration, where none is written.
+pub fn in_namespace(json: &str) -> Value {
+    let mut object: Value = serde_json::from_str(json).unwrap_or_default();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        let namespace = metadata.entry("namespace").or_insert(Value::Null);
+        if namespace.as_str().is_none_or(str::is_empty) {
+            *namespace = DEFAULT_NAMESPACE.into();
+        }
+    }
+    object
 }
 
 /// Something that cannot be read.

@@ -273,6 +273,29 @@ fn an_old_object_makes_it_an_update() {
 }
 
 #[test]
+fn an_object_without_a_namespace_is_the_one_in_the_default_namespace() {
+    let group = "\
+apiVersion: rolegate.dev/v1alpha1
+kind: RoleCoordination
+metadata: {name: pd}
+spec:
+  roles: [{name: prefill, workloadRef: {kind: StatefulSet, name: prefill}}]
+  coordination: [{name: segments, strategy: {segmentPlacement: {segmentSize: {prefill: 0}}}}]
+";
+    let set =
+        "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: prefill, namespace: default}, spec: {replicas: 4}}";
+    let listed = group.replace("{name: pd}", "{name: pd, namespace: default}");
+    let folder = folder(&[("group.yaml", group), ("set.yaml", set), ("listed.yaml", &listed)]);
+    let output =
+        json(&check(&["group.yaml", "--with", "set.yaml", "--old", "listed.yaml", "-o", "json"], folder.path(), ""));
+    let object = &output["objects"][0];
+    assert_eq!((&object["allowed"], &object["namespace"]), (&Value::from(true), &Value::from("")), "{object}");
+    let warned: Vec<_> =
+        object["warnings"].as_array().unwrap().iter().map(|warning| warning["rule"].as_str().unwrap()).collect();
+    assert!(warned.contains(&"workload-not-labelled") && warned.contains(&"segment-size"), "{warned:?}");
+}
+
+#[test]
 fn colours_are_for_terminals() {
     let folder = folder(&[("a.yaml", &VALID.replace("decode: 5", "decode: 0"))]);
     assert!(!text(&check(&["a.yaml"], folder.path(), "")).contains('\x1b'));

@@ -118,10 +118,10 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
     if let Some(cluster) = FileCluster::with_nodes(all, &mut unreadable) {
         add_shortages(&mut world, &read.documents, &cluster);
     }
-    let before: HashMap<_, _> = old.documents.iter().map(|document| (identity(document), document)).collect();
+    let before: HashMap<_, _> = old.documents.iter().map(|document| (document.identity(), document)).collect();
     let objects = read.documents.iter().map(|document| {
-        let old = before.get(&identity(document)).map(|old| old.json.as_str());
-        Checked { document, judged: judge(document, old, &world) }
+        let old = before.get(&document.identity()).map(|old| old.stored());
+        Checked { document, judged: judge(document, old.as_deref(), &world) }
     });
     let checks = Checks { objects: objects.collect(), unreadable: &unreadable };
     let printed = match args.output {
@@ -145,22 +145,16 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
 /// What does not fit of the groups.
 fn add_shortages(world: &mut World, files: &[Document], cluster: &FileCluster) {
     for document in files {
-        let written = document.carrier_kind().and_then(|kind| read_group(kind, &document.json, world).ok());
+        let written = document.carrier_kind().and_then(|kind| read_group(kind, &document.stored(), world).ok());
         if let Some((written, group)) = written.zip(cluster.group(document)) {
             world.add_shortages(written.key, shortages(&cluster.fit(&group)));
         }
     }
 }
 
-/// What makes two documents the same object: a version may differ.
-fn identity(document: &Document) -> (&str, &str, &str, &str) {
-    let group = document.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-    (group, &document.kind, &document.namespace, &document.name)
-}
-
 fn judge(document: &Document, old: Option<&str>, world: &World) -> Judged {
     let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-    match judge_json(&document.api_version, &document.kind, operation, &document.json, old, world) {
+    match judge_json(&document.api_version, &document.kind, operation, &document.stored(), old, world) {
         None => Judged::default(),
         Some(Ok(judged)) => judged,
         Some(Err(error)) => Judged { errors: vec![error.violation()], ..Judged::default() },

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::api::node::NODE;
 use crate::api::pod::POD;
-use crate::cli::documents::{Document, Unreadable};
-use crate::cli::mutate::known::{Known, in_namespace};
+use crate::cli::documents::{Document, Unreadable, in_namespace};
+use crate::cli::mutate::known::Known;
 use crate::fit::{Cluster, Fitted, MOST_PODS, domain_keys, fit};
 use crate::model::Group;
 use crate::rules::read_group;
@@ -51,7 +51,7 @@ impl FileCluster {
 
     /// The group that an object carries, in its namespace.
     pub fn group(&self, document: &Document) -> Option<Group> {
-        read_group(document.carrier_kind()?, &in_namespace(&document.json).to_string(), &self.known.world).ok()
+        read_group(document.carrier_kind()?, &document.stored(), &self.known.world).ok()
     }
 
     /// What fits of a group.

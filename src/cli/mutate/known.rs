@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{Object, PodCliqueSet};
@@ -13,9 +11,6 @@ use crate::model::{Claims, CliqueSet, Group, GroupKey, OrdinalStarts};
 use crate::mutate::{GroupLookup, Lookups, Subject, TopologyLookup};
 use crate::rules::decode::decode;
 use crate::rules::{self, DecodeError, World, judge_group, read_group};
-
-/// Namespace of objects that name none, as the API server would have it.
-const DEFAULT_NAMESPACE: &str = "default";
 
 /// What is known.
 #[derive(Debug, Default)]
@@ -29,18 +24,6 @@ pub(in crate::cli) struct Known {
     starts: BTreeMap<GroupKey, i64>,
 }
 
-/// An object as the API server would hand it over: in a namespace.
-pub(in crate::cli) fn in_namespace(json: &str) -> Value {
-    let mut object: Value = serde_json::from_str(json).unwrap_or_default();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        let namespace = metadata.entry("namespace").or_insert(Value::Null);
-        if namespace.as_str().is_none_or(str::is_empty) {
-            *namespace = DEFAULT_NAMESPACE.into();
-        }
-    }
-    object
-}
-
 impl Known {
     /// Takes in all objects; those without the shape of their kind are reported.
     pub fn of<'a>(
@@ -48,7 +31,7 @@ impl Known {
         misshapen: &mut Vec<(&'a Document, DecodeError)>,
     ) -> Self {
         let mut known = Self { world: World::of_manifests(rules::Options::default()), ..Self::default() };
-        let objects: Vec<_> = documents.map(|document| (document, in_namespace(&document.json).to_string())).collect();
+        let objects: Vec<_> = documents.map(|document| (document, document.stored())).collect();
         for (document, json) in &objects {
             let taken = known
                 .world

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::known::{Known, in_namespace};
+use super::known::Known;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::pod::POD;
 use crate::api::status::GroupStatus;
 use crate::api::{ClusterTopology, Meta, Pod};
-use crate::cli::documents::{Document, Unreadable};
+use crate::cli::documents::{Document, Unreadable, in_namespace};
 use crate::model::{WorkloadKind, rollout_claim};
 use crate::mutate::expand::{TooManyPods, expand};
 use crate::mutate::rollout::hold_rollout;
@@ -75,7 +75,7 @@ pub(super) fn all(
             }
             continue;
         }
-        if let Some(before) = old.iter().find(|old| names_the_same(old, document)) {
+        if let Some(before) = old.iter().find(|old| old.identity() == document.identity()) {
             all.push(updated(document, object, &before.json, known));
             continue;
         }
@@ -91,11 +91,6 @@ pub(super) fn all(
 
 /// Most pods of all files: the largest clusters have no more, and all are held in memory.
 const MOST_PODS: u64 = 100_000;
-
-fn names_the_same(old: &Document, new: &Document) -> bool {
-    let name = |document: &Document| (document.namespace.clone(), document.name.clone());
-    old.kind == new.kind && old.api_version == new.api_version && name(old) == name(new)
-}
 
 /// A workload that is updated. Manifests have no status: their group counts as ready once.
 fn updated(document: &Document, object: Value, old: &str, known: &Known) -> Mutated {

@@ -76,7 +76,7 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
     let (document, group) = (planned.document, planned.group());
     let run = planned.run();
     Group {
-        namespace: group.map_or(document.namespace.as_str(), |group| &group.key.namespace),
+        namespace: &document.namespace,
         name: group.map_or(document.name.as_str(), |group| &group.key.name),
         roles: roles(planned),
         conditions: planned.conditions().iter().map(condition_text).collect(),

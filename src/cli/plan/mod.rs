@@ -204,7 +204,7 @@ fn carried<'a>(
     world: &World,
 ) -> Vec<(&'a Document, Result<Arc<Group>, NoPlan>)> {
     let read = |document: &'a Document| {
-        let group = read_group(document.carrier_kind()?, &document.json, world);
+        let group = read_group(document.carrier_kind()?, &document.stored(), world);
         Some((document, group.ok().map(Arc::new)))
     };
     let objects: Vec<_> = documents.iter().filter_map(read).collect();
@@ -237,7 +237,7 @@ fn plan<'a>(
     observed: Option<&ObservedCounts>,
     cluster: Option<&FileCluster>,
 ) -> Planned<'a> {
-    let judged = judge_json(&document.api_version, &document.kind, Operation::Create, &document.json, None, world);
+    let judged = judge_json(&document.api_version, &document.kind, Operation::Create, &document.stored(), None, world);
     let judged = match judged {
         None => Judged::default(),
         Some(Ok(judged)) => judged,
