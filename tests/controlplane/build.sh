@@ -108,7 +108,7 @@ copy_addon_files() {
 
 for t in $targets; do
 	binaries=$t
-	[ "$t" != tools ] || binaries="helm promtool"
+	[ "$t" != tools ] || binaries="helm promtool h2spec"
 	stamp=$(stamp_of "$t")
 	(
 		# A second build waits for the first one and then finds its result.
@@ -124,6 +124,7 @@ for t in $targets; do
 			go_build helm tools helm.sh/helm/v4/cmd/helm
 			# Without the clients of clouds, which only service discovery needs.
 			go_build promtool tools github.com/prometheus/prometheus/cmd/promtool remove_all_sd
+			go_build h2spec tools github.com/summerwind/h2spec/cmd/h2spec
 			;;
 		*) go_build "$t" . "./cmd/$t" ;;
 		esac
