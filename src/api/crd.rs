@@ -69,6 +69,12 @@ fn own() -> Vec<Value> {
         "message": "exactly one of `workloadRef` and `replicas` must be set",
     }]);
     set(&mut coordination, &format!("{spec}/properties/roles/items"), "x-kubernetes-validations", one_source);
+    let scale = json!({
+        "specReplicasPath": ".spec.segments",
+        "statusReplicasPath": ".status.segments",
+        "labelSelectorPath": ".status.selector",
+    });
+    set(&mut coordination, "/spec/versions/0/subresources", "scale", scale);
     vec![coordination, topology(CLUSTER_TOPOLOGY)]
 }
 

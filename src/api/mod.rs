@@ -3,6 +3,7 @@
 //! Every optional field may be absent or `null`; unknown fields are ignored.
 
 pub mod affinity;
+pub mod autoscaler;
 pub mod cluster_topology;
 pub mod coordinated_policy;
 pub mod coordination;

@@ -44,6 +44,24 @@ pub struct RoleCoordinationSpec {
     #[serde(deserialize_with = "null_default")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub coordination: Vec<Coordination>,
+    /// How many segments are wanted: the workloads of the roles that have a `segmentSize` are scaled together. Takes
+    /// `serve --allow scale`, and the labels `rolegate.dev/group` and `rolegate.dev/role` on the workloads themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub segments: Option<i64>,
+    /// How segments are taken away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale_in: Option<ScaleIn>,
+}
+
+/// How segments are taken away.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ScaleIn {
+    /// Seconds between the mark on their pods, label `rolegate.dev/draining`, and their end; 0 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 86_400))]
+    pub drain_seconds: Option<i64>,
 }
 
 /// Names a RoleBasedGroup in the same namespace, of any served version.

@@ -34,6 +34,16 @@ pub struct GroupStatus {
     /// Which pods of its roles were rolled together.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub cohorts: Option<Cohorts>,
+    /// Whole segments that are released, where the workloads are scaled together.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub segments: Option<u32>,
+    /// Label selector of the group's pods, for autoscalers.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
+    /// Committed: segments that are being taken away.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub draining: Option<Draining>,
     /// Figures for the print columns.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
@@ -119,6 +129,17 @@ pub struct RevisionCohort {
     pub revision: String,
     /// What tied the edits of several roles together, else a number.
     pub cohort: String,
+}
+
+/// Segments that are being taken away, counted from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Draining {
+    /// The first of them.
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub from: u32,
+    /// The first beyond them.
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub to: u32,
 }
 
 /// Figures for the print columns.

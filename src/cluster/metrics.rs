@@ -80,6 +80,8 @@ pub struct LoopMetrics {
     pub leader: Gauge,
     /// Partitions set, by outcome: written, conflict, failed.
     pub partitions: Family<Outcome, Counter>,
+    /// Workloads scaled, by outcome: written, conflict, failed.
+    pub scales: Family<Outcome, Counter>,
     /// Writes of pods that may be in flight at a time.
     pub write_limit: Gauge,
     /// Entries of what the loop keeps in memory, by what they are of.
@@ -105,6 +107,7 @@ impl LoopMetrics {
             plan_seconds: Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
             leader: Gauge::default(),
             partitions: Family::default(),
+            scales: Family::default(),
             write_limit: Gauge::default(),
             entries: Family::default(),
             updated: Family::default(),
@@ -128,6 +131,7 @@ impl LoopMetrics {
         );
         registry.register("plan_seconds", "Time of one decision for one group", metrics.plan_seconds.clone());
         registry.register("partitions", "Partitions set, by outcome", metrics.partitions.clone());
+        registry.register("scales", "Workloads scaled, by outcome", metrics.scales.clone());
         registry.register("rollout_updated_ratio", "Updated share of a role in a rollout", metrics.updated.clone());
         registry.register("rollout_skew", "Difference of the updated shares of a group", metrics.skew.clone());
         registry.register(
@@ -147,11 +151,12 @@ impl LoopMetrics {
 
     /// Shows what counts what goes wrong from the beginning, so that an alert sees the first one.
     fn begin_counting(&self) {
-        let outcomes: [(_, &[&'static str]); 4] = [
+        let outcomes: [(_, &[&'static str]); 5] = [
             (&self.releases, &["released", "gone", "failed"]),
             (&self.status_writes, &["written", "dropped", "conflict", "gone", "failed"]),
             (&self.events, &["written", "failed", "dropped"]),
             (&self.partitions, &["written", "conflict", "failed"]),
+            (&self.scales, &["written", "conflict", "failed"]),
         ];
         for (family, outcomes) in outcomes {
             outcomes.iter().for_each(|outcome| _ = family.get_or_create(&Outcome { outcome }));

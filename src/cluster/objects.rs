@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 
 use http::Request;
+use k8s_openapi::api::autoscaling::v1::Scale;
 use kube::api::{DeleteParams, GetParams, ListParams, ObjectList, Patch, PatchParams, PostParams};
 use kube::core::request::{Error as RequestError, Request as Requests};
 use kube::core::{DynamicResourceScope, PartialObjectMeta};
@@ -114,6 +115,16 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
         patch: &Patch<P>,
     ) -> Result<K, kube::Error> {
         self.api(Some(name))?.patch_status(name, params, patch).await
+    }
+
+    /// Patches the scale of one.
+    pub async fn patch_scale<P: Serialize + Debug>(
+        &self,
+        name: &str,
+        params: &PatchParams,
+        patch: &Patch<P>,
+    ) -> Result<Scale, kube::Error> {
+        self.api(Some(name))?.patch_scale(name, params, patch).await
     }
 
     /// Deletes one.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::role::RoleWorkload;
 use super::topology::PodGroupPolicy;
 use super::workload::desired;
-use super::{Batching, Coordination, FieldPath, GroupKey, Workload, WorkloadKey, WorkloadKind, names};
+use super::{Batching, Coordination, Elastic, FieldPath, GroupKey, Workload, WorkloadKey, WorkloadKind, names};
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
 use crate::api::role_coordination::{CoordinatedRole, ROLE_COORDINATION};
 use crate::api::status::GroupStatus;
@@ -21,6 +21,10 @@ pub trait Sources {
     fn role_based_group(&self, key: &GroupKey) -> Option<&Group>;
     /// The workload of this name.
     fn workload(&self, key: &WorkloadKey) -> Option<&Workload>;
+    /// Whether the workloads of a group with this status are scaled; who only asks what would be takes it for so.
+    fn may_scale(&self, _: &GroupStatus) -> bool {
+        true
+    }
 }
 
 /// Nothing else is known.
@@ -104,6 +108,8 @@ pub struct Group {
     pub discovery: bool,
     /// The RoleCoordination that the carrier's annotation names.
     pub coordinated_by: Option<String>,
+    /// How many segments are wanted of it, where that is said.
+    pub elastic: Option<Elastic>,
     /// Status of the carrier.
     pub status: GroupStatus,
     /// True while the carrier is being deleted.
@@ -148,6 +154,7 @@ impl Group {
             gang: gang(rbg, &spec_at),
             discovery: rbg.metadata.annotation(names::DISCOVERY) == Some("enabled"),
             coordinated_by: rbg.metadata.annotation(names::GROUP).map(str::to_owned),
+            elastic: None,
             status: rbg.status.clone(),
             deleting: rbg.metadata.is_deleting(),
             key,
@@ -186,7 +193,7 @@ impl Group {
             referred.as_ref().and_then(|(reference, rbg)| rbg.as_ref()?.gang.as_ref().map(|_| reference.at.clone()));
         let discovers = meta.annotation(names::DISCOVERY) == Some("enabled")
             || referred.as_ref().and_then(|(_, rbg)| *rbg).is_some_and(|rbg| rbg.discovery);
-        Self {
+        let mut group = Self {
             carrier: Carrier::of(kind, meta),
             positions: positions(&roles),
             roles,
@@ -197,10 +204,14 @@ impl Group {
             gang,
             discovery: discovers,
             coordinated_by: None,
+            elastic: None,
             status: carrier.status.clone(),
             deleting: meta.is_deleting(),
             key,
-        }
+        };
+        group.elastic = Elastic::read(spec, &group, sources);
+        group.desire_segments(sources);
+        group
     }
 
     /// The same but for its status, which the loop writes: no group is refused by that.

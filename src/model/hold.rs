@@ -27,6 +27,8 @@ pub enum HoldReason {
     RoomUnknown,
     /// The workload made more replicas than the group declares.
     BeyondDesired,
+    /// Fewer segments are wanted, and none is taken away for now.
+    ScaleInDeferred,
     /// A rollout cannot go on, since its workload waits for held replicas on top.
     RolloutBehindHeldBatch,
     /// Another coordination that shares a role waits.
@@ -55,6 +57,7 @@ impl HoldReason {
         Self::PlacedNotBound,
         Self::RoomUnknown,
         Self::BeyondDesired,
+        Self::ScaleInDeferred,
         Self::RolloutBehindHeldBatch,
         Self::BlockedByCoordination,
         Self::PreviousSegmentNotReady,
@@ -77,6 +80,7 @@ impl HoldReason {
             Self::PlacedNotBound => "PlacedNotBound",
             Self::RoomUnknown => "RoomUnknown",
             Self::BeyondDesired => "BeyondDesired",
+            Self::ScaleInDeferred => "ScaleInDeferred",
             Self::RolloutBehindHeldBatch => "RolloutBehindHeldBatch",
             Self::BlockedByCoordination => "BlockedByCoordination",
             Self::PreviousSegmentNotReady => "PreviousSegmentNotReady",

@@ -1,5 +1,6 @@
 //! Our words: group, role, replica, ordinal, batch, coordination. Parsed from `api`, free of spelling.
 
+mod allowed;
 pub mod batch;
 pub mod batching;
 pub mod claims;
@@ -8,6 +9,7 @@ pub mod clique_set;
 mod cohort;
 pub mod coordination;
 pub mod dialect;
+mod elastic;
 mod first_host;
 pub mod gang;
 pub mod gang_placement;
@@ -27,6 +29,7 @@ pub mod role;
 pub mod rolled;
 pub mod rolling;
 mod rollout_claim;
+mod scaled;
 pub mod topology;
 pub mod when_no_fit;
 pub mod wording;
@@ -34,6 +37,7 @@ pub mod workload;
 pub mod workload_kind;
 pub mod workload_object;
 
+pub use allowed::Allowed;
 pub use batch::Batch;
 pub use batching::{BatchKind, Batching, Progression};
 pub use claims::Claims;
@@ -42,6 +46,7 @@ pub use clique_set::CliqueSet;
 pub use cohort::{KnownCohorts, newest_cohort, revision};
 pub use coordination::Coordination;
 pub use dialect::Dialect;
+pub use elastic::{Elastic, Standing};
 pub use gang::{Constraint, GangTree, Minimum, placed_by};
 pub use gang_placement::{LeafPlacement, Placement};
 pub use group::{CARRIERS, Carrier, Group, Role, Sources};
@@ -56,6 +61,7 @@ pub use role::RoleWorkload;
 pub use rolled::RolledWorkload;
 pub use rolling::{RollingBounds, connected};
 pub use rollout_claim::{RolloutClaim, former_claim, is_of_rbg, rollout_claim};
+pub use scaled::ScaledWorkload;
 pub use topology::{Domain, PodGroupPolicy, Strength, Topology};
 pub use when_no_fit::WhenNoFit;
 pub use workload::{OneByOne, Workload, WorkloadKey};

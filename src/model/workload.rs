@@ -58,6 +58,8 @@ pub struct Workload {
     pub one_by_one: Option<OneByOne>,
     /// Its claim to be rolled in lockstep.
     pub claim: Option<RolloutClaim>,
+    /// The controller that owns it, as `RoleBasedGroup "pd"`.
+    pub owner: Option<String>,
     /// DNS name of its first pod within the namespace, `decode-0.decode`; `None` without a governing Service.
     pub first_host: Option<String>,
 }
@@ -88,5 +90,10 @@ const MOST_REPLICAS: u32 = 1_000_000;
 
 /// Replicas default to 1, as the API server does for every workload.
 pub(super) fn desired(replicas: Option<i64>) -> u32 {
-    u32::try_from(replicas.unwrap_or(1).max(0)).map_or(MOST_REPLICAS, |replicas| replicas.min(MOST_REPLICAS))
+    most(replicas.unwrap_or(1))
+}
+
+/// A number of replicas or segments that can be; a negative one reads as 0.
+pub(super) fn most(number: i64) -> u32 {
+    u32::try_from(number.max(0)).map_or(MOST_REPLICAS, |number| number.min(MOST_REPLICAS))
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use serde::de::DeserializeOwned;
 
 use super::workload::{OneByOne, desired};
-use super::{RolledWorkload, Workload, WorkloadKind, names, rolled, rollout_claim};
+use super::{RolledWorkload, ScaledWorkload, Workload, WorkloadKind, names, rolled, rollout_claim};
 use crate::api::Object;
 use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
 
@@ -23,6 +23,11 @@ pub trait WorkloadObject: Object + Clone + Debug + DeserializeOwned + Send + Syn
     /// Where it stands, if it is claimed for rollouts in lockstep.
     fn rolled(&self) -> Option<RolledWorkload> {
         None
+    }
+
+    /// Where it stands, if rolegate may scale it.
+    fn scaled(&self) -> Option<ScaledWorkload> {
+        ScaledWorkload::read(Self::KIND, self.meta(), self.workload().desired)
     }
 
     /// Index of its first pod.
@@ -173,6 +178,7 @@ fn plain<'a, T: WorkloadObject>(
         max_surge: None,
         one_by_one: None,
         claim: rollout_claim(meta, meta.namespace()),
+        owner: meta.controller().map(|owner| format!("{} {:?}", owner.kind, owner.name)),
         first_host: None,
     }
 }

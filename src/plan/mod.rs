@@ -5,6 +5,7 @@
 //! the same without a cluster}; `placement` where what is decided fits, `gangs` the same for a KAI PodGroup's tree
 
 pub mod decide;
+pub mod elastic;
 pub mod evaluate;
 pub mod gangs;
 pub mod placement;

@@ -8,6 +8,7 @@ use crate::api::ObjectKind;
 use crate::fit::{Cluster, Fitted, fit};
 use crate::model::{Group, GroupKey, WorkloadKey};
 use crate::plan::decide::pod_groups::awaited;
+use crate::plan::elastic::ElasticContext;
 use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
 use crate::plan::rollout::Edit;
@@ -83,6 +84,7 @@ impl Picture {
             stalled,
             missing_pod_groups: &findings.missing_pod_groups,
             diagnoses: &findings.diagnoses,
+            elastic: ElasticContext { workloads: &snapshot.scaled, ..ElasticContext::default() },
             ..DecisionContext::default()
         };
         // Who else waits for room, and for how long, only the loop knows.

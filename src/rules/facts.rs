@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::World;
 use super::carrier::read_group;
 use super::decode::{DecodeError, decode};
+use crate::api::autoscaler::Autoscaler;
 use crate::api::disruption_budget::PodDisruptionBudget;
 use crate::api::pod_group::{self, Topology};
 use crate::api::{ClusterTopology, CoordinatedPolicy, ObjectKind, Pod, PodGroup};
@@ -40,6 +41,11 @@ pub(super) fn add_workload<T: WorkloadObject>(
 
 pub(super) fn add_budget(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
     world.add_budget(decode::<PodDisruptionBudget>(object)?);
+    Ok(())
+}
+
+pub(super) fn add_autoscaler(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
+    world.add_autoscaler(decode::<Autoscaler>(object)?);
     Ok(())
 }
 

@@ -2,13 +2,14 @@
 
 use super::decode::DecodeError;
 use super::facts::{
-    AddJson, add_budget, add_carrier, add_definition, add_levels, add_pod, add_pod_group, add_policy, add_topology,
-    add_workload,
+    AddJson, add_autoscaler, add_budget, add_carrier, add_definition, add_levels, add_pod, add_pod_group, add_policy,
+    add_topology, add_workload,
 };
 use super::judged::{self, JudgedObject};
 use super::podgroup::JudgedPodGroup;
 use super::question::{Judged, Question};
 use super::{Need, World};
+use crate::api::autoscaler::AUTOSCALER;
 use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
 use crate::api::workload::{DEPLOYMENT, Deployment, LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
@@ -60,6 +61,7 @@ const KINDS: &[Kind] = &[
     looked_at(LEADER_WORKER_SET, add_workload::<LeaderWorkerSet>),
     looked_at(DEPLOYMENT, add_workload::<Deployment>),
     looked_at(POD_DISRUPTION_BUDGET, add_budget),
+    looked_at(AUTOSCALER, add_autoscaler),
     looked_at(pod_group::TOPOLOGY, add_levels),
     looked_at(CUSTOM_RESOURCE_DEFINITION, add_definition),
 ];

@@ -34,6 +34,11 @@ pub enum Need {
         /// The namespace.
         namespace: String,
     },
+    /// All HorizontalPodAutoscalers of the namespace.
+    Autoscalers {
+        /// The namespace.
+        namespace: String,
+    },
     /// The CoordinatedPolicy of this name: RBG binds it to the group of the same name.
     CoordinatedPolicy(GroupKey),
     /// The KAI PodGroup of this name.
@@ -49,6 +54,8 @@ pub enum Need {
         /// API group of the PodGroup.
         api_group: &'static str,
     },
+    /// Whether the author may scale a workload (SubjectAccessReview).
+    MayScale(WorkloadKey),
 }
 
 impl fmt::Display for Need {
@@ -61,6 +68,8 @@ impl fmt::Display for Need {
             Self::TopologyReferrers(name) => write!(f, "the groups that refer to ClusterTopology {name}"),
             Self::Pods { group, role } => write!(f, "the pods of role {role:?} of group {group}"),
             Self::DisruptionBudgets { namespace } => write!(f, "the disruption budgets of namespace {namespace:?}"),
+            Self::Autoscalers { namespace } => write!(f, "the autoscalers of namespace {namespace:?}"),
+            Self::MayScale(key) => write!(f, "the author's right to scale {key}"),
             Self::CoordinatedPolicy(key) => write!(f, "CoordinatedPolicy {key}"),
             Self::PodGroup(key) => write!(f, "PodGroup {key}"),
             Self::KaiTopology(name) => write!(f, "Topology {name}"),

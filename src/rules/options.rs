@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::model::Allowed;
+
 /// How to judge, where designs differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -10,6 +12,8 @@ pub struct Options {
     pub kai_dialect: KaiDialect,
     /// Role names of a Grove set must be unique in the whole set, as upstream has it.
     pub strict_roles: bool,
+    /// What rolegate does beyond gates, statuses and partitions.
+    pub allowed: Allowed,
 }
 
 /// Which KAI release PodGroups are written for.

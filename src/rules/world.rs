@@ -7,7 +7,9 @@ use super::Options;
 use super::coordinated::{WorkloadName, workloads};
 use super::need::{Known, Need};
 use crate::api::CoordinatedPolicy;
+use crate::api::autoscaler::Autoscaler;
 use crate::api::disruption_budget::PodDisruptionBudget;
+use crate::api::status::GroupStatus;
 use crate::model::claims::role_based_group;
 use crate::model::{Dialect, GangTree, Group, GroupKey, Layers, Levels, Sources, Workload, WorkloadKey};
 
@@ -30,6 +32,7 @@ pub struct World {
     workloads: BTreeMap<WorkloadKey, Arc<Workload>>,
     topologies: BTreeMap<String, Arc<Layers>>,
     budgets: BTreeMap<String, Vec<Arc<PodDisruptionBudget>>>,
+    autoscalers: BTreeMap<String, Vec<Arc<Autoscaler>>>,
     policies: BTreeMap<GroupKey, Arc<CoordinatedPolicy>>,
     pod_groups: BTreeMap<GroupKey, Arc<GangTree>>,
     levels: BTreeMap<String, Arc<Levels>>,
@@ -92,6 +95,17 @@ impl World {
     pub fn add_budget(&mut self, budget: impl Into<Arc<PodDisruptionBudget>>) {
         let budget = budget.into();
         self.budgets.entry(budget.metadata.namespace().to_owned()).or_default().push(budget);
+    }
+
+    /// Takes in a HorizontalPodAutoscaler.
+    pub fn add_autoscaler(&mut self, autoscaler: impl Into<Arc<Autoscaler>>) {
+        let autoscaler = autoscaler.into();
+        self.autoscalers.entry(autoscaler.metadata.namespace().to_owned()).or_default().push(autoscaler);
+    }
+
+    /// The HorizontalPodAutoscalers of a namespace that are known.
+    pub fn autoscalers_in(&self, namespace: &str) -> impl Iterator<Item = &Autoscaler> {
+        self.autoscalers.get(namespace).into_iter().flatten().map(Arc::as_ref)
     }
 
     /// Takes in a CoordinatedPolicy.
@@ -205,8 +219,11 @@ impl World {
             Need::PodGroup(key) => self.pod_groups.contains_key(key),
             Need::KaiTopology(name) => self.levels.contains_key(name),
             Need::Pods { group, role } => self.roles_with_pods.contains(&(group.clone(), role.clone())),
-            Need::Groups { .. } | Need::TopologyReferrers(_) | Need::DisruptionBudgets { .. } => self.manifests,
-            Need::Served(_) | Need::MayCreatePodGroups { .. } => false,
+            Need::Groups { .. }
+            | Need::TopologyReferrers(_)
+            | Need::DisruptionBudgets { .. }
+            | Need::Autoscalers { .. } => self.manifests,
+            Need::Served(_) | Need::MayCreatePodGroups { .. } | Need::MayScale(_) => false,
         };
         if there { Known::Present(()) } else { self.answered(need) }
     }
@@ -244,5 +261,10 @@ impl Sources for World {
 
     fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
         self.workload(key).present()
+    }
+
+    /// Who asks about manifests takes it for allowed.
+    fn may_scale(&self, _: &GroupStatus) -> bool {
+        self.manifests || self.options.allowed.scale
     }
 }

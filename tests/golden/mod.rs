@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rolegate::api::ObjectKind;
 use rolegate::fit::{Cluster, MOST_PODS, domain_keys, fit, shortages};
-use rolegate::model::CARRIERS;
+use rolegate::model::{CARRIERS, WorkloadKey, WorkloadKind};
 use rolegate::rules::{Judged, Need, Operation, Options, Violation, World, judge_json, needs, read_group};
 use serde::Deserialize;
 use serde_json::Value;
@@ -51,6 +51,9 @@ pub struct Case {
     /// Whether the author may create PodGroups; not known by default.
     #[serde(rename = "mayCreatePodGroups")]
     pub may_create_pod_groups: Option<bool>,
+    /// Whether the author may scale the workloads of the roles; not known by default.
+    #[serde(rename = "mayScale")]
+    pub may_scale: Option<bool>,
     /// What must come out.
     pub expect: Expect,
 }
@@ -154,6 +157,17 @@ impl Case {
         world.add_shortages(group.key, shortages);
     }
 
+    /// The workloads that the roles refer to.
+    fn workloads(&self, namespace: &str) -> Vec<WorkloadKey> {
+        let roles = self.object.pointer("/spec/roles").and_then(Value::as_array).into_iter().flatten();
+        let key = |role: &Value| {
+            let kind = WorkloadKind::parse(role.pointer("/workloadRef/kind")?.as_str()?)?;
+            let name = role.pointer("/workloadRef/name")?.as_str()?.to_owned();
+            Some(WorkloadKey { namespace: namespace.to_owned(), kind, name })
+        };
+        roles.filter_map(key).collect()
+    }
+
     /// Judges the object; the error says why it cannot be.
     pub fn judge(&self) -> Result<Judged, String> {
         let mut world = World::of_manifests(self.options);
@@ -165,6 +179,9 @@ impl Case {
         for api_group in self.may_create_pod_groups.iter().flat_map(|_| POD_GROUPS) {
             let need = Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group };
             world.answer(need, self.may_create_pod_groups == Some(true));
+        }
+        for key in self.may_scale.iter().flat_map(|_| self.workloads(namespace)) {
+            world.answer(Need::MayScale(key), self.may_scale == Some(true));
         }
         let operation = self.operation();
         let old = self.old.as_ref().map(Value::to_string);

@@ -24,6 +24,7 @@ mod certificates;
 mod commands;
 mod docs;
 mod e2e;
+mod elastic;
 mod examples;
 mod install;
 mod kubectl;

@@ -151,6 +151,16 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::ScaleInDeferred,
+        Advice {
+            next: "segments are taken away when the rollout is over",
+            you_can: &[
+                "look at the rollout; `rolegate status GROUP` says what it waits for",
+                "ask for the segments again",
+            ],
+        },
+    ),
+    (
         HoldReason::PatchFailed,
         Advice {
             next: "the release is tried again, after half a minute at the latest",

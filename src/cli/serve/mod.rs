@@ -124,11 +124,13 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     parts.add("self dial", dial.run(readiness.register("tls"), stop.clone()));
 
     let index = SharedIndex::default();
+    index.write(|index| index.allow_scale(args.loop_options().allowed.scale));
     let sources = Sources::start(&client, &index, &args.namespaces);
     parts.add("cache check", follow_caches(readiness.register("caches"), index.synced()));
 
     let lookup = Lookup::new(client.clone(), index.clone());
-    let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles };
+    let allowed = args.loop_options().allowed;
+    let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles, allowed };
     let live_world = LiveWorld::new(client.clone(), lookup.index().clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
     let writer = Writer::new(client.clone(), args.write_timeout);

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::named::Named;
 use super::workloads::Workloads;
-use crate::model::{Group, GroupKey, Layers, Sources, Workload, WorkloadKey};
+use crate::api::status::{Condition, GroupStatus};
+use crate::model::{Group, GroupKey, Layers, Sources, Standing, Workload, WorkloadKey};
 use crate::rules::{Need, World, needs_of_group};
 
 /// What a group is read and judged with.
@@ -13,6 +14,8 @@ pub(super) struct Context<'a> {
     pub(super) rbg: Option<Arc<Group>>,
     pub(super) workloads: &'a Workloads,
     pub(super) topologies: &'a Named<Layers>,
+    /// Workloads of elastic groups are scaled.
+    pub(super) may_scale: Option<bool>,
 }
 
 impl Context<'_> {
@@ -38,7 +41,9 @@ impl Context<'_> {
                 | Need::PodGroup(_)
                 | Need::KaiTopology(_)
                 | Need::Served(_)
-                | Need::MayCreatePodGroups { .. } => {}
+                | Need::MayCreatePodGroups { .. }
+                | Need::MayScale(_)
+                | Need::Autoscalers { .. } => {}
             }
         }
         world
@@ -52,5 +57,11 @@ impl Sources for Context<'_> {
 
     fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
         self.workloads.get(key).map(Arc::as_ref)
+    }
+
+    /// Who is not told believes the status.
+    fn may_scale(&self, status: &GroupStatus) -> bool {
+        let not_allowed = |condition: &Condition| Some(&*condition.reason) == Standing::NotAllowed.reason();
+        self.may_scale.unwrap_or_else(|| !status.conditions.iter().any(not_allowed))
     }
 }

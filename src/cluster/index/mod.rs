@@ -30,7 +30,8 @@ pub use workloads::SeenWorkload;
 use crate::api::definition::Definition;
 use crate::api::{Meta, Object, ObjectKind, Pod};
 use crate::model::{
-    CliqueSet, Dialect, GangTree, Group, GroupKey, Layers, OrdinalStarts, Workload, WorkloadKey, WorkloadKind, names,
+    CliqueSet, Dialect, GangTree, Group, GroupKey, Layers, OrdinalStarts, ScaledWorkload, Workload, WorkloadKey,
+    WorkloadKind, names,
 };
 use crate::plan::Snapshot;
 
@@ -55,6 +56,8 @@ pub struct Index {
     /// What the counts of KAI's PodGroups mean, where somebody said so.
     dialect: Option<Dialect>,
     ignored: HashSet<Arc<str>>,
+    /// Whether workloads of elastic groups are scaled, where somebody said so.
+    may_scale: Option<bool>,
     definitions: definitions::Definitions,
     /// Kinds that the API server serves, or does not.
     served: HashMap<ObjectKind, bool>,
@@ -161,6 +164,11 @@ impl Index {
             pods: self.pods.of(key),
             seen: self.pods.seen(),
             workloads: self.workloads.rolled(key),
+            scaled: claims
+                .iter()
+                .filter(|c| c.group.elastic.is_some())
+                .flat_map(|_| self.workloads.scaled(key))
+                .collect(),
             ignored: self.ignored.contains(&key.namespace),
             claims,
         }
@@ -232,7 +240,12 @@ impl Index {
         for key in keys {
             // A RoleCoordination is read with its RoleBasedGroup, which is one of the carriers that are changed meanwhile.
             let rbg = self.carriers.role_based_group(&key).cloned();
-            let context = context::Context { rbg, workloads: &self.workloads, topologies: &self.topologies };
+            let context = context::Context {
+                rbg,
+                workloads: &self.workloads,
+                topologies: &self.topologies,
+                may_scale: self.may_scale,
+            };
             self.carriers.rebuild(&key, &context, because);
             self.dirty.insert(key);
         }
@@ -314,6 +327,18 @@ impl Index {
                 self.served.insert(kind.object_kind(), false);
                 self.awaited.remove(&source);
             }
+        }
+    }
+
+    /// Says whether workloads of elastic groups are scaled, before any group is taken in.
+    pub fn allow_scale(&mut self, allowed: bool) {
+        self.may_scale = Some(allowed);
+    }
+
+    /// Takes in the scale of a workload as a write has left it, ahead of the watch.
+    pub fn workload_scaled(&mut self, known: &ScaledWorkload, replicas: u32, version: &str) {
+        if self.workloads.scaled_to(known, replicas, version) {
+            self.rebuild(self.carriers.dependents(&known.key), Because::Context);
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{SourceId, version};
 use crate::model::{
-    Group, GroupKey, OrdinalStarts, RolledWorkload, Workload, WorkloadKey, WorkloadKind, WorkloadObject,
+    Group, GroupKey, OrdinalStarts, RolledWorkload, ScaledWorkload, Workload, WorkloadKey, WorkloadKind, WorkloadObject,
 };
 
 /// A workload as a watch reports it.
@@ -17,6 +17,8 @@ pub struct SeenWorkload {
     pub start: i64,
     /// Where it stands, if it is claimed for rollouts in lockstep.
     pub rolled: Option<RolledWorkload>,
+    /// Its scale, if it is claimed.
+    pub scaled: Option<ScaledWorkload>,
     /// Revision of the LeaderWorkerSet whose leaders a StatefulSet makes.
     pub leaders_at: Option<String>,
 }
@@ -28,6 +30,7 @@ impl SeenWorkload {
             workload: object.workload(),
             start: object.start(),
             rolled: object.rolled(),
+            scaled: object.scaled(),
             leaders_at: object.leaders_at().map(str::to_owned),
         }
     }
@@ -44,6 +47,7 @@ struct Entry {
     workload: Arc<Workload>,
     start: i64,
     rolled: Option<RolledWorkload>,
+    scaled: Option<ScaledWorkload>,
     leaders_at: Option<String>,
     /// The watch that has told of it.
     source: Option<SourceId>,
@@ -73,7 +77,8 @@ impl Workloads {
     pub(super) fn apply(&mut self, source: Option<SourceId>, seen: SeenWorkload) -> Changed {
         let key = seen.workload.key.clone();
         let before = self.all.get(&key);
-        let versions = (before.and_then(|entry| entry.rolled.as_ref()), seen.rolled.as_ref());
+        let before_it = before.and_then(|entry| Version::of(entry.rolled.as_ref(), entry.scaled.as_ref()));
+        let versions = (before_it, Version::of(seen.rolled.as_ref(), seen.scaled.as_ref()));
         // What was read outside a watch may be older than what is known, unless its version says otherwise.
         let unsure = source.is_none() && before.is_some() && !matches!(versions, (Some(_), Some(_)));
         if unsure || is_older(versions.0, versions.1) {
@@ -87,8 +92,8 @@ impl Workloads {
                 || before.and_then(|before| before.workload.one_by_one) != seen.workload.one_by_one,
         };
         let source = source.or(before.and_then(|before| before.source));
-        let SeenWorkload { workload, start, rolled, leaders_at } = seen;
-        self.all.insert(key, Entry { workload: Arc::new(workload), start, rolled, leaders_at, source });
+        let SeenWorkload { workload, start, rolled, scaled, leaders_at } = seen;
+        self.all.insert(key, Entry { workload: Arc::new(workload), start, rolled, scaled, leaders_at, source });
         changed
     }
 
@@ -123,6 +128,30 @@ impl Workloads {
             let leaders = WorkloadKey { kind, ..rolled.key.clone() };
             rolled.update_revision = self.all.get(&leaders).and_then(|entry| entry.leaders_at.clone());
         }
+        all.sort_by(|a, b| a.key.cmp(&b.key));
+        all
+    }
+
+    /// Takes in the scale of a workload as a write has left it, ahead of the watch; true when that is news. Its controller has
+    /// yet to see it.
+    pub(super) fn scaled_to(&mut self, known: &ScaledWorkload, replicas: u32, version_now: &str) -> bool {
+        let Some(entry) = self.all.get_mut(&known.key) else { return false };
+        let Some(scaled) = entry.scaled.as_mut().filter(|scaled| scaled.uid == known.uid) else { return false };
+        if version(Some(version_now)) <= version(Some(&scaled.resource_version)) {
+            return false;
+        }
+        (scaled.desired, scaled.resource_version) = (replicas, version_now.to_owned());
+        if let Some(rolled) = &mut entry.rolled {
+            (rolled.desired, rolled.resource_version, rolled.observed) = (replicas, version_now.to_owned(), false);
+        }
+        entry.workload = Arc::new(Workload { desired: replicas, ..Workload::clone(&entry.workload) });
+        true
+    }
+
+    /// Workloads that are claimed for a group, by name.
+    pub(super) fn scaled(&self, group: &GroupKey) -> Vec<ScaledWorkload> {
+        let claimed = self.all.values().filter_map(|entry| entry.scaled.as_ref());
+        let mut all: Vec<_> = claimed.filter(|scaled| scaled.claim.group == *group).cloned().collect();
         all.sort_by(|a, b| a.key.cmp(&b.key));
         all
     }
@@ -181,9 +210,22 @@ impl OrdinalStarts for Workloads {
     }
 }
 
+/// The version of a claimed workload.
+#[derive(Clone, Copy)]
+struct Version<'a> {
+    uid: &'a str,
+    number: Option<u64>,
+}
+
+impl<'a> Version<'a> {
+    fn of(rolled: Option<&'a RolledWorkload>, scaled: Option<&'a ScaledWorkload>) -> Option<Self> {
+        let of_rolled = || rolled.map(|rolled| (&*rolled.uid, &rolled.resource_version));
+        let (uid, text) = scaled.map(|scaled| (&*scaled.uid, &scaled.resource_version)).or_else(of_rolled)?;
+        Some(Self { uid, number: version(Some(text)) })
+    }
+}
+
 /// What the watch reports is behind what a write has answered.
-fn is_older(known: Option<&RolledWorkload>, seen: Option<&RolledWorkload>) -> bool {
-    known.zip(seen).is_some_and(|(known, seen)| {
-        known.uid == seen.uid && version(Some(&seen.resource_version)) < version(Some(&known.resource_version))
-    })
+fn is_older(known: Option<Version<'_>>, seen: Option<Version<'_>>) -> bool {
+    known.zip(seen).is_some_and(|(known, seen)| known.uid == seen.uid && seen.number < known.number)
 }

@@ -302,22 +302,33 @@ impl LiveWorld {
         }
     }
 
-    /// What the author may create.
+    /// What the author may do.
     async fn rights(&self, needs: &[Need], author: &UserInfo<'_>) -> Result<Found, LiveWorldError> {
         let mut found = Found::default();
         for need in needs {
-            if let Need::MayCreatePodGroups { namespace, api_group } = need {
-                let there = self.may_create(namespace, api_group, author).await?;
-                found.answer(need, there);
-            }
+            let (namespace, asked) = match need {
+                Need::MayCreatePodGroups { namespace, api_group } => {
+                    let asked = ("create", *api_group, "podgroups", None);
+                    (namespace, asked)
+                }
+                // A merge patch of the scale, as `kubectl scale` sends it.
+                Need::MayScale(key) => {
+                    let kind = key.kind.object_kind();
+                    (&key.namespace, ("patch", kind.group, kind.plural, Some(("scale", &*key.name))))
+                }
+                _ => continue,
+            };
+            let there = self.may(namespace, asked, author).await?;
+            found.answer(need, there);
         }
         Ok(found)
     }
 
-    async fn may_create(
+    /// Whether the author may do something: a verb, of an API group a resource, and of one object a subresource.
+    async fn may(
         &self,
         namespace: &str,
-        api_group: &str,
+        (verb, api_group, resource, of): (&str, &str, &str, Option<(&str, &str)>),
         author: &UserInfo<'_>,
     ) -> Result<bool, LiveWorldError> {
         // Nobody has no rights, and the API server refuses to be asked about nobody.
@@ -337,8 +348,10 @@ impl LiveWorld {
                 resource_attributes: Some(ResourceAttributes {
                     namespace: Some(namespace.to_owned()),
                     group: Some(api_group.to_owned()),
-                    resource: Some("podgroups".to_owned()),
-                    verb: Some("create".to_owned()),
+                    resource: Some(resource.to_owned()),
+                    subresource: of.map(|(subresource, _)| subresource.to_owned()),
+                    name: of.map(|(_, name)| name.to_owned()),
+                    verb: Some(verb.to_owned()),
                     ..ResourceAttributes::default()
                 }),
                 ..SubjectAccessReviewSpec::default()
@@ -375,5 +388,5 @@ impl LiveWorld {
 
 /// Rights and references that protect others: they are not guessed.
 const fn must_be_known(need: &Need) -> bool {
-    matches!(need, Need::MayCreatePodGroups { .. } | Need::TopologyReferrers(_))
+    matches!(need, Need::MayCreatePodGroups { .. } | Need::MayScale(_) | Need::TopologyReferrers(_))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::api::ObjectKind;
+use crate::api::autoscaler::AUTOSCALER;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::coordinated_policy::COORDINATED_POLICY;
 use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
@@ -101,9 +102,10 @@ fn way(need: &Need) -> Way {
         Need::Groups { namespace } => Way::All(place(CARRIERS, Some(namespace))),
         Need::TopologyReferrers(_) => Way::All(place(CARRIERS, None)),
         Need::DisruptionBudgets { namespace } => Way::All(place(&[POD_DISRUPTION_BUDGET], Some(namespace))),
+        Need::Autoscalers { namespace } => Way::All(place(&[AUTOSCALER], Some(namespace))),
         Need::Pods { group, .. } => Way::Pods(group.clone()),
         Need::Served(kind) => Way::Served(*kind),
-        Need::MayCreatePodGroups { .. } => Way::Rights,
+        Need::MayCreatePodGroups { .. } | Need::MayScale(_) => Way::Rights,
     }
 }
 
@@ -118,6 +120,8 @@ pub(super) fn name_in(need: &Need) -> Option<&str> {
         | Need::DisruptionBudgets { .. }
         | Need::Pods { .. }
         | Need::Served(_)
+        | Need::Autoscalers { .. }
+        | Need::MayScale(_)
         | Need::MayCreatePodGroups { .. } => None,
     }
 }

@@ -20,7 +20,8 @@ use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::write::writer::{MANAGER, Writer, params};
 use crate::model::{GangTree, Group, Workload};
 use crate::plan::PodRef;
-use crate::plan::reconcile::events::{EventNote, RELEASED};
+use crate::plan::reconcile::elastic::{SCALED, SCALED_BACK};
+use crate::plan::reconcile::events::{DRAINING, EventNote, RELEASED};
 
 /// Events that wait to be written. More are dropped: conditions tell the state, Events only how it came about.
 const QUEUE: usize = 1024;
@@ -92,7 +93,7 @@ impl Events {
         let name = name(&part(&regarding.name), &[&part(&regarding.uid), &reason, &subject]);
         Event {
             metadata: ObjectMeta { name: Some(name), namespace: regarding.namespace.clone(), ..ObjectMeta::default() },
-            action: Some(if reason == RELEASED { "Release" } else { "Hold" }.to_owned()),
+            action: Some(action(&reason).to_owned()),
             event_time: Some(MicroTime(jiff::Timestamp::now())),
             note: Some(note.chars().take(NOTE_MAX).collect()),
             reason: Some(reason),
@@ -102,6 +103,15 @@ impl Events {
             type_: Some(if warning { "Warning" } else { "Normal" }.to_owned()),
             ..Event::default()
         }
+    }
+}
+
+/// What was done, for machines.
+fn action(reason: &str) -> &'static str {
+    match reason {
+        RELEASED => "Release",
+        SCALED | SCALED_BACK | DRAINING => "Scale",
+        _ => "Hold",
     }
 }
 

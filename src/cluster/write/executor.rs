@@ -11,9 +11,10 @@ use crate::cluster::read::{missing_pods, running_pods, surge};
 use crate::cluster::write::deadline::Unfinished;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::write_limit::{Load, WriteLimit};
-use crate::cluster::write::writer::{PartitionSet, Released, Writer, Written};
-use crate::model::{Group, GroupKey};
+use crate::cluster::write::writer::{PartitionSet, Released, Rescaled, Writer, Written};
+use crate::model::{Group, GroupKey, ScaledWorkload};
 use crate::mutate::late_labels;
+use crate::plan::reconcile::elastic::ScaleOutcome;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::status::dropped;
 use crate::plan::{Action, Ended, MissingLabels, StatusCarrier};
@@ -156,6 +157,18 @@ impl Executor {
                     PartitionSet::Changed => ("conflict", Some("somebody was faster")),
                 }
             }
+            Action::Scale { group, role, workload, replicas, then } => {
+                let outcome = self.scale(group, workload, *replicas, then).await?;
+                let word = if outcome == ScaleOutcome::Again { "conflict" } else { "written" };
+                return Ok((word, Some(Ended::Scaled { role: role.clone(), uid: workload.uid.clone(), outcome })));
+            }
+            Action::MarkDraining { mark } => match self.writer.mark(&key.namespace, mark).await? {
+                Released::Done(pod) => {
+                    self.index().write(|index| index.pod_written(&pod));
+                    ("written", None)
+                }
+                Released::Gone => ("gone", None),
+            },
             Action::Recreate { pod } => {
                 let deleted = self.writer.delete_held(&key.namespace, pod).await?;
                 if deleted {
@@ -207,6 +220,28 @@ impl Executor {
         Ok((outcome, action.ended(failure)))
     }
 
+    /// Scales a workload by what its group has committed: a watch of the group that is behind would scale it to what was
+    /// wanted before.
+    async fn scale(
+        &self,
+        group: &Group,
+        workload: &ScaledWorkload,
+        replicas: u32,
+        then: &[EventNote],
+    ) -> Result<ScaleOutcome, ActionError> {
+        self.lookup.read_live(&group.key).await?;
+        let now = self.index().read().group(&group.key);
+        if !now.is_some_and(|now| now.has_committed_like(group)) {
+            return Ok(ScaleOutcome::Again);
+        }
+        let Rescaled::Done(version) = self.writer.scale(workload, replicas).await? else {
+            return Ok(ScaleOutcome::Again);
+        };
+        self.index().write(|index| index.workload_scaled(workload, replicas, &version));
+        self.publish_of_group(group, then);
+        Ok(ScaleOutcome::Done(replicas))
+    }
+
     /// Takes in what a status is after it was written, and whether it is what was written.
     fn status_written(
         &self,
@@ -237,6 +272,7 @@ impl Executor {
             Action::Release { .. } => &self.metrics.releases,
             Action::WriteStatus { .. } => &self.metrics.status_writes,
             Action::SetPartition { .. } => &self.metrics.partitions,
+            Action::Scale { .. } => &self.metrics.scales,
             _ => return,
         };
         counter.get_or_create(&Outcome { outcome }).inc();
@@ -245,7 +281,7 @@ impl Executor {
 
 /// Hundreds of pods may be due at a time.
 const fn is_of_pod(action: &Action) -> bool {
-    matches!(action, Action::Release { .. } | Action::Recreate { .. })
+    matches!(action, Action::Release { .. } | Action::Recreate { .. } | Action::MarkDraining { .. })
 }
 
 /// What an action is, for people, and the name of its object; empty where that is the group.
@@ -256,6 +292,8 @@ fn described(action: &Action) -> (&'static str, &str) {
         Action::WriteConflicted { other, .. } => ("status of an object that controls nothing", &other.carrier.name),
         Action::EnsurePodGroup { gang, .. } => ("PodGroup of a batch", &gang.name),
         Action::SetPartition { workload, .. } => ("partition of a workload", &workload.key.name),
+        Action::Scale { workload, .. } => ("scale of a workload", &workload.key.name),
+        Action::MarkDraining { mark } => ("mark of a pod that is taken away", &mark.pod.name),
         Action::Recreate { pod } => ("deletion of a held pod", &pod.name),
         Action::DiagnoseMissingPods { .. } => ("look at why pods do not appear", ""),
         Action::FindSurge { .. } => ("look at whether a rollout made what is too many", ""),

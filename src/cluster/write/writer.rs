@@ -20,9 +20,10 @@ use crate::cluster::watch::sources::{read_coordination, read_rbg};
 use crate::cluster::watch::watched::{Guarded, Watched, api};
 use crate::cluster::write::deadline::{Unfinished, within};
 use crate::model::workload_object::WithType;
-use crate::model::{Group, RolledWorkload, WorkloadKey, WorkloadObject, names};
+use crate::model::{Group, RolledWorkload, ScaledWorkload, WorkloadKey, WorkloadObject, names};
 use crate::mutate::Entry;
 use crate::mutate::rollout::partition_patch;
+use crate::plan::elastic::Mark;
 use crate::plan::{Pin, PodRef};
 
 /// Field manager of our writes.
@@ -237,6 +238,36 @@ impl Writer {
         }
     }
 
+    /// Scales a workload if nobody changed it since it was read.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn scale(&self, workload: &ScaledWorkload, replicas: u32) -> Result<Rescaled, kube::Error> {
+        let key = &workload.key;
+        let patch = json!({
+            "metadata": { "resourceVersion": workload.resource_version, "uid": &*workload.uid },
+            "spec": { "replicas": replicas },
+        });
+        let workloads: Objects<DynamicObject> =
+            Objects::new(&self.client, &resource(key.kind.object_kind()), Some(&key.namespace));
+        match workloads.patch_scale(&key.name, &params(), &Patch::Merge(patch)).await {
+            Ok(scale) => Ok(Rescaled::Done(scale.metadata.resource_version.unwrap_or_default())),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(Rescaled::Changed),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says on a pod that it is about to be taken away with its segment, or no longer.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn mark(&self, namespace: &str, mark: &Mark) -> Result<Released, kube::Error> {
+        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+        released(pods.patch(&mark.pod.name, &params(), &Patch::Merge(mark_patch(mark))).await.map(|pod| pod.object))
+    }
+
     /// What the leaders of a LeaderWorkerSet go to stands in another object, and a watch of that one may be behind: a
     /// rollout that looks finished may not have begun.
     async fn leaders_are_at(&self, workload: &RolledWorkload) -> Result<bool, kube::Error> {
@@ -248,6 +279,27 @@ impl Writer {
         let leaders = sets.get_opt(&key.name).await?;
         Ok(leaders.as_ref().and_then(|set| set.object.leaders_at()) == update_revision.as_deref())
     }
+}
+
+/// What became of a scale.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rescaled {
+    /// It is stored; the workload's version as it is now.
+    Done(String),
+    /// Somebody was faster, or it is gone.
+    Changed,
+}
+
+/// What says on a pod that it is about to be taken away, with its uid: a JSON Merge Patch. Of pods that are alike the cheapest
+/// goes first.
+pub fn mark_patch(mark: &Mark) -> Value {
+    let (label, cost) =
+        if mark.draining { (json!("true"), json!(i32::MIN.to_string())) } else { (Value::Null, Value::Null) };
+    let mut metadata = json!({ "uid": &*mark.pod.uid, "labels": { names::DRAINING: label } });
+    if let (true, Some(metadata)) = (mark.by_cost, metadata.as_object_mut()) {
+        metadata.insert("annotations".to_owned(), json!({ names::DELETION_COST: cost }));
+    }
+    json!({ "metadata": metadata })
 }
 
 /// Patches a workload, and reads the answer as its type.

@@ -11,7 +11,8 @@ use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::{HeldPods, Ordinals};
-use crate::plan::decide::progression::{CoordinationTarget, Targets, requirement};
+use crate::plan::decide::progression::{CoordinationTarget, Targets, requirement_of};
+use crate::plan::elastic::ElasticPlan;
 use crate::plan::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
 use crate::plan::view::{GroupView, HeldPod, RoleView};
 
@@ -158,7 +159,7 @@ impl Turns<'_> {
             (HoldReason::BlockedByCoordination, why)
         } else {
             let earlier = format!("{} {batch} has {}", batching.kind.word(), self.counts(batching, batch));
-            (requirement(batching.progression()).reason, earlier)
+            (requirement_of(self.group, batching).reason, earlier)
         })
     }
 
@@ -183,7 +184,7 @@ impl Turns<'_> {
     /// same).
     fn counts(&self, batching: &Batching, held_batch: u32) -> String {
         let Some(before) = held_batch.checked_sub(1) else { return "no predecessor".to_owned() };
-        let requirement = requirement(batching.progression());
+        let requirement = requirement_of(self.group, batching);
         let roles = self.group.roles.iter().filter_map(|role| {
             let name = &role.name;
             let seen = self.view.roles.get(name)?;
@@ -219,6 +220,13 @@ pub(super) fn refused(release: &[Release], refused: &[Arc<str>]) -> Option<Held>
     let pods: Vec<_> = pods.cloned().collect();
     let message = format!("pod {:?} is held: its release was refused and is tried again", &*pods.first()?.pod.name);
     Some(Held::new(HoldReason::PatchFailed, message, pods))
+}
+
+/// That fewer segments are wanted, and none is taken away.
+pub(super) fn deferred(elastic: Option<&ElasticPlan>) -> Option<Held> {
+    let plan = elastic?;
+    let message = plan.deferred_text(plan.deferred?);
+    Some(Held::new(HoldReason::ScaleInDeferred, message, HeldPods::default()))
 }
 
 /// Rollouts whose workloads wait for held replicas.

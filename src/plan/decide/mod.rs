@@ -32,6 +32,7 @@ use self::placed::Pin;
 use self::pod_groups::MissingPodGroup;
 use self::progression::{Targets, targets};
 use crate::model::Group;
+use crate::plan::elastic::{self, Deferral, ElasticContext, ElasticPlan};
 use crate::plan::placement::Placer;
 use crate::plan::rollout::{RolloutPlan, Rollouts, plan_rollout};
 use crate::plan::view::{GroupView, HeldPod, PodRef};
@@ -64,6 +65,8 @@ pub struct DecisionContext<'a> {
     pub not_bound: &'a [(usize, u32)],
     /// Pods go whose role their group does not have.
     pub frees_unknown_roles: bool,
+    /// Of a group whose workloads are scaled.
+    pub elastic: ElasticContext<'a>,
 }
 
 /// Decides for one group.
@@ -108,10 +111,13 @@ pub(in crate::plan) fn decide(
     let mut held: Vec<_> = turns.into_iter().filter(|held| !held.pods.is_empty()).chain(held).collect();
     held.extend(holds::refused(&release, context.refused));
     held.extend(pod_groups::explain(group, &release, context.missing_pod_groups));
+    let elastic = scaled(group, view, &released, rollouts, context);
     let moves_on = release.iter().any(|release| !release.at_once)
-        || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()));
+        || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()))
+        || elastic.as_ref().is_some_and(|plan| plan.draining.is_some() || !plan.scales.is_empty());
     let rollout = rollout(rollouts, context, moves_on);
     held.extend(holds::rollouts(&rollout, rollouts));
+    held.extend(holds::deferred(elastic.as_ref()));
     let mis_stamped = mis_stamped.wrong.iter().map(|pod| pod.pod.clone()).collect();
     Decision {
         incomplete: incomplete.into_units(),
@@ -126,7 +132,24 @@ pub(in crate::plan) fn decide(
         diagnoses,
         surplus,
         placed: given,
+        elastic,
     }
+}
+
+/// What becomes of the workloads. What rolls is replaced from the top: nothing is taken away there meanwhile. A faulty group
+/// keeps what it has.
+fn scaled(
+    group: &Group,
+    view: &GroupView,
+    released: &BTreeMap<String, u32>,
+    rollouts: &Rollouts,
+    context: DecisionContext<'_>,
+) -> Option<ElasticPlan> {
+    if !context.faults.is_empty() || group.deleting {
+        return None;
+    }
+    let deferral = (!rollouts.roles.is_empty()).then_some(Deferral::Rollout).or(context.elastic.deferral);
+    elastic::plan(group, view, released, ElasticContext { deferral, ..context.elastic })
 }
 
 /// How far the roles may go. Where pods are released no partition moves, nor does one of a faulty group.

@@ -43,6 +43,15 @@ pub(in crate::plan) const fn requirement(progression: Progression) -> Requiremen
     Requirement { next, test, word, reason }
 }
 
+/// What the progression of a group's coordination asks for. Where its workloads are scaled there is always a next batch:
+/// all of them at once would be far from their ratio on the way.
+pub(in crate::plan) fn requirement_of(group: &Group, batching: &Batching) -> Requirement {
+    match batching.progression() {
+        Progression::Parallel if group.scaled().is_some() => requirement(Progression::Ordered),
+        progression => requirement(progression),
+    }
+}
+
 /// What a waiting coordination waits for: the first replica that fails its progression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitsFor {
@@ -88,7 +97,8 @@ impl Targets {
 /// Calculates the target of each batched role. A coordination whose layer is missing waits for it.
 pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>, missing_layers: &[usize]) -> Targets {
     let target = |(coordination, batching): (&Coordination, &Batching)| {
-        target_of(coordination, batching, roles, missing_layers.contains(&coordination.index))
+        let requirement = requirement_of(group, batching);
+        target_of(coordination, batching, requirement, roles, missing_layers.contains(&coordination.index))
     };
     let mut all: Vec<_> = group.batched().map(target).collect();
     block(&mut all, roles);
@@ -103,6 +113,7 @@ pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>, missing_layers
 fn target_of(
     coordination: &Coordination,
     batching: &Batching,
+    requirement: Requirement,
     roles: &BTreeMap<String, RoleView>,
     lacks_layer: bool,
 ) -> CoordinationTarget {
@@ -132,7 +143,6 @@ fn target_of(
     if lacks_layer {
         return done(current, full, ProgressState::Waiting);
     }
-    let requirement = requirement(batching.progression());
     if requirement.next == NextBatch::AtOnce {
         return done(desired(), full, ProgressState::Progressing);
     }

@@ -1,7 +1,7 @@
 //! What a coordination that does not go on waits for, replica by replica.
 
 use crate::model::{Coordination, Group, ProgressState};
-use crate::plan::decide::progression::{CoordinationTarget, NextBatch, Targets, requirement};
+use crate::plan::decide::progression::{CoordinationTarget, NextBatch, Targets, requirement_of};
 use crate::plan::view::{GroupView, Replica};
 
 /// A replica that keeps the next batch from going.
@@ -30,7 +30,7 @@ pub fn waits_for(group: &Group, view: &GroupView, targets: &Targets, coordinatio
 /// The replicas of the first batches that are not what the progression asks for.
 fn missing(group: &Group, view: &GroupView, target: &CoordinationTarget, batches: u32) -> Vec<Missing> {
     let Some(batching) = group.coordination(target.index).and_then(Coordination::batching) else { return Vec::new() };
-    let requirement = requirement(batching.progression());
+    let requirement = requirement_of(group, batching);
     if requirement.next != NextBatch::WhenEarlierPass {
         return Vec::new();
     }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
-use crate::model::{GangTree, Group, Placement, RolledWorkload};
+use crate::model::{GangTree, Group, Placement, RolledWorkload, ScaledWorkload};
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::placed::Pin;
 use crate::plan::decide::pod_groups::BatchPodGroup;
 use crate::plan::decide::surplus::Surplus;
+use crate::plan::elastic::Mark;
 use crate::plan::reconcile::dropped::StatusCarrier;
+use crate::plan::reconcile::elastic::ScaleOutcome;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::view::{HeldPod, PodRef};
 
@@ -56,6 +58,24 @@ pub enum Action {
         partition: u32,
         /// The rollout is over: the partition is its user's again.
         ends: bool,
+    },
+    /// Give a workload other replicas, if neither it nor what its group has committed has changed since it was read.
+    Scale {
+        /// The group as it was read.
+        group: Arc<Group>,
+        /// The role.
+        role: String,
+        /// The workload as it was read.
+        workload: Box<ScaledWorkload>,
+        /// Its replicas to be.
+        replicas: u32,
+        /// What is to be said when that is done.
+        then: Vec<EventNote>,
+    },
+    /// Say on a pod that it is about to be taken away, or no longer.
+    MarkDraining {
+        /// The pod, and what it is to say.
+        mark: Mark,
     },
     /// Delete a pod if it is still held, so that it is made again.
     Recreate {
@@ -132,6 +152,11 @@ impl Action {
                 let (owner, failure) = (group.carrier.uid.clone(), failure.map(str::to_owned));
                 Ended::PodGroupEnsured { owner, gang: gang.clone(), failure }
             }
+            Self::Scale { role, workload, replicas, .. } => {
+                let outcome = failure.map_or(ScaleOutcome::Done(*replicas), |why| ScaleOutcome::Failed(why.to_owned()));
+                Ended::Scaled { role: role.clone(), uid: workload.uid.clone(), outcome }
+            }
+            Self::MarkDraining { mark } => Ended::Tried { object: mark.pod.clone(), failed },
             Self::SetPartition { workload, .. } => tried(&workload.key.name, &workload.uid),
             Self::DiagnoseMissingPods { .. } => Ended::Diagnosed { diagnoses: Vec::new() },
             Self::FindSurge { .. } => Ended::Surge { proven: Vec::new() },
@@ -202,6 +227,15 @@ pub enum Ended {
         gang: BatchPodGroup,
         /// Why it is to be tried again, for people; `None` when it is there.
         failure: Option<String>,
+    },
+    /// A workload was scaled, or not.
+    Scaled {
+        /// Its role.
+        role: String,
+        /// Its unique id.
+        uid: Arc<str>,
+        /// What became of it.
+        outcome: ScaleOutcome,
     },
     /// It was asked why pods do not appear.
     Diagnosed {

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::status::{CoordinationState, GroupStatus};
+use crate::api::status::{CoordinationState, Draining, GroupStatus};
 use crate::model::wording::{counted, ordinals};
 use crate::model::{Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::decide::placed::Moved;
+use crate::plan::elastic::{ineffective, taken_away};
 use crate::plan::evaluate::Evaluation;
 use crate::plan::status::conditions;
 use crate::plan::view::RoleView;
@@ -20,6 +21,10 @@ pub const RELEASED: &str = "Released";
 pub const DOMAIN_LOST: &str = "DomainLost";
 /// Reason of the Event that a hold is over whose end no release reports.
 pub const CLEARED: &str = "HoldCleared";
+/// Reason of the Event that segments are taken away.
+pub const DRAINING: &str = "Draining";
+/// Reason of the Event that wanted segments have no effect.
+pub const SEGMENTS_IGNORED: &str = "SegmentsIgnored";
 /// Reason of the Event that a group moves again.
 pub const RESUMED: &str = "ProgressResumed";
 
@@ -47,6 +52,9 @@ pub struct Reported {
     /// `None` before the first pass: what was released before this process began is not reported.
     released: Option<(Counts, Domains)>,
     stalled: bool,
+    /// What is taken away, and why wanted segments have no effect; as it was told last.
+    draining: Option<Draining>,
+    ineffective: Option<String>,
 }
 
 impl Reported {
@@ -57,6 +65,7 @@ impl Reported {
         events.extend(self.holds(group, seen, surplus_is_open));
         events.extend(self.missing_pods(&seen.decision));
         events.extend(self.stall(&seen.status));
+        events.extend(self.elastic(group));
         events
     }
 
@@ -151,6 +160,24 @@ impl Reported {
         events
     }
 
+    /// That segments are taken away, and that wanted ones have no effect.
+    fn elastic(&mut self, group: &Group) -> Vec<EventNote> {
+        let mut events = Vec::new();
+        let draining = group.status.draining.filter(|_| group.scaled().is_some());
+        let before = std::mem::replace(&mut self.draining, draining);
+        if let Some(draining) = draining.filter(|draining| before.is_none_or(|before| before.to != draining.to)) {
+            let (subject, note) = (format!("{} {}", draining.from, draining.to), taken_away(draining));
+            events.push(EventNote::of_elastic(group, DRAINING, subject, format!("{note} taken away"), false));
+        }
+        let told = group.elastic.as_ref().and_then(|elastic| ineffective(&elastic.standing));
+        let note = told.map(|(_, note)| note);
+        let before = std::mem::replace(&mut self.ineffective, note.clone());
+        if let Some(note) = note.filter(|note| before.as_ref() != Some(note)) {
+            events.push(EventNote::of_elastic(group, SEGMENTS_IGNORED, String::new(), note, true));
+        }
+        events
+    }
+
     fn stall(&mut self, status: &GroupStatus) -> Option<EventNote> {
         let found = status.conditions.iter().find(|condition| condition.reason == conditions::DEADLINE_EXCEEDED);
         let was = std::mem::replace(&mut self.stalled, found.is_some());
@@ -184,7 +211,7 @@ const fn is_turn(reason: HoldReason) -> bool {
 
 /// Somebody should see to it.
 pub(super) const fn is_warning(reason: HoldReason) -> bool {
-    !(is_turn(reason) || matches!(reason, HoldReason::IncompleteBatch))
+    !(is_turn(reason) || matches!(reason, HoldReason::IncompleteBatch | HoldReason::ScaleInDeferred))
 }
 
 /// Released counts as they are stored.
@@ -218,6 +245,12 @@ impl EventNote {
     pub(super) fn of_pod(what: &What, note: String) -> Self {
         let (reason, warning) = (what.1.to_string(), is_warning(what.1));
         Self { reason, subject: subject(what), note, warning, roles: BTreeSet::new() }
+    }
+
+    /// What is told of the wanted segments, and to the roles that have some.
+    fn of_elastic(group: &Group, reason: &str, subject: String, note: String, warning: bool) -> Self {
+        let roles = group.batched().flat_map(|(_, batching)| batching.sizes.keys().cloned()).collect();
+        Self { reason: reason.to_owned(), subject, note, warning, roles }
     }
 
     fn cleared(what: &What, told: &Told) -> Self {

@@ -10,6 +10,7 @@ use crate::plan::decide::batches::BatchState;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::pod_groups::MissingPodGroup;
 use crate::plan::reconcile::dropped::DroppedStatuses;
+use crate::plan::reconcile::elastic::ElasticMemory;
 use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
 use crate::plan::reconcile::pod_events::ReportedPods;
@@ -107,6 +108,8 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) unbound: UnboundSince,
     /// There are pods that are to be placed.
     pub(in crate::plan) needs_room: bool,
+    /// What is remembered of the scale of its workloads.
+    pub(in crate::plan) elastic: ElasticMemory,
     /// Replicas beyond the desired ones.
     pub(in crate::plan) surges: SurgeProbe,
 }
@@ -150,6 +153,7 @@ impl Memory {
             waits: IncompleteSince::default(),
             unbound: UnboundSince::default(),
             needs_room: false,
+            elastic: ElasticMemory::default(),
             surges: SurgeProbe::default(),
         }
     }
@@ -320,7 +324,8 @@ impl Memory {
         }
         let pods = snapshot.pods.iter().map(|pod| &*pod.pod.uid);
         let workloads = snapshot.workloads.iter().map(|workload| &*workload.uid);
-        let present: HashSet<_> = pods.chain(workloads).chain(others).collect();
+        let scaled = snapshot.scaled.iter().map(|workload| &*workload.uid);
+        let present: HashSet<_> = pods.chain(workloads).chain(scaled).chain(others).collect();
         let pod_groups = owner.map(writes_of);
         let is_pod_group = |id: &str| pod_groups.as_ref().is_some_and(|begin| id.starts_with(begin));
         self.retries

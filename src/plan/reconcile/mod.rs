@@ -4,6 +4,7 @@
 pub mod action;
 mod behind;
 pub mod dropped;
+pub mod elastic;
 pub mod events;
 mod look;
 mod memory;

@@ -10,6 +10,7 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::pod_groups::{batch_pod_groups, pod_group_of};
+use crate::plan::elastic::ElasticContext;
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
 use crate::plan::reconcile::action::{Action, MissingLabels};
@@ -86,6 +87,7 @@ impl Pass<'_> {
             IncompleteBatch::Wait => Vec::new(),
             IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
         };
+        let drained = self.drained(group, &observation.view);
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
@@ -99,6 +101,13 @@ impl Pass<'_> {
             overdue: &overdue,
             surge: self.memory.surges.proven(),
             frees_unknown_roles: self.options.frees_unknown_roles,
+            elastic: ElasticContext {
+                workloads: &snapshot.scaled,
+                // Who makes a batch again says so here.
+                deferral: None,
+                drained,
+                failures: Some(&self.memory.elastic.failures),
+            },
         };
         let seen = evaluate(group, observation, context, self.placer.as_mut());
         let Evaluation { view, rollouts, decision, .. } = &seen;
@@ -124,6 +133,7 @@ impl Pass<'_> {
             self.pass_again(at);
         }
         self.roll(group, rollouts, decision);
+        self.scale(group, view, decision, snapshot);
         self.pod_groups(group, view);
         self.recreate(decision);
         for release in decision.release.iter().filter(|release| release.at_once) {

@@ -323,6 +323,15 @@ impl Reconciler {
                 // Also when it failed: what waits for it is told so.
                 Some(now)
             }
+            Ended::Scaled { role, uid, outcome } => {
+                memory.in_flight.remove(&uid);
+                if memory.elastic.ended(role, outcome) {
+                    Some(memory.failed(&uid, now))
+                } else {
+                    memory.succeeded(&uid);
+                    Some(now)
+                }
+            }
             Ended::Diagnosed { diagnoses } => {
                 memory.missing_pods.answered(diagnoses, now);
                 Some(now)

@@ -104,6 +104,7 @@ fn without_past(group: &Group, ever_ready: bool) -> Group {
     let first_ready_time = ever_ready.then(String::new);
     let mut group = group.clone();
     group.status = GroupStatus { first_ready_time, ..GroupStatus::default() };
+    group.desire_from_nothing();
     group
 }
 

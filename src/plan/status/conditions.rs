@@ -28,8 +28,10 @@ pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 
 /// `Conflicted`: another object coordinates the same group, and was first.
 pub const CONFLICTED: &str = "Conflicted";
+/// `Elastic`: the segments that are wanted are in effect.
+pub const ELASTIC: &str = "Elastic";
 /// Conditions that are ours to write, and to take away.
-pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, CONFLICTED];
+pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, CONFLICTED, ELASTIC];
 
 /// The status of an object that claims a group which another object controls.
 pub fn conflicted(group: &Group, controls: &Group) -> GroupStatus {
@@ -125,6 +127,11 @@ fn progressing(progress: &Progress) -> Condition {
         Progress::DeadlineExceeded(text) => condition(PROGRESSING, false, DEADLINE_EXCEEDED, text.clone()),
         Progress::Invalid(text) => condition(PROGRESSING, false, "InvalidCoordination", text.clone()),
     }
+}
+
+/// Whether the segments that are wanted are in effect.
+pub fn elastic(status: bool, reason: &str, message: String) -> Condition {
+    condition(ELASTIC, status, reason, message)
 }
 
 fn condition(kind: &str, status: bool, reason: &str, message: String) -> Condition {

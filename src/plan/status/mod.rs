@@ -7,12 +7,13 @@ pub mod transition_times;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::status::{Condition, CoordinationState, GroupStatus, RoleProgress, Summary};
-use crate::model::{Coordination, Group, HoldReason, ProgressState};
+use crate::api::status::{Condition, CoordinationState, Draining, GroupStatus, RoleProgress, Summary};
+use crate::model::{Coordination, Group, HoldReason, ProgressState, names};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::progression::Targets;
+use crate::plan::elastic::{self, ElasticPlan};
 use crate::plan::rollout::{RolloutPlan, Rollouts, waits_for};
 use crate::plan::status::conditions::Progress;
 use crate::plan::view::{GroupView, RoleView};
@@ -38,7 +39,8 @@ pub fn status(
     let progress = progress(view, rollouts, decision, context);
     let in_rollout =
         decision.rollout.values().any(|role| matches!(role.state, ProgressState::Progressing | ProgressState::Waiting));
-    let conditions = conditions::conditions(before, &view.roles, (segments, in_rollout), &progress);
+    let mut conditions = conditions::conditions(before, &view.roles, (segments, in_rollout), &progress);
+    conditions.extend(elastic_condition(group, decision));
     let ready = view.roles.values().map(RoleView::ready_pods).fold(0, u32::saturating_add);
     let desired = view.roles.values().map(RoleView::desired_pods).fold(0, u32::saturating_add);
     let mut status = GroupStatus {
@@ -54,6 +56,9 @@ pub fn status(
         first_ready_time: before.first_ready_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
         cohorts: rollouts.cohorts.clone(),
+        segments: segments_released(group, decision),
+        selector: group.elastic.is_some().then(|| format!("{}={}", names::GROUP, group.key.name)),
+        draining: draining(group, view, decision),
         summary: Some(Summary {
             segments: segments.map(|s| format!("{}/{}", s.ready, s.total)).unwrap_or_default(),
             ready: format!("{ready}/{desired}"),
@@ -66,6 +71,33 @@ pub fn status(
         status.last_ready_replicas = view.roles.iter().map(|(role, view)| (role.clone(), view.desired)).collect();
     }
     status
+}
+
+/// Whole segments that are released, where that is an autoscaler's to know. Kept while a workload is not known.
+fn segments_released(group: &Group, decision: &Decision) -> Option<u32> {
+    group.elastic.as_ref()?;
+    decision.elastic.as_ref().map(|plan| plan.released).or(group.status.segments).or(Some(0))
+}
+
+/// What is committed to be taken away. It ends when that is done; where the segments are nobody's to scale any more, when no
+/// pod is marked any longer; nothing changes while a workload is not known.
+fn draining(group: &Group, view: &GroupView, decision: &Decision) -> Option<Draining> {
+    if let Some(plan) = &decision.elastic {
+        return plan.draining;
+    }
+    let marked = || view.roles.values().any(|role| role.replicas.draining(..).next().is_some());
+    group.status.draining.filter(|_| group.elastic.is_some() || marked())
+}
+
+/// Whether wanted segments are in effect, and how far they have come.
+fn elastic_condition(group: &Group, decision: &Decision) -> Option<Condition> {
+    let elastic = group.elastic.as_ref()?;
+    if let Some((reason, message)) = elastic::ineffective(&elastic.standing) {
+        return Some(conditions::elastic(false, reason, message));
+    }
+    let known = decision.elastic.as_ref().map(ElasticPlan::told);
+    let kept = || group.status.conditions.iter().find(|condition| condition.r#type == conditions::ELASTIC).cloned();
+    known.map(|(reason, message)| conditions::elastic(true, reason, message)).or_else(kept)
 }
 
 /// True when a status has something that only we write. A `Ready` is no sign: operators give the same reasons.
@@ -84,6 +116,9 @@ pub fn dropped(written: &GroupStatus, answer: &GroupStatus) -> Vec<&'static str>
         ("firstReadyTime", written.first_ready_time == answer.first_ready_time),
         ("lastReadyReplicas", written.last_ready_replicas == answer.last_ready_replicas),
         ("cohorts", written.cohorts == answer.cohorts),
+        ("segments", written.segments == answer.segments),
+        ("selector", written.selector == answer.selector),
+        ("draining", written.draining == answer.draining),
         ("summary", written.summary == answer.summary),
     ];
     fields.into_iter().filter(|(_, kept)| !kept).map(|(field, _)| field).collect()
@@ -188,6 +223,7 @@ pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
     committed_counts(decided) != committed_counts(stored)
         || domains(decided) != domains(stored)
         || decided.cohorts != stored.cohorts
+        || decided.draining != stored.draining
 }
 
 fn domains(status: &GroupStatus) -> BTreeMap<&str, &BTreeMap<String, String>> {

@@ -97,6 +97,7 @@ impl ObservedCounts {
                     labelled_size: group.batch_size(&role.name),
                     revision: None,
                     cohort: None,
+                    draining: false,
                     created: None,
                     stamp: Stamp::default(),
                     seen: 0,

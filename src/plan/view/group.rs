@@ -84,7 +84,7 @@ fn named_roles(group: &Group) -> BTreeMap<String, RoleView> {
     let view = |name: &str, desired, unknown| RoleView {
         desired,
         unknown,
-        committed: committed(group, name),
+        committed: group.committed(name),
         ..RoleView::default()
     };
     let batched = group.batched().flat_map(|(_, batching)| batching.sizes.keys());
@@ -93,9 +93,4 @@ fn named_roles(group: &Group) -> BTreeMap<String, RoleView> {
         roles.insert(role.name.clone(), view(&role.name, role.desired, role.workload.desired_is_unknown));
     }
     roles
-}
-
-/// The committed released count of a role: the highest that any coordination keeps.
-fn committed(group: &Group, role: &str) -> Option<u32> {
-    group.status.coordination_state.iter().filter_map(|state| state.progress.get(role)?.released).max()
 }

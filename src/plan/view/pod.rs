@@ -27,6 +27,8 @@ pub struct PodFacts {
     pub revision: Option<Arc<str>>,
     /// With which pods of other roles it was rolled, as it is labelled.
     pub cohort: Option<Arc<str>>,
+    /// It says that it is about to be taken away with its segment.
+    pub draining: bool,
     /// When it was made, RFC 3339: those without an ordinal are served in this order.
     pub created: Option<Arc<str>>,
     /// What admission wrote on it.
@@ -65,6 +67,7 @@ impl PodFacts {
             labelled_size: labelled_size(meta),
             revision: revision(meta).map(Into::into),
             cohort: meta.label(names::COHORT).map(Into::into),
+            draining: meta.label(names::DRAINING) == Some("true"),
             created: meta.creation_timestamp.as_deref().map(Into::into),
             stamp: Stamp::of(meta),
             seen: 0,

@@ -30,7 +30,9 @@ struct Block {
     ready: u64,
     /// Replicas with a pod that carries our gate.
     held: u64,
-    /// Replicas with such a pod whose affinity names a batch.
+    /// Replicas with a pod that says that it is about to be taken away.
+    draining: u64,
+    /// Replicas with a held pod whose affinity names a batch.
     stamped: u64,
     /// Of all its replicas.
     pods: PodCounts,
@@ -132,6 +134,16 @@ impl Replicas {
     pub fn held(&self, ordinals: impl RangeBounds<u32>) -> impl Iterator<Item = HeldPod> {
         let pods = self.pods_where(ordinals, |block| block.held);
         pods.filter(|(_, pod)| pod.held).map(|(ordinal, pod)| HeldPod { facts: pod.clone(), ordinal })
+    }
+
+    /// Pods of these replicas that say that they are about to be taken away.
+    pub fn draining(&self, ordinals: impl RangeBounds<u32>) -> impl Iterator<Item = &Arc<PodFacts>> {
+        self.pods_where(ordinals, |block| block.draining).map(|(_, pod)| pod).filter(|pod| pod.draining)
+    }
+
+    /// Pods of these replicas.
+    pub fn pods_from(&self, first: u32) -> impl Iterator<Item = &Arc<PodFacts>> {
+        self.pods_where(first.., |block| block.present).map(|(_, pod)| pod)
     }
 
     /// True when the affinity of a held pod names a batch.
@@ -249,6 +261,7 @@ impl Block {
             (is(ReplicaIs::Scheduled), &mut self.scheduled),
             (is(ReplicaIs::Ready), &mut self.ready),
             (of_pods(|pod| pod.held), &mut self.held),
+            (of_pods(|pod| pod.draining), &mut self.draining),
             (of_pods(|pod| pod.held && pod.stamp.batch.is_some()), &mut self.stamped),
         ];
         for (is_so, bits) in now {

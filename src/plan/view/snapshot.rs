@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::ObjectKind;
-use crate::model::{Claims, RolledWorkload};
+use crate::model::{Claims, RolledWorkload, ScaledWorkload};
 use crate::plan::view::GroupPods;
 use crate::rules::Violation;
 
@@ -25,6 +25,8 @@ pub struct Snapshot {
     pub seen: u64,
     /// Workloads that are claimed for its rollouts.
     pub workloads: Vec<RolledWorkload>,
+    /// Workloads that are claimed for it, as far as their scale goes.
+    pub scaled: Vec<ScaledWorkload>,
     /// The namespace has opted out.
     pub ignored: bool,
     /// How long ago kinds of carriers came back that had not been served: while one is away nobody can bring a group

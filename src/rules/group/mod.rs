@@ -6,6 +6,7 @@ mod change;
 mod claims;
 mod conflicts;
 mod deadlocks;
+mod elastic;
 mod form;
 mod needs;
 mod placement;
@@ -80,6 +81,16 @@ const RULES: &[Rule<Group>] = &[
     Rule::warning("segment-remainder", "replicas are a multiple of the batch size", advice::remainder),
     Rule::warning("segment-ratio", "roles run out at the same batch", advice::ratio),
     Rule::warning("disruption-budget", "no disruption budget counts held pods", advice::budgets),
+    Rule::either(
+        "segments-scale",
+        "segments that are wanted can be had, and the author may scale them",
+        elastic::scale,
+    ),
+    Rule::warning(
+        "segments-autoscaler",
+        "no autoscaler scales a workload that is scaled with its group",
+        elastic::autoscalers,
+    ),
     Rule::warning("capacity", "the batches fit into the room that nodes have left", advice::capacity),
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];
@@ -105,7 +116,12 @@ impl JudgedObject for Group {
         self.deleting
     }
 
-    fn needs(&self, old: Option<&Self>, _: &World) -> Vec<Need> {
-        needs::needs(self, old)
+    fn needs(&self, old: Option<&Self>, world: &World) -> Vec<Need> {
+        let mut needs = needs::needs(self, old);
+        // Without it there is no right to list them, and they are nobody's business.
+        if world.options.allowed.scale && self.elastic.is_some() {
+            needs.push(Need::Autoscalers { namespace: self.key.namespace.to_string() });
+        }
+        needs
     }
 }

@@ -37,6 +37,11 @@ pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
             .filter_map(|role| role.workload.reference.as_ref().and(role.workload.key.clone()))
             .map(Need::Workload),
     );
+    if group.elastic.is_some() {
+        let sized = group.batched().flat_map(|(_, batching)| batching.sizes.keys());
+        let keys = sized.filter_map(|name| group.role(name)?.workload.key.clone());
+        needs.extend(keys.map(Need::MayScale));
+    }
     for batching in group.coordinations.iter().flat_map(|coordination| &coordination.batchings) {
         needs.extend(batching.layer().map(|(topology, _)| Need::ClusterTopology(topology.to_owned())));
         let kind = batching.pod_group.as_ref().and_then(|(policy, _)| policy.kind());

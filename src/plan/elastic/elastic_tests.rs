@@ -1,0 +1,169 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::workload::StatefulSet;
+use crate::api::{RoleCoordination, status::GroupStatus};
+use crate::model::workload_object::WorkloadObject;
+use crate::model::{GroupKey, Sources, Standing, Workload, WorkloadKey};
+use crate::plan::test_support::mk_role;
+
+/// Workloads of two roles, prefill in segments of 2 and decode of 1.
+struct Pair(BTreeMap<WorkloadKey, Workload>, Vec<ScaledWorkload>);
+
+impl Sources for Pair {
+    fn role_based_group(&self, _: &GroupKey) -> Option<&Group> {
+        None
+    }
+
+    fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
+        self.0.get(key)
+    }
+}
+
+fn mk_set(name: &str, replicas: u32, labels: &Value) -> StatefulSet {
+    let metadata = json!({ "name": name, "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": labels });
+    serde_json::from_value(json!({ "metadata": metadata, "spec": { "replicas": replicas } })).unwrap()
+}
+
+fn mk_pair(replicas: [u32; 2]) -> Pair {
+    let of = |role: &str, replicas| {
+        mk_set(role, replicas, &json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": role }))
+    };
+    let sets = [of("prefill", replicas[0]), of("decode", replicas[1])];
+    let workloads = sets.iter().map(WorkloadObject::workload).map(|workload| (workload.key.clone(), workload));
+    Pair(workloads.collect(), sets.iter().filter_map(WorkloadObject::scaled).collect())
+}
+
+fn mk_group(pair: &Pair, segments: u32, status: GroupStatus) -> Group {
+    let role = |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": name } });
+    let sizes = json!({ "segmentSize": { "prefill": 2, "decode": 1 } });
+    let object = json!({
+        "metadata": { "name": "pd", "namespace": "ns" },
+        "spec": {
+            "segments": segments,
+            "roles": [role("prefill"), role("decode")],
+            "coordination": [{ "name": "s", "strategy": { "segmentPlacement": sizes } }],
+        },
+    });
+    let mut object: RoleCoordination = serde_json::from_value(object).unwrap();
+    object.status = status;
+    Group::from_role_coordination(ROLE_COORDINATION, &object, pair)
+}
+
+fn mk_status(released: [u32; 2], draining: Option<(u32, u32)>) -> GroupStatus {
+    let draining = draining.map(|(from, to)| json!({ "from": from, "to": to }));
+    let progress = json!({ "prefill": { "released": released[0] }, "decode": { "released": released[1] } });
+    serde_json::from_value(
+        json!({ "coordinationState": [{ "name": "s", "progress": progress }], "draining": draining }),
+    )
+    .unwrap()
+}
+
+/// What there is of each role: committed replicas, those of its workload, and its pods.
+struct Scene {
+    committed: [u32; 2],
+    workloads: [u32; 2],
+    pods: [u32; 2],
+}
+
+impl Scene {
+    fn at_rest(segments: u32) -> Self {
+        let replicas = [2 * segments, segments];
+        Self { committed: replicas, workloads: replicas, pods: replicas }
+    }
+
+    fn plan(&self, segments: u32, draining: Option<(u32, u32)>, context: ElasticContext<'_>) -> ElasticPlan {
+        let pair = mk_pair(self.workloads);
+        let group = mk_group(&pair, segments, mk_status(self.committed, draining));
+        let names = ["prefill", "decode"];
+        let view = |index: usize| {
+            let desired = group.role(names[index]).unwrap().desired;
+            let role = mk_role(self.pods[index], self.pods[index], self.pods[index]);
+            (names[index].to_owned(), RoleView { desired, committed: Some(self.committed[index]), ..role })
+        };
+        let view = GroupView { roles: [view(0), view(1)].into(), ..GroupView::default() };
+        let released = names.iter().zip(self.committed).map(|(name, count)| ((*name).to_owned(), count)).collect();
+        plan(&group, &view, &released, ElasticContext { workloads: &pair.1, ..context }).unwrap()
+    }
+}
+
+fn scales(plan: &ElasticPlan) -> Vec<(&str, u32, bool)> {
+    plan.scales.iter().map(|(role, scale)| (role.as_str(), scale.to, scale.foreign)).collect()
+}
+
+#[test]
+fn workloads_have_what_is_committed_and_nothing_above() {
+    let scene = Scene { committed: [6, 3], ..Scene::at_rest(2) };
+    let plan = scene.plan(5, None, ElasticContext::default());
+    assert_eq!(scales(&plan), [("decode", 3, false), ("prefill", 6, false)]);
+    assert_eq!((plan.draining, plan.released, plan.wanted), (None, 3, 5));
+    let by_hand = Scene { workloads: [9, 3], ..Scene::at_rest(3) };
+    assert_eq!(scales(&by_hand.plan(5, None, ElasticContext::default())), [("prefill", 6, true)]);
+}
+
+#[test]
+fn what_is_taken_away_is_committed_first_and_then_goes_one_segment_at_a_time() {
+    let scene = Scene::at_rest(5);
+    let committed = scene.plan(2, None, ElasticContext::default());
+    assert_eq!((committed.draining, scales(&committed)), (Some(Draining { from: 2, to: 5 }), vec![]));
+    let scene = Scene { committed: [4, 2], ..scene };
+    let marked = scene.plan(2, Some((2, 5)), ElasticContext::default());
+    assert_eq!((scales(&marked), marked.marks.len()), (vec![], 6 + 3));
+    let time = ElasticContext { drained: true, ..ElasticContext::default() };
+    assert_eq!(scales(&scene.plan(2, Some((2, 5)), time)), [("decode", 4, false), ("prefill", 8, false)]);
+    // The next goes when no role has anything of the last any more.
+    let half = Scene { workloads: [8, 4], pods: [9, 4], ..scene };
+    assert_eq!(scales(&half.plan(2, Some((2, 5)), time)), []);
+    let next = Scene { pods: [8, 4], ..half };
+    assert_eq!(scales(&next.plan(2, Some((2, 5)), time)), [("decode", 3, false), ("prefill", 6, false)]);
+    let done = Scene::at_rest(2).plan(2, Some((2, 5)), time);
+    assert_eq!((done.draining, scales(&done)), (None, vec![]));
+}
+
+#[test]
+fn what_is_wanted_again_stays_and_what_is_wanted_less_comes_later() {
+    let scene = Scene { committed: [4, 2], ..Scene::at_rest(5) };
+    let plan = |segments| scene.plan(segments, Some((2, 5)), ElasticContext::default()).draining;
+    assert_eq!(plan(4), Some(Draining { from: 4, to: 5 }));
+    assert_eq!(plan(5), None);
+    assert_eq!(plan(1), Some(Draining { from: 2, to: 5 }));
+}
+
+#[test]
+fn nothing_is_taken_away_while_something_else_replaces_pods() {
+    let deferral = Some(Deferral::Rollout);
+    let plan = Scene::at_rest(5).plan(2, None, ElasticContext { deferral, ..ElasticContext::default() });
+    assert_eq!((plan.draining, plan.deferred), (None, deferral));
+    assert_eq!(plan.told().0, "ScaleInDeferred");
+    // What is under way is finished.
+    let scene = Scene { committed: [4, 2], ..Scene::at_rest(5) };
+    let plan = scene.plan(2, Some((2, 5)), ElasticContext { deferral, ..ElasticContext::default() });
+    assert_eq!((plan.draining, plan.deferred), (Some(Draining { from: 2, to: 5 }), None));
+}
+
+#[test]
+fn as_many_replicas_are_desired_as_are_wanted_and_those_that_are_not_taken_away_yet() {
+    let desired = |segments, status| {
+        let group = mk_group(&mk_pair([10, 5]), segments, status);
+        ["prefill", "decode"].map(|role| group.role(role).unwrap().desired)
+    };
+    assert_eq!(desired(7, mk_status([10, 5], None)), [14, 7]);
+    assert_eq!(desired(2, mk_status([10, 5], None)), [10, 5]);
+    assert_eq!(desired(2, mk_status([10, 5], Some((2, 5)))), [4, 2]);
+    assert_eq!(desired(3, mk_status([4, 2], Some((2, 5)))), [6, 3]);
+    // Of what runs nobody knows yet what of it is to stay.
+    assert_eq!(desired(2, GroupStatus::default()), [10, 5]);
+}
+
+#[test]
+fn a_workload_that_does_not_say_so_is_nobodys_to_scale() {
+    let mut pair = mk_pair([10, 5]);
+    let decode = mk_set("decode", 5, &json!({ "rolegate.dev/group": "other", "rolegate.dev/role": "decode" }));
+    pair.0.insert(decode.workload().key, decode.workload());
+    let group = mk_group(&pair, 2, mk_status([10, 5], None));
+    let elastic = group.elastic.clone().unwrap();
+    assert_eq!(elastic.standing, Standing::Unclaimed("decode".to_owned()));
+    assert_eq!((group.role("prefill").unwrap().desired, group.scaled().is_none()), (10, true));
+    assert!(ineffective(&elastic.standing).unwrap().1.starts_with("`segments` has no effect: "));
+}

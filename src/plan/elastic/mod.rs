@@ -1,0 +1,215 @@
+//! Elastic groups: how many replicas each workload is to have now, and which segments are taken away. Pure.
+//!
+//! Growth is the progression's: what it has released, and nothing above, is what the workloads have, so that no pod is made
+//! that would be held. Shrinking is committed first (`status.draining`), then the pods are marked, then, when they have had
+//! their time, the workloads lose one segment at a time, all of them before the next.
+
+mod text;
+
+pub use text::{Told, ineffective, of as taken_away};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::api::status::Draining;
+use crate::model::{Batching, Elastic, Group, ScaledWorkload};
+use crate::plan::view::{GroupView, PodFacts, PodRef, RoleView};
+
+/// Why nothing is taken away although less is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deferral {
+    /// A rollout is open: it replaces pods from the top.
+    Rollout,
+    /// A batch is being made again.
+    Recovery,
+}
+
+/// What is known beside the pods.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ElasticContext<'a> {
+    /// The workloads that are claimed for the group.
+    pub workloads: &'a [ScaledWorkload],
+    /// What keeps segments from being taken away now.
+    pub deferral: Option<Deferral>,
+    /// What was committed to be taken away has had its time.
+    pub drained: bool,
+    /// Why the last scale of a workload failed, by role.
+    pub failures: Option<&'a BTreeMap<String, String>>,
+}
+
+/// What becomes of a group whose workloads are scaled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ElasticPlan {
+    /// Segments that are wanted.
+    pub wanted: u32,
+    /// Whole segments that are released.
+    pub released: u32,
+    /// What is taken away, to be committed.
+    pub draining: Option<Draining>,
+    /// Why less is wanted and nothing is taken away.
+    pub deferred: Option<Deferral>,
+    /// Replicas that workloads are to have now, where they have others.
+    pub scales: BTreeMap<String, Scale>,
+    /// Pods that are to be marked as draining, or no longer.
+    pub marks: Vec<Mark>,
+    /// Why the last scale of a workload failed, by role.
+    pub failures: BTreeMap<String, String>,
+}
+
+/// Other replicas for a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// The workload as it was read.
+    pub workload: ScaledWorkload,
+    /// Replicas to be.
+    pub to: u32,
+    /// More than was ever let: somebody else has scaled it.
+    pub foreign: bool,
+}
+
+/// A mark of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The pod.
+    pub pod: PodRef,
+    /// It is about to be taken away.
+    pub draining: bool,
+    /// Of its workload's pods the cheapest go first.
+    pub by_cost: bool,
+}
+
+/// One role that is scaled.
+struct Scaled<'a> {
+    name: &'a str,
+    size: u32,
+    view: &'a RoleView,
+    workload: &'a ScaledWorkload,
+}
+
+impl Scaled<'_> {
+    fn replicas(&self, segments: u32) -> u32 {
+        segments.saturating_mul(self.size)
+    }
+
+    /// Committed: so many may run.
+    fn committed(&self) -> Option<u32> {
+        self.view.committed
+    }
+
+    /// Segments of which it has anything.
+    fn segments(&self) -> u32 {
+        self.workload.desired.max(self.view.replicas.pods_in(..).replicas).div_ceil(self.size)
+    }
+}
+
+/// Plans for a group; `None` for one whose workloads nobody scales, or while one is not known. `released` are the counts
+/// that are decided.
+pub(in crate::plan) fn plan(
+    group: &Group,
+    view: &GroupView,
+    released: &BTreeMap<String, u32>,
+    context: ElasticContext<'_>,
+) -> Option<ElasticPlan> {
+    let (elastic, batching) = group.scaled()?;
+    let roles = scaled_roles(group, batching, view, context.workloads)?;
+    let (draining, deferred) = draining(elastic, group, &roles, context);
+    let whole = roles.iter().map(|role| released.get(role.name).copied().unwrap_or(0).checked_div(role.size));
+    // Only what is stored is done.
+    let scales = scales(group.status.draining, &roles, context.drained);
+    // What failed may have been done by somebody else since.
+    let failures = context.failures.into_iter().flatten().filter(|(role, _)| scales.contains_key(*role));
+    Some(ElasticPlan {
+        failures: failures.map(|(role, why)| (role.clone(), why.clone())).collect(),
+        wanted: elastic.wanted(),
+        released: whole.flatten().min().unwrap_or(0),
+        draining,
+        deferred,
+        scales,
+        marks: marks(group.status.draining, &roles),
+    })
+}
+
+fn scaled_roles<'a>(
+    group: &Group,
+    batching: &'a Batching,
+    view: &'a GroupView,
+    workloads: &'a [ScaledWorkload],
+) -> Option<Vec<Scaled<'a>>> {
+    let of_role = |name: &'a String| {
+        let key = group.role(name)?.workload.key.as_ref()?;
+        let workload = workloads.iter().find(|workload| workload.key == *key)?;
+        Some(Scaled { name, size: batching.size(name)?, view: view.roles.get(name)?, workload })
+    };
+    batching.sizes.keys().map(of_role).collect()
+}
+
+/// What is to be taken away. What was committed is finished before anything more is; what is wanted again stays.
+fn draining(
+    elastic: &Elastic,
+    group: &Group,
+    roles: &[Scaled<'_>],
+    context: ElasticContext<'_>,
+) -> (Option<Draining>, Option<Deferral>) {
+    let wanted = elastic.wanted();
+    if let Some(Draining { from, to }) = group.status.draining {
+        let from = from.max(wanted);
+        let is_over = roles.iter().all(|role| role.segments() <= from);
+        return ((from < to && !is_over).then_some(Draining { from, to }), None);
+    }
+    let committed = |role: &Scaled<'_>| Some(role.committed()?.div_ceil(role.size));
+    let there = roles.iter().filter_map(committed).max().unwrap_or(0);
+    match context.deferral {
+        _ if there <= wanted => (None, None),
+        Some(deferral) => (None, Some(deferral)),
+        None => (Some(Draining { from: wanted, to: there }), None),
+    }
+}
+
+/// How many replicas each workload is to have by what is stored.
+fn scales(draining: Option<Draining>, roles: &[Scaled<'_>], drained: bool) -> BTreeMap<String, Scale> {
+    let highest = roles.iter().map(Scaled::segments).max().unwrap_or(0);
+    let to = |role: &Scaled<'_>| {
+        // Before anything was ever committed nobody knows.
+        let committed = role.committed()?;
+        let has = role.workload.desired;
+        let (most, to) = match draining {
+            None => (committed, committed),
+            Some(Draining { from, to }) => {
+                let most = role.replicas(to).max(committed);
+                // One segment of all roles before the next of any.
+                let step = if drained { role.replicas(from.max(highest.saturating_sub(1))) } else { most };
+                (most, has.min(step.min(most)).max(committed))
+            }
+        };
+        (to != has).then(|| (role.name.to_owned(), Scale { workload: role.workload.clone(), to, foreign: has > most }))
+    };
+    roles.iter().filter_map(to).collect()
+}
+
+/// Pods that are about to be taken away say so; those that stay do not.
+fn marks(draining: Option<Draining>, roles: &[Scaled<'_>]) -> Vec<Mark> {
+    let of_role = |role: &Scaled<'_>| {
+        let from = draining.map_or(u32::MAX, |draining| role.replicas(draining.from));
+        let by_cost = !role.workload.key.kind.row().numbered;
+        let mark = move |pod: &Arc<PodFacts>, draining| Mark { pod: pod.pod.clone(), draining, by_cost };
+        // What is held serves nobody.
+        let leaving = role.view.replicas.pods_from(from).filter(|pod| !pod.held && !pod.draining);
+        let staying = role.view.replicas.draining(..from);
+        let leaving: Vec<_> = leaving.map(|pod| mark(pod, true)).collect();
+        leaving.into_iter().chain(staying.map(|pod| mark(pod, false))).collect::<Vec<_>>()
+    };
+    roles.iter().flat_map(of_role).collect()
+}
+
+/// Marks of a group whose workloads nobody scales any longer: they are taken back.
+pub(in crate::plan) fn stray_marks(group: &Group, view: &GroupView) -> Vec<Mark> {
+    if group.elastic.is_some() || group.status.draining.is_none() {
+        return Vec::new();
+    }
+    let pods = view.roles.values().flat_map(|role| role.replicas.draining(..));
+    pods.map(|pod| Mark { pod: pod.pod.clone(), draining: false, by_cost: true }).collect()
+}
+
+#[cfg(test)]
+#[path = "elastic_tests.rs"]
+mod tests;

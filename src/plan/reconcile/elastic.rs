@@ -1,0 +1,153 @@
+//! The part of a pass that is about the scale of the group's workloads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::status::Draining;
+use crate::model::Group;
+use crate::plan::decide::decision::Decision;
+use crate::plan::elastic::{Mark, Scale, stray_marks};
+use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::events::EventNote;
+use crate::plan::reconcile::pass::Pass;
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::view::{GroupView, Snapshot};
+
+/// Reason of the Event that a workload was scaled.
+pub const SCALED: &str = "Scaled";
+/// Reason of the Event that a workload was scaled back that somebody else had scaled.
+pub const SCALED_BACK: &str = "ScaledBack";
+
+/// What is remembered of the scale of a group's workloads.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct ElasticMemory {
+    /// Replicas of each role's workload as we left them, or found them to be right.
+    left: BTreeMap<String, u32>,
+    /// What is being taken away, and since when all its pods say so.
+    marked: Option<(Draining, Uptime)>,
+    /// Why the last scale of a workload failed, by role.
+    pub(in crate::plan) failures: BTreeMap<String, String>,
+}
+
+/// What became of the scale of a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScaleOutcome {
+    /// It has so many replicas now.
+    Done(u32),
+    /// Somebody was faster: it is planned again.
+    Again,
+    /// Why it failed.
+    Failed(String),
+}
+
+impl ElasticMemory {
+    /// Notes what became of a scale; true when it is to be tried again.
+    pub(in crate::plan) fn ended(&mut self, role: String, outcome: ScaleOutcome) -> bool {
+        match outcome {
+            ScaleOutcome::Done(replicas) => {
+                self.failures.remove(&role);
+                self.left.insert(role, replicas);
+                false
+            }
+            ScaleOutcome::Again => true,
+            ScaleOutcome::Failed(why) => {
+                self.failures.insert(role, why);
+                true
+            }
+        }
+    }
+
+    /// True when somebody else has scaled the workload since we left it.
+    fn is_foreign(&self, role: &str, scale: &Scale) -> bool {
+        scale.foreign || self.left.get(role).is_some_and(|left| *left != scale.workload.desired)
+    }
+}
+
+impl Pass<'_> {
+    /// True when what is committed to be taken away has had its time, from when all its pods said so.
+    pub(in crate::plan) fn drained(&mut self, group: &Group, view: &GroupView) -> bool {
+        let memory = &mut self.memory.elastic;
+        let Some((draining, (elastic, batching))) = group.status.draining.zip(group.scaled()) else {
+            memory.marked = None;
+            return false;
+        };
+        let roles = batching.sizes.keys().filter_map(|role| Some((batching.size(role)?, view.roles.get(role)?)));
+        let mut leaving = roles.flat_map(|(size, role)| role.replicas.pods_from(draining.from.saturating_mul(size)));
+        // Of what is wanted again meanwhile nothing is taken away; the rest waits no longer for that.
+        let known = memory.marked.filter(|(marked, _)| marked.to == draining.to && marked.from <= draining.from);
+        let since = match known {
+            Some((_, since)) => since,
+            None if leaving.any(|pod| !pod.held && !pod.draining) => {
+                memory.marked = None;
+                return false;
+            }
+            None => self.now,
+        };
+        memory.marked = Some((draining, since));
+        let at = since.saturating_add(Duration::from_secs(elastic.drain_seconds()));
+        if at > self.now {
+            self.pass_again(at);
+        }
+        at <= self.now
+    }
+
+    /// Marks pods, and scales workloads.
+    pub(in crate::plan) fn scale(
+        &mut self,
+        group: &Arc<Group>,
+        view: &GroupView,
+        decision: &Decision,
+        snapshot: &Snapshot,
+    ) {
+        let Some(plan) = &decision.elastic else {
+            stray_marks(group, view).into_iter().for_each(|mark| self.mark(mark));
+            return;
+        };
+        plan.marks.iter().cloned().for_each(|mark| self.mark(mark));
+        for workload in &snapshot.scaled {
+            let role = &workload.claim.role;
+            if !plan.scales.contains_key(role) {
+                self.memory.elastic.left.insert(role.clone(), workload.desired);
+                self.memory.elastic.failures.remove(role);
+            }
+        }
+        for (role, scale) in &plan.scales {
+            let foreign = self.memory.elastic.is_foreign(role, scale);
+            let then = EventNote::scaled(role, scale, foreign);
+            let begin = || Action::Scale {
+                group: group.clone(),
+                role: role.clone(),
+                workload: Box::new(scale.workload.clone()),
+                replicas: scale.to,
+                then: vec![then],
+            };
+            self.begin(&scale.workload.uid, begin);
+        }
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        let uid = mark.pod.uid.clone();
+        self.begin(&uid, || Action::MarkDraining { mark });
+    }
+}
+
+impl EventNote {
+    /// `StatefulSet "prefill" is scaled from 4 to 6`.
+    fn scaled(role: &str, scale: &Scale, foreign: bool) -> Self {
+        let (key, from, to) = (&scale.workload.key, scale.workload.desired, scale.to);
+        let name = format!("{} {:?}", key.kind.as_str(), key.name);
+        let (reason, note) = if foreign {
+            (SCALED_BACK, format!("{name} was scaled to {from} by somebody else: its group scales it back to {to}"))
+        } else {
+            (SCALED, format!("{name} is scaled from {from} to {to}"))
+        };
+        Self {
+            reason: reason.to_owned(),
+            subject: format!("{role} {to}"),
+            note,
+            warning: foreign,
+            roles: BTreeSet::from([role.to_owned()]),
+        }
+    }
+}

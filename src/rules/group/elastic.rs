@@ -1,0 +1,101 @@
+//! Rules of elastic groups: whoever wants segments may have them, and nobody else scales their workloads.
+
+use crate::model::{BatchKind, FieldPath, Group, Role, Standing, WorkloadKey};
+use crate::rules::{Cause, Known, Need, Report, World};
+
+/// Segments are something that one segmentPlacement says, of workloads of their own that the author may scale.
+pub(super) fn scale(group: &Group, world: &World, report: &mut Report) {
+    let Some(elastic) = &group.elastic else { return };
+    let at = || elastic.at.clone();
+    for (number, at) in [(Some(elastic.segments), &elastic.at), (elastic.drain_seconds, &elastic.drain_at)] {
+        if let Some(number) = number.filter(|number| *number < 0) {
+            let detail = "must be greater than or equal to 0";
+            report.error("", at.clone(), Cause::Invalid, Some(number.to_string()), detail);
+        }
+    }
+    if group.reference.is_some() {
+        let detail = "may not be set together with `groupRef`: the roles' replicas stand in the RoleBasedGroup";
+        return report.error("", at(), Cause::Forbidden, None, detail);
+    }
+    let mut batched = group.batched();
+    let (Some((_, batching)), None) = (batched.next(), batched.next()) else {
+        let detail = "must have exactly one coordination that makes batches, a segmentPlacement";
+        return report.error("", at(), Cause::Forbidden, None, detail);
+    };
+    if batching.kind != BatchKind::SegmentPlacement {
+        let detail = format!("must have a segmentPlacement, not {}", batching.kind.as_str());
+        return report.error("", at(), Cause::Forbidden, None, detail);
+    }
+    for name in batching.sizes.keys() {
+        let Some(role) = group.role(name) else { continue };
+        let Some(key) = &role.workload.key else {
+            if role.workload.reference.is_none() {
+                let detail = "a role with a segmentSize must have a workloadRef: `segments` says its replicas";
+                report.error(name, role.at.child("replicas"), Cause::Forbidden, None, detail);
+            }
+            continue;
+        };
+        workload(role, key, world, report);
+    }
+    ineffective(group, world, report);
+}
+
+fn workload(role: &Role, key: &WorkloadKey, world: &World, report: &mut Report) {
+    let at = role.at.child("workloadRef");
+    let (kind, name) = (key.kind.as_str(), &key.name);
+    if let Known::Present(workload) = world.workload(key)
+        && let Some(owner) = &workload.owner
+    {
+        let detail = format!("{kind} {name:?} must have no owner that scales it: {owner} does");
+        report.error(&role.name, at.clone(), Cause::Forbidden, None, detail);
+    }
+    let need = Need::MayScale(key.clone());
+    match world.known(&need) {
+        Known::Present(()) => {}
+        Known::Absent => {
+            let detail = format!("whoever sets `segments` must be allowed to scale {kind} {name:?}");
+            report.error(&role.name, at, Cause::Forbidden, None, detail);
+        }
+        Known::Unknown => report.not_judged(&role.name, at, &need),
+    }
+}
+
+/// What is legal and has no effect (yet).
+fn ineffective(group: &Group, world: &World, report: &mut Report) {
+    let Some(elastic) = &group.elastic else { return };
+    match &elastic.standing {
+        Standing::NotAllowed => {}
+        Standing::Unclaimed(role) if group.role(role).is_some_and(|role| is_known(role, world)) => {}
+        _ => return,
+    }
+    let detail = format!("it has no effect: {}", elastic.standing);
+    report.warn("", elastic.at.clone(), Cause::Notice, Some(elastic.segments.to_string()), detail);
+}
+
+fn is_known(role: &Role, world: &World) -> bool {
+    role.workload.key.as_ref().is_some_and(|key| world.workload(key).present().is_some())
+}
+
+/// No autoscaler scales a workload that is scaled with its group.
+pub(super) fn autoscalers(group: &Group, world: &World, report: &mut Report) {
+    let Some((_, batching)) = group.scaled() else { return };
+    for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
+        let Some(key) = &role.workload.key else { continue };
+        let scales = |kind: &str, name: &str| kind == key.kind.as_str() && name == key.name;
+        let found = world.autoscalers_in(&key.namespace).find(|autoscaler| {
+            let target = &autoscaler.spec.scale_target_ref;
+            scales(&target.kind, &target.name)
+        });
+        if let Some(autoscaler) = found {
+            let detail = format!(
+                "HorizontalPodAutoscaler {:?} scales {} {:?} as well, which is scaled back; let it scale RoleCoordination {:?}",
+                autoscaler.metadata.display_name(),
+                key.kind.as_str(),
+                key.name,
+                group.carrier.name
+            );
+            let path: FieldPath = role.at.child("workloadRef");
+            report.warn(&role.name, path, Cause::Notice, None, detail);
+        }
+    }
+}

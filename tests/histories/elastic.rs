@@ -1,0 +1,231 @@
+//! What must hold of groups whose workloads are scaled together, said again in other words than the planner's.
+
+use rolegate::cluster::write::writer::mark_patch;
+use rolegate::model::{Group, Progression, ScaledWorkload};
+use rolegate::plan::Snapshot;
+use rolegate::plan::elastic::Mark;
+use serde_json::{Value, json};
+
+use crate::broken::{Broken, hold};
+use crate::random::Random;
+use crate::rollouts::{ROLLED, Rolling};
+use crate::server::{Answered, Server, refusal};
+use crate::spec::{Coordination, Maker, ROLES, Setup, Stored, Wish};
+
+impl Setup {
+    /// The same with segments that are wanted of the first two roles.
+    pub fn elastic(mut self, random: &mut Random) -> Self {
+        self.refers = true;
+        self.segments = Some(random.below(5));
+        self.makers[..ROLLED].fill_with(|| Maker::Set { start: random.pick(&[0, 0, 3]) });
+        self.replicas[..ROLLED].fill_with(|| random.below(3));
+        self.rolling = random.percent(30).then(|| Rolling::random(random));
+        let progression = random.pick(&[Progression::OrderedReady, Progression::Ordered, Progression::Parallel]);
+        let sizes = [1 + random.below(2), 1 + random.below(2), 0];
+        self.wish = Wish::All(vec![Coordination { progression, sizes, pod_groups: false }]);
+        self
+    }
+}
+
+/// The one coordination of which segments can be wanted.
+fn one_of(wish: &Wish) -> Option<&Coordination> {
+    let Wish::All(all) = wish else { return None };
+    let [one] = all.as_slice() else { return None };
+    let is_claimable = |role: usize| role < ROLLED || one.sizes[role] == 0;
+    (one.progression != Progression::Scheduled && (0..ROLES.len()).all(is_claimable)).then_some(one)
+}
+
+impl Setup {
+    /// What a user may write: where segments are wanted, what they are of; or something that is wrong anyway.
+    pub fn admitted(&self, wish: Wish) -> Wish {
+        if self.segments.is_none() || wish == Wish::Wrong || one_of(&wish).is_some() { wish } else { self.wish.clone() }
+    }
+}
+
+impl Stored {
+    /// How many segments are wanted and of what, where that is in effect as far as the group itself goes.
+    pub fn wanted(&self) -> Option<(u32, Coordination)> {
+        let segments = self.segments.filter(|_| self.refers)?;
+        Some((segments, one_of(&self.wish)?.clone()))
+    }
+}
+
+impl Server {
+    /// What is wanted, where the workloads say that they are of the group.
+    pub fn wanted(&self) -> Option<(u32, Coordination)> {
+        let (segments, coordination) = self.group.as_ref()?.wanted()?;
+        let claimed = (0..ROLLED)
+            .all(|role| coordination.sizes[role] == 0 || self.sets.get(role).is_some_and(|set| set.is_claimed()));
+        claimed.then_some((segments, coordination))
+    }
+
+    /// Replicas of a role that an elastic group wants, and those that it has not taken away yet; `None` where the role is
+    /// not scaled.
+    pub fn elastic_desired(&self, role: usize) -> Option<u32> {
+        let (wanted, coordination) = self.wanted()?;
+        let sizes = coordination.sizes;
+        if sizes[role] == 0 {
+            return None;
+        }
+        let group = self.group.as_ref().unwrap();
+        let roles = || (0..ROLES.len()).filter(|role| sizes[*role] > 0);
+        let committed = roles().filter_map(|role| Some(group.committed(role)?.div_ceil(sizes[role]))).max();
+        let there = || roles().map(|role| self.workloads[role].div_ceil(sizes[role])).max().unwrap();
+        let segments = match group.status.draining {
+            Some(draining) => wanted.max(draining.from),
+            None => wanted.max(committed.unwrap_or_else(there)),
+        };
+        Some(segments * sizes[role])
+    }
+
+    /// `PATCH …/scale` with a JSON Merge Patch; the version that it makes.
+    fn patch_scale(&mut self, role: usize, patch: &Value) -> Answered<String> {
+        if patch["metadata"]["resourceVersion"].as_str().is_some_and(|version| version != self.sets[role].version()) {
+            return Err(refusal(409, ""));
+        }
+        let replicas = u32::try_from(patch["spec"]["replicas"].as_u64().unwrap()).unwrap();
+        self.scale_workload(role, replicas);
+        Ok(self.sets[role].version().to_owned())
+    }
+}
+
+fn role_of(workload: &ScaledWorkload) -> usize {
+    ROLES.iter().position(|role| *role == workload.claim.role).unwrap()
+}
+
+/// A pass wants a workload to be scaled.
+pub fn decided(
+    (workload, replicas): (&ScaledWorkload, u32),
+    group: &Group,
+    stored: Option<&Stored>,
+    snapshot: &Snapshot,
+) -> Result<(), Broken> {
+    let role = role_of(workload);
+    let name = ROLES[role];
+    let Some((stored, (_, Coordination { sizes, .. }))) = stored.and_then(|stored| Some((stored, stored.wanted()?)))
+    else {
+        return Err(Broken(format!("E: {name} is scaled, and no segments are wanted of it")));
+    };
+    hold!(!snapshot.ignored && !group.deleting, "E: {name} is scaled in a namespace that has opted out");
+    let known = snapshot.scaled.iter().find(|known| known.key == workload.key);
+    hold!(known == Some(workload), "E: {name} is scaled as what it is not known to be: {workload:?}");
+    let (has, committed) = (workload.desired, stored.committed(role).unwrap_or(0));
+    hold!(replicas != has, "E4: {name} is scaled to what it has");
+    if replicas > has {
+        hold!(replicas <= committed, "E3: {name} is scaled to {replicas}, and {committed} are committed");
+        return Ok(());
+    }
+    hold!(replicas >= committed, "E2: {name} is scaled to {replicas}, and {committed} are to run");
+    let Some(draining) = stored.status.draining else {
+        hold!(has > committed, "E2: {name} is scaled from {has} to {replicas}, and nothing is taken away");
+        return Ok(());
+    };
+    hold!(replicas >= draining.from * sizes[role], "E2: {name} is scaled to {replicas} of {draining:?}");
+    if has > draining.to * sizes[role] {
+        // Somebody else did that.
+        return Ok(());
+    }
+    let left = replicas / sizes[role];
+    for other in &snapshot.scaled {
+        let (at, size) = (role_of(other), sizes[role_of(other)]);
+        if size == 0 {
+            continue;
+        }
+        let pods = snapshot.pods.of_role(ROLES[at]).count();
+        let has = other.desired.max(u32::try_from(pods).unwrap()).div_ceil(size);
+        hold!(has <= left + 1, "E1: {name} goes to {replicas} (segment {left}), and {} has {has}", ROLES[at]);
+    }
+    Ok(())
+}
+
+/// E1, E3: where workloads are scaled a segment goes on only when all earlier ones are there, whatever the progression.
+pub fn goes_on(stored: &Stored, segment: u32, exists: impl Fn(usize, u32) -> bool) -> Result<(), Broken> {
+    let Some((_, Coordination { sizes, .. })) = stored.wanted() else { return Ok(()) };
+    for role in (0..ROLES.len()).filter(|role| sizes[*role] > 0) {
+        let missing = (0..segment * sizes[role]).find(|ordinal| !exists(role, *ordinal));
+        hold!(
+            missing.is_none(),
+            "E1: segment {segment} is to be released, and {} {missing:?} is not there",
+            ROLES[role]
+        );
+    }
+    Ok(())
+}
+
+/// A scale arrives at the API server. Whoever scales looks first whether the group is still what it was planned by.
+pub fn scale(
+    server: &mut Server,
+    (group, workload, replicas): (&Group, &ScaledWorkload, u32),
+    (looks, versioned): (bool, bool),
+) -> Result<Option<Answered<String>>, Broken> {
+    let role = role_of(workload);
+    let is_same = |now: &Stored| {
+        let read = now.read();
+        let wanted = group.elastic.as_ref().map(rolegate::model::Elastic::wanted);
+        read.uid() == group.carrier.uid
+            && now.segments == wanted
+            && now.wanted().is_some()
+            && now.status.draining == group.status.draining
+            && (0..ROLLED).all(|role| now.committed(role) == group.committed(ROLES[role]))
+    };
+    if looks && !server.group.as_ref().is_some_and(|now| is_same(now)) {
+        return Ok(None);
+    }
+    let mut patch = json!({
+        "metadata": { "resourceVersion": workload.resource_version, "uid": &*workload.uid },
+        "spec": { "replicas": replicas },
+    });
+    if !versioned {
+        patch["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    }
+    let before = server.workloads[role];
+    let done = server.patch_scale(role, &patch);
+    if let (Ok(_), Some((wanted, Coordination { sizes, .. }))) = (&done, server.wanted()) {
+        let committed = server.group.as_ref().unwrap().committed(role).unwrap_or(0);
+        let (name, stays) = (ROLES[role], committed.min(wanted * sizes[role]));
+        hold!(replicas != before, "E4: {name} is scaled to {replicas} once more");
+        hold!(replicas > before || replicas >= stays, "E2: {name} is scaled to {replicas}, and {stays} are wanted");
+        hold!(
+            replicas < before || replicas <= committed,
+            "E3: {name} is scaled to {replicas}, and {committed} may run"
+        );
+    }
+    Ok(Some(done))
+}
+
+/// A mark arrives at the API server.
+pub fn mark(server: &mut Server, mark: &Mark) -> Result<bool, Broken> {
+    let Some(pod) = server.pods.get(&*mark.pod.name) else { return Ok(false) };
+    if pod.metadata.uid.as_deref() != Some(&*mark.pod.uid) {
+        return Ok(false);
+    }
+    let patch = mark_patch(mark);
+    server.edit_pod(&mark.pod.name, |pod| {
+        for (key, value) in patch["metadata"]["labels"].as_object().unwrap() {
+            match value.as_str() {
+                Some(value) => _ = pod.metadata.labels.insert(key.clone(), value.to_owned()),
+                None => _ = pod.metadata.labels.remove(key),
+            }
+        }
+    });
+    Ok(true)
+}
+
+/// At rest there are as many segments as are wanted, and no pod is marked; while a rollout is open none is taken away.
+pub fn judge(server: &Server) -> Result<(), Broken> {
+    let Some((wanted, Coordination { sizes, .. })) = server.wanted().filter(|_| !server.ignored) else {
+        return Ok(());
+    };
+    let group = server.group.as_ref().unwrap();
+    let open = server.sets.iter().any(|set| set.is_open());
+    for role in (0..ROLLED).filter(|role| sizes[*role] > 0) {
+        let (has, is_to) = (server.workloads[role], wanted * sizes[role]);
+        hold!(has == is_to || (open && has > is_to), "E: {} has {has} at rest, and {is_to} are wanted", ROLES[role]);
+    }
+    hold!(group.status.draining.is_none(), "E: at rest something is taken away: {:?}", group.status.draining);
+    let marked = server.pods_that(|pod| pod.metadata.label(rolegate::model::names::DRAINING).is_some());
+    hold!(marked.is_empty(), "E: at rest {marked:?} are marked");
+    let told = group.status.segments;
+    hold!(open || told == Some(wanted), "E: {wanted} segments are wanted and there, and the status says {told:?}");
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! The real HorizontalPodAutoscaler controller scales the RoleCoordination, by a metric of a small metrics API behind the API
+//! server's aggregation layer.
+
+use std::io::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use rolegate::server::tls::acceptor::{CertStore, server_config};
+use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use crate::common::{ControlPlane, PATIENT, Stage, eventually};
+use crate::elastic::support::{Pair, launch};
+
+const API: &str = "/apis/external.metrics.k8s.io/v1beta1";
+
+/// A metrics API that knows one number; it ends with this handle.
+struct Metrics {
+    address: SocketAddr,
+    queued: Arc<AtomicU64>,
+    task: JoinHandle<()>,
+}
+
+impl Metrics {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let now = Timestamp::now();
+        let ca = new_ca(now).unwrap();
+        let leaf = new_leaf(&ca, &LeafSpec::for_names(["localhost"]), now).unwrap();
+        let store = CertStore::empty();
+        store.set(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes()).unwrap();
+        let mut config = server_config(&store, None).unwrap();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let (acceptor, queued) = (TlsAcceptor::from(Arc::new(config)), Arc::new(AtomicU64::new(0)));
+        let number = queued.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((caller, _)) = listener.accept().await {
+                let (acceptor, number) = (acceptor.clone(), number.clone());
+                tokio::spawn(async move {
+                    let Ok(caller) = acceptor.accept(caller).await else { return };
+                    let answer = |request| std::future::ready(answer(&request, number.load(Ordering::SeqCst)));
+                    _ = http1::Builder::new().serve_connection(TokioIo::new(caller), service_fn(answer)).await;
+                });
+            }
+        });
+        Self { address, queued, task }
+    }
+
+    /// What the API server is told of it.
+    fn registration(&self) -> Value {
+        let service = json!({ "namespace": "default", "name": "metrics", "port": self.address.port() });
+        json!([
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": { "name": "metrics", "namespace": "default" },
+                "spec": { "type": "ExternalName", "externalName": "localhost" },
+            },
+            {
+                "apiVersion": "apiregistration.k8s.io/v1",
+                "kind": "APIService",
+                "metadata": { "name": "v1beta1.external.metrics.k8s.io" },
+                "spec": {
+                    "group": "external.metrics.k8s.io",
+                    "version": "v1beta1",
+                    "groupPriorityMinimum": 100,
+                    "versionPriority": 100,
+                    "insecureSkipTLSVerify": true,
+                    "service": service,
+                },
+            },
+        ])
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn answer(request: &Request<Incoming>, queued: u64) -> Result<Response<Full<Bytes>>, Error> {
+    let version = "external.metrics.k8s.io/v1beta1";
+    let resource = json!({
+        "name": "queued_requests", "singularName": "", "namespaced": true, "kind": "ExternalMetricValueList", "verbs": ["get"],
+    });
+    let body = if request.uri().path() == API {
+        json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": [resource] })
+    } else {
+        let value = json!({
+            "metricName": "queued_requests", "metricLabels": {}, "timestamp": Timestamp::now().to_string(),
+            "value": queued.to_string(),
+        });
+        json!({ "kind": "ExternalMetricValueList", "apiVersion": version, "metadata": {}, "items": [value] })
+    };
+    let answer = Response::builder().header("content-type", "application/json");
+    answer.body(Full::new(Bytes::from(body.to_string()))).map_err(Error::other)
+}
+
+fn autoscaler() -> Value {
+    let at_once =
+        json!({ "policies": [{ "type": "Pods", "value": 100, "periodSeconds": 1 }], "stabilizationWindowSeconds": 0 });
+    let metric = json!({
+        "type": "External",
+        "external": {
+            "metric": { "name": "queued_requests" },
+            "target": { "type": "AverageValue", "averageValue": "20" },
+        },
+    });
+    json!({
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": { "name": "pd" },
+        "spec": {
+            "scaleTargetRef": { "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "name": "pd" },
+            "minReplicas": 1,
+            "maxReplicas": 10,
+            "metrics": [metric],
+            "behavior": { "scaleUp": at_once, "scaleDown": at_once },
+        },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_autoscaler_takes_a_pair_up_to_ten_segments_and_back_to_three() {
+    let sync = ["--controller-manager-flag", "horizontal-pod-autoscaler-sync-period=1s"];
+    let plane = ControlPlane::own(move || ControlPlane::start_with_groups("kwok", &sync)).await;
+    let metrics = Metrics::start().await;
+    let registration = json!({ "apiVersion": "v1", "kind": "List", "items": metrics.registration() }).to_string();
+    plane.must(&["create", "-f", "-"], &registration);
+    eventually(PATIENT, "the API server hands metrics on", async || {
+        let asked = plane.kubectl(&["get", "--raw", &format!("{API}/namespaces/default/queued_requests")], "");
+        if asked.status.success() { Ok(()) } else { Err(format!("{asked:?}")) }
+    })
+    .await;
+    let stage = Stage::on(plane, "elastic-autoscaler").await;
+    stage.add_node("all", 60).await;
+    let _rolegate = launch(&stage).start().await;
+    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    pair.until_scaled(2).await;
+    metrics.queued.store(40, Ordering::SeqCst);
+    let namespace = pair.stage.namespace.clone();
+    pair.stage.plane.must(&["-n", &namespace, "create", "-f", "-"], &autoscaler().to_string());
+    // Twenty for each segment.
+    metrics.queued.store(200, Ordering::SeqCst);
+    pair.until_scaled(10).await;
+    metrics.queued.store(60, Ordering::SeqCst);
+    pair.until_scaled(3).await;
+    pair.ratio_was_kept();
+    pair.nobody_waited_for_a_turn();
+    let told = pair.stage.plane.must(&["-n", &namespace, "get", "hpa", "pd"], "");
+    assert!(told.contains("20/20 (avg)"), "{told}");
+}

@@ -1,0 +1,133 @@
+//! What goes wrong while a pair is scaled.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ResourceQuota;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::json;
+
+use crate::common::pods::Pod;
+use crate::common::proxy::Proxy;
+use crate::common::request_proxy::{Kind, RequestProxy};
+use crate::common::stage::typed;
+use crate::common::wait::always;
+use crate::common::{PATIENT, Stage, eventually};
+use crate::elastic::support::{Pair, launch};
+
+#[tokio::test]
+async fn without_the_word_segments_have_no_effect_and_say_so() {
+    let stage = Stage::new("elastic-not-allowed").await;
+    stage.add_node("all", 60).await;
+    let _rolegate = stage.launch().start().await;
+    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    pair.until_told("False NotAllowed: `segments` has no effect: rolegate runs without `--allow scale`").await;
+    eventually(PATIENT, "an Event", async || match pair.scales("SegmentsIgnored").await {
+        0 => Err("none"),
+        _ => Ok(()),
+    })
+    .await;
+    always(Duration::from_secs(1), "nothing is scaled", async || {
+        if pair.replicas("prefill").await == 0 { Ok(()) } else { Err("it is") }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_workload_that_is_not_claimed_is_nobodys_to_scale() {
+    let stage = Stage::new("elastic-unclaimed").await;
+    stage.add_node("all", 60).await;
+    let _rolegate = launch(&stage).start().await;
+    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    pair.until_scaled(2).await;
+    pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group-"]).await;
+    pair.until_told("False WorkloadNotClaimed").await;
+    pair.want(4).await;
+    always(Duration::from_secs(1), "nothing is scaled", async || {
+        if pair.replicas("prefill").await == 4 { Ok(()) } else { Err("it is") }
+    })
+    .await;
+    pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group=pd"]).await;
+    pair.until_scaled(4).await;
+}
+
+#[tokio::test]
+async fn a_quota_that_stops_one_role_stops_the_other_and_is_told() {
+    let stage = Stage::new("elastic-quota").await;
+    stage.add_node("all", 60).await;
+    let _rolegate = launch(&stage).start().await;
+    // Two whole segments, and of the third all but one pod.
+    let quota = json!({ "metadata": { "name": "small" }, "spec": { "hard": { "pods": "8" } } });
+    stage.api::<ResourceQuota>().create(&PostParams::default(), &typed(quota)).await.unwrap();
+    eventually(PATIENT, "a quota that counts", async || {
+        let status = stage.api::<ResourceQuota>().get("small").await.unwrap().status.unwrap_or_default();
+        if status.used.is_some() { Ok(()) } else { Err("not yet") }
+    })
+    .await;
+    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 6 }), &json!({})).await;
+    pair.stage.pods.until("eight pods", |now| now.count_all(Pod::is_ready) == 8).await;
+    let quota = |status: &crate::common::status::Status| status.progressing().contains("quota");
+    pair.statuses.until("what stops it is told", quota).await;
+    always(Duration::from_secs(1), "the other waits", async || {
+        let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
+        if replicas == (6, 3) { Ok(()) } else { Err(format!("{replicas:?}")) }
+    })
+    .await;
+    pair.stage.api::<ResourceQuota>().delete("small", &DeleteParams::default()).await.unwrap();
+    pair.until_scaled(6).await;
+    pair.ratio_was_kept();
+}
+
+#[tokio::test]
+async fn a_leader_that_dies_between_two_scales_leaves_the_other_to_its_successor() {
+    let stage = Stage::new("elastic-leader").await;
+    stage.add_node("all", 60).await;
+    let proxy = RequestProxy::before(&stage.plane).await;
+    let leader = launch(&stage).through_requests(&proxy).start().await;
+    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    pair.until_scaled(2).await;
+    proxy.lose(Kind { method: "PATCH", path: "/statefulsets/decode/scale" });
+    pair.want(5).await;
+    eventually(PATIENT, "one of the two is scaled", async || match pair.replicas("prefill").await {
+        6 => Ok(()),
+        other => Err(other),
+    })
+    .await;
+    assert_eq!(pair.replicas("decode").await, 2);
+    leader.kill().await;
+    let _successor = launch(&pair.stage).start().await;
+    pair.until_scaled(5).await;
+    // And on the way down.
+    pair.ratio_was_kept();
+    pair.nobody_waited_for_a_turn();
+}
+
+#[tokio::test]
+async fn while_no_webhook_answers_both_wait() {
+    let stage = Stage::new("elastic-webhook").await;
+    stage.add_node("all", 60).await;
+    let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
+    let reach = format!("https://{}", service.address);
+    let rolegate = launch(&stage).flag("reach", &reach).start_unready().await;
+    service.lead_to(&[rolegate.webhook]);
+    rolegate.until_ready().await;
+    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    pair.until_scaled(2).await;
+    service.lead_to(&["127.0.0.1:1".parse().unwrap()]);
+    service.cut();
+    pair.want(4).await;
+    eventually(PATIENT, "both are scaled, and no pod is made", async || {
+        let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
+        if replicas == (6, 3) { Ok(()) } else { Err(format!("{replicas:?}")) }
+    })
+    .await;
+    always(Duration::from_secs(1), "no pod without the webhook, and no further scale", async || {
+        let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
+        let pods = pair.stage.pods.now(|now| now.count_all(|_| true));
+        if (replicas, pods) == ((6, 3), 6) { Ok(()) } else { Err(format!("{replicas:?}, {pods}")) }
+    })
+    .await;
+    service.lead_to(&[rolegate.webhook]);
+    pair.until_scaled(4).await;
+    pair.ratio_was_kept();
+    pair.nobody_waited_for_a_turn();
+}

@@ -1,0 +1,96 @@
+//! Up and down, for each kind of workload.
+
+use serde_json::json;
+
+use crate::common::{ControlPlane, PATIENT, Stage, eventually};
+use crate::elastic::support::{Pair, SIZES, launch};
+
+async fn up_and_down(stage: Stage, kind: &'static str) -> Pair {
+    stage.add_node("all", 60).await;
+    let _rolegate = launch(&stage).start().await;
+    let pair = Pair::create(stage, kind, json!({ "segments": 2 }), &json!({})).await;
+    pair.until_scaled(2).await;
+    pair.want(10).await;
+    pair.until_scaled(10).await;
+    let kept: Vec<_> = pair.stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    pair.want(3).await;
+    pair.until_scaled(3).await;
+    pair.ratio_was_kept();
+    pair.stage.pods.now(|now| assert!(now.all().all(|pod| kept.contains(&pod.uid)), "E2: pods that stay are the same"));
+    // From 0 to 10 and back to 3, one segment of one role at a time.
+    eventually(PATIENT, "an Event for each scale", async || match pair.scales("Scaled").await {
+        scales if scales == SIZES.len() * (10 + 7) => Ok(()),
+        scales => Err(scales),
+    })
+    .await;
+    pair
+}
+
+#[tokio::test]
+async fn two_stateful_sets_go_up_to_ten_segments_and_back_to_three_in_their_ratio() {
+    let pair = up_and_down(Stage::new("elastic-sets").await, "StatefulSet").await;
+    pair.nobody_waited_for_a_turn();
+    let selector = pair.statuses.now().0["selector"].clone();
+    assert_eq!(selector, "rolegate.dev/group=pd");
+    assert_eq!(pair.statuses.now().condition("Elastic"), "True AsWanted: 3 segments");
+}
+
+#[tokio::test]
+async fn two_deployments_do_as_well_and_lose_the_pods_of_their_last_segments() {
+    up_and_down(Stage::new("elastic-deployments").await, "Deployment").await;
+}
+
+#[tokio::test]
+async fn two_leader_worker_sets_do_as_well() {
+    let plane = ControlPlane::own(|| ControlPlane::start_with_groups("kwok,lws", &[])).await;
+    let pair = up_and_down(Stage::on(plane, "elastic-lws").await, "LeaderWorkerSet").await;
+    pair.nobody_waited_for_a_turn();
+}
+
+#[tokio::test]
+async fn marked_pods_have_their_time_before_they_go() {
+    let stage = Stage::new("elastic-drain").await;
+    stage.add_node("all", 60).await;
+    let _rolegate = launch(&stage).start().await;
+    let spec = json!({ "segments": 3, "scaleIn": { "drainSeconds": 3 } });
+    let pair = Pair::create(stage, "StatefulSet", spec, &json!({})).await;
+    pair.until_scaled(3).await;
+    pair.want(1).await;
+    let marked = |pod: &crate::common::pods::Pod| pod.labels.get("rolegate.dev/draining").is_some();
+    pair.stage.pods.until("six are marked", |now| now.count_all(marked) == 6).await;
+    let began = std::time::Instant::now();
+    assert_eq!(pair.statuses.now().condition("Elastic"), "True ScalingIn: segments 2 to 3 are taken away");
+    pair.stage.pods.now(|now| assert_eq!(now.count_all(|_| true), 9));
+    pair.until_scaled(1).await;
+    assert!(began.elapsed() >= std::time::Duration::from_millis(2_500), "{:?}", began.elapsed());
+    pair.stage.pods.now(|now| assert_eq!(now.count_all(marked), 0));
+    pair.ratio_was_kept();
+}
+
+#[tokio::test]
+async fn no_segments_are_none() {
+    let stage = Stage::new("elastic-none").await;
+    stage.add_node("all", 60).await;
+    let _rolegate = launch(&stage).start().await;
+    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    pair.until_scaled(2).await;
+    pair.want(0).await;
+    pair.until_scaled(0).await;
+    pair.want(1).await;
+    pair.until_scaled(1).await;
+    pair.ratio_was_kept();
+}
+
+#[tokio::test]
+async fn a_parallel_group_is_scaled_one_segment_at_a_time_as_well() {
+    let stage = Stage::new("elastic-parallel").await;
+    stage.add_node("all", 60).await;
+    let _rolegate = launch(&stage).start().await;
+    let spec = json!({ "segments": 6, "coordination": [{
+        "name": "segments",
+        "strategy": { "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 }, "progression": "Parallel" } },
+    }] });
+    let pair = Pair::create(stage, "StatefulSet", spec, &json!({})).await;
+    pair.until_scaled(6).await;
+    pair.ratio_was_kept();
+}
