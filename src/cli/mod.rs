@@ -1,5 +1,6 @@
 //! One file for each command.
 
+mod allow;
 mod bytes;
 pub mod check;
 pub mod completions;

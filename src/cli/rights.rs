@@ -127,6 +127,22 @@ pub const OF_CERTIFICATES: &[Right] = &[
 pub const OF_RECREATION: &[Right] =
     &[of(&[""], &["pods"], &["get", "delete"], "Held pods that were made for another batch are made again.")];
 
+/// For `--allow scale`.
+pub const OF_SCALE: &[Right] = &[
+    of(
+        &["apps"],
+        &["deployments/scale", "statefulsets/scale"],
+        &["patch"],
+        "Claimed workloads of groups that say how many segments they want are scaled together.",
+    ),
+    of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets/scale"], &["patch"], "The same."),
+    of(&["autoscaling"], &["horizontalpodautoscalers"], &["list"], "One that scales such a workload too: a warning."),
+];
+
+/// For `--allow recovery`.
+pub const OF_RECOVERY: &[Right] =
+    &[of(&[""], &["pods"], &["delete"], "The pods of a batch that broke are made again together.")];
+
 const fn of(
     groups: &'static [&'static str],
     resources: &'static [&'static str],

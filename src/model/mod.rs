@@ -1,5 +1,6 @@
 //! Our words: group, role, replica, ordinal, batch, coordination. Parsed from `api`, free of spelling.
 
+mod allowed;
 pub mod batch;
 pub mod batching;
 pub mod claims;
@@ -34,6 +35,7 @@ pub mod workload;
 pub mod workload_kind;
 pub mod workload_object;
 
+pub use allowed::Allowed;
 pub use batch::Batch;
 pub use batching::{BatchKind, Batching, Progression};
 pub use claims::Claims;

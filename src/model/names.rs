@@ -1,5 +1,7 @@
 //! Keys of labels, annotations and gates: ours, and those of the neighbours that are read.
 
+/// Cost of a pod's deletion: of a Deployment's pods the cheapest go first.
+pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// The scheduling gate. A pod that carries it is held.
 pub const GATE: &str = "rolegate.dev/hold";
 

@@ -130,9 +130,10 @@ impl Launch {
 
     /// The kubeconfig of its account: it has the rights that are shipped, and no others.
     pub async fn kubeconfig(&self) -> PathBuf {
-        let deletes =
-            self.flags.iter().any(|(flag, _)| flag == "recreate-mis-stamped").then_some("--recreate-mis-stamped");
-        let file = account(&self.plane, &self.client, self.value("name"), deletes.as_slice()).await;
+        let takes_rights = |flag: &str| ["recreate-mis-stamped", "allow"].contains(&flag);
+        let more: Vec<_> = self.flags.iter().filter(|(flag, _)| takes_rights(flag)).map(as_argument).collect();
+        let more: Vec<_> = more.iter().map(String::as_str).collect();
+        let file = account(&self.plane, &self.client, self.value("name"), &more).await;
         let Some((proxy, ca)) = &self.proxy else { return file };
         let mut direct = std::fs::read_to_string(file).unwrap();
         if let Some(ca) = ca {
@@ -163,10 +164,7 @@ impl Launch {
     pub async fn start_unready(&self) -> Rolegate {
         let number = self.started.fetch_add(1, Ordering::SeqCst);
         let log = scratch_dir().join(format!("{}-{number}.rolegate.log", self.value("name")));
-        let flags = self.flags.iter().map(|(name, value)| match value.as_str() {
-            "" => format!("--{name}"),
-            value => format!("--{name}={value}"),
-        });
+        let flags = self.flags.iter().map(as_argument);
         let mut process = Command::new(&self.program)
             .arg("serve")
             .arg("--kubeconfig")
@@ -243,6 +241,10 @@ impl Launch {
         })
         .await;
     }
+}
+
+fn as_argument((name, value): &(String, String)) -> String {
+    if value.is_empty() { format!("--{name}") } else { format!("--{name}={value}") }
 }
 
 /// How the API server reaches the webhooks of both configurations of this name, each of which has some.

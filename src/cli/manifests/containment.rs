@@ -24,6 +24,9 @@ const OF_PODS: &[&str] = &[
     names::KAI_SUBGROUP,
 ];
 
+/// Written on pods as well where scaling is allowed.
+const OF_SCALED_PODS: &[&str] = &[names::DELETION_COST];
+
 /// Both kinds of webhook configurations.
 const WEBHOOKS: [ObjectKind; 2] = [
     webhook_kind("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -46,6 +49,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         .chain(workloads)
         .chain(webhooks)
         .flat_map(|(kind, changed, so, when)| policy(settings, kind, &changed, so, when))
+        .chain(deletions(settings))
         .collect()
 }
 
@@ -84,7 +88,7 @@ fn of_pods() -> Vec<String> {
     let released = format!("{} && !{}", held("oldObject"), held("object"));
     vec![
         differing(&["metadata", "labels"], Compared::All, &ours),
-        differing(&["metadata", "annotations"], Compared::All, &ours),
+        differing(&["metadata", "annotations"], Compared::All, &format!("{ours} || key in variables.more")),
         differing(
             &["spec"],
             Compared::All,
@@ -136,50 +140,106 @@ fn differing(path: &[&str], compared: Compared, allowed: &str) -> String {
     )
 }
 
+/// Which pods our own account may delete, whatever its rights say: held ones that are made again, and those of groups where
+/// recovery is allowed. By default it has no right to delete any.
+fn deletions(settings: &Settings) -> [Value; 2] {
+    let held = format!("oldObject.?spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{}')", names::GATE);
+    let groups: Vec<_> = names::LABEL_SCHEMES.iter().map(|(group, _)| format!("'{group}'")).collect();
+    let grouped = format!("dyn(oldObject).?metadata.?labels.orValue({{}}).exists(key, key in [{}])", groups.join(", "));
+    let variable = |name: &str, expression: &str, when: &str| {
+        let variable = |expression: &str| json!({ "name": name, "expression": expression });
+        [json!({ "=": variable(expression), "?": when }), json!({ "=": variable("false"), "?": format!("not {when}") })]
+    };
+    let of_pods = Judged {
+        name: format!("{}-pod-deletions", settings.name),
+        so: "Which pods our own account may delete.".to_owned(),
+        kind: POD,
+        operation: "DELETE",
+        variables: [variable("held", &held, "recreate-mis-stamped"), variable("grouped", &grouped, "recovery")]
+            .concat(),
+        validation: json!({
+            "expression": "variables.held || variables.grouped",
+            "message": "rolegate itself may not delete this pod",
+            "reason": "Forbidden",
+        }),
+    };
+    of_pods.policy(settings, None)
+}
+
 fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, when: Option<&str>) -> [Value; 2] {
-    let name = format!("{}-{}", settings.name, kind.plural);
-    let user = format!("system:serviceaccount:{}:{}", settings.namespace, settings.name);
-    let metadata = json!({ "name": name, "labels": super::labels(settings) });
     let of_metadata = "['finalizers', 'ownerReferences'].filter(key, dyn(oldObject.metadata)[?key] != \
                        dyn(object.metadata)[?key]).map(key, 'metadata.' + key)";
+    let more = [("scale", OF_SCALED_PODS), ("not scale", &[])].map(|(when, keys)| {
+        json!({ "=": { "name": "more", "expression": format!("{keys:?}").replace('"', "'") }, "?": when })
+    });
     let parts = changed.iter().map(String::as_str).chain([of_metadata]).enumerate();
     let mut variables: Vec<_> =
         parts.map(|(index, part)| json!({ "name": format!("part{index}"), "expression": part })).collect();
     let all: Vec<_> = (0..variables.len()).map(|index| format!("variables.part{index}")).collect();
+    if kind == POD {
+        variables.splice(0..0, more);
+    }
     variables.push(json!({ "name": "changed", "expression": all.join(" + ") }));
-    let policy = json!({
-        "?": when,
-        "#": format!("What our own account may change of {}: {so}.", kind.plural),
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": metadata,
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": { "resourceRules": [{
-                "apiGroups": [kind.group],
-                "apiVersions": ["*"],
-                "operations": ["UPDATE"],
-                "resources": [kind.plural],
-            }] },
-            "matchConditions": [{
-                "name": "by-rolegate",
-                "expression": format!("request.userInfo.username == '{user}'"),
-            }],
-            "variables": variables,
-            "validations": [{
-                "expression": "variables.changed.size() == 0",
-                "messageExpression": "'rolegate itself may not change ' + variables.changed.join(', ')",
-                "message": "rolegate itself may not change this",
-                "reason": "Forbidden",
-            }],
-        },
-    });
-    let binding = json!({
-        "?": when,
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": metadata,
-        "spec": { "policyName": name, "validationActions": ["Deny"] },
-    });
-    [policy, binding]
+    let judged = Judged {
+        name: format!("{}-{}", settings.name, kind.plural),
+        so: format!("What our own account may change of {}: {so}.", kind.plural),
+        kind,
+        operation: "UPDATE",
+        variables,
+        validation: json!({
+            "expression": "variables.changed.size() == 0",
+            "messageExpression": "'rolegate itself may not change ' + variables.changed.join(', ')",
+            "message": "rolegate itself may not change this",
+            "reason": "Forbidden",
+        }),
+    };
+    judged.policy(settings, when)
+}
+
+/// What is judged of our own account, and how.
+struct Judged {
+    name: String,
+    so: String,
+    kind: ObjectKind,
+    operation: &'static str,
+    variables: Vec<Value>,
+    validation: Value,
+}
+
+impl Judged {
+    /// The policy and its binding.
+    fn policy(self, settings: &Settings, when: Option<&str>) -> [Value; 2] {
+        let user = format!("system:serviceaccount:{}:{}", settings.namespace, settings.name);
+        let metadata = json!({ "name": self.name, "labels": super::labels(settings) });
+        let policy = json!({
+            "?": when,
+            "#": self.so,
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": metadata,
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": { "resourceRules": [{
+                    "apiGroups": [self.kind.group],
+                    "apiVersions": ["*"],
+                    "operations": [self.operation],
+                    "resources": [self.kind.plural],
+                }] },
+                "matchConditions": [{
+                    "name": "by-rolegate",
+                    "expression": format!("request.userInfo.username == '{user}'"),
+                }],
+                "variables": self.variables,
+                "validations": [self.validation],
+            },
+        });
+        let binding = json!({
+            "?": when,
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": metadata,
+            "spec": { "policyName": self.name, "validationActions": ["Deny"] },
+        });
+        [policy, binding]
+    }
 }

@@ -9,6 +9,7 @@ use super::settings::{Certificates, Choices, Settings, chart_values};
 use super::yaml::{Target, documents, values};
 use super::{Part, krew};
 use crate::api::crd;
+use crate::cli::allow::Allow;
 
 /// Parts that are files of `deploy/base` and templates of the chart, with the names of their files.
 const PARTS: &[(Part, &str)] = &[
@@ -22,6 +23,9 @@ const PARTS: &[(Part, &str)] = &[
 /// Values of the chart that are one of some words.
 const WORDS: &[(&str, &[&str])] =
     &[("certificates", &["self-managed", "cert-manager"]), ("whenUnsatisfiable", &["ScheduleAnyway", "DoNotSchedule"])];
+
+/// Values of the chart that are lists of some words.
+const LISTS: &[(&str, &[&str])] = &[("allow", &[Allow::Scale.word(), Allow::Recovery.word()])];
 
 /// Every generated file: its path from the root of the repository, and its text.
 pub fn files() -> Vec<(String, String)> {
@@ -66,6 +70,9 @@ fn with_head(path: &str, text: String) -> String {
 /// The schema of the chart's values: a misspelt one is refused by Helm.
 fn schema() -> String {
     let property = |key: &str, value: &Value| {
+        if let Some((_, words)) = LISTS.iter().find(|(known, _)| *known == key) {
+            return json!({ "type": "array", "items": { "enum": words } });
+        }
         if let Some((_, words)) = WORDS.iter().find(|(known, _)| *known == key) {
             return json!({ "enum": words });
         }

@@ -18,6 +18,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::api::crd;
+use crate::cli::allow::{Allow, allowed};
 pub use crate::cli::manifests::certificates::serving_secret;
 pub use crate::cli::manifests::files::files;
 use crate::cli::manifests::settings::{Certificates, Choices, Settings, Spread, when_unsatisfiable};
@@ -103,6 +104,9 @@ pub struct ManifestsArgs {
     /// Delete held pods that were made for another batch, so that they are made again.
     #[arg(long)]
     recreate_mis_stamped: bool,
+    /// Add the rights to do more than gates, statuses and partitions, and have it done.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    allow: Vec<Allow>,
     /// Serve these namespaces only.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     namespaces: Vec<String>,
@@ -120,6 +124,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         replicas: json!(args.replicas),
         when_unsatisfiable: when_unsatisfiable(args.spread).to_owned(),
         namespaces: args.namespaces.clone(),
+        allow: args.allow.iter().map(|allow| allow.word()).collect::<Vec<_>>().join(","),
         arguments: json!(args.arguments),
         ..Settings::default()
     };
@@ -127,6 +132,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         certificates: args.certificates,
         service_monitor: args.service_monitor,
         recreate_mis_stamped: args.recreate_mis_stamped,
+        allowed: allowed(&args.allow),
     };
     let all = Part::value_variants();
     for part in all.iter().filter(|part| args.part.is_empty() || args.part.contains(part)) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::settings::Settings;
-use crate::cli::rights::{OF_CERTIFICATES, OF_RECREATION, RIGHTS, Right, Scope};
+use crate::cli::rights::{OF_CERTIFICATES, OF_RECOVERY, OF_RECREATION, OF_SCALE, RIGHTS, Right, Scope};
 
 /// The ServiceAccount, its roles and bindings.
 pub fn objects(settings: &Settings) -> Vec<Value> {
@@ -20,6 +20,8 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         (settings.name.clone(), RIGHTS, None),
         (named("certificates"), OF_CERTIFICATES, Some("self-managed")),
         (named("recreation"), OF_RECREATION, Some("recreate-mis-stamped")),
+        (named("scale"), OF_SCALE, Some("scale")),
+        (named("recovery"), OF_RECOVERY, Some("recovery")),
     ] {
         let (cluster, own): (Vec<_>, Vec<_>) =
             rights.iter().partition(|right| matches!(right.scope, Scope::Cluster | Scope::Webhooks));

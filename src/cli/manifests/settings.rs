@@ -3,6 +3,8 @@
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
+use crate::model::Allowed;
+
 /// Where the serving certificate comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Certificates {
@@ -32,6 +34,8 @@ pub struct Choices {
     pub service_monitor: bool,
     /// Held pods that were made for another batch are deleted, to be made again.
     pub recreate_mis_stamped: bool,
+    /// What is done beyond gates, statuses and partitions.
+    pub allowed: Allowed,
 }
 
 /// A condition on which a part of an object is there.
@@ -62,6 +66,28 @@ const CONDITIONS: &[Condition] = &[
         helm: ".Values.recreateMisStamped",
         holds: |choices| choices.recreate_mis_stamped,
     },
+    Condition {
+        name: "not recreate-mis-stamped",
+        helm: "not .Values.recreateMisStamped",
+        holds: |choices| !choices.recreate_mis_stamped,
+    },
+    Condition {
+        name: "allow",
+        helm: ".Values.allow",
+        holds: |choices| choices.allowed.scale || choices.allowed.recovery,
+    },
+    Condition { name: "scale", helm: r#"has "scale" .Values.allow"#, holds: |choices| choices.allowed.scale },
+    Condition {
+        name: "not scale",
+        helm: r#"not (has "scale" .Values.allow)"#,
+        holds: |choices| !choices.allowed.scale,
+    },
+    Condition { name: "recovery", helm: r#"has "recovery" .Values.allow"#, holds: |choices| choices.allowed.recovery },
+    Condition {
+        name: "not recovery",
+        helm: r#"not (has "recovery" .Values.allow)"#,
+        holds: |choices| !choices.allowed.recovery,
+    },
 ];
 
 /// The condition of a name.
@@ -86,6 +112,8 @@ pub struct Settings {
     pub when_unsatisfiable: String,
     /// Namespaces to serve; all when empty.
     pub namespaces: Vec<String>,
+    /// What is allowed, as `serve --allow` takes it.
+    pub allow: String,
     /// More arguments of `rolegate serve`.
     pub arguments: Value,
     /// Requests and limits.
@@ -117,6 +145,7 @@ impl Default for Settings {
             replicas: json!(2),
             when_unsatisfiable: when_unsatisfiable(Spread::Preferred).to_owned(),
             namespaces: Vec::new(),
+            allow: String::new(),
             arguments: Value::Null,
             resources: resources(),
             priority_class: json!("system-cluster-critical"),
@@ -135,6 +164,7 @@ impl Settings {
             pull_policy: "{{ .Values.image.pullPolicy }}".to_owned(),
             replicas: json!("{{ .Values.replicas }}"),
             when_unsatisfiable: "{{ .Values.whenUnsatisfiable }}".to_owned(),
+            allow: r#"{{ join "," .Values.allow }}"#.to_owned(),
             arguments: with("extraArguments"),
             resources: with("resources"),
             priority_class: json!("{{ .Values.priorityClassName | quote }}"),
@@ -183,6 +213,9 @@ pub fn chart_values() -> Map<String, Value> {
         "serviceMonitor": false,
         "#recreateMisStamped": "Held pods that were made for another batch are deleted, to be made again: takes the right to delete pods.",
         "recreateMisStamped": false,
+        "#allow": "What is done beyond gates, statuses and partitions, with the rights that it takes: scale (workloads of \
+                   elastic groups), recovery (pods of a batch that broke are deleted).",
+        "allow": [],
         "#extraArguments": "More arguments of `rolegate serve`, as --strict.",
         "extraArguments": [],
         "#resources": "Requests and limits. Processor time is not limited: see the Deployment.",

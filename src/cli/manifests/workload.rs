@@ -126,6 +126,7 @@ fn container(settings: &Settings) -> Value {
             of_cert_manager(format!("--cert-file={MOUNT}/tls.crt")),
             of_cert_manager(format!("--key-file={MOUNT}/tls.key")),
             { "=": "--recreate-mis-stamped", "?": "recreate-mis-stamped" },
+            { "=": format!("--allow={}", settings.allow), "?": "allow" },
             settings.arguments,
         ],
         "#env": "What is freed goes back to the node at once, and huge pages do not round it up: the allocator is mimalloc.",

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::cli::allow::{Allow, allowed};
 use crate::cli::bytes;
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
@@ -95,6 +96,9 @@ pub struct ServeArgs {
     /// Delete held pods that were made for another batch than theirs, so that they are made again.
     #[arg(long)]
     pub(super) recreate_mis_stamped: bool,
+    /// What is done beyond gates, statuses and partitions; takes the rights of `manifests --allow`.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    pub(super) allow: Vec<Allow>,
     /// How long a leader that went silent is believed.
     #[arg(long, default_value = "15s", value_parser = duration::parse)]
     pub(super) lease_duration: Duration,
@@ -136,6 +140,7 @@ impl ServeArgs {
             bind_timeout: self.bind_timeout,
             frees_unknown_roles: self.pods.settings().frees_unknown_roles,
             recreate_mis_stamped: self.recreate_mis_stamped,
+            allowed: allowed(&self.allow),
         }
     }
 }
@@ -242,6 +247,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
+    use crate::model::Allowed;
 
     #[derive(clap::Parser)]
     struct Serve {
@@ -252,5 +258,18 @@ mod tests {
     #[test]
     fn without_flags_the_loop_behaves_as_by_default() {
         assert_eq!(Serve::parse_from(["serve"]).args.loop_options(), LoopOptions::default());
+    }
+
+    #[test]
+    fn what_is_allowed_is_said_in_one_word_or_several_and_nothing_else_is_taken() {
+        let allowed = |arguments: &[&str]| {
+            Serve::try_parse_from([&["serve"], arguments].concat()).map(|serve| serve.args.loop_options().allowed)
+        };
+        let scale = Allowed { scale: true, recovery: false };
+        assert_eq!(allowed(&["--allow", "scale"]).unwrap(), scale);
+        assert_eq!(allowed(&["--allow=scale,recovery"]).unwrap(), Allowed::ALL);
+        assert_eq!(allowed(&["--allow=recovery", "--allow=scale"]).unwrap(), Allowed::ALL);
+        let error = allowed(&["--allow=scaling"]).unwrap_err().to_string();
+        assert!(error.contains("'scaling'") && error.contains("scale, recovery"), "{error}");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::Allowed;
+
 /// What happens to pods that name a group which is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingGroup {
@@ -39,6 +41,8 @@ pub struct LoopOptions {
     pub frees_unknown_roles: bool,
     /// Delete held pods that were made for another batch than theirs, so that they are made again.
     pub recreate_mis_stamped: bool,
+    /// What is done beyond gates, statuses and partitions.
+    pub allowed: Allowed,
 }
 
 /// As `serve` behaves without flags.
@@ -53,6 +57,7 @@ impl Default for LoopOptions {
             bind_timeout: Duration::from_secs(60),
             frees_unknown_roles: false,
             recreate_mis_stamped: false,
+            allowed: Allowed::default(),
         }
     }
 }

@@ -79,7 +79,16 @@ fn three_ways_to_install_are_one() {
 
 #[test]
 fn what_is_chosen_reaches_the_pods_in_every_way() {
-    let by_program = ["--image", "example.invalid/gate:9", "--service-monitor", "--", "--strict", "--log=debug"];
+    let by_program = [
+        "--image",
+        "example.invalid/gate:9",
+        "--service-monitor",
+        "--allow",
+        "scale,recovery",
+        "--",
+        "--strict",
+        "--log=debug",
+    ];
     let mut expected = objects(&manifests(&by_program));
     expected.remove(&["Namespace".to_owned(), String::new(), SYSTEM.to_owned()]);
     let values = [
@@ -89,6 +98,8 @@ fn what_is_chosen_reaches_the_pods_in_every_way() {
         "image.tag=9",
         "--set",
         "serviceMonitor=true",
+        "--set",
+        "allow={scale,recovery}",
         "--set",
         "extraArguments={--strict,--log=debug}",
     ];
@@ -105,7 +116,7 @@ fn what_is_chosen_reaches_the_pods_in_every_way() {
 fn the_chart_is_sound_and_refuses_values_that_it_does_not_know() {
     let chart = root().join("deploy/chart");
     helm(&["lint", "--strict", chart.to_str().unwrap()]);
-    for wrong in ["certificates=none", "replicas=0", "replica=3"] {
+    for wrong in ["certificates=none", "replicas=0", "replica=3", "allow={scaling}"] {
         let helm = rig_binary().with_file_name("helm");
         let output = Command::new(helm).arg("template").arg(&chart).args(["--set", wrong]).output().unwrap();
         assert!(!output.status.success(), "{wrong}");

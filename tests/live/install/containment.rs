@@ -98,7 +98,7 @@ async fn a_stolen_token_runs_no_code() {
     define(&plane, &loose_definition(kind, &json!({})).to_string());
     let stage = Stage::on(plane.clone(), "contained").await;
     let thief = client_of(&account(&plane, &stage.client, "rolegate", &[]).await).await;
-    policies_fit_the_types(&stage.client, 3).await;
+    policies_fit_the_types(&stage.client, 4).await;
 
     let pods: Api<Pod> = Api::namespaced(thief.clone(), &stage.namespace);
     stage.api::<Pod>().create(&PostParams::default(), &typed(held_pod())).await.unwrap();
@@ -229,7 +229,7 @@ async fn a_stolen_token_sends_no_admission_elsewhere() {
     plane.must(&["create", "-f", "-"], &webhook_policies("rolegate"));
     let printed = manifests(&["--part", "webhooks", "--namespace", SYSTEM]);
     plane.must(&["create", "-f", "-"], &printed);
-    policies_fit_the_types(&client, 5).await;
+    policies_fit_the_types(&client, 6).await;
     let text = std::fs::read_to_string(&kubeconfig).unwrap();
     let bundle = text.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: ")).unwrap();
     let thief = client_of(&kubeconfig).await;

@@ -1,0 +1,29 @@
+//! `--allow`: what is done beyond gates, statuses and partitions.
+
+use clap::ValueEnum;
+
+use crate::model::Allowed;
+
+/// What can be allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Allow {
+    /// Scale claimed workloads of groups that say how many segments they want.
+    Scale,
+    /// Delete the pods of a batch that broke, so that it is made again as a whole.
+    Recovery,
+}
+
+impl Allow {
+    /// As it is written.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Scale => "scale",
+            Self::Recovery => "recovery",
+        }
+    }
+}
+
+/// All that is allowed.
+pub fn allowed(all: &[Allow]) -> Allowed {
+    Allowed { scale: all.contains(&Allow::Scale), recovery: all.contains(&Allow::Recovery) }
+}
