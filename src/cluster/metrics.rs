@@ -29,7 +29,7 @@ pub struct Reason {
 /// State of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct State {
-    /// A `BatchState`.
+    /// A `BatchState`, or the phase of a recovery.
     pub state: &'static str,
 }
 
@@ -80,6 +80,10 @@ pub struct LoopMetrics {
     pub leader: Gauge,
     /// Partitions set, by outcome: written, conflict, failed.
     pub partitions: Family<Outcome, Counter>,
+    /// Pods deleted for a recovery, by outcome: deleted, failed.
+    pub recovery_deletions: Family<Outcome, Counter>,
+    /// Batches of all groups that have lost a replica, by how far their recovery is.
+    pub recoveries: Family<State, Gauge>,
     /// Writes of pods that may be in flight at a time.
     pub write_limit: Gauge,
     /// Entries of what the loop keeps in memory, by what they are of.
@@ -105,6 +109,8 @@ impl LoopMetrics {
             plan_seconds: Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
             leader: Gauge::default(),
             partitions: Family::default(),
+            recovery_deletions: Family::default(),
+            recoveries: Family::default(),
             write_limit: Gauge::default(),
             entries: Family::default(),
             updated: Family::default(),
@@ -128,6 +134,16 @@ impl LoopMetrics {
         );
         registry.register("plan_seconds", "Time of one decision for one group", metrics.plan_seconds.clone());
         registry.register("partitions", "Partitions set, by outcome", metrics.partitions.clone());
+        registry.register(
+            "recovery_deletions",
+            "Pods deleted since their batch is made anew, by outcome",
+            metrics.recovery_deletions.clone(),
+        );
+        registry.register(
+            "recoveries",
+            "Batches that are made anew, were within the window, or will be no more, by state",
+            metrics.recoveries.clone(),
+        );
         registry.register("rollout_updated_ratio", "Updated share of a role in a rollout", metrics.updated.clone());
         registry.register("rollout_skew", "Difference of the updated shares of a group", metrics.skew.clone());
         registry.register(
@@ -147,11 +163,12 @@ impl LoopMetrics {
 
     /// Shows what counts what goes wrong from the beginning, so that an alert sees the first one.
     fn begin_counting(&self) {
-        let outcomes: [(_, &[&'static str]); 4] = [
+        let outcomes: [(_, &[&'static str]); 5] = [
             (&self.releases, &["released", "gone", "failed"]),
             (&self.status_writes, &["written", "dropped", "conflict", "gone", "failed"]),
             (&self.events, &["written", "failed", "dropped"]),
             (&self.partitions, &["written", "conflict", "failed"]),
+            (&self.recovery_deletions, &["deleted", "failed"]),
         ];
         for (family, outcomes) in outcomes {
             outcomes.iter().for_each(|outcome| _ = family.get_or_create(&Outcome { outcome }));

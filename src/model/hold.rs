@@ -25,6 +25,8 @@ pub enum HoldReason {
     PlacedNotBound,
     /// Whether there is room for the batch is not known yet.
     RoomUnknown,
+    /// The batch has lost a replica, and is made anew: its new pods wait for each other.
+    Recovering,
     /// The workload made more replicas than the group declares.
     BeyondDesired,
     /// A rollout cannot go on, since its workload waits for held replicas on top.
@@ -54,6 +56,7 @@ impl HoldReason {
         Self::NoRoom,
         Self::PlacedNotBound,
         Self::RoomUnknown,
+        Self::Recovering,
         Self::BeyondDesired,
         Self::RolloutBehindHeldBatch,
         Self::BlockedByCoordination,
@@ -76,6 +79,7 @@ impl HoldReason {
             Self::NoRoom => "NoRoom",
             Self::PlacedNotBound => "PlacedNotBound",
             Self::RoomUnknown => "RoomUnknown",
+            Self::Recovering => "Recovering",
             Self::BeyondDesired => "BeyondDesired",
             Self::RolloutBehindHeldBatch => "RolloutBehindHeldBatch",
             Self::BlockedByCoordination => "BlockedByCoordination",

@@ -49,6 +49,11 @@ pub enum Need {
         /// API group of the PodGroup.
         api_group: &'static str,
     },
+    /// Whether the author may delete pods (SubjectAccessReview).
+    MayDeletePods {
+        /// The namespace.
+        namespace: String,
+    },
 }
 
 impl fmt::Display for Need {
@@ -68,6 +73,7 @@ impl fmt::Display for Need {
             Self::MayCreatePodGroups { api_group, .. } => {
                 write!(f, "the author's right to create podgroups.{api_group}")
             }
+            Self::MayDeletePods { namespace } => write!(f, "the author's right to delete pods in {namespace:?}"),
         }
     }
 }

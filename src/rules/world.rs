@@ -206,7 +206,7 @@ impl World {
             Need::KaiTopology(name) => self.levels.contains_key(name),
             Need::Pods { group, role } => self.roles_with_pods.contains(&(group.clone(), role.clone())),
             Need::Groups { .. } | Need::TopologyReferrers(_) | Need::DisruptionBudgets { .. } => self.manifests,
-            Need::Served(_) | Need::MayCreatePodGroups { .. } => false,
+            Need::Served(_) | Need::MayCreatePodGroups { .. } | Need::MayDeletePods { .. } => false,
         };
         if there { Known::Present(()) } else { self.answered(need) }
     }

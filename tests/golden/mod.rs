@@ -48,6 +48,9 @@ pub struct Case {
     /// Judge as the webhook does, with all that is not in `with` known to be absent; else as `check` does.
     #[serde(default)]
     pub live: bool,
+    /// Whether the author may delete pods; not known by default.
+    #[serde(rename = "mayDeletePods")]
+    pub may_delete_pods: Option<bool>,
     /// Whether the author may create PodGroups; not known by default.
     #[serde(rename = "mayCreatePodGroups")]
     pub may_create_pod_groups: Option<bool>,
@@ -165,6 +168,9 @@ impl Case {
         for api_group in self.may_create_pod_groups.iter().flat_map(|_| POD_GROUPS) {
             let need = Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group };
             world.answer(need, self.may_create_pod_groups == Some(true));
+        }
+        if let Some(may) = self.may_delete_pods {
+            world.answer(Need::MayDeletePods { namespace: namespace.to_owned() }, may);
         }
         let operation = self.operation();
         let old = self.old.as_ref().map(Value::to_string);

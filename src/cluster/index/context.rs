@@ -38,7 +38,8 @@ impl Context<'_> {
                 | Need::PodGroup(_)
                 | Need::KaiTopology(_)
                 | Need::Served(_)
-                | Need::MayCreatePodGroups { .. } => {}
+                | Need::MayCreatePodGroups { .. }
+                | Need::MayDeletePods { .. } => {}
             }
         }
         world

@@ -302,22 +302,25 @@ impl LiveWorld {
         }
     }
 
-    /// What the author may create.
+    /// What the author may do.
     async fn rights(&self, needs: &[Need], author: &UserInfo<'_>) -> Result<Found, LiveWorldError> {
         let mut found = Found::default();
         for need in needs {
-            if let Need::MayCreatePodGroups { namespace, api_group } = need {
-                let there = self.may_create(namespace, api_group, author).await?;
-                found.answer(need, there);
-            }
+            let asked = match need {
+                Need::MayCreatePodGroups { namespace, api_group } => {
+                    ("create", namespace.as_str(), *api_group, "podgroups")
+                }
+                Need::MayDeletePods { namespace } => ("delete", namespace.as_str(), "", "pods"),
+                _ => continue,
+            };
+            found.answer(need, self.may(asked, author).await?);
         }
         Ok(found)
     }
 
-    async fn may_create(
+    async fn may(
         &self,
-        namespace: &str,
-        api_group: &str,
+        (verb, namespace, api_group, resource): (&str, &str, &str, &str),
         author: &UserInfo<'_>,
     ) -> Result<bool, LiveWorldError> {
         // Nobody has no rights, and the API server refuses to be asked about nobody.
@@ -337,8 +340,8 @@ impl LiveWorld {
                 resource_attributes: Some(ResourceAttributes {
                     namespace: Some(namespace.to_owned()),
                     group: Some(api_group.to_owned()),
-                    resource: Some("podgroups".to_owned()),
-                    verb: Some("create".to_owned()),
+                    resource: Some(resource.to_owned()),
+                    verb: Some(verb.to_owned()),
                     ..ResourceAttributes::default()
                 }),
                 ..SubjectAccessReviewSpec::default()
@@ -375,5 +378,5 @@ impl LiveWorld {
 
 /// Rights and references that protect others: they are not guessed.
 const fn must_be_known(need: &Need) -> bool {
-    matches!(need, Need::MayCreatePodGroups { .. } | Need::TopologyReferrers(_))
+    matches!(need, Need::MayCreatePodGroups { .. } | Need::MayDeletePods { .. } | Need::TopologyReferrers(_))
 }

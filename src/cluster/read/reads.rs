@@ -103,7 +103,7 @@ fn way(need: &Need) -> Way {
         Need::DisruptionBudgets { namespace } => Way::All(place(&[POD_DISRUPTION_BUDGET], Some(namespace))),
         Need::Pods { group, .. } => Way::Pods(group.clone()),
         Need::Served(kind) => Way::Served(*kind),
-        Need::MayCreatePodGroups { .. } => Way::Rights,
+        Need::MayCreatePodGroups { .. } | Need::MayDeletePods { .. } => Way::Rights,
     }
 }
 
@@ -118,7 +118,8 @@ pub(super) fn name_in(need: &Need) -> Option<&str> {
         | Need::DisruptionBudgets { .. }
         | Need::Pods { .. }
         | Need::Served(_)
-        | Need::MayCreatePodGroups { .. } => None,
+        | Need::MayCreatePodGroups { .. }
+        | Need::MayDeletePods { .. } => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -126,6 +126,27 @@ impl Writer {
             // Somebody changed it meanwhile: looked at again.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes this very pod, whatever became of it since; what belongs to it goes before it where that is asked for, so that
+    /// its successor finds nothing left. Its answer may tell that it is on its way out.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn delete(&self, namespace: &str, pod: &PodRef, with_dependents: bool) -> Result<(), kube::Error> {
+        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+        let preconditions = Preconditions { uid: Some(pod.uid.to_string()), resource_version: None };
+        let params = DeleteParams {
+            preconditions: Some(preconditions),
+            propagation_policy: with_dependents.then_some(PropagationPolicy::Foreground),
+            ..DeleteParams::default()
+        };
+        match pods.delete(&pod.name, &params).await {
+            // Another one has its name: it is gone.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            done => done,
         }
     }
 

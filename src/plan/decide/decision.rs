@@ -10,6 +10,7 @@ use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::progression::Targets;
 use crate::plan::decide::surplus::Surplus;
+use crate::plan::recovery::RecoveryPlan;
 use crate::plan::rollout::RolloutPlan;
 use crate::plan::view::{HeldPod, PodRef};
 
@@ -52,6 +53,8 @@ pub struct Decision {
     pub surplus: Vec<Surplus>,
     /// Where batches go that must share a domain.
     pub placed: Placed,
+    /// Which batches are made anew, and how far that is.
+    pub recovery: RecoveryPlan,
 }
 
 impl Decision {

@@ -9,6 +9,7 @@ mod deadlocks;
 mod form;
 mod needs;
 mod placement;
+mod recovery;
 mod rollout;
 mod shape;
 mod values;
@@ -59,6 +60,11 @@ const RULES: &[Rule<Group>] = &[
         "when-no-fit",
         "whenNoFit is a known word, and stands where batches must share a domain",
         values::when_no_fit,
+    ),
+    Rule::error(
+        "recovery",
+        "recovery has a known policy, a limit and durations, and its author may delete pods",
+        recovery::recovery,
     ),
     Rule::error("segment-size-conflict", "coordinations agree on the batch size of a role", conflicts::sizes_agree),
     Rule::error("progression-conflict", "coordinations agree on the progression", conflicts::progressions_agree),
