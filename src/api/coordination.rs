@@ -101,6 +101,9 @@ pub struct AffinityScheduling {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "Sequential", "Parallel"], "default" = "Sequential"))]
     pub batch_mode: Option<String>,
+    /// What becomes of a batch that was complete and loses a replica.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
 }
 
 /// Segments: batches of a fixed number of replicas of each role (KEP-32).
@@ -118,6 +121,30 @@ pub struct SegmentPlacement {
     /// Where the pods of a segment go (KEP-32, future enhancements).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_affinity: Option<TopologyAffinity>,
+    /// What becomes of a segment that was complete and loses a replica.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+}
+
+/// What becomes of a batch that was complete and loses a replica.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Recovery {
+    /// None (default): a replica that comes back joins its batch. Recreate: the whole batch is made anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["", "None", "Recreate"], "default" = "None"))]
+    pub policy: Option<String>,
+    /// A replica that is not ready for so long is lost, `60s`; without it, none is for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unready_for: Option<String>,
+    /// A batch is made anew so often within the window, 3 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 3))]
+    pub limit: Option<i64>,
+    /// The time that counts for the limit, `1h` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = "1h"))]
+    pub window: Option<String>,
 }
 
 /// Where the pods of a segment go (KEP-32, future enhancements).
@@ -151,7 +178,7 @@ pub struct RollingDeploy {
     /// Topology of one step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deploy_topology_constraint: Option<DeployTopologyConstraint>,
-    /// Roles that stand directly under `rollingDeploy`.
+    /// Roles that stand directly under `rollingDeploy`; also `recovery`, which as a number is a role of that name.
     #[serde(flatten)]
     #[schemars(skip)]
     pub direct: BTreeMap<String, Value>,

@@ -99,6 +99,60 @@ pub struct PodStatus {
     /// Conditions, of which `Ready` and `PodScheduled` are read.
     #[serde(deserialize_with = "null_default")]
     pub conditions: Vec<PodCondition>,
+    /// Why it failed, one word: `Evicted`.
+    #[serde(deserialize_with = "null_default", skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The same for people.
+    #[serde(deserialize_with = "null_default", skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// How its containers are.
+    #[serde(rename = "containerStatuses", deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<ContainerStatus>,
+}
+
+/// How a container is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerStatus {
+    /// How it is.
+    #[serde(deserialize_with = "null_default")]
+    pub state: ContainerState,
+    /// How it was before it was last started.
+    #[serde(deserialize_with = "null_default")]
+    pub last_state: ContainerState,
+}
+
+/// The states of a container that are read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContainerState {
+    /// It has ended.
+    pub terminated: Option<Terminated>,
+    /// It has not begun.
+    pub waiting: Option<Waiting>,
+}
+
+/// How a container ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Terminated {
+    /// Exit code.
+    pub exit_code: i32,
+    /// One word: `OOMKilled`.
+    #[serde(deserialize_with = "null_default")]
+    pub reason: String,
+    /// Its termination message.
+    #[serde(deserialize_with = "null_default")]
+    pub message: String,
+}
+
+/// Why a container has not begun.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Waiting {
+    /// One word: `CrashLoopBackOff`.
+    #[serde(deserialize_with = "null_default")]
+    pub reason: String,
 }
 
 /// An entry of a pod's `status.conditions`.
@@ -109,6 +163,9 @@ pub struct PodCondition {
     pub r#type: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
+    /// One word.
+    #[serde(deserialize_with = "null_default", skip_serializing_if = "String::is_empty")]
+    pub reason: String,
 }
 
 /// True when a condition of this type is `True`.

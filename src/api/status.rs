@@ -44,6 +44,9 @@ pub struct GroupStatus {
     /// Committed: segments that are being taken away.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub draining: Option<Draining>,
+    /// Committed: batches that are made anew, were, or will be no more; what was done within the window counts for the limit.
+    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
+    pub recoveries: Vec<RecoveryState>,
     /// Figures for the print columns.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
@@ -88,6 +91,14 @@ pub struct CoordinationState {
     /// Committed: the value of the node label that each batch was given which must share one, by its number, from 0.
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     pub domains: BTreeMap<String, String>,
+    /// Committed: batches that are complete, or were, by their numbers from 0, `0-3,5`; kept where a batch that loses a replica
+    /// is made anew.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    pub complete_batches: String,
+    /// Desired replicas of each role when these were complete: a batch that has grown since is not.
+    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "counts")]
+    pub complete_replicas: BTreeMap<String, u32>,
     /// When a state, a released count or a domain last changed, RFC 3339.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<String>,
@@ -140,6 +151,75 @@ pub struct Draining {
     /// The first beyond them.
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub to: u32,
+}
+
+/// A batch that was complete and lost a replica, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RecoveryState {
+    /// Name of the coordination.
+    pub coordination: String,
+    /// Number of the batch, from 0.
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub batch: u32,
+    /// Waiting, Recreating, Releasing, Complete or Exhausted.
+    pub phase: String,
+    /// The how manieth recovery within the window this is.
+    #[serde(deserialize_with = "readable")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub attempt: u32,
+    /// PodDeleted, PodFailed, PodEvicted, NodeGone or NotReady.
+    #[serde(deserialize_with = "readable")]
+    pub reason: String,
+    /// When it was found broken, RFC 3339.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Waiting: when its pods are deleted, RFC 3339.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<String>,
+    /// When its youngest pod was made, RFC 3339: those made later are not deleted.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub youngest: Option<String>,
+    /// When it was complete again, RFC 3339.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub completed: Option<String>,
+    /// When recoveries within the window began, RFC 3339.
+    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<String>,
+    /// The pod that was lost, as it was last seen.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostPod>,
+    /// Exhausted: `metadata.generation` of the object then; a change of it begins anew.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+}
+
+/// A pod that was lost, as it was last seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LostPod {
+    /// Its role.
+    #[serde(deserialize_with = "readable")]
+    pub role: String,
+    /// Ordinal of its replica.
+    #[serde(deserialize_with = "readable")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub ordinal: u32,
+    /// Its name, where it was seen.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    pub pod: String,
+    /// Its node.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    pub node: String,
+    /// What the pod, a condition of it or a container of it says, one word.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Exit code of the container that ended.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Its termination message, or what the pod says, cut to 512 bytes.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// Figures for the print columns.

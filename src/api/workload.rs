@@ -45,6 +45,9 @@ pub struct WorkloadStatus {
     pub current_revision: Option<String>,
     /// StatefulSet: revision that its pods go to.
     pub update_revision: Option<String>,
+    /// LeaderWorkerSet: conditions, of which `UpdateInProgress` is read.
+    #[serde(deserialize_with = "null_default")]
+    pub conditions: Vec<Condition>,
 }
 
 /// The fields of a StatefulSet's spec that are read.
@@ -125,11 +128,17 @@ pub struct Deployment {
 
 /// The fields of a Deployment's status that are read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct DeploymentStatus {
     /// Conditions, of which `ReplicaFailure` is read.
     #[serde(deserialize_with = "null_default")]
     pub conditions: Vec<Condition>,
+    /// `metadata.generation` that its controller has seen.
+    pub observed_generation: Option<i64>,
+    /// Pods that it has.
+    pub replicas: Option<i64>,
+    /// Those of its template.
+    pub updated_replicas: Option<i64>,
 }
 
 /// The fields of a Deployment's spec that are read.

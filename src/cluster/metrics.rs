@@ -29,7 +29,7 @@ pub struct Reason {
 /// State of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct State {
-    /// A `BatchState`.
+    /// A `BatchState`, or the phase of a recovery.
     pub state: &'static str,
 }
 
@@ -82,6 +82,10 @@ pub struct LoopMetrics {
     pub partitions: Family<Outcome, Counter>,
     /// Workloads scaled, by outcome: written, conflict, failed.
     pub scales: Family<Outcome, Counter>,
+    /// Pods deleted for a recovery, by outcome: deleted, failed.
+    pub recovery_deletions: Family<Outcome, Counter>,
+    /// Batches of all groups that have lost a replica, by how far their recovery is.
+    pub recoveries: Family<State, Gauge>,
     /// Writes of pods that may be in flight at a time.
     pub write_limit: Gauge,
     /// Entries of what the loop keeps in memory, by what they are of.
@@ -108,6 +112,8 @@ impl LoopMetrics {
             leader: Gauge::default(),
             partitions: Family::default(),
             scales: Family::default(),
+            recovery_deletions: Family::default(),
+            recoveries: Family::default(),
             write_limit: Gauge::default(),
             entries: Family::default(),
             updated: Family::default(),
@@ -132,6 +138,16 @@ impl LoopMetrics {
         registry.register("plan_seconds", "Time of one decision for one group", metrics.plan_seconds.clone());
         registry.register("partitions", "Partitions set, by outcome", metrics.partitions.clone());
         registry.register("scales", "Workloads scaled, by outcome", metrics.scales.clone());
+        registry.register(
+            "recovery_deletions",
+            "Pods deleted since their batch is made anew, by outcome",
+            metrics.recovery_deletions.clone(),
+        );
+        registry.register(
+            "recoveries",
+            "Batches that are made anew, were within the window, or will be no more, by state",
+            metrics.recoveries.clone(),
+        );
         registry.register("rollout_updated_ratio", "Updated share of a role in a rollout", metrics.updated.clone());
         registry.register("rollout_skew", "Difference of the updated shares of a group", metrics.skew.clone());
         registry.register(
@@ -151,12 +167,13 @@ impl LoopMetrics {
 
     /// Shows what counts what goes wrong from the beginning, so that an alert sees the first one.
     fn begin_counting(&self) {
-        let outcomes: [(_, &[&'static str]); 5] = [
+        let outcomes: [(_, &[&'static str]); 6] = [
             (&self.releases, &["released", "gone", "failed"]),
             (&self.status_writes, &["written", "dropped", "conflict", "gone", "failed"]),
             (&self.events, &["written", "failed", "dropped"]),
             (&self.partitions, &["written", "conflict", "failed"]),
             (&self.scales, &["written", "conflict", "failed"]),
+            (&self.recovery_deletions, &["deleted", "failed"]),
         ];
         for (family, outcomes) in outcomes {
             outcomes.iter().for_each(|outcome| _ = family.get_or_create(&Outcome { outcome }));

@@ -13,6 +13,7 @@ use crate::cluster::index::SharedIndex;
 use crate::cluster::metrics::{LoopMetrics, Of, Reason, State};
 use crate::cluster::write::executor::Executor;
 use crate::model::{GroupKey, HoldReason};
+use crate::plan::recovery::entry::Phase;
 use crate::plan::{Action, BatchState, Ended, Reconciler, Uptime};
 
 pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
@@ -195,6 +196,10 @@ impl GateLoop {
         let batches = self.reconciler.batches().map(|(state, batches)| (state, i64::from(batches)));
         for (state, batches) in sums(BatchState::ALL, batches) {
             metrics.batches.get_or_create(&State { state: state.as_str() }).set(batches);
+        }
+        let recoveries = self.reconciler.recoveries().map(|phase| (phase, 1));
+        for (phase, batches) in sums(Phase::ALL, recoveries) {
+            metrics.recoveries.get_or_create(&State { state: phase.as_str() }).set(batches);
         }
         for (of, entries) in self.reconciler.sizes() {
             self.metrics.entries.get_or_create(&Of { of }).set(i64::try_from(entries).unwrap_or(i64::MAX));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Domain, FieldPath, PodGroupPolicy, Topology};
+use super::{Domain, FieldPath, PodGroupPolicy, Recovery, Topology};
 use crate::api;
 
 /// The strategy that makes the batches.
@@ -116,6 +116,8 @@ pub struct Batching {
     pub topology: Option<Topology>,
     /// The gang of one batch, with its path.
     pub pod_group: Option<(PodGroupPolicy, FieldPath)>,
+    /// What becomes of a batch that loses a replica, where it is written.
+    pub recovery: Option<Recovery>,
     /// Required fields that are missing, or not of the form that is read.
     pub malformed: Vec<Malformed>,
 }
@@ -167,6 +169,11 @@ impl Batching {
         self.pod_group.is_some() || self.topology.as_ref().is_some_and(Topology::is_hard)
     }
 
+    /// How its batches are made anew that lose a replica; `None` where they are not.
+    pub fn recovers(&self) -> Option<&Recovery> {
+        self.recovery.as_ref().filter(|recovery| recovery.recreates)
+    }
+
     /// The ClusterTopology and layer that it refers to.
     pub fn layer(&self) -> Option<(&str, &str)> {
         match &self.topology.as_ref()?.domain {
@@ -196,6 +203,7 @@ impl Batching {
             progression_at: at.child("progression"),
             topology,
             pod_group: None,
+            recovery: segments.recovery.as_ref().map(|recovery| Recovery::parse(recovery, at.child("recovery"))),
             malformed: lacks_key
                 .then(|| Malformed::missing(affinity_at.child("topologyKey"), MUST_NAME_A_LABEL))
                 .into_iter()
@@ -213,12 +221,15 @@ impl Batching {
     ) -> Self {
         let at = strategy_at.child("rollingDeploy");
         let mut malformed = Vec::new();
+        let written = deploy.direct.get_key_value(RECOVERY);
+        let recovery = written.and_then(|(_, value)| Recovery::parse_beside_roles(value, at.child(RECOVERY)));
         let (sizes, sizes_at) = if let Some(step) = &deploy.role_deploy_step {
             (step.clone(), at.child("roleDeployStep"))
         } else {
             let (numbers, others): (Vec<_>, Vec<_>) =
                 deploy.direct.iter().partition(|(_, size)| size.as_i64().is_some());
-            malformed.extend(others.into_iter().map(|(role, size)| Malformed {
+            let others = others.into_iter().filter(|(role, _)| *role != RECOVERY);
+            malformed.extend(others.map(|(role, size)| Malformed {
                 at: at.key(role.as_str()),
                 value: Some(size.to_string()),
                 detail: MUST_BE_A_NUMBER,
@@ -246,6 +257,7 @@ impl Batching {
             progression_at: at.clone(),
             topology,
             pod_group,
+            recovery,
             malformed,
             at,
         }
@@ -266,10 +278,14 @@ impl Batching {
                 .collect(),
             topology,
             pod_group: None,
+            recovery: affinity.recovery.as_ref().map(|recovery| Recovery::parse(recovery, at.child("recovery"))),
             at,
         }
     }
 }
+
+/// Beside the roles that stand directly under `rollingDeploy`.
+const RECOVERY: &str = "recovery";
 
 const MUST_NAME_A_LABEL: &str = "must name the node label of the domain";
 const MUST_NAME_A_LAYER: &str = "must name a layer of the ClusterTopology";

@@ -25,6 +25,8 @@ pub enum HoldReason {
     PlacedNotBound,
     /// Whether there is room for the batch is not known yet.
     RoomUnknown,
+    /// The batch has lost a replica, and is made anew: its new pods wait for each other.
+    Recovering,
     /// The workload made more replicas than the group declares.
     BeyondDesired,
     /// Fewer segments are wanted, and none is taken away for now.
@@ -56,6 +58,7 @@ impl HoldReason {
         Self::NoRoom,
         Self::PlacedNotBound,
         Self::RoomUnknown,
+        Self::Recovering,
         Self::BeyondDesired,
         Self::ScaleInDeferred,
         Self::RolloutBehindHeldBatch,
@@ -79,6 +82,7 @@ impl HoldReason {
             Self::NoRoom => "NoRoom",
             Self::PlacedNotBound => "PlacedNotBound",
             Self::RoomUnknown => "RoomUnknown",
+            Self::Recovering => "Recovering",
             Self::BeyondDesired => "BeyondDesired",
             Self::ScaleInDeferred => "ScaleInDeferred",
             Self::RolloutBehindHeldBatch => "RolloutBehindHeldBatch",

@@ -32,6 +32,7 @@ impl Group {
         *progression == Choice::Known(Progression::Parallel)
             && topology.is_none()
             && pod_group.is_none()
+            && batching.recovers().is_none()
             && sizes.keys().all(|role| batching.size(role).is_some() && is_known(role))
     }
 }

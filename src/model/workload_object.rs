@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 
 use super::workload::{OneByOne, desired};
 use super::{RolledWorkload, ScaledWorkload, Workload, WorkloadKind, names, rolled, rollout_claim};
-use crate::api::Object;
+use crate::api::status::Condition;
 use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
+use crate::api::{Meta, Object};
 
 /// Annotation of a LeaderWorkerSet: workers follow their leader into its domain.
 pub const LWS_EXCLUSIVE_TOPOLOGY: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
@@ -44,6 +45,9 @@ pub trait WorkloadObject: Object + Clone + Debug + DeserializeOwned + Send + Syn
     fn is_paused(&self) -> bool {
         false
     }
+
+    /// True while it replaces pods by those of another template, or may do so at any moment.
+    fn replaces_pods(&self) -> bool;
 
     /// What it says itself of pods that cannot be made.
     fn failure(&self) -> Option<&str> {
@@ -101,6 +105,11 @@ impl WorkloadObject for StatefulSet {
         self.spec.ordinals.start
     }
 
+    fn replaces_pods(&self) -> bool {
+        let status = &self.status;
+        is_unseen(&self.metadata, status.observed_generation) || status.current_revision != status.update_revision
+    }
+
     fn leaders_at(&self) -> Option<&str> {
         self.metadata.label(names::LWS_REVISION)
     }
@@ -131,6 +140,14 @@ impl WorkloadObject for LeaderWorkerSet {
         }
     }
 
+    fn replaces_pods(&self) -> bool {
+        let is_rolling = |c: &Condition| c.r#type == "UpdateInProgress" && c.status == "True";
+        let status = &self.status;
+        // Before v0.9 it does not say what its controller has seen.
+        let unseen = status.observed_generation.is_some() && is_unseen(&self.metadata, status.observed_generation);
+        unseen || status.conditions.iter().any(is_rolling)
+    }
+
     /// Its update revision stands on the StatefulSet of its leaders.
     fn rolled(&self) -> Option<RolledWorkload> {
         let partition = self.spec.rollout_strategy.rolling_update_configuration.partition;
@@ -150,10 +167,21 @@ impl WorkloadObject for Deployment {
         self.spec.paused
     }
 
+    fn replaces_pods(&self) -> bool {
+        let status = &self.status;
+        let others = status.replicas.unwrap_or(0) > status.updated_replicas.unwrap_or(0);
+        is_unseen(&self.metadata, status.observed_generation) || others
+    }
+
     fn failure(&self) -> Option<&str> {
         let failed = self.status.conditions.iter().find(|c| c.r#type == "ReplicaFailure" && c.status == "True");
         failed.map(|condition| condition.message.as_str())
     }
+}
+
+/// True for an object of which its controller has not seen the last change.
+fn is_unseen(meta: &Meta, observed: Option<i64>) -> bool {
+    observed < meta.generation
 }
 
 /// What every kind has: a name, replicas of one pod, templates.

@@ -30,7 +30,8 @@ impl Observation {
         given: impl Fn(&PodRef) -> Option<u32>,
         edit: impl Fn(&RolledWorkload) -> Edit,
     ) -> Self {
-        let view = GroupView::build_while(group, &snapshot.pods, given);
+        let mut view = GroupView::build_while(group, &snapshot.pods, given);
+        view.leaving.clone_from(&snapshot.leaving);
         let rollouts = Rollouts::observe(group, &view, &snapshot.pods, &snapshot.workloads, edit);
         Self { view, rollouts }
     }

@@ -1,6 +1,6 @@
 //! From what is observed to what is decided. Pure: no client, no clock.
 //!
-//! `view` what there is → `rollout` how far updates may go → `decide` what is released and why the rest is held → `status`
+//! `view` what there is → `rollout` how far updates may go → `recovery` what is made anew → `decide` what is released and why the rest is held → `status`
 //! what the group says of it → `evaluate` all of these at once → {`reconcile` what the loop does, and when; `simulate`
 //! the same without a cluster}; `placement` where what is decided fits, `gangs` the same for a KAI PodGroup's tree
 
@@ -10,6 +10,7 @@ pub mod evaluate;
 pub mod gangs;
 pub mod placement;
 pub mod reconcile;
+pub mod recovery;
 pub mod rollout;
 pub mod simulate;
 pub mod status;
@@ -34,7 +35,9 @@ pub use reconcile::dropped::StatusCarrier;
 pub use reconcile::options::{IncompleteBatch, LoopOptions, MissingGroup};
 pub use reconcile::reconciler::Reconciler;
 pub use reconcile::uptime::Uptime;
+pub use recovery::{BatchId, Deletion, Judged, Loss, RecoveryContext, RecoveryPlan, Suspect, Verdict};
 pub use simulate::{Run, decide_once, simulate};
 pub use view::{
-    GroupPods, GroupView, HeldPod, ObservedCounts, PodFacts, PodRef, Replica, ReplicaIs, RoleView, Snapshot,
+    GroupPods, GroupView, HeldPod, LastWords, Leaving, LossKind, ObservedCounts, PodFacts, PodRef, Replica, ReplicaIs,
+    RoleView, Snapshot,
 };

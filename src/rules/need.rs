@@ -56,6 +56,11 @@ pub enum Need {
     },
     /// Whether the author may scale a workload (SubjectAccessReview).
     MayScale(WorkloadKey),
+    /// Whether the author may delete pods (SubjectAccessReview).
+    MayDeletePods {
+        /// The namespace.
+        namespace: String,
+    },
 }
 
 impl fmt::Display for Need {
@@ -77,6 +82,7 @@ impl fmt::Display for Need {
             Self::MayCreatePodGroups { api_group, .. } => {
                 write!(f, "the author's right to create podgroups.{api_group}")
             }
+            Self::MayDeletePods { namespace } => write!(f, "the author's right to delete pods in {namespace:?}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Severity, Violation};
+use super::{Cause, Severity, Violation};
 use crate::api::ObjectKind;
 
 /// What is done with the object.
@@ -75,7 +75,7 @@ impl Judged {
     /// True when what refuses the object is the state of the cluster or the author's rights, not the object: the answer is
     /// 403 Forbidden then, not 422.
     pub fn is_forbidden(&self) -> bool {
-        !self.errors.is_empty() && self.errors.iter().all(|error| FORBIDDING.contains(&error.rule))
+        !self.errors.is_empty() && self.errors.iter().all(is_of_outside)
     }
 
     pub(super) fn and(mut self, violations: Vec<Violation>) -> Self {
@@ -101,6 +101,15 @@ impl Judged {
         self
     }
 }
+
+/// True for a fault that is not the object's own.
+fn is_of_outside(error: &Violation) -> bool {
+    let is_right = || error.cause == Cause::Forbidden && OF_RIGHTS.contains(&error.rule);
+    FORBIDDING.contains(&error.rule) || is_right()
+}
+
+/// Rules of which what is forbidden is a matter of the author's rights.
+const OF_RIGHTS: &[&str] = &["recovery"];
 
 /// Rules that refuse because of something outside the object.
 const FORBIDDING: &[&str] = &["pod-group-rights", "topology-in-use"];

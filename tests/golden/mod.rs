@@ -48,6 +48,9 @@ pub struct Case {
     /// Judge as the webhook does, with all that is not in `with` known to be absent; else as `check` does.
     #[serde(default)]
     pub live: bool,
+    /// Whether the author may delete pods; not known by default.
+    #[serde(rename = "mayDeletePods")]
+    pub may_delete_pods: Option<bool>,
     /// Whether the author may create PodGroups; not known by default.
     #[serde(rename = "mayCreatePodGroups")]
     pub may_create_pod_groups: Option<bool>,
@@ -182,6 +185,9 @@ impl Case {
         }
         for key in self.may_scale.iter().flat_map(|_| self.workloads(namespace)) {
             world.answer(Need::MayScale(key), self.may_scale == Some(true));
+        }
+        if let Some(may) = self.may_delete_pods {
+            world.answer(Need::MayDeletePods { namespace: namespace.to_owned() }, may);
         }
         let operation = self.operation();
         let old = self.old.as_ref().map(Value::to_string);

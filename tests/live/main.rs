@@ -34,6 +34,7 @@ mod page;
 mod placement;
 mod pods;
 mod policies;
+mod recovery;
 mod rollouts;
 mod rules;
 mod tenants;

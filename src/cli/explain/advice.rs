@@ -100,6 +100,17 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::Recovering,
+        Advice {
+            next: "its new pods go together when all of them exist and none of the old ones is left",
+            you_can: &[
+                "look at why the replica was lost: the Event `BatchBroken` and `status.recoveries` have what its pod said last",
+                "look at old pods that do not end: those of a node that does not answer stay until the node is gone",
+                "set `recovery.policy: None` to let the pods go one by one",
+            ],
+        },
+    ),
+    (
         HoldReason::BeyondDesired,
         Advice {
             next: "it goes when the group declares this many replicas",
@@ -154,10 +165,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         HoldReason::ScaleInDeferred,
         Advice {
             next: "segments are taken away when the rollout is over",
-            you_can: &[
-                "look at the rollout; `rolegate status GROUP` says what it waits for",
-                "ask for the segments again",
-            ],
+            you_can: &["look at the rollout; `rolegate status GROUP` says what it waits for", "ask for the segments again"],
         },
     ),
     (

@@ -43,7 +43,8 @@ impl Context<'_> {
                 | Need::Served(_)
                 | Need::MayCreatePodGroups { .. }
                 | Need::MayScale(_)
-                | Need::Autoscalers { .. } => {}
+                | Need::Autoscalers { .. }
+                | Need::MayDeletePods { .. } => {}
             }
         }
         world

@@ -6,6 +6,7 @@ mod change;
 mod context;
 mod definitions;
 mod domains;
+mod gone_pods;
 mod looked_up;
 mod named;
 mod pods;
@@ -33,7 +34,7 @@ use crate::model::{
     CliqueSet, Dialect, GangTree, Group, GroupKey, Layers, OrdinalStarts, ScaledWorkload, Workload, WorkloadKey,
     WorkloadKind, names,
 };
-use crate::plan::Snapshot;
+use crate::plan::{LastWords, Snapshot};
 
 /// Names one watch: what one has listed, another must not remove.
 pub type SourceId = usize;
@@ -141,6 +142,11 @@ impl Index {
         self.workloads.get(key).is_some()
     }
 
+    /// What the last pod of a replica said that is gone.
+    pub fn last_words(&self, key: &GroupKey, role: &str, ordinal: u32) -> Option<LastWords> {
+        self.pods.went().last_words(key, role, ordinal).cloned()
+    }
+
     /// The workload whose pods say that they are of this role.
     pub fn maker_of(&self, group: &GroupKey, role: &str) -> Option<WorkloadKey> {
         let schemes = names::LABEL_SCHEMES.iter();
@@ -162,13 +168,10 @@ impl Index {
             missing_layers: claims.iter().flat_map(|claims| self.missing_layers(&claims.group)).collect(),
             domain_keys: claims.iter().flat_map(|claims| self.domain_keys(&claims.group)).collect(),
             pods: self.pods.of(key),
+            leaving: self.pods.went().leaving(key),
             seen: self.pods.seen(),
             workloads: self.workloads.rolled(key),
-            scaled: claims
-                .iter()
-                .filter(|c| c.group.elastic.is_some())
-                .flat_map(|_| self.workloads.scaled(key))
-                .collect(),
+            scaled: claims.iter().filter(|c| c.group.elastic.is_some()).flat_map(|_| self.workloads.scaled(key)).collect(),
             ignored: self.ignored.contains(&key.namespace),
             claims,
         }

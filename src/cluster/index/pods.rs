@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::gone_pods::GonePods;
 use super::workloads::Workloads;
 use super::{Name, SourceId, name_of, version};
 use crate::api::{Meta, Pod};
 use crate::cluster::index::tombstones::{Tombstones, is_older};
 use crate::model::{GroupKey, Maker, OrdinalStarts, PodIdentity, WorkloadKey, WorkloadKind, identify};
-use crate::plan::{GroupPods, PodFacts};
+use crate::plan::{GroupPods, PodFacts, PodRef};
 
 /// Pods that name a group.
 #[derive(Debug, Default)]
@@ -16,6 +17,8 @@ pub(super) struct Pods {
     by_group: HashMap<GroupKey, Home>,
     homes: HashMap<Name, GroupKey>,
     gone: Tombstones<Name>,
+    /// Those that are on their way out, and what others said last.
+    went: GonePods,
     /// How many were seen.
     seen: u64,
 }
@@ -51,14 +54,24 @@ impl Pods {
         self.by_group.get(key).map(|home| home.counted.clone()).unwrap_or_default()
     }
 
+    /// Those that are on their way out, and what others said last.
+    pub(super) fn went(&self) -> &GonePods {
+        &self.went
+    }
+
     /// How many were seen so far.
     pub(super) fn seen(&self) -> u64 {
         self.seen
     }
 
     /// How many entries each map has.
-    pub(super) fn sizes(&self) -> [(&'static str, usize); 3] {
-        [("pods", self.homes.len()), ("groups_of_pods", self.by_group.len()), ("deleted_pods", self.gone.len())]
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 4] {
+        [
+            ("pods", self.homes.len()),
+            ("groups_of_pods", self.by_group.len()),
+            ("deleted_pods", self.gone.len()),
+            ("leaving_pods", self.went.len()),
+        ]
     }
 
     /// Groups that pods name.
@@ -99,7 +112,8 @@ impl Pods {
             .keys()
             .filter(|name| !seen.contains(*name) && self.entry(name).is_some_and(|entry| entry.source == source));
         let gone: Vec<Name> = gone.cloned().collect();
-        gone.iter().filter_map(|name| self.forget(name)).collect()
+        let left = self.went.keep_only(source, &seen);
+        gone.iter().filter_map(|name| self.forget(name)).chain(left).collect()
     }
 
     /// Forgets the pods of a group that look as if they ran, and were not there when they were listed at this version. What
@@ -127,10 +141,12 @@ impl Pods {
         if known.as_ref().is_some_and(|known| is_older(version, known.version)) {
             return Vec::new();
         }
-        let facts = identify(pod, &name.0, &()).and_then(|identity| PodFacts::of(pod, identity));
+        let identity = identify(pod, &name.0, &());
+        let facts = identity.clone().and_then(|identity| PodFacts::of(pod, identity));
         let Some(mut facts) = facts else {
+            let left = identity.and_then(|identity| self.note_gone(source, pod, identity, workloads));
             self.gone.add(name.clone(), None, version);
-            return self.forget(&name).into_iter().collect();
+            return self.forget(&name).into_iter().chain(left).collect();
         };
         let same =
             known.filter(|known| known.facts.pod == facts.pod && known.facts.identity.group == facts.identity.group);
@@ -147,6 +163,8 @@ impl Pods {
             facts.seen = self.seen;
         }
         let home = facts.identity.group.clone();
+        // Its predecessor of the same name is gone.
+        self.went.gone(&name, Some(uid));
         let left = self.forget(&name).filter(|left| *left != home);
         let mut maker = maker(&pod.metadata);
         let known = self.by_group.get_key_value(&home).map(|(key, home)| (key.clone(), home.last.clone()));
@@ -184,8 +202,46 @@ impl Pods {
         let name = name_of(&pod.metadata);
         let (uid, version) = uid_and_version(pod);
         self.gone.add(name.clone(), None, version);
-        let is_this = |entry: &Entry| entry.source == source && *entry.facts.pod.uid == *uid;
-        self.entry(&name).is_some_and(is_this).then(|| self.forget(&name)).flatten()
+        let is_this = |entry: &&Entry| entry.source == source && *entry.facts.pod.uid == *uid;
+        let Some(completed) = self.entry(&name).filter(is_this).map(|entry| entry.completed.clone()) else {
+            let pod = PodRef { name: name.1.clone(), uid: uid.into() };
+            let key = self.went.leaving_of(&name, &pod)?;
+            return self.went.left(&key, &pod).then_some(key);
+        };
+        self.went.went(source, pod, &completed);
+        self.went.left(&completed.identity.group, &completed.pod);
+        self.forget(&name)
+    }
+
+    /// Notes a pod that counts no more; returns its group where what is left of it has changed by that.
+    fn note_gone(
+        &mut self,
+        source: SourceId,
+        pod: &Pod,
+        identity: PodIdentity,
+        workloads: &Workloads,
+    ) -> Option<GroupKey> {
+        let name = name_of(&pod.metadata);
+        let (uid, version) = uid_and_version(pod);
+        if self.gone.holds(&name, uid, version) {
+            return None;
+        }
+        let known = self.entry(&name).filter(|entry| *entry.facts.pod.uid == *uid);
+        let known = known.map(|entry| entry.completed.clone());
+        let completed = known.or_else(|| {
+            let mut counted = pod.clone();
+            counted.metadata.deletion_timestamp = None;
+            "Running".clone_into(&mut counted.status.phase);
+            let facts = Arc::new(PodFacts::of(&counted, identity)?);
+            let maker = maker(&pod.metadata);
+            Some(match &maker {
+                Some(maker) => Says::of(&name.0, maker, workloads).completed(&facts),
+                None => facts,
+            })
+        })?;
+        let before = self.went.len();
+        self.went.went(source, pod, &completed);
+        (self.went.len() != before).then(|| completed.identity.group.clone())
     }
 
     fn entry(&self, name: &Name) -> Option<&Entry> {

@@ -308,18 +308,17 @@ impl LiveWorld {
         for need in needs {
             let (namespace, asked) = match need {
                 Need::MayCreatePodGroups { namespace, api_group } => {
-                    let asked = ("create", *api_group, "podgroups", None);
-                    (namespace, asked)
+                    (namespace, ("create", *api_group, "podgroups", None))
                 }
                 // A merge patch of the scale, as `kubectl scale` sends it.
                 Need::MayScale(key) => {
                     let kind = key.kind.object_kind();
                     (&key.namespace, ("patch", kind.group, kind.plural, Some(("scale", &*key.name))))
                 }
+                Need::MayDeletePods { namespace } => (namespace, ("delete", "", "pods", None)),
                 _ => continue,
             };
-            let there = self.may(namespace, asked, author).await?;
-            found.answer(need, there);
+            found.answer(need, self.may(namespace, asked, author).await?);
         }
         Ok(found)
     }
@@ -388,5 +387,11 @@ impl LiveWorld {
 
 /// Rights and references that protect others: they are not guessed.
 const fn must_be_known(need: &Need) -> bool {
-    matches!(need, Need::MayCreatePodGroups { .. } | Need::MayScale(_) | Need::TopologyReferrers(_))
+    matches!(
+        need,
+        Need::MayCreatePodGroups { .. }
+            | Need::MayDeletePods { .. }
+            | Need::MayScale(_)
+            | Need::TopologyReferrers(_)
+    )
 }

@@ -4,6 +4,7 @@ mod answers;
 pub mod listing;
 pub mod live_world;
 pub mod lookup;
+pub mod losses;
 pub mod makers;
 pub mod missing_pods;
 pub mod pod_groups;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::api::ObjectKind;
-use crate::api::autoscaler::AUTOSCALER;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::coordinated_policy::COORDINATED_POLICY;
+use crate::api::autoscaler::AUTOSCALER;
 use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
 use crate::api::pod_group::{POD_GROUP, TOPOLOGY};
 use crate::cluster::watch::sources::{CARRIERS, ROLE_BASED_GROUPS};
@@ -105,7 +105,7 @@ fn way(need: &Need) -> Way {
         Need::Autoscalers { namespace } => Way::All(place(&[AUTOSCALER], Some(namespace))),
         Need::Pods { group, .. } => Way::Pods(group.clone()),
         Need::Served(kind) => Way::Served(*kind),
-        Need::MayCreatePodGroups { .. } | Need::MayScale(_) => Way::Rights,
+        Need::MayCreatePodGroups { .. } | Need::MayDeletePods { .. } | Need::MayScale(_) => Way::Rights,
     }
 }
 
@@ -122,7 +122,8 @@ pub(super) fn name_in(need: &Need) -> Option<&str> {
         | Need::Served(_)
         | Need::Autoscalers { .. }
         | Need::MayScale(_)
-        | Need::MayCreatePodGroups { .. } => None,
+        | Need::MayCreatePodGroups { .. }
+        | Need::MayDeletePods { .. } => None,
     }
 }
 

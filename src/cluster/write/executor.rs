@@ -7,7 +7,7 @@ use crate::cluster::index::{CarrierObject, SharedIndex};
 use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::cluster::read::pod_groups::TAKEN;
-use crate::cluster::read::{missing_pods, running_pods, surge};
+use crate::cluster::read::{losses, missing_pods, running_pods, surge};
 use crate::cluster::write::deadline::Unfinished;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::write_limit::{Load, WriteLimit};
@@ -176,6 +176,16 @@ impl Executor {
                 }
                 ("deleted", (!deleted).then_some("nobody would make it again, or it runs"))
             }
+            Action::Delete { pod, with_dependents } => {
+                self.writer.delete(&key.namespace, pod, *with_dependents).await?;
+                tracing::info!(group = %key, name = %pod.name, "deleted: its batch is made anew");
+                ("deleted", None)
+            }
+            Action::LookAtLosses { group, suspects } => {
+                self.lookup.read_live(key).await?;
+                let judged = losses::look(self.writer.client(), self.index(), group, suspects).await?;
+                return Ok(("found", Some(Ended::LossesSeen { judged: Some(judged) })));
+            }
             Action::DiagnoseMissingPods { group, missing } => {
                 let roles = missing.iter().map(|missing| &*missing.role);
                 let makers = missing_pods::makers(&self.index().read(), group, roles);
@@ -273,6 +283,7 @@ impl Executor {
             Action::WriteStatus { .. } => &self.metrics.status_writes,
             Action::SetPartition { .. } => &self.metrics.partitions,
             Action::Scale { .. } => &self.metrics.scales,
+            Action::Delete { .. } => &self.metrics.recovery_deletions,
             _ => return,
         };
         counter.get_or_create(&Outcome { outcome }).inc();
@@ -281,7 +292,10 @@ impl Executor {
 
 /// Hundreds of pods may be due at a time.
 const fn is_of_pod(action: &Action) -> bool {
-    matches!(action, Action::Release { .. } | Action::Recreate { .. } | Action::MarkDraining { .. })
+    matches!(
+        action,
+        Action::Release { .. } | Action::Recreate { .. } | Action::Delete { .. } | Action::MarkDraining { .. }
+    )
 }
 
 /// What an action is, for people, and the name of its object; empty where that is the group.
@@ -295,6 +309,8 @@ fn described(action: &Action) -> (&'static str, &str) {
         Action::Scale { workload, .. } => ("scale of a workload", &workload.key.name),
         Action::MarkDraining { mark } => ("mark of a pod that is taken away", &mark.pod.name),
         Action::Recreate { pod } => ("deletion of a held pod", &pod.name),
+        Action::Delete { pod, .. } => ("deletion of a pod of a batch that is made anew", &pod.name),
+        Action::LookAtLosses { .. } => ("look at whether replicas are lost", ""),
         Action::DiagnoseMissingPods { .. } => ("look at why pods do not appear", ""),
         Action::FindSurge { .. } => ("look at whether a rollout made what is too many", ""),
         Action::ConfirmGroup => ("look at the group", ""),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -127,6 +127,27 @@ impl Writer {
             // Somebody changed it meanwhile: looked at again.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes this very pod, whatever became of it since; what belongs to it goes before it where that is asked for, so that
+    /// its successor finds nothing left. Its answer may tell that it is on its way out.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn delete(&self, namespace: &str, pod: &PodRef, with_dependents: bool) -> Result<(), kube::Error> {
+        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+        let preconditions = Preconditions { uid: Some(pod.uid.to_string()), resource_version: None };
+        let params = DeleteParams {
+            preconditions: Some(preconditions),
+            propagation_policy: with_dependents.then_some(PropagationPolicy::Foreground),
+            ..DeleteParams::default()
+        };
+        match pods.delete(&pod.name, &params).await {
+            // Another one has its name: it is gone.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            done => done,
         }
     }
 
@@ -293,8 +314,7 @@ pub enum Rescaled {
 /// What says on a pod that it is about to be taken away, with its uid: a JSON Merge Patch. Of pods that are alike the cheapest
 /// goes first.
 pub fn mark_patch(mark: &Mark) -> Value {
-    let (label, cost) =
-        if mark.draining { (json!("true"), json!(i32::MIN.to_string())) } else { (Value::Null, Value::Null) };
+    let (label, cost) = if mark.draining { (json!("true"), json!(i32::MIN.to_string())) } else { (Value::Null, Value::Null) };
     let mut metadata = json!({ "uid": &*mark.pod.uid, "labels": { names::DRAINING: label } });
     if let (true, Some(metadata)) = (mark.by_cost, metadata.as_object_mut()) {
         metadata.insert("annotations".to_owned(), json!({ names::DELETION_COST: cost }));

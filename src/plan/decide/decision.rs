@@ -11,6 +11,7 @@ use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::progression::Targets;
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::elastic::ElasticPlan;
+use crate::plan::recovery::RecoveryPlan;
 use crate::plan::rollout::RolloutPlan;
 use crate::plan::view::{HeldPod, PodRef};
 
@@ -55,6 +56,8 @@ pub struct Decision {
     pub placed: Placed,
     /// What becomes of the workloads, where they are scaled.
     pub elastic: Option<ElasticPlan>,
+    /// Which batches are made anew, and how far that is.
+    pub recovery: RecoveryPlan,
 }
 
 impl Decision {

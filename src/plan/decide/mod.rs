@@ -1,7 +1,7 @@
 //! One decision for one group: which batches may run (the released counts, to be written into the group's status first),
 //! from which pods the gate is taken now, and why each of the other pods keeps it.
 //!
-//! `progression` says how far each role may go, `mis_stamped`, `all_or_nothing` and `surplus` which pods are excepted,
+//! `progression` says how far each role may go, `mis_stamped`, `recovering`, `all_or_nothing` and `surplus` which pods are excepted,
 //! `placing` where those go that may, `holds` and `missing_pods` why pods are held; `batches`, `waits` and `pod_groups` are read off a decision.
 
 pub mod all_or_nothing;
@@ -16,6 +16,7 @@ pub mod placed;
 mod placing;
 pub mod pod_groups;
 pub mod progression;
+mod recovering;
 pub mod surplus;
 pub mod waits;
 
@@ -31,9 +32,13 @@ use self::missing_pods::Diagnosis;
 use self::placed::Pin;
 use self::pod_groups::MissingPodGroup;
 use self::progression::{Targets, targets};
+use self::recovering::Recovering;
+use crate::api::status::RecoveryState;
 use crate::model::Group;
 use crate::plan::elastic::{self, Deferral, ElasticContext, ElasticPlan};
 use crate::plan::placement::Placer;
+use crate::plan::recovery::entry::Phase;
+use crate::plan::recovery::{RecoveryContext, plan_recovery};
 use crate::plan::rollout::{RolloutPlan, Rollouts, plan_rollout};
 use crate::plan::view::{GroupView, HeldPod, PodRef};
 use crate::rules::Violation;
@@ -67,6 +72,8 @@ pub struct DecisionContext<'a> {
     pub frees_unknown_roles: bool,
     /// Of a group whose workloads are scaled.
     pub elastic: ElasticContext<'a>,
+    /// What is known for the recovery of batches.
+    pub recovery: RecoveryContext<'a>,
 }
 
 /// Decides for one group.
@@ -81,14 +88,16 @@ pub(in crate::plan) fn decide(
     let released = released_counts(view, &targets, context);
     let mut incomplete = Incomplete::new(group, view, context.overdue);
     let mis_stamped = mis_stamped::find(group, view, context.missing_layers);
+    let mut recovering = Recovering::of(group, plan_recovery(group, view, rollouts, context.recovery));
     let (going, strangers) = going(view, &released, context);
     let mut release = Vec::new();
     for pod in going.into_iter().filter(|pod| !mis_stamped.has(pod)) {
-        if !incomplete.holds(&pod) {
+        if !recovering.holds(&pod) && !incomplete.holds(&pod) {
             release.push(release_of(pod, view, &released));
         }
     }
-    let (given, without_place) = placing::place(group, view, &mut release, context, placer);
+    let (given, without_place) = placing::place(group, view, &mut release, (context, &recovering.plan), placer);
+    recovering.go_together(view, &mut release, &without_place);
     let surplus = surplus::surplus(view, &released);
     let mut apart = mis_stamped.uids.clone();
     for pod in surplus::in_surge(view, &surplus, context.surge).filter(|pod| !mis_stamped.has(pod)) {
@@ -102,6 +111,8 @@ pub(in crate::plan) fn decide(
     held.extend(mis_stamped.explain(group));
     held.extend(incomplete.explain());
     held.extend(without_place);
+    let (recovery, made_anew) = recovering.end();
+    held.extend(made_anew);
     let missing_pods = missing_pods::missing_pods(group, view, &released);
     let is_open = |diagnosis: &&Diagnosis| missing_pods::of(&missing_pods, diagnosis).is_some();
     let diagnoses: Vec<_> = context.diagnoses.iter().filter(is_open).cloned().collect();
@@ -133,6 +144,7 @@ pub(in crate::plan) fn decide(
         surplus,
         placed: given,
         elastic,
+        recovery,
     }
 }
 
@@ -148,7 +160,15 @@ fn scaled(
     if !context.faults.is_empty() || group.deleting {
         return None;
     }
-    let deferral = (!rollouts.roles.is_empty()).then_some(Deferral::Rollout).or(context.elastic.deferral);
+    let wanted = group.scaled()?.0.wanted();
+    // One that is taken away need not be complete again before.
+    let stays = |entry: &&RecoveryState| entry.batch < wanted;
+    let mut recoveries = group.status.recoveries.iter().filter(stays).filter_map(Phase::of);
+    let deferral = if rollouts.roles.is_empty() {
+        recoveries.any(Phase::is_under_way).then_some(Deferral::Recovery)
+    } else {
+        Some(Deferral::Rollout)
+    };
     elastic::plan(group, view, released, ElasticContext { deferral, ..context.elastic })
 }
 

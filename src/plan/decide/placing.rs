@@ -13,6 +13,7 @@ use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::decide::placed::{Domains, Moved, Pin, Placed};
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Answer, Placer, Request};
+use crate::plan::recovery::RecoveryPlan;
 use crate::plan::view::{GroupView, HeldPod, PodFacts, ReplicaIs, count};
 
 /// Gives the pods places that may go. Those that have none yet are taken out of the list, and explained.
@@ -20,14 +21,16 @@ pub(super) fn place(
     group: &Group,
     view: &GroupView,
     release: &mut Vec<Release>,
-    context: DecisionContext<'_>,
+    (context, recovery): (DecisionContext<'_>, &RecoveryPlan),
     mut placer: Option<&mut Placer<'_>>,
 ) -> (Placed, Vec<Held>) {
     let by_domain = placer.as_ref().is_some_and(|placer| placer.refused().is_none());
     let mut given = Placed { by_domain, ..Placed::default() };
     let hard = || group.batched().filter(|(_, batching)| batching.placed_in().is_some());
     for (coordination, batching) in hard() {
-        given.domains.insert(coordination.index, stored(group, coordination, batching, view));
+        let mut domains = stored(group, coordination, batching, view);
+        domains.retain(|batch, _| !recovery.placed_anew.contains(&(coordination.index, *batch)));
+        given.domains.insert(coordination.index, domains);
     }
     let mut held = Vec::new();
     for (coordination, batching) in hard() {

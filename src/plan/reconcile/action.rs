@@ -13,6 +13,7 @@ use crate::plan::elastic::Mark;
 use crate::plan::reconcile::dropped::StatusCarrier;
 use crate::plan::reconcile::elastic::ScaleOutcome;
 use crate::plan::reconcile::events::EventNote;
+use crate::plan::recovery::{Judged, Suspect};
 use crate::plan::view::{HeldPod, PodRef};
 
 /// What is to be done. The end of each is reported to the reconciler, except that of those that publish.
@@ -82,6 +83,20 @@ pub enum Action {
         /// The pod.
         pod: PodRef,
     },
+    /// Delete a pod of a batch that is made anew.
+    Delete {
+        /// The pod.
+        pod: PodRef,
+        /// The other pods of its replica go with it, and before it.
+        with_dependents: bool,
+    },
+    /// Find out whether replicas are lost that look so.
+    LookAtLosses {
+        /// The group.
+        group: Arc<Group>,
+        /// The batches that look broken.
+        suspects: Vec<Suspect>,
+    },
     /// Find out why pods do not appear.
     DiagnoseMissingPods {
         /// The group.
@@ -145,7 +160,10 @@ impl Action {
             failed,
         };
         Some(match self {
-            Self::Release { pod, .. } | Self::Recreate { pod } => Ended::Tried { object: pod.clone(), failed },
+            Self::LookAtLosses { .. } => Ended::LossesSeen { judged: None },
+            Self::Release { pod, .. } | Self::Recreate { pod } | Self::Delete { pod, .. } => {
+                Ended::Tried { object: pod.clone(), failed }
+            }
             Self::WriteStatus { .. } => Ended::Written { failed },
             Self::WriteConflicted { other, .. } => tried(&other.carrier.name, &other.carrier.uid.as_str().into()),
             Self::EnsurePodGroup { group, gang } => {
@@ -236,6 +254,11 @@ pub enum Ended {
         uid: Arc<str>,
         /// What became of it.
         outcome: ScaleOutcome,
+    },
+    /// It was looked whether replicas are lost.
+    LossesSeen {
+        /// What that has shown; `None` when it is to be tried again.
+        judged: Option<Vec<Judged>>,
     },
     /// It was asked why pods do not appear.
     Diagnosed {

@@ -15,10 +15,13 @@ use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
+use crate::plan::reconcile::recoveries::{LOSSES_READ, RecoveryMemory};
+use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::timing::ReleaseTimer;
 use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::recovery::entry::Phase;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::{GroupPods, GroupView, HeldPod, PodRef, RoleView, Snapshot};
 
@@ -91,6 +94,7 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) reported_pods: ReportedPods,
     pub(in crate::plan) release_timer: ReleaseTimer,
     pub(in crate::plan) reported_rollouts: ReportedRollouts,
+    pub(in crate::plan) reported_recoveries: ReportedRecoveries,
     /// Which roles were edited together.
     pub(in crate::plan) rounds: Rounds,
     /// When workloads were first seen without their claim, by unique id.
@@ -112,6 +116,10 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) elastic: ElasticMemory,
     /// Replicas beyond the desired ones.
     pub(in crate::plan) surges: SurgeProbe,
+    /// Batches that are, or may be, broken.
+    pub(in crate::plan) recovery: RecoveryMemory,
+    /// Recoveries by their phase, as they were last decided.
+    pub(in crate::plan) recoveries: Vec<Phase>,
 }
 
 impl Memory {
@@ -144,6 +152,7 @@ impl Memory {
             reported_pods: ReportedPods::default(),
             release_timer: ReleaseTimer::default(),
             reported_rollouts: ReportedRollouts::default(),
+            reported_recoveries: ReportedRecoveries::default(),
             rounds: Rounds::default(),
             unclaimed: HashMap::new(),
             rolling: Vec::new(),
@@ -155,13 +164,20 @@ impl Memory {
             needs_room: false,
             elastic: ElasticMemory::default(),
             surges: SurgeProbe::default(),
+            recovery: RecoveryMemory::default(),
+            recoveries: Vec::new(),
         }
     }
 
     /// How many objects something is remembered of.
     pub(in crate::plan) fn len(&self) -> usize {
         let of_pod_groups = self.pod_groups.len() + self.failed_pod_groups.len();
-        self.in_flight.len() + self.retries.len() + of_pod_groups + self.given.len() + self.unclaimed.len()
+        self.recovery.len()
+            + self.in_flight.len()
+            + self.retries.len()
+            + of_pod_groups
+            + self.given.len()
+            + self.unclaimed.len()
     }
 
     /// Forgets what was last decided: who does not lead has nothing to say of it.
@@ -170,6 +186,7 @@ impl Memory {
         self.stalled = false;
         self.needs_room = false;
         self.batches.clear();
+        self.recoveries.clear();
         self.release_timer = ReleaseTimer::default();
     }
 
@@ -177,6 +194,7 @@ impl Memory {
     pub(in crate::plan) fn is_idle(&self) -> bool {
         let asking =
             self.verifying || self.looks.are_under_way() || self.missing_pods.is_asking() || self.surges.is_asking();
+        let asking = asking || self.recovery.is_asking();
         self.in_flight.is_empty() && !self.writing && !asking
     }
 
@@ -319,6 +337,7 @@ impl Memory {
         self.failed_pod_groups.retain(|id, _| owner.is_none_or(|owner| id.owner == owner));
         let others = snapshot.claims.iter().flat_map(|claims| &claims.others).map(|other| other.carrier.uid.as_str());
         self.dropped.keep_only(&others.clone().chain(owner).collect());
+        self.recovery.forget_gone(snapshot);
         if self.retries.is_empty() {
             return;
         }
@@ -328,8 +347,9 @@ impl Memory {
         let present: HashSet<_> = pods.chain(workloads).chain(scaled).chain(others).collect();
         let pod_groups = owner.map(writes_of);
         let is_pod_group = |id: &str| pod_groups.as_ref().is_some_and(|begin| id.starts_with(begin));
-        self.retries
-            .retain(|id, _| present.contains(&**id) || is_pod_group(id) || [GROUP_READ, PODS_READ].contains(&&**id));
+        self.retries.retain(|id, _| {
+            present.contains(&**id) || is_pod_group(id) || [GROUP_READ, PODS_READ, LOSSES_READ].contains(&&**id)
+        });
     }
 
     /// Notes a refused write; returns when to try again.

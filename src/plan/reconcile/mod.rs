@@ -15,6 +15,8 @@ mod pod_events;
 mod probes;
 mod queue;
 pub mod reconciler;
+mod recoveries;
+mod recovery_events;
 mod rollout_events;
 mod rollouts;
 pub mod rounds;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::model::moment::Moment;
 use crate::model::{Group, GroupKey, HoldReason};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::batches::states;
@@ -22,6 +23,7 @@ use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
 use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::recovery::RecoveryContext;
 use crate::plan::status::{conditions, has_ours, transition_times};
 use crate::plan::view::{GroupView, PodRef, Snapshot};
 
@@ -103,10 +105,16 @@ impl Pass<'_> {
             frees_unknown_roles: self.options.frees_unknown_roles,
             elastic: ElasticContext {
                 workloads: &snapshot.scaled,
-                // Who makes a batch again says so here.
                 deferral: None,
                 drained,
                 failures: Some(&self.memory.elastic.failures),
+            },
+            recovery: RecoveryContext {
+                off: !self.options.allowed.recovery,
+                now: Moment::parse(self.now_text),
+                rests: group.deleting || !snapshot.faults.is_empty() || group.status.draining.is_some(),
+                verdicts: &self.memory.recovery.judged(),
+                unready: &self.memory.recovery.overdue(self.now),
             },
         };
         let seen = evaluate(group, observation, context, self.placer.as_mut());
@@ -118,10 +126,12 @@ impl Pass<'_> {
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.stalled = conditions::says_stalled(&seen.status);
         self.memory.batches = states(group, view, decision);
+        self.memory.recoveries = decision.recovery.phases().collect();
         self.released = self.memory.release_timer.decided(view, decision, self.now);
         let mut events = self.memory.reported.events(group, &seen, self.memory.surges.is_asking());
         events.extend(self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled));
         events.extend(decision.placed.moved.iter().map(|moved| EventNote::moved(group, moved)));
+        events.extend(self.memory.reported_recoveries.events(group, &decision.recovery));
         events.extend(self.memory.dropped.event(group));
         if !events.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), events });
@@ -136,6 +146,7 @@ impl Pass<'_> {
         self.scale(group, view, decision, snapshot);
         self.pod_groups(group, view);
         self.recreate(decision);
+        self.recover(group, &decision.recovery, snapshot);
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
             // A pod that comes before its PodGroup would be scheduled without it.
@@ -171,7 +182,7 @@ impl Pass<'_> {
 
     /// Has the group read live before a pod goes that came after the last look at it: what the watch knows may be of before
     /// the pod, when another object carried the group or nothing made batches of the role.
-    fn look_at_group(&mut self, snapshot: &Snapshot) {
+    pub(in crate::plan) fn look_at_group(&mut self, snapshot: &Snapshot) {
         if self.may_look(GROUP_READ) && self.memory.looks.group.begin(snapshot.seen) {
             self.actions.push(Action::ConfirmGroup);
         }
@@ -186,7 +197,7 @@ impl Pass<'_> {
     }
 
     /// False while a look that failed has to wait.
-    fn may_look(&mut self, what: &str) -> bool {
+    pub(in crate::plan) fn may_look(&mut self, what: &str) -> bool {
         let later = self.memory.retry_due(what).filter(|at| *at > self.now);
         later.into_iter().for_each(|at| self.pass_again(at));
         later.is_none()

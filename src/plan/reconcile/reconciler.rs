@@ -14,9 +14,11 @@ use crate::plan::reconcile::memory::{Memory, PodGroupId};
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::queue::Queue;
+use crate::plan::reconcile::recoveries::LOSSES_READ;
 use crate::plan::reconcile::tree_memory::TreeMemory;
 use crate::plan::reconcile::trees::TreePass;
 use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::recovery::entry::Phase;
 use crate::plan::view::Snapshot;
 
 /// Events of one group within this time are planned together; the first is planned at once.
@@ -283,6 +285,7 @@ impl Reconciler {
             Ended::Tried { object, failed } => {
                 memory.in_flight.remove(&object.uid);
                 if failed {
+                    memory.recovery.not_deleted(&object.uid);
                     Some(memory.failed(&object.uid, now))
                 } else {
                     memory.succeeded(&object.uid);
@@ -335,6 +338,16 @@ impl Reconciler {
             Ended::Diagnosed { diagnoses } => {
                 memory.missing_pods.answered(diagnoses, now);
                 Some(now)
+            }
+            Ended::LossesSeen { judged } => {
+                let failed = judged.is_none();
+                memory.recovery.looked(judged);
+                Some(if failed {
+                    memory.failed(&LOSSES_READ.into(), now)
+                } else {
+                    memory.succeeded(LOSSES_READ);
+                    now
+                })
             }
             Ended::Surge { proven } => {
                 memory.surges.answered(proven, now);
@@ -397,6 +410,11 @@ impl Reconciler {
             ("blind", self.blind.len()),
             ("unkept", self.unkept.len()),
         ]
+    }
+
+    /// Batches of all groups that are made anew, were, or will be no more, by how far that is.
+    pub fn recoveries(&self) -> impl Iterator<Item = Phase> {
+        self.groups.values().flat_map(|memory| memory.recoveries.iter().copied())
     }
 
     /// How many groups say that nothing moves, as they were last decided.

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::status::{Condition, GroupStatus};
+use crate::api::status::{Condition, GroupStatus, RecoveryState};
 use crate::model::Group;
+use crate::model::wording::counted;
+use crate::plan::recovery::RecoveryPlan;
+use crate::plan::recovery::entry::{Phase, loss_text};
 use crate::plan::status::segments::Segments;
 use crate::plan::view::{ReplicaIs, RoleView};
 
@@ -30,8 +33,23 @@ pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 pub const CONFLICTED: &str = "Conflicted";
 /// `Elastic`: the segments that are wanted are in effect.
 pub const ELASTIC: &str = "Elastic";
+/// `RecoveryExhausted`: a batch was made anew as often as it may be, and has lost a replica again.
+pub const EXHAUSTED: &str = "RecoveryExhausted";
 /// Conditions that are ours to write, and to take away.
-pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, CONFLICTED, ELASTIC];
+pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, CONFLICTED, ELASTIC, EXHAUSTED];
+
+/// Says which batches are left as they are, if any is.
+pub fn exhausted(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
+    let of = recovery.entries.iter().filter(|entry| Phase::of(entry) == Some(Phase::Exhausted));
+    let text = |entry: &RecoveryState| {
+        let batched = group.batched().find(|(coordination, _)| coordination.display_name() == entry.coordination);
+        let name = batched.map(|(_, batching)| batching.batch_name(entry.batch)).unwrap_or_default();
+        let times = counted(entry.attempt, "recovery").replace("recoverys", "recoveries");
+        format!("{name} of {:?} is left as it is after {times}: {}", entry.coordination, loss_text(entry))
+    };
+    let texts: Vec<_> = of.map(text).collect();
+    (!texts.is_empty()).then(|| condition(EXHAUSTED, true, "LimitReached", texts.join("; ")))
+}
 
 /// The status of an object that claims a group which another object controls.
 pub fn conflicted(group: &Group, controls: &Group) -> GroupStatus {

@@ -41,6 +41,7 @@ pub fn status(
         decision.rollout.values().any(|role| matches!(role.state, ProgressState::Progressing | ProgressState::Waiting));
     let mut conditions = conditions::conditions(before, &view.roles, (segments, in_rollout), &progress);
     conditions.extend(elastic_condition(group, decision));
+    conditions.extend(conditions::exhausted(group, &decision.recovery));
     let ready = view.roles.values().map(RoleView::ready_pods).fold(0, u32::saturating_add);
     let desired = view.roles.values().map(RoleView::desired_pods).fold(0, u32::saturating_add);
     let mut status = GroupStatus {
@@ -51,7 +52,7 @@ pub fn status(
             view,
             (&decision.targets, &decision.rollout, &rollouts.unclaimed),
             &decision.released,
-            &decision.placed.domains,
+            (&decision.placed.domains, &decision.recovery.complete),
         ),
         first_ready_time: before.first_ready_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
@@ -59,6 +60,7 @@ pub fn status(
         segments: segments_released(group, decision),
         selector: group.elastic.is_some().then(|| format!("{}={}", names::GROUP, group.key.name)),
         draining: draining(group, view, decision),
+        recoveries: decision.recovery.entries.clone(),
         summary: Some(Summary {
             segments: segments.map(|s| format!("{}/{}", s.ready, s.total)).unwrap_or_default(),
             ready: format!("{ready}/{desired}"),
@@ -119,6 +121,7 @@ pub fn dropped(written: &GroupStatus, answer: &GroupStatus) -> Vec<&'static str>
         ("segments", written.segments == answer.segments),
         ("selector", written.selector == answer.selector),
         ("draining", written.draining == answer.draining),
+        ("recoveries", written.recoveries == answer.recoveries),
         ("summary", written.summary == answer.summary),
     ];
     fields.into_iter().filter(|(_, kept)| !kept).map(|(field, _)| field).collect()
@@ -138,7 +141,8 @@ fn progress(view: &GroupView, rollouts: &Rollouts, decision: &Decision, context:
     if held.is_empty() && open.clone().next().is_none() && conditions::is_ready(&view.roles) {
         let unclaimed = rollouts.unclaimed.iter();
         let unclaimed = unclaimed.map(|role| format!("role {role:?} is not rolled in lockstep: no workload claims it"));
-        return Progress::Complete(strangers(view).chain(unclaimed).collect::<Vec<_>>().join("; "));
+        let off = decision.recovery.without_effect.iter().map(|name| recovery_is_off(name));
+        return Progress::Complete(strangers(view).chain(unclaimed).chain(off).collect::<Vec<_>>().join("; "));
     }
     let stuck = held.iter().filter(|held| ENDS_BY_A_PERSON.contains(&held.reason)).map(|held| held.message.clone());
     let lacks = decision.diagnosis_texts().map(|(_, text)| text).chain(strangers(view)).chain(stuck);
@@ -155,6 +159,11 @@ fn progress(view: &GroupView, rollouts: &Rollouts, decision: &Decision, context:
     Progress::Moving(lacks)
 }
 
+/// That a policy has no effect, in words.
+pub fn recovery_is_off(coordination: &str) -> String {
+    format!("the recovery of coordination {coordination:?} has no effect: rolegate runs without `--allow recovery`")
+}
+
 /// Pods that nothing coordinates, although they name the group.
 fn strangers(view: &GroupView) -> impl Iterator<Item = String> {
     view.strangers.iter().map(|(role, pods)| {
@@ -168,7 +177,7 @@ fn coordination_states(
     view: &GroupView,
     (targets, rollout, unclaimed): (&Targets, &RolloutPlan, &BTreeSet<String>),
     released: &BTreeMap<String, u32>,
-    domains: &BTreeMap<usize, BTreeMap<u32, String>>,
+    (domains, complete): (&BTreeMap<usize, BTreeMap<u32, String>>, &BTreeMap<usize, (String, BTreeMap<String, u32>)>),
 ) -> Vec<CoordinationState> {
     let state = |index: usize, role: &str| {
         let at_desired =
@@ -202,11 +211,16 @@ fn coordination_states(
         };
         Some((role.to_owned(), state.map(rolling).or(batched)?))
     };
-    let entry = |coordination: &Coordination| CoordinationState {
-        name: coordination.display_name(),
-        progress: coordination.role_names().into_iter().filter_map(|role| progress(coordination, role)).collect(),
-        domains: domains_of(domains.get(&coordination.index)),
-        last_update_time: None,
+    let entry = |coordination: &Coordination| {
+        let (complete_batches, complete_replicas) = complete.get(&coordination.index).cloned().unwrap_or_default();
+        CoordinationState {
+            name: coordination.display_name(),
+            progress: coordination.role_names().into_iter().filter_map(|role| progress(coordination, role)).collect(),
+            domains: domains_of(domains.get(&coordination.index)),
+            complete_batches,
+            complete_replicas,
+            last_update_time: None,
+        }
     };
     let ours =
         |coordination: &&Coordination| coordination.batching().is_some() || coordination.rolling_update.is_some();
@@ -217,13 +231,21 @@ fn domains_of(domains: Option<&BTreeMap<u32, String>>) -> BTreeMap<String, Strin
     domains.into_iter().flatten().map(|(index, domain)| (index.to_string(), domain.clone())).collect()
 }
 
-/// True when released counts, domains or cohorts differ from what the stored status keeps: they are committed before anything
-/// is released under them, or made again.
+/// True when released counts, domains, cohorts, recoveries or complete batches differ from what the stored status keeps: they
+/// are committed before anything is released under them, made again or deleted.
 pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
     committed_counts(decided) != committed_counts(stored)
         || domains(decided) != domains(stored)
         || decided.cohorts != stored.cohorts
         || decided.draining != stored.draining
+        || decided.recoveries != stored.recoveries
+        || complete(decided) != complete(stored)
+}
+
+fn complete(status: &GroupStatus) -> BTreeMap<&str, (&str, &BTreeMap<String, u32>)> {
+    let of = |state: &CoordinationState| !state.complete_batches.is_empty();
+    let states = status.coordination_state.iter().filter(|state| of(state));
+    states.map(|state| (state.name.as_str(), (state.complete_batches.as_str(), &state.complete_replicas))).collect()
 }
 
 fn domains(status: &GroupStatus) -> BTreeMap<&str, &BTreeMap<String, String>> {

@@ -1,6 +1,6 @@
 //! Times of a status: set where something changed, kept where nothing did.
 
-use crate::api::status::{Condition, GroupStatus};
+use crate::api::status::{Condition, CoordinationState, GroupStatus};
 use crate::plan::status::conditions::{OURS, READY, READY_REASONS};
 
 /// Gives a decided status its times. Conditions of others are kept. `now` is RFC 3339.
@@ -24,7 +24,7 @@ pub fn set(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupSta
     for state in &mut status.coordination_state {
         let old = before.coordination_state.iter().find(|old| old.name == state.name);
         let same = old
-            .filter(|old| old.progress == state.progress && old.domains == state.domains)
+            .filter(|old| CoordinationState { last_update_time: None, ..(*old).clone() } == *state)
             .and_then(|old| old.last_update_time.clone());
         state.last_update_time = Some(same.unwrap_or_else(|| now.to_owned()));
     }

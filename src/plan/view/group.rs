@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::Group;
 use crate::plan::view::ordinals::assign;
-use crate::plan::view::{GroupPods, HeldPod, PodRef, ReplicaIs, RolePods, RoleView, count};
+use crate::plan::view::{GroupPods, HeldPod, Leaving, PodRef, ReplicaIs, RolePods, RoleView, count};
 
 /// What is observed of a group.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +13,8 @@ pub struct GroupView {
     pub roles: BTreeMap<String, RoleView>,
     /// Pods whose role the group does not have, held or not, by role.
     pub strangers: BTreeMap<String, u32>,
+    /// Pods that are being deleted and still there.
+    pub leaving: Vec<Leaving>,
     /// Held pods of no role of the group: strangers, those of a group whose roles cannot be read, and those that name no role.
     pub others: Vec<HeldPod>,
 }

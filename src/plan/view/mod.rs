@@ -2,6 +2,7 @@
 
 pub mod counts;
 mod group;
+mod last_words;
 mod ordinals;
 mod pod;
 mod pods;
@@ -13,6 +14,7 @@ mod stamp;
 
 pub use counts::ObservedCounts;
 pub use group::GroupView;
+pub use last_words::{LastWords, Leaving, LossKind};
 pub use pod::{HeldPod, PodFacts, PodRef};
 pub use pods::{GroupPods, RolePods};
 pub(in crate::plan) use replica::count;

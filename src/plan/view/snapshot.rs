@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::api::ObjectKind;
 use crate::model::{Claims, RolledWorkload, ScaledWorkload};
-use crate::plan::view::GroupPods;
+use crate::plan::view::{GroupPods, Leaving};
 use crate::rules::Violation;
 
 /// What planning needs of one group.
@@ -21,6 +21,8 @@ pub struct Snapshot {
     pub domain_keys: Vec<(usize, String)>,
     /// Its pods.
     pub pods: GroupPods,
+    /// Pods of it that are being deleted and still there.
+    pub leaving: Vec<Leaving>,
     /// How many pods had been seen by then, of all groups.
     pub seen: u64,
     /// Workloads that are claimed for its rollouts.

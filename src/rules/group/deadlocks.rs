@@ -98,9 +98,11 @@ pub(super) fn one_by_one(group: &Group, world: &World, report: &mut Report) {
                     continue;
                 }
                 let owner = coordination.display_name();
-                if batching.is_all_or_nothing() {
-                    let detail =
-                        format!("{why}, but coordination {owner:?} releases a batch only when all its pods exist");
+                if batching.is_all_or_nothing() || batching.recovers().is_some() {
+                    let when = if batching.is_all_or_nothing() { "" } else { " after a recovery" };
+                    let detail = format!(
+                        "{why}, but coordination {owner:?} releases a batch{when} only when all its pods exist"
+                    );
                     report.error(&role.name, path, Cause::Forbidden, None, detail);
                 } else {
                     let detail = format!("{why}: a batch of coordination {owner:?} fills up one pod at a time");

@@ -10,6 +10,7 @@ mod elastic;
 mod form;
 mod needs;
 mod placement;
+mod recovery;
 mod rollout;
 mod shape;
 mod values;
@@ -61,6 +62,11 @@ const RULES: &[Rule<Group>] = &[
         "whenNoFit is a known word, and stands where batches must share a domain",
         values::when_no_fit,
     ),
+    Rule::error(
+        "recovery",
+        "recovery has a known policy, a limit and durations, and its author may delete pods",
+        recovery::recovery,
+    ),
     Rule::error("segment-size-conflict", "coordinations agree on the batch size of a role", conflicts::sizes_agree),
     Rule::error("progression-conflict", "coordinations agree on the progression", conflicts::progressions_agree),
     Rule::error("topology-conflict", "a role is in at most one coordination with topology", conflicts::one_topology),
@@ -81,16 +87,8 @@ const RULES: &[Rule<Group>] = &[
     Rule::warning("segment-remainder", "replicas are a multiple of the batch size", advice::remainder),
     Rule::warning("segment-ratio", "roles run out at the same batch", advice::ratio),
     Rule::warning("disruption-budget", "no disruption budget counts held pods", advice::budgets),
-    Rule::either(
-        "segments-scale",
-        "segments that are wanted can be had, and the author may scale them",
-        elastic::scale,
-    ),
-    Rule::warning(
-        "segments-autoscaler",
-        "no autoscaler scales a workload that is scaled with its group",
-        elastic::autoscalers,
-    ),
+    Rule::either("segments-scale", "segments that are wanted can be had, and the author may scale them", elastic::scale),
+    Rule::warning("segments-autoscaler", "no autoscaler scales a workload that is scaled with its group", elastic::autoscalers),
     Rule::warning("capacity", "the batches fit into the room that nodes have left", advice::capacity),
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];

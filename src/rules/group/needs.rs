@@ -46,6 +46,7 @@ pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
         needs.extend(batching.layer().map(|(topology, _)| Need::ClusterTopology(topology.to_owned())));
         let kind = batching.pod_group.as_ref().and_then(|(policy, _)| policy.kind());
         needs.extend(kind.map(Need::Served));
+        needs.extend(batching.recovers().map(|_| Need::MayDeletePods { namespace: namespace.clone() }));
         needs.extend(kind.map(|kind| Need::MayCreatePodGroups { namespace: namespace.clone(), api_group: kind.group }));
     }
     if let Some(old) = old {

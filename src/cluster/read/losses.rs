@@ -1,0 +1,123 @@
+//! Whether replicas are lost that look so: a live read of what makes their pods, after they were seen to be gone. What a
+//! rollout or a scale-in takes away is not lost.
+
+use std::collections::BTreeMap;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use kube::api::ListParams;
+
+use crate::api::Pod;
+use crate::api::pod::POD;
+use crate::cluster::index::{Index, SharedIndex};
+use crate::cluster::read::missing_pods::makers;
+use crate::cluster::watch::watched::api;
+use crate::model::workload_object::WithType;
+use crate::model::{Group, WorkloadKey, WorkloadObject};
+use crate::plan::recovery::Loss;
+use crate::plan::{Judged, LastWords, Suspect, Verdict};
+
+/// How the maker of a role's pods stands.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    /// Replicas that it wants; 0 for one that is not there.
+    desired: u32,
+    /// It replaces pods.
+    replaces_pods: bool,
+}
+
+/// Looks at batches that look broken.
+///
+/// # Errors
+///
+/// When the API server refuses or fails.
+pub async fn look(
+    client: &Client,
+    index: &SharedIndex,
+    group: &Group,
+    suspects: &[Suspect],
+) -> Result<Vec<Judged>, kube::Error> {
+    let mut standings: BTreeMap<&str, Option<Standing>> = BTreeMap::new();
+    for role in suspects.iter().flat_map(|suspect| &suspect.roles) {
+        if !standings.contains_key(role.as_str()) {
+            let maker = makers(&index.read(), group, [role.as_str()].into_iter()).into_iter().flatten().next();
+            let standing = match maker {
+                Some(key) => Some(key.kind.with_type(Get { client, key: &key }).await?),
+                None => None,
+            };
+            standings.insert(role, standing);
+        }
+    }
+    let mut judged = Vec::new();
+    for suspect in suspects {
+        let verdict = judge(client, index, group, suspect, &standings).await?;
+        judged.push(Judged { id: suspect.id, loss: suspect.loss.clone(), verdict });
+    }
+    Ok(judged)
+}
+
+async fn judge(
+    client: &Client,
+    index: &SharedIndex,
+    group: &Group,
+    suspect: &Suspect,
+    standings: &BTreeMap<&str, Option<Standing>>,
+) -> Result<Verdict, kube::Error> {
+    let Loss { role, ordinal, unready } = &suspect.loss;
+    // Of a maker that cannot be read nobody knows what it does with its pods.
+    let is_quiet = |role: &String| {
+        let standing = standings.get(role.as_str()).copied().flatten();
+        standing.is_some_and(|standing| !standing.replaces_pods)
+    };
+    let wanted = standings.get(role.as_str()).copied().flatten().is_some_and(|standing| *ordinal < standing.desired);
+    if !wanted || !suspect.roles.iter().all(is_quiet) {
+        return Ok(Verdict::NotLost);
+    }
+    if unready.is_empty() {
+        let words = index.read().last_words(&group.key, role, *ordinal).unwrap_or_default();
+        let is_replaced = is_replaced(&index.read(), group, role, &words);
+        return Ok(if is_replaced { Verdict::NotLost } else { Verdict::Lost(words) });
+    }
+    let pods = api::<Pod>(client, POD, Some(&group.key.namespace));
+    for pod in unready {
+        let params = ListParams::default().fields(&format!("metadata.name={}", pod.name));
+        let found = pods.list(&params).await?.items.into_iter().next().map(|found| found.object);
+        match found.filter(|found| found.metadata.uid.as_deref() == Some(&*pod.uid)) {
+            Some(found) if found.condition_is_true("Ready") => {}
+            Some(found) => return Ok(Verdict::Lost(LastWords::of_unready(&found))),
+            None => return Ok(Verdict::Lost(LastWords::default())),
+        }
+    }
+    Ok(Verdict::NotLost)
+}
+
+/// True for a pod whose revision its role has left: the rollout may be over by now.
+fn is_replaced(index: &Index, group: &Group, role: &str, words: &LastWords) -> bool {
+    let Some(was) = &words.revision else { return false };
+    let pods = index.snapshot(&group.key).pods;
+    let is_other = pods.of_role(role).any(|pod| pod.revision.as_ref().is_some_and(|now| now != was));
+    is_other
+}
+
+/// Reads how a workload stands.
+struct Get<'a> {
+    client: &'a Client,
+    key: &'a WorkloadKey,
+}
+
+impl<'a> WithType for Get<'a> {
+    type Output = BoxFuture<'a, Result<Standing, kube::Error>>;
+
+    fn of<T: WorkloadObject>(self) -> Self::Output {
+        let workloads = api::<T>(self.client, T::KIND.object_kind(), Some(&self.key.namespace));
+        async move {
+            let found = workloads.get_opt(&self.key.name).await?;
+            Ok(found.map_or(Standing { desired: 0, replaces_pods: true }, |found| Standing {
+                desired: found.object.workload().desired,
+                replaces_pods: found.object.replaces_pods(),
+            }))
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,95 @@
+//! What becomes of a batch that was complete and loses a replica: it is left to its controllers, or made anew as a whole.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use serde_json::Value;
+
+use super::FieldPath;
+use super::batching::Malformed;
+use crate::api;
+
+/// Spellings of `recovery.policy`; the first is the default.
+pub const RECOVERY_POLICIES: &[(&str, bool)] = &[("None", false), ("Recreate", true)];
+
+/// A batch is made anew so often within the window, by default.
+const LIMIT: u32 = 3;
+/// The window, by default.
+const WINDOW: Duration = Duration::from_secs(3600);
+/// No time of a recovery is longer: beyond it a number of seconds has lost its meaning.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// What becomes of a batch that loses a replica, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// Path of the block.
+    pub at: FieldPath,
+    /// The batch is made anew. An unknown word reads as the default: nothing is deleted.
+    pub recreates: bool,
+    /// A policy that is not known.
+    pub unknown_policy: Option<String>,
+    /// A replica that is not ready for so long is lost; `None`: none is for that.
+    pub unready_for: Option<Duration>,
+    /// So often within the window.
+    pub limit: u32,
+    /// The window.
+    pub window: Duration,
+    /// Fields that are not of the form that is read: their defaults are taken.
+    pub malformed: Vec<Malformed>,
+}
+
+impl Recovery {
+    /// Reads the block found at `at`.
+    pub(super) fn parse(written: &api::coordination::Recovery, at: FieldPath) -> Self {
+        let mut malformed = Vec::new();
+        let mut time = |field: &'static str, text: &Option<String>| {
+            let text = text.as_deref().filter(|text| !text.is_empty())?;
+            let read = text.parse::<SignedDuration>().ok().and_then(|read| Duration::try_from(read).ok());
+            let read = read.filter(|read| (Duration::from_secs(1)..=LONGEST).contains(read));
+            if read.is_none() {
+                let value = Some(format!("{text:?}"));
+                malformed.push(Malformed { at: at.child(field), value, detail: MUST_BE_A_TIME });
+            }
+            read
+        };
+        let unready_for = time("unreadyFor", &written.unready_for);
+        let window = time("window", &written.window);
+        let limit = written.limit.map(|limit| u32::try_from(limit).ok().filter(|limit| (1..=MOST).contains(limit)));
+        if limit == Some(None) {
+            let value = written.limit.map(|limit| limit.to_string());
+            malformed.push(Malformed { at: at.child("limit"), value, detail: MUST_BE_A_LIMIT });
+        }
+        let policy = written.policy.as_deref().filter(|policy| !policy.is_empty());
+        let known = policy.map(|policy| RECOVERY_POLICIES.iter().find(|(word, _)| *word == policy));
+        Self {
+            recreates: known.flatten().is_some_and(|(_, recreates)| *recreates),
+            unknown_policy: policy.filter(|_| known == Some(None)).map(str::to_owned),
+            unready_for,
+            limit: limit.flatten().unwrap_or(LIMIT),
+            window: window.unwrap_or(WINDOW),
+            malformed,
+            at,
+        }
+    }
+
+    /// The block where roles may stand as well: as a number it is the size of a role of that name.
+    pub(super) fn parse_beside_roles(value: &Value, at: FieldPath) -> Option<Self> {
+        if value.is_i64() {
+            return None;
+        }
+        match serde_json::from_value(value.clone()) {
+            Ok(written) => Some(Self::parse(&written, at)),
+            Err(_) => {
+                let malformed = Malformed { at: at.clone(), value: Some(value.to_string()), detail: MUST_BE_A_BLOCK };
+                let none = Self::parse(&api::coordination::Recovery::default(), at);
+                Some(Self { malformed: vec![malformed], ..none })
+            }
+        }
+    }
+}
+
+/// More recoveries than a window of a year has seconds for are no limit.
+const MOST: u32 = 1_000;
+const MUST_BE_A_TIME: &str = "must be a duration of one second or more, such as 30s, 10m or 1h30m";
+const MUST_BE_A_LIMIT: &str = "must be from 1 to 1000";
+const MUST_BE_A_BLOCK: &str = "must have `policy`, `unreadyFor`, `limit` and `window` of the right types";

@@ -1,0 +1,87 @@
+//! Pods of batches that are made anew: they wait for each other, and go together.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use crate::model::{Group, HoldReason};
+use crate::plan::decide::decision::Release;
+use crate::plan::decide::held::{CoordinationRef, Held};
+use crate::plan::decide::held_pods::HeldPods;
+use crate::plan::recovery::{BatchId, RecoveryPlan};
+use crate::plan::view::{GroupView, HeldPod};
+
+/// Batches that are made anew, and their pods that wait.
+pub(super) struct Recovering<'a> {
+    group: &'a Group,
+    pub(super) plan: RecoveryPlan,
+    waiting: BTreeMap<BatchId, Vec<HeldPod>>,
+}
+
+impl<'a> Recovering<'a> {
+    pub(super) fn of(group: &'a Group, plan: RecoveryPlan) -> Self {
+        Self { group, plan, waiting: BTreeMap::new() }
+    }
+
+    /// Notes a pod whose batch is made anew and is not all there; false for one that may go.
+    pub(super) fn holds(&mut self, pod: &HeldPod) -> bool {
+        if self.plan.blocked.is_empty() {
+            return false;
+        }
+        let ids = self.group.batches_of(pod.role(), pod.ordinal).map(|batch| (batch.coordination.index, batch.index));
+        let Some(id) = ids.into_iter().find(|id| self.plan.blocked.contains_key(id)) else { return false };
+        self.waiting.entry(id).or_default().push(pod.clone());
+        true
+    }
+
+    /// Batches that are all there go when each of their pods may; that they do is committed first.
+    pub(super) fn go_together(&mut self, view: &GroupView, release: &mut Vec<Release>, without_place: &[Held]) {
+        let mut stays: HashSet<Arc<str>> = HashSet::new();
+        for id in self.plan.ready_to_go.clone() {
+            let pods = self.held_pods(view, id);
+            let goes: HashSet<_> = release.iter().map(|release| release.pod.pod.uid.clone()).collect();
+            if pods.iter().all(|pod| goes.contains(&pod.pod.uid)) {
+                let own: HashSet<_> = pods.iter().map(|pod| &pod.pod.uid).collect();
+                let own = release.iter_mut().filter(|release| own.contains(&release.pod.pod.uid));
+                own.for_each(|release| release.at_once = false);
+                self.plan.goes(self.group, id);
+                continue;
+            }
+            let is_told = |pod: &&HeldPod| without_place.iter().any(|held| held.pods.has(pod));
+            if let Some(batch) = self.group.coordination(id.0).and_then(|c| c.batching()) {
+                let message = format!("{} is held: a pod of it may not go", batch.batch_name(id.1));
+                self.plan.blocked.insert(id, crate::plan::recovery::Blocked { message });
+            }
+            let waiting = pods.iter().filter(|pod| goes.contains(&pod.pod.uid) && !is_told(pod));
+            self.waiting.entry(id).or_default().extend(waiting.cloned());
+            stays.extend(pods.into_iter().map(|pod| pod.pod.uid.clone()));
+        }
+        release.retain(|release| !stays.contains(&release.pod.pod.uid));
+    }
+
+    fn held_pods(&self, view: &GroupView, (index, batch): BatchId) -> Vec<HeldPod> {
+        let batching = self.group.coordination(index).and_then(|coordination| coordination.batching());
+        let roles = batching.into_iter().flat_map(|batching| batching.sizes.keys().map(move |name| (batching, name)));
+        let pods = roles.filter_map(|(batching, name)| {
+            let role = view.roles.get(name)?;
+            Some(role.replicas.held(batching.ordinals(name, batch, role.desired)))
+        });
+        pods.flatten().collect()
+    }
+
+    /// What is decided, and one entry for each batch whose pods wait.
+    pub(super) fn end(self) -> (RecoveryPlan, Vec<Held>) {
+        let Self { group, plan, waiting } = self;
+        let entry = |(id, pods): (BatchId, Vec<HeldPod>)| {
+            let message = plan.blocked.get(&id).map(|blocked| blocked.message.clone())?;
+            Some(Held {
+                coordination: group.coordination(id.0).map(CoordinationRef::from),
+                batch: Some(id.1),
+                reason: HoldReason::Recovering,
+                message,
+                pods: HeldPods::from(pods),
+            })
+        };
+        let held = waiting.into_iter().filter(|(_, pods)| !pods.is_empty()).filter_map(entry).collect();
+        (plan, held)
+    }
+}

@@ -1,0 +1,97 @@
+//! Events of batches that are made anew: one when that is committed, one when it is over, one when it will not be again.
+
+use std::collections::BTreeMap;
+
+use crate::api::status::RecoveryState;
+use crate::model::{Coordination, Group};
+use crate::plan::reconcile::events::EventNote;
+use crate::plan::recovery::RecoveryPlan;
+use crate::plan::recovery::entry::{Phase, loss_text};
+use crate::plan::status::recovery_is_off;
+
+/// Reason of the Event that a batch has lost a replica, and is made anew.
+pub const BROKEN: &str = "BatchBroken";
+/// Reason of the Event that a batch that was made anew is complete.
+pub const RECOVERED: &str = "BatchRecovered";
+/// Reason of the Event that a batch is left as it is, since it was made anew too often.
+pub const EXHAUSTED: &str = "RecoveryExhausted";
+/// Reason of the Event that nothing is recovered, since nobody has allowed it.
+pub const OFF: &str = "RecoveryOff";
+
+/// Coordination and number of a batch.
+type Key = (String, u32);
+
+/// What was reported of recoveries.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct ReportedRecoveries {
+    /// When each began that was told, and whether it is over; `None` before the first pass.
+    told: Option<BTreeMap<Key, (Option<String>, bool)>>,
+    off: Vec<String>,
+}
+
+impl ReportedRecoveries {
+    /// What is new in what is stored.
+    pub(in crate::plan) fn events(&mut self, group: &Group, plan: &RecoveryPlan) -> Vec<EventNote> {
+        let mut events = Vec::new();
+        for name in plan.without_effect.iter().filter(|name| !self.off.contains(name)) {
+            events.push(note(OFF, name.clone(), recovery_is_off(name), true, group, name));
+        }
+        self.off.clone_from(&plan.without_effect);
+        let entries = group.status.recoveries.iter();
+        let now: BTreeMap<Key, (Phase, &RecoveryState)> = entries
+            .filter_map(|entry| Some(((entry.coordination.clone(), entry.batch), (Phase::of(entry)?, entry))))
+            .collect();
+        if let Some(told) = &self.told {
+            for ((name, batch), (phase, entry)) in &now {
+                let known = told.get(&(name.clone(), *batch));
+                let is_new = known.is_none_or(|(since, _)| *since != entry.since);
+                let was_over = known.is_some_and(|(_, over)| *over);
+                let is_over = *phase == Phase::Complete;
+                events.extend((is_new && !is_over).then(|| begun(group, entry, *phase)));
+                events.extend((is_over && !is_new && !was_over).then(|| recovered(group, entry)));
+            }
+        }
+        let told = now.into_iter().map(|(key, (phase, entry))| (key, (entry.since.clone(), phase == Phase::Complete)));
+        self.told = Some(told.collect());
+        events
+    }
+}
+
+fn begun(group: &Group, entry: &RecoveryState, phase: Phase) -> EventNote {
+    let (batch, loss) = (batch_name(group, entry), loss_text(entry));
+    let message = entry.lost.as_ref().map(|lost| lost.message.trim()).filter(|message| !message.is_empty());
+    let message = message.map(|message| format!("; it said last: {message}")).unwrap_or_default();
+    let (reason, what) = match phase {
+        Phase::Exhausted => {
+            (EXHAUSTED, format!("it is left as it is, for it was made anew {} times already", entry.attempt))
+        }
+        _ => match &entry.not_before {
+            Some(at) => (BROKEN, format!("it is made anew at {at} (recovery {})", entry.attempt)),
+            None => (BROKEN, format!("it is made anew (recovery {})", entry.attempt)),
+        },
+    };
+    note(reason, subject(entry), format!("{batch} broke: {loss}; {what}{message}"), true, group, &entry.coordination)
+}
+
+fn recovered(group: &Group, entry: &RecoveryState) -> EventNote {
+    let text = format!("{} is complete again", batch_name(group, entry));
+    note(RECOVERED, subject(entry), text, false, group, &entry.coordination)
+}
+
+/// A recovery is told of once, and the next one of the same batch as well.
+fn subject(entry: &RecoveryState) -> String {
+    format!("{} {} {}", entry.coordination, entry.batch, entry.since.as_deref().unwrap_or_default())
+}
+
+fn batch_name(group: &Group, entry: &RecoveryState) -> String {
+    let mut batched = group.batched();
+    let found = batched.find(|(coordination, _)| coordination.display_name() == entry.coordination);
+    found.map_or_else(|| format!("batch {}", entry.batch + 1), |(_, batching)| batching.batch_name(entry.batch))
+}
+
+fn note(reason: &str, subject: String, note: String, warning: bool, group: &Group, coordination: &str) -> EventNote {
+    let named = group.coordinations.iter().find(|one| one.display_name() == coordination);
+    let roles = named.map(Coordination::role_names).unwrap_or_default();
+    let roles = roles.into_iter().map(str::to_owned).collect();
+    EventNote { reason: reason.to_owned(), subject, note, warning, roles }
+}

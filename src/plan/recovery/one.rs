@@ -1,0 +1,280 @@
+//! One batch: whether it is broken, and how far its recovery is.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::api::status::RecoveryState;
+use crate::model::moment::Moment;
+use crate::model::wording::counted as counted_text;
+use crate::model::{Batching, Coordination, Group, Recovery};
+use crate::plan::recovery::entry::{Phase, broken, counted, loss_text, of_batch};
+use crate::plan::recovery::{
+    BatchId, Blocked, Deletion, Judged, Loss, RecoveryContext, RecoveryPlan, Suspect, Verdict,
+};
+use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView, count};
+
+/// One batch of a coordination.
+pub(super) struct One<'a> {
+    pub(super) group: &'a Group,
+    pub(super) view: &'a GroupView,
+    pub(super) coordination: &'a Coordination,
+    pub(super) batching: &'a Batching,
+    pub(super) recovery: &'a Recovery,
+    pub(super) batch: u32,
+    /// It is committed that it was complete.
+    pub(super) was_complete: bool,
+    /// No recovery begins now.
+    pub(super) rests: bool,
+    /// A rollout of one of its roles is open.
+    pub(super) rolls: bool,
+    pub(super) context: RecoveryContext<'a>,
+}
+
+impl One<'_> {
+    /// Decides; true when the batch is to be remembered as complete.
+    pub(super) fn decide(&self, known: Option<(Phase, &RecoveryState)>, plan: &mut RecoveryPlan) -> bool {
+        match known {
+            None => self.look(None, plan),
+            Some((Phase::Complete, entry)) => self.look(Some(entry), plan),
+            Some((Phase::Waiting, entry)) => self.wait(entry, plan),
+            Some((Phase::Recreating, entry)) => self.recreate(entry, plan),
+            Some((Phase::Releasing, entry)) => {
+                plan.entries.push(self.completed(entry));
+                self.is_all(ReplicaIs::Ready)
+            }
+            Some((Phase::Exhausted, entry)) => {
+                if entry.generation == self.group.carrier.generation {
+                    plan.entries.push(self.completed(entry));
+                }
+                self.is_all(ReplicaIs::Ready)
+            }
+        }
+    }
+
+    /// A batch that nothing is done about: it is complete, is not yet, or was and is broken.
+    fn look(&self, entry: Option<&RecoveryState>, plan: &mut RecoveryPlan) -> bool {
+        let keep = |plan: &mut RecoveryPlan| plan.entries.extend(entry.and_then(|entry| self.still_counts(entry)));
+        if self.is_all(ReplicaIs::Ready) || !self.was_complete {
+            keep(plan);
+            return self.is_all(ReplicaIs::Ready);
+        }
+        // What a rollout has taken away is not lost: the batch has to be complete again first.
+        if self.rolls {
+            keep(plan);
+            return false;
+        }
+        let Some(loss) = self.loss(plan).filter(|_| !self.rests) else {
+            keep(plan);
+            return true;
+        };
+        if self.is_made_anew_elsewhere(&loss) {
+            keep(plan);
+            return false;
+        }
+        plan.broken.insert(self.id());
+        let is_this = |judged: &&Judged| judged.id == self.id() && judged.loss == loss;
+        let verdict = self.context.verdicts.iter().find(is_this).map(|judged| &judged.verdict);
+        match (verdict, self.context.now) {
+            (Some(Verdict::NotLost), _) => {
+                keep(plan);
+                false
+            }
+            (Some(Verdict::Lost(words)), Some(now)) => {
+                let when = (now, self.group.carrier.generation);
+                let found = broken(self.coordination, self.batch, self.recovery, (&loss, words), entry, when);
+                if found.phase == Phase::Exhausted.as_str() {
+                    plan.entries.push(found);
+                } else {
+                    self.wait(&found, plan);
+                }
+                false
+            }
+            _ => {
+                keep(plan);
+                let what = format!("replica {} of role {:?}", loss.ordinal, loss.role);
+                self.block(plan, &format!("{what} is lost, or looks so"));
+                let roles = self.batching.sizes.keys().cloned().collect();
+                plan.suspects.push(Suspect { id: self.id(), loss, roles });
+                true
+            }
+        }
+    }
+
+    /// A recovery that begins after a pause, unless all are ready again before.
+    fn wait(&self, entry: &RecoveryState, plan: &mut RecoveryPlan) -> bool {
+        if self.is_all(ReplicaIs::Ready) {
+            plan.entries.push(self.completed(entry));
+            return true;
+        }
+        let Some(now) = self.context.now.filter(|_| !self.rests) else {
+            if self.rests {
+                // A rollout or a fault comes first: its pods come back one by one.
+                plan.entries.extend(self.still_counts(&given_up(entry)));
+            } else {
+                self.block(plan, &self.is_made_anew(entry));
+                plan.entries.push(entry.clone());
+            }
+            return false;
+        };
+        let due = entry.not_before.as_deref().and_then(Moment::parse).filter(|due| *due > now);
+        if let Some(due) = due {
+            plan.due = Some(plan.due.map_or(due, |other| other.min(due)));
+            self.block(plan, &format!("{} at {}", self.is_made_anew(entry), due.text()));
+            plan.entries.push(entry.clone());
+            return false;
+        }
+        let mut attempts = counted(Some(entry), self.recovery, now);
+        attempts.push(now.text());
+        let youngest = self.old_pods(None).filter_map(|(_, pod)| pod.created.clone()).max();
+        let begun = RecoveryState {
+            phase: Phase::Recreating.as_str().to_owned(),
+            attempt: count(attempts.len()),
+            youngest: youngest.map(|time| time.to_string()),
+            not_before: None,
+            attempts,
+            ..entry.clone()
+        };
+        self.block(plan, &self.is_made_anew(&begun));
+        plan.placed_anew.insert(self.id());
+        plan.entries.push(begun);
+        false
+    }
+
+    /// Old pods go; new ones wait until all are there and none of the old is left.
+    fn recreate(&self, entry: &RecoveryState, plan: &mut RecoveryPlan) -> bool {
+        plan.entries.push(entry.clone());
+        plan.placed_anew.insert(self.id());
+        let old: Vec<_> = self.old_pods(Some(entry.youngest.as_deref())).collect();
+        let leads = |ordinal: u32, role: &str| {
+            old.iter().any(|(at, pod)| *at == ordinal && pod.identity.role.as_deref() == Some(role) && is_leader(pod))
+        };
+        for (ordinal, pod) in &old {
+            let role = pod.identity.role.as_deref().unwrap_or_default();
+            if is_leader(pod) || !leads(*ordinal, role) {
+                plan.delete.push(Deletion { pod: (*pod).clone(), with_dependents: is_leader(pod) });
+            }
+        }
+        let leaving = self.view.leaving.iter().filter(|pod| self.has(&pod.role, pod.ordinal));
+        let leaving: Vec<_> = leaving.collect();
+        if old.is_empty() && leaving.is_empty() && self.is_all(ReplicaIs::Complete) {
+            plan.ready_to_go.insert(self.id());
+            return false;
+        }
+        let roles = self.roles().filter(|(_, _, range)| !range.is_empty()).map(|(name, role, range)| {
+            let there = role.replicas.count_in(range.clone(), ReplicaIs::Complete);
+            let of_old = old.iter().filter(|(_, pod)| pod.identity.role.as_deref() == Some(name));
+            let of_old = of_old.map(|(ordinal, _)| *ordinal).collect::<BTreeSet<_>>();
+            format!("{}/{} {name}", there.saturating_sub(count(of_old.len())), range.len())
+        });
+        let left = match (old.len() + leaving.len(), leaving.first()) {
+            (0, _) => String::new(),
+            (left, Some(first)) if old.is_empty() => {
+                let node = if first.node.is_empty() { String::new() } else { format!(" on node {}", first.node) };
+                format!(", {} still there ({}{node})", counted_text(count(left), "old pod"), first.pod.name)
+            }
+            (left, _) => format!(", {} still there", counted_text(count(left), "old pod")),
+        };
+        let there = roles.collect::<Vec<_>>().join(" and ");
+        self.block(plan, &format!("{}: {there} exist{left}", self.is_made_anew(entry)));
+        false
+    }
+
+    /// The entry of a batch of which all are ready again, else as it is.
+    fn completed(&self, entry: &RecoveryState) -> RecoveryState {
+        let Some(now) = self.context.now.filter(|_| self.is_all(ReplicaIs::Ready)) else { return entry.clone() };
+        RecoveryState {
+            phase: Phase::Complete.as_str().to_owned(),
+            completed: Some(now.text()),
+            not_before: None,
+            youngest: None,
+            generation: None,
+            ..entry.clone()
+        }
+    }
+
+    /// What is kept of a recovery that is over: it counts for the limit, and is forgotten with the window.
+    fn still_counts(&self, entry: &RecoveryState) -> Option<RecoveryState> {
+        let now = self.context.now;
+        let counts = now.is_none_or(|now| !counted(Some(entry), self.recovery, now).is_empty());
+        counts.then(|| entry.clone())
+    }
+
+    /// The first replica that is missing or held, else the first that is not ready for too long.
+    fn loss(&self, plan: &mut RecoveryPlan) -> Option<Loss> {
+        let first = |what: ReplicaIs| {
+            self.roles().find_map(|(name, role, range)| {
+                let fails = |ordinal: &u32| role.replicas.get(*ordinal).is_none_or(|replica| !what.holds(replica));
+                let ordinal = (!role.all_in(range.clone(), what)).then(|| range.clone().find(fails)).flatten()?;
+                Some((name.to_owned(), role, ordinal))
+            })
+        };
+        if let Some((role, _, ordinal)) = first(ReplicaIs::Released) {
+            return Some(Loss { role, ordinal, unready: Vec::new() });
+        }
+        plan.unready.push((self.id(), self.recovery.unready_for?));
+        let (role, seen, ordinal) = first(ReplicaIs::Ready).filter(|_| self.context.unready.contains(&self.id()))?;
+        let unready = seen.replicas.pods_of(ordinal).iter().filter(|pod| !pod.ready).map(|pod| pod.pod.clone());
+        Some(Loss { role, ordinal, unready: unready.collect() })
+    }
+
+    /// Pods of the batch that were let go, and were there when it was found broken: none that is younger than its youngest.
+    fn old_pods(&self, youngest: Option<Option<&str>>) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
+        let pods = self.roles().flat_map(|(_, role, range)| {
+            range.flat_map(move |ordinal| role.replicas.pods_of(ordinal).iter().map(move |pod| (ordinal, pod)))
+        });
+        pods.filter(move |(_, pod)| {
+            let is_younger = youngest.is_some_and(|youngest| pod.created.as_deref() > youngest);
+            !pod.held && !is_younger
+        })
+    }
+
+    /// True for a replica that the recovery of a batch takes away which shares it.
+    fn is_made_anew_elsewhere(&self, loss: &Loss) -> bool {
+        let mut others = self.group.batches_of(&loss.role, loss.ordinal);
+        others.any(|batch| {
+            let known = of_batch(&self.group.status.recoveries, batch.coordination, batch.index);
+            let takes = known.is_some_and(|(phase, _)| matches!(phase, Phase::Recreating | Phase::Releasing));
+            takes && batch.coordination.index != self.coordination.index && batch.batching.recovers().is_some()
+        })
+    }
+
+    fn roles(&self) -> impl Iterator<Item = (&str, &RoleView, Range<u32>)> {
+        self.batching.sizes.keys().filter_map(|name| {
+            let role = self.view.roles.get(name)?;
+            Some((name.as_str(), role, self.batching.ordinals(name, self.batch, role.desired)))
+        })
+    }
+
+    fn is_all(&self, what: ReplicaIs) -> bool {
+        self.roles().all(|(_, role, range)| role.all_in(range, what))
+    }
+
+    fn has(&self, role: &str, ordinal: u32) -> bool {
+        self.roles().any(|(name, _, range)| name == role && range.contains(&ordinal))
+    }
+
+    fn id(&self) -> BatchId {
+        (self.coordination.index, self.batch)
+    }
+
+    fn is_made_anew(&self, entry: &RecoveryState) -> String {
+        let RecoveryState { attempt, .. } = entry;
+        format!("it is made anew (recovery {attempt} of {}), since {}", self.recovery.limit, loss_text(entry))
+    }
+
+    fn block(&self, plan: &mut RecoveryPlan, why: &str) {
+        let message = format!("{} is held: {why}", self.batching.batch_name(self.batch));
+        plan.blocked.insert(self.id(), Blocked { message });
+    }
+}
+
+/// A recovery that has not begun and does not: what was done before counts.
+fn given_up(entry: &RecoveryState) -> RecoveryState {
+    RecoveryState { phase: Phase::Complete.as_str().to_owned(), not_before: None, ..entry.clone() }
+}
+
+/// True for the first pod of several that make a replica: the others belong to it, and go with it.
+fn is_leader(pod: &PodFacts) -> bool {
+    pod.identity.replica_size > 1 && pod.identity.member == Some(0)
+}

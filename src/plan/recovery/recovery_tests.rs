@@ -1,0 +1,315 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::api::status::LostPod;
+use crate::model::HoldReason;
+use crate::plan::decide::DecisionContext;
+use crate::plan::evaluate::Evaluation;
+use crate::plan::rollout::RoleRollout;
+use crate::plan::test_support::{mk_evaluation, mk_group, mk_pod, shared};
+use crate::plan::view::{Leaving, LossKind};
+
+const NOW: Moment = Moment(1_767_225_600);
+
+/// A group of two segments of two `p` and one `d`, and what its loop does with it: what is decided is stored.
+struct Case {
+    group: Group,
+    pods: BTreeMap<String, PodFacts>,
+    leaving: Vec<Leaving>,
+    now: Moment,
+    judged: Vec<Judged>,
+    unready: Vec<BatchId>,
+    off: bool,
+    rests: bool,
+    made: u32,
+}
+
+impl Case {
+    fn new(recovery: &serde_json::Value) -> Self {
+        let placement = json!({ "segmentSize": { "p": 2, "d": 1 }, "recovery": recovery });
+        let group =
+            mk_group(&[("p", 4), ("d", 2)], &json!([{ "name": "pd", "strategy": { "segmentPlacement": placement } }]));
+        let mut case = Self {
+            group,
+            pods: BTreeMap::new(),
+            leaving: Vec::new(),
+            now: NOW,
+            judged: Vec::new(),
+            unready: Vec::new(),
+            off: false,
+            rests: false,
+            made: 0,
+        };
+        let all = [("p", 0), ("p", 1), ("p", 2), ("p", 3), ("d", 0), ("d", 1)];
+        all.into_iter().for_each(|(role, ordinal)| case.make(role, ordinal, false));
+        case.all_ready();
+        case.commit();
+        assert_eq!(case.group.status.coordination_state[0].complete_batches, "0-1");
+        case
+    }
+
+    /// A pod appears, held as it is born unless it was let go.
+    fn make(&mut self, role: &str, ordinal: u32, held: bool) {
+        self.made += 1;
+        let name = format!("{role}-{ordinal}");
+        let mut pod = mk_pod(&name, role, ordinal);
+        pod.pod.uid = format!("{name}-{}", self.made).into();
+        pod.created = Some(format!("2026-01-01T00:{:02}:00Z", self.made).into());
+        (pod.held, pod.scheduled) = (held, !held);
+        self.pods.insert(name, pod);
+    }
+
+    fn all_ready(&mut self) {
+        self.pods.values_mut().for_each(|pod| (pod.scheduled, pod.ready) = (!pod.held, !pod.held));
+    }
+
+    fn evaluate(&self) -> Evaluation {
+        let pods: Vec<_> = self.pods.values().cloned().collect();
+        let mut view = GroupView::build(&self.group, &shared(&pods));
+        view.leaving.clone_from(&self.leaving);
+        let recovery = RecoveryContext {
+            off: self.off,
+            now: Some(self.now),
+            rests: self.rests,
+            verdicts: &self.judged,
+            unready: &self.unready,
+        };
+        mk_evaluation(&self.group, &view, DecisionContext { recovery, ..DecisionContext::default() })
+    }
+
+    /// What is decided is stored; then what is decided next.
+    fn commit(&mut self) -> Evaluation {
+        self.group.status = self.evaluate().status;
+        self.evaluate()
+    }
+
+    /// The loss of the first suspect is looked at, and is one.
+    fn lost(&mut self) -> Evaluation {
+        let suspect = self.evaluate().decision.recovery.suspects[0].clone();
+        let words = LastWords { pod: "p-1".to_owned(), kind: LossKind::PodFailed, ..LastWords::default() };
+        self.judged = vec![Judged { id: suspect.id, loss: suspect.loss, verdict: Verdict::Lost(words) }];
+        self.commit()
+    }
+
+    fn phases(&self) -> Vec<(u32, &str, u32)> {
+        let entries = self.group.status.recoveries.iter();
+        entries.map(|entry| (entry.batch, entry.phase.as_str(), entry.attempt)).collect()
+    }
+
+    /// Its pods are deleted, made again and let go, and get ready.
+    fn recreated(&mut self) {
+        for (role, ordinal) in [("p", 0), ("p", 1), ("d", 0)] {
+            self.make(role, ordinal, true);
+        }
+        self.judged.clear();
+        self.commit();
+        assert_eq!(self.phases().last().unwrap().1, "Releasing");
+        for pod in self.pods.values_mut() {
+            pod.held = false;
+        }
+        self.all_ready();
+        self.commit();
+    }
+}
+
+fn released(seen: &Evaluation) -> Vec<(String, bool)> {
+    seen.decision.release.iter().map(|release| (release.pod.pod.name.to_string(), release.at_once)).collect()
+}
+
+fn deleted(seen: &Evaluation) -> Vec<&str> {
+    seen.decision.recovery.delete.iter().map(|deletion| &*deletion.pod.pod.uid).collect()
+}
+
+#[test]
+fn a_batch_that_loses_a_replica_is_looked_at_committed_deleted_awaited_and_let_go_together() {
+    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    case.make("p", 1, true);
+    let seen = case.evaluate();
+    assert_eq!(seen.decision.recovery.suspects[0].loss, Loss { role: "p".to_owned(), ordinal: 1, unready: Vec::new() });
+    assert_eq!((released(&seen), deleted(&seen)), (vec![], vec![]), "until it is looked at, nothing is done");
+    assert_eq!(seen.decision.held[0].reason, HoldReason::Recovering);
+    assert!(!seen.needs_commit(&case.group), "nothing is forgotten meanwhile");
+    let seen = case.lost();
+    assert_eq!(case.phases(), [(0, "Recreating", 1)]);
+    let entry = case.group.status.recoveries[0].clone();
+    assert_eq!((entry.reason.as_str(), entry.since.as_deref()), ("PodFailed", Some("2026-01-01T00:00:00Z")));
+    assert_eq!(
+        entry.lost,
+        Some(LostPod { role: "p".to_owned(), ordinal: 1, pod: "p-1".to_owned(), ..LostPod::default() })
+    );
+    assert_eq!(case.group.status.coordination_state[0].complete_batches, "1");
+    assert_eq!(deleted(&seen), ["d-0-5", "p-0-1"], "none that is held, and none of the other batch");
+    case.pods.remove("d-0");
+    case.make("p", 0, true);
+    let seen = case.commit();
+    assert_eq!((released(&seen), deleted(&seen)), (vec![], vec![]));
+    let told = "segment 1 is held: it is made anew (recovery 1 of 3), since pod p-1 failed: 0/1 d and 2/2 p exist";
+    assert_eq!(seen.decision.held[0].message, told);
+    case.make("d", 0, true);
+    let leaving = Leaving { pod: case.pods["d-0"].pod.clone(), role: "d".into(), ordinal: 0, node: "n1".into() };
+    case.leaving = vec![leaving];
+    let seen = case.commit();
+    assert_eq!(released(&seen), [], "an old pod still runs");
+    assert!(seen.decision.held[0].message.ends_with("1/1 d and 2/2 p exist, 1 old pod still there (d-0 on node n1)"));
+    case.leaving.clear();
+    let seen = case.evaluate();
+    let all = |at_once| vec![("d-0".to_owned(), at_once), ("p-0".to_owned(), at_once), ("p-1".to_owned(), at_once)];
+    assert_eq!(released(&seen), all(false), "that they go is committed first");
+    let seen = case.commit();
+    assert_eq!((case.phases(), released(&seen)), (vec![(0, "Releasing", 1)], all(true)));
+    case.pods.values_mut().for_each(|pod| pod.held = false);
+    assert_eq!(deleted(&case.commit()), Vec::<&str>::new(), "the new ones are let go, and stay");
+    case.all_ready();
+    case.commit();
+    assert_eq!(case.phases(), [(0, "Complete", 1)]);
+    assert_eq!(case.group.status.coordination_state[0].complete_batches, "0-1");
+}
+
+#[test]
+fn a_batch_that_was_never_complete_is_not_recovered() {
+    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    case.group.status.coordination_state[0].complete_batches = "1".to_owned();
+    case.make("p", 1, true);
+    let seen = case.commit();
+    assert_eq!((released(&seen), seen.decision.recovery.broken.len()), (vec![("p-1".to_owned(), true)], 0));
+}
+
+#[test]
+fn what_is_not_lost_comes_back_at_once_and_its_batch_has_to_be_complete_again() {
+    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    case.make("p", 1, true);
+    let suspect = case.evaluate().decision.recovery.suspects[0].clone();
+    case.judged = vec![Judged { id: suspect.id, loss: suspect.loss, verdict: Verdict::NotLost }];
+    let seen = case.commit();
+    assert_eq!(released(&seen), [("p-1".to_owned(), true)]);
+    assert_eq!(case.group.status.coordination_state[0].complete_batches, "1");
+    case.pods.get_mut("p-1").unwrap().held = false;
+    case.all_ready();
+    case.judged.clear();
+    case.commit();
+    assert_eq!((case.group.status.coordination_state[0].complete_batches.as_str(), case.phases()), ("0-1", vec![]));
+}
+
+#[test]
+fn the_second_recovery_waits_and_beyond_the_limit_the_batch_is_left_until_all_are_ready_or_the_spec_changes() {
+    let mut case = Case::new(&json!({ "policy": "Recreate", "limit": 2, "window": "10m" }));
+    let lose = |case: &mut Case| {
+        case.make("p", 1, true);
+        case.lost()
+    };
+    lose(&mut case);
+    case.recreated();
+    let seen = lose(&mut case);
+    assert_eq!((case.phases(), deleted(&seen)), (vec![(0, "Waiting", 2)], vec![]));
+    assert_eq!(seen.decision.recovery.due, Some(NOW.after(Duration::from_secs(10))));
+    assert_eq!(released(&seen), []);
+    case.now = NOW.after(Duration::from_secs(10));
+    assert_eq!((deleted(&case.commit()).len(), case.phases()), (2, vec![(0, "Recreating", 2)]));
+    case.recreated();
+    let seen = lose(&mut case);
+    assert_eq!((case.phases(), deleted(&seen)), (vec![(0, "Exhausted", 2)], vec![]));
+    let is_said = |case: &Case| case.group.status.conditions.iter().any(|c| c.r#type == "RecoveryExhausted");
+    assert!(is_said(&case));
+    assert_eq!(released(&seen), [("p-1".to_owned(), true)], "it is left to itself");
+    case.pods.get_mut("p-1").unwrap().held = false;
+    case.judged.clear();
+    let exhausted = case.group.clone();
+    case.group.carrier.generation = Some(7);
+    case.commit();
+    assert_eq!((case.phases(), is_said(&case)), (vec![], false), "the spec has changed");
+    case.group = exhausted;
+    case.all_ready();
+    case.commit();
+    assert_eq!((case.phases(), is_said(&case)), (vec![(0, "Complete", 2)], false), "all are ready again");
+    case.now = case.now.after(Duration::from_secs(600));
+    case.commit();
+    assert_eq!(case.phases(), [], "what is older than the window is forgotten");
+}
+
+#[test]
+fn a_replica_that_is_not_ready_for_too_long_is_lost_and_a_recovery_that_waits_ends_when_it_is_ready_again() {
+    let mut case = Case::new(&json!({ "policy": "Recreate", "unreadyFor": "60s" }));
+    case.pods.get_mut("d-1").unwrap().ready = false;
+    let seen = case.evaluate();
+    assert_eq!(seen.decision.recovery.unready, [((0, 1), Duration::from_secs(60))]);
+    assert!(seen.decision.recovery.suspects.is_empty());
+    case.unready = vec![(0, 1)];
+    let seen = case.lost();
+    assert_eq!((case.phases(), deleted(&seen)), (vec![(1, "Recreating", 1)], vec!["d-1-6", "p-2-3", "p-3-4"]));
+    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    case.pods.get_mut("d-1").unwrap().ready = false;
+    assert!(case.evaluate().decision.recovery.unready.is_empty(), "by default none is lost for that");
+    case.group.status.recoveries = vec![RecoveryState {
+        coordination: "pd".to_owned(),
+        batch: 1,
+        phase: "Waiting".to_owned(),
+        not_before: Some("2026-01-01T00:01:00Z".to_owned()),
+        ..RecoveryState::default()
+    }];
+    case.commit();
+    assert_eq!(case.phases(), [(1, "Waiting", 0)]);
+    case.all_ready();
+    case.commit();
+    assert_eq!(case.phases()[0].1, "Complete");
+}
+
+#[test]
+fn a_rollout_a_fault_growth_or_no_right_begins_no_recovery() {
+    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    case.make("p", 1, true);
+    let pods: Vec<_> = case.pods.values().cloned().collect();
+    let view = GroupView::build(&case.group, &shared(&pods));
+    let mut rollouts = Rollouts::default();
+    rollouts.roles.insert("d".to_owned(), RoleRollout::default());
+    let plan = plan_recovery(&case.group, &view, &rollouts, RecoveryContext::default());
+    assert_eq!((plan.suspects.len(), plan.blocked.len(), plan.complete[&0].0.as_str()), (0, 0, "1"));
+    case.rests = true;
+    let seen = case.evaluate();
+    assert_eq!(
+        (released(&seen), seen.decision.recovery.complete[&0].0.as_str()),
+        (vec![("p-1".to_owned(), true)], "0-1")
+    );
+    (case.rests, case.off) = (false, true);
+    let seen = case.evaluate();
+    assert_eq!(
+        (released(&seen), seen.decision.recovery.without_effect.as_slice()),
+        (vec![("p-1".to_owned(), true)], ["pd".to_owned()].as_slice())
+    );
+    let progressing = seen.status.conditions.iter().find(|c| c.r#type == "Progressing").unwrap();
+    assert!(progressing.message.is_empty() || progressing.message.contains("--allow recovery"));
+    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    case.group.status.coordination_state[0].complete_replicas.insert("p".to_owned(), 3);
+    case.make("p", 3, true);
+    assert_eq!(released(&case.evaluate()), [("p-3".to_owned(), true)], "what has grown was never complete");
+}
+
+#[test]
+fn a_pod_that_came_without_its_gate_is_not_deleted_again() {
+    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    case.pods.remove("p-1");
+    case.lost();
+    for (role, ordinal) in [("p", 0), ("p", 1), ("d", 0)] {
+        case.make(role, ordinal, false);
+    }
+    let seen = case.commit();
+    assert_eq!((deleted(&seen), case.phases()), (vec![], vec![(0, "Releasing", 1)]));
+}
+
+#[test]
+fn the_leader_of_several_pods_goes_and_takes_the_others_with_it() {
+    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    for (name, member) in [("d-0", 0), ("d-0-1", 1)] {
+        let mut pod = case.pods["d-0"].clone();
+        pod.pod = PodRef { name: name.into(), uid: name.into() };
+        (pod.identity.replica_size, pod.identity.member) = (2, Some(member));
+        case.pods.insert(name.to_owned(), pod);
+    }
+    case.pods.remove("p-1");
+    let seen = case.lost();
+    let all: Vec<_> =
+        seen.decision.recovery.delete.iter().map(|one| (&*one.pod.pod.name, one.with_dependents)).collect();
+    assert_eq!(all, [("d-0", true), ("p-0", false)]);
+}

@@ -1,0 +1,196 @@
+//! What is left of pods that are gone or on their way out: those that still run, and what each said last.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::api::Pod;
+use crate::api::pod::{ContainerStatus, Terminated};
+use crate::model::revision;
+use crate::plan::view::PodRef;
+
+/// A pod that is being deleted and still there: it may still run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaving {
+    /// The pod.
+    pub pod: PodRef,
+    /// Its role.
+    pub role: Arc<str>,
+    /// Ordinal of its replica.
+    pub ordinal: u32,
+    /// Its node, empty without one.
+    pub node: Arc<str>,
+}
+
+/// How a replica was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LossKind {
+    /// A pod was deleted, or nobody saw how it went.
+    #[default]
+    PodDeleted,
+    /// A pod failed.
+    PodFailed,
+    /// A pod was evicted.
+    PodEvicted,
+    /// The node of a pod is gone or does not answer.
+    NodeGone,
+    /// A pod was not ready for too long.
+    NotReady,
+}
+
+impl LossKind {
+    /// One word, stable.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PodDeleted => "PodDeleted",
+            Self::PodFailed => "PodFailed",
+            Self::PodEvicted => "PodEvicted",
+            Self::NodeGone => "NodeGone",
+            Self::NotReady => "NotReady",
+        }
+    }
+
+    /// For people, after the name of a pod.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::PodDeleted => "was deleted",
+            Self::PodFailed => "failed",
+            Self::PodEvicted => "was evicted",
+            Self::NodeGone => "lost its node",
+            Self::NotReady => "was not ready for too long",
+        }
+    }
+}
+
+impl fmt::Display for LossKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a pod said last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LastWords {
+    /// How it went.
+    pub kind: LossKind,
+    /// Its name; empty where it was not seen.
+    pub pod: String,
+    /// Its node; empty without one.
+    pub node: String,
+    /// One word of the pod, of the condition that it is disrupted, or of the container that ended.
+    pub reason: String,
+    /// Exit code of the container that ended.
+    pub exit_code: Option<i32>,
+    /// Termination message of that container, or what the pod says.
+    pub message: String,
+    /// Revision that it was made at, where that is known.
+    pub revision: Option<Arc<str>>,
+}
+
+/// Longest message that is kept, in bytes: what ends a container may write pages.
+const LONGEST: usize = 512;
+
+/// What conditions and pods say of how a pod is disrupted.
+const KINDS: &[(&str, LossKind)] = &[
+    ("EvictionByEvictionAPI", LossKind::PodEvicted),
+    ("PreemptionByScheduler", LossKind::PodEvicted),
+    ("TerminationByKubelet", LossKind::PodEvicted),
+    ("Evicted", LossKind::PodEvicted),
+    ("Preempting", LossKind::PodEvicted),
+    ("DeletionByTaintManager", LossKind::NodeGone),
+    ("DeletionByPodGC", LossKind::NodeGone),
+    ("NodeLost", LossKind::NodeGone),
+    ("NodeShutdown", LossKind::NodeGone),
+    ("Terminated", LossKind::NodeGone),
+];
+
+impl LastWords {
+    /// Those of a pod that is there and not ready.
+    pub fn of_unready(pod: &Pod) -> Self {
+        Self { kind: LossKind::NotReady, ..Self::of(pod) }
+    }
+
+    /// Those of a pod that is gone, or on its way out.
+    pub fn of(pod: &Pod) -> Self {
+        let status = &pod.status;
+        let disrupted = status.conditions.iter().find(|c| c.r#type == "DisruptionTarget" && c.status == "True");
+        let disrupted = disrupted.map(|condition| condition.reason.as_str());
+        let ended = status.containers.iter().filter_map(ended).max_by_key(|ended| ended.exit_code != 0);
+        let waiting = status.containers.iter().find_map(|container| container.state.waiting.as_ref());
+        let of_container = ended.map(|ended| ended.reason.as_str());
+        let words = [disrupted, Some(status.reason.as_str()), of_container, waiting.map(|w| w.reason.as_str())];
+        let mut words = words.into_iter().flatten().filter(|word| !word.is_empty());
+        let known = words.clone().find_map(|word| Some(KINDS.iter().find(|(known, _)| *known == word)?.1));
+        let kind = known.unwrap_or(if status.phase == "Failed" { LossKind::PodFailed } else { LossKind::PodDeleted });
+        let message = ended.map(|ended| ended.message.as_str()).filter(|message| !message.is_empty());
+        Self {
+            kind,
+            pod: pod.metadata.name.clone().unwrap_or_default(),
+            node: pod.spec.node_name.clone().unwrap_or_default(),
+            reason: words.next().unwrap_or_default().to_owned(),
+            exit_code: ended.map(|ended| ended.exit_code),
+            message: cut(message.unwrap_or(&status.message)),
+            revision: revision(&pod.metadata).map(Into::into),
+        }
+    }
+
+    /// `pod pd-decode-3 of node n1 failed (OOMKilled, exit code 137)`; `otherwise` is what is called lost whose pod was not
+    /// seen.
+    pub fn text(&self, otherwise: &str) -> String {
+        let node = if self.node.is_empty() { String::new() } else { format!(" of node {}", self.node) };
+        let subject = if self.pod.is_empty() { otherwise.to_owned() } else { format!("pod {}{node}", self.pod) };
+        let code = self.exit_code.map(|code| format!("exit code {code}"));
+        let reason = Some(self.reason.clone()).filter(|reason| !reason.is_empty());
+        let details = reason.into_iter().chain(code).collect::<Vec<_>>().join(", ");
+        let details = if details.is_empty() { details } else { format!(" ({details})") };
+        format!("{subject} {}{details}", self.kind.in_words())
+    }
+}
+
+/// How a container ended, now or before it was last started.
+fn ended(container: &ContainerStatus) -> Option<&Terminated> {
+    container.state.terminated.as_ref().or(container.last_state.terminated.as_ref())
+}
+
+/// The beginning of a text, to a whole character.
+fn cut(text: &str) -> String {
+    let end = (0..=LONGEST.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn words(status: &Value) -> LastWords {
+        let pod = json!({ "metadata": { "name": "d-3" }, "spec": { "nodeName": "n1" }, "status": status });
+        LastWords::of(&serde_json::from_value(pod).unwrap())
+    }
+
+    #[test]
+    fn a_pod_says_how_it_went() {
+        let ended = json!([{ "state": { "running": {} } }, {
+            "state": { "waiting": { "reason": "CrashLoopBackOff" } },
+            "lastState": { "terminated": { "exitCode": 137, "reason": "OOMKilled", "message": "peer gone" } },
+        }]);
+        let failed = words(&json!({ "phase": "Failed", "containerStatuses": ended }));
+        assert_eq!(failed.text(""), "pod d-3 of node n1 failed (OOMKilled, exit code 137)");
+        assert_eq!((failed.message.as_str(), failed.kind), ("peer gone", LossKind::PodFailed));
+        let evicted = words(&json!({ "phase": "Failed", "reason": "Evicted", "message": "low on memory" }));
+        assert_eq!(
+            (evicted.text("").as_str(), evicted.message.as_str()),
+            ("pod d-3 of node n1 was evicted (Evicted)", "low on memory")
+        );
+        let disrupted = |reason: &str| {
+            let condition = json!({ "type": "DisruptionTarget", "status": "True", "reason": reason });
+            words(&json!({ "phase": "Running", "conditions": [condition] })).kind
+        };
+        assert_eq!(disrupted("EvictionByEvictionAPI"), LossKind::PodEvicted);
+        assert_eq!(disrupted("DeletionByTaintManager"), LossKind::NodeGone);
+        assert_eq!(words(&json!({ "phase": "Running" })).kind, LossKind::PodDeleted);
+        let long = words(&json!({ "message": "é".repeat(600) })).message;
+        assert_eq!((long.len(), long.chars().all(|c| c == 'é')), (512, true));
+        assert_eq!(LastWords::default().text("replica 3 of role \"d\""), "replica 3 of role \"d\" was deleted");
+    }
+}

@@ -1,0 +1,63 @@
+//! Rules of batches that are made anew when they lose a replica.
+
+use crate::model::recovery::RECOVERY_POLICIES;
+use crate::model::{Coordination, Group, Recovery};
+use crate::rules::violation::{quoted, supported};
+use crate::rules::{Cause, Known, Need, Report, World};
+
+fn recoveries(group: &Group) -> impl Iterator<Item = (&Coordination, &Recovery)> {
+    let batchings = group.coordinations.iter().flat_map(|c| c.batchings.iter().map(move |batching| (c, batching)));
+    batchings.filter_map(|(coordination, batching)| Some((coordination, batching.recovery.as_ref()?)))
+}
+
+/// The policy is known, the limit is at least 1, times are durations, and whoever sets it may delete pods.
+pub(super) fn recovery(group: &Group, world: &World, report: &mut Report) {
+    format(group, report);
+    rights(group, world, report);
+    makers(group, report);
+}
+
+/// What makes the pods can be asked whether a rollout takes them away.
+fn makers(group: &Group, report: &mut Report) {
+    for (coordination, batching) in group.batched().filter(|(_, batching)| batching.recovers().is_some()) {
+        let roles = batching.sizes.keys().filter_map(|name| group.role(name));
+        for role in roles.filter(|role| role.workload.instances.is_some()) {
+            let path = batching.sizes_at.key(role.name.as_str());
+            let detail = format!(
+                "batches of coordination {:?} are not recovered: whether a RoleInstanceSet replaces its pods cannot be asked",
+                coordination.display_name()
+            );
+            report.warn(&role.name, path, Cause::Notice, None, detail);
+        }
+    }
+}
+
+fn format(group: &Group, report: &mut Report) {
+    for (coordination, recovery) in recoveries(group) {
+        let name = coordination.display_name();
+        if let Some(word) = &recovery.unknown_policy {
+            let detail = supported(RECOVERY_POLICIES.iter().map(|(word, _)| *word));
+            report.error(&name, recovery.at.child("policy"), Cause::NotSupported, quoted(word), detail);
+        }
+        for fault in &recovery.malformed {
+            report.error(&name, fault.at.clone(), Cause::Invalid, fault.value.clone(), fault.detail);
+        }
+    }
+}
+
+/// What somebody may not do, they may not have us do.
+fn rights(group: &Group, world: &World, report: &mut Report) {
+    let namespace = &*group.key.namespace;
+    for (coordination, recovery) in recoveries(group).filter(|(_, recovery)| recovery.recreates) {
+        let (subject, path) = (coordination.display_name(), recovery.at.child("policy"));
+        let need = Need::MayDeletePods { namespace: namespace.to_owned() };
+        match world.known(&need) {
+            Known::Present(()) => {}
+            Known::Absent => {
+                let detail = format!("whoever sets it must be allowed to delete pods in namespace {namespace:?}");
+                report.error(&subject, path, Cause::Forbidden, None, detail);
+            }
+            Known::Unknown => report.not_judged(&subject, path, &need),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Replicas are lost in every way that there is.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+
+use super::scene::{ApiPod, Scene, group, launch, recovery, recreate, uids};
+use crate::common::pods::Pod;
+use crate::common::{PATIENT, Stage, always};
+
+#[tokio::test]
+async fn a_segment_that_loses_a_pod_is_made_anew_as_a_whole_and_the_others_stay() {
+    let stage = Stage::new("recovery-deleted").await;
+    stage.add_node("all", 12).await;
+    let rolegate = launch(&stage).start().await;
+    let scene = Scene::of(stage, group(4, 2), &recreate()).await;
+    scene.delete("llm-decode-0").await;
+    let status = scene.until_recovered(&[0], 1).await;
+    scene.made_anew(&[0]);
+    let entry = recovery(&status, 0).unwrap();
+    assert_eq!((&entry["reason"], &entry["lost"]["pod"]), (&json!("PodDeleted"), &json!("llm-decode-0")), "{entry}");
+    assert_eq!(entry["lost"]["node"], json!("recovery-deleted-all"), "{entry}");
+    assert_eq!(status.0["recoveries"].as_array().unwrap().len(), 1);
+    rolegate.until_metric(r#"rolegate_recoveries{state="Complete"}"#, 1).await;
+    assert_eq!(rolegate.metric(r#"rolegate_recovery_deletions_total{outcome="deleted"}"#).await, 2);
+    let events = scene.stage.plane.must(
+        &[
+            "-n",
+            &scene.stage.namespace,
+            "get",
+            "events",
+            "-o",
+            "jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}",
+        ],
+        "",
+    );
+    let begins =
+        "BatchBroken: segment 1 broke: pod llm-decode-0 of node recovery-deleted-all was deleted; it is made anew";
+    assert!(events.contains(begins) && events.contains("BatchRecovered: segment 1 is complete again"), "{events}");
+}
+
+#[tokio::test]
+async fn what_a_container_said_last_is_kept() {
+    let stage = Stage::new("recovery-failed").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = launch(&stage).start().await;
+    let scene = Scene::of(stage, group(4, 2), &recreate()).await;
+    let ended = json!({ "exitCode": 137, "reason": "OOMKilled", "message": "lost the peer", "startedAt": null });
+    let container = json!({
+        "name": "main", "image": "x", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": ended },
+    });
+    let failed = json!({ "status": { "phase": "Failed", "containerStatuses": [container] } });
+    let pods = scene.stage.api::<ApiPod>();
+    pods.patch_status("llm-prefill-3", &PatchParams::default(), &Patch::Merge(failed)).await.unwrap();
+    let status = scene.until_recovered(&[1], 1).await;
+    scene.made_anew(&[1]);
+    let entry = recovery(&status, 1).unwrap();
+    let lost = &entry["lost"];
+    assert_eq!((&entry["reason"], &lost["exitCode"]), (&json!("PodFailed"), &json!(137)), "{entry}");
+    assert_eq!((&lost["reason"], &lost["message"]), (&json!("OOMKilled"), &json!("lost the peer")), "{entry}");
+}
+
+#[tokio::test]
+async fn segments_on_a_node_that_is_gone_come_back_elsewhere() {
+    let stage = Stage::new("recovery-node-gone").await;
+    stage.add_node("a", 3).await;
+    let _rolegate = launch(&stage).start().await;
+    // The first segment is on the first node, for there is no other yet.
+    let first = Scene::of(stage, group(2, 1), &recreate()).await;
+    let Scene { stage, statuses, .. } = first;
+    stage.add_node("b", 6).await;
+    let grown = group(4, 2);
+    stage.scale(&grown).await;
+    let scene = Scene::complete(stage, grown, statuses).await;
+    Api::<Node>::all(scene.stage.client.clone())
+        .delete("recovery-node-gone-a", &DeleteParams::default())
+        .await
+        .unwrap();
+    // The pod garbage collector gives a node the time to come back.
+    let gone =
+        |now: &crate::common::pods::View| now.count_all(|p| p.node.as_deref() == Some("recovery-node-gone-a")) == 0;
+    scene.stage.pods.until_within(PATIENT * 2, "its pods are collected", gone).await;
+    let status = scene.until_recovered(&[0], 1).await;
+    scene.made_anew(&[0]);
+    assert_eq!(recovery(&status, 0).unwrap()["reason"], json!("NodeGone"));
+}
+
+#[tokio::test]
+async fn the_segments_of_a_node_that_is_drained_come_back_elsewhere() {
+    let stage = Stage::new("recovery-drained").await;
+    stage.add_node("a", 3).await;
+    let _rolegate = launch(&stage).start().await;
+    let first = Scene::of(stage, group(2, 1), &recreate()).await;
+    let Scene { stage, statuses, .. } = first;
+    stage.add_node("b", 6).await;
+    let grown = group(4, 2);
+    stage.scale(&grown).await;
+    let scene = Scene::complete(stage, grown, statuses).await;
+    scene.stage.plane.must(&["drain", "recovery-drained-a", "--timeout=60s"], "");
+    let status = scene.until_recovered(&[0], 1).await;
+    scene.made_anew(&[0]);
+    assert_eq!(recovery(&status, 0).unwrap()["reason"], json!("PodEvicted"));
+}
+
+#[tokio::test]
+async fn a_replica_that_is_not_ready_for_too_long_is_lost_and_no_sooner() {
+    let stage = Stage::new("recovery-unready").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = launch(&stage).start().await;
+    let unready_for = json!({ "policy": "Recreate", "unreadyFor": "3s" });
+    let scene = Scene::of(stage, group(4, 2), &unready_for).await;
+    let key = "kwok.rolegate.dev/not-ready";
+    let not_ready = json!({ "metadata": { "annotations": { (key): "" } } });
+    let ready = json!({ "metadata": { "annotations": { (key): null } } });
+    let pods = scene.stage.api::<ApiPod>();
+    let patch = async |patch: &serde_json::Value| {
+        pods.patch("llm-decode-1", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    };
+    patch(&not_ready).await;
+    scene.stage.pods.until("not ready", |now| !now.named("llm-decode-1").unwrap().ready).await;
+    patch(&ready).await;
+    scene.stage.pods.until("ready again", |now| now.named("llm-decode-1").unwrap().ready).await;
+    always(Duration::from_secs(4), "a moment is not too long", async || {
+        let now = uids(&scene.stage);
+        if now == scene.first { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+    patch(&not_ready).await;
+    let status = scene.until_recovered(&[1], 1).await;
+    scene.made_anew(&[1]);
+    assert_eq!(recovery(&status, 1).unwrap()["reason"], json!("NotReady"));
+}
+
+#[tokio::test]
+async fn two_segments_are_made_anew_at_once_also_the_last_which_is_partial() {
+    let stage = Stage::new("recovery-two").await;
+    stage.add_node("all", 12).await;
+    let _rolegate = launch(&stage).start().await;
+    // The third segment has one prefill and one decode.
+    let scene = Scene::of(stage, group(5, 3), &recreate()).await;
+    scene.delete("llm-decode-0").await;
+    scene.delete("llm-prefill-4").await;
+    scene.until_recovered(&[0, 2], 1).await;
+    scene.made_anew(&[0, 2]);
+    scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 8, "{now}"));
+}

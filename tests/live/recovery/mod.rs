@@ -1,0 +1,7 @@
+//! Segments that were complete and lose a replica are made anew as a whole.
+
+mod kinds;
+mod limits;
+mod losses;
+mod restarts;
+mod scene;
