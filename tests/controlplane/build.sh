@@ -24,9 +24,9 @@ command -v flock >/dev/null || die "flock (package util-linux) is not installed"
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOFLAGS=
 # Compilers live for seconds: one that collects less of its garbage takes a tenth less time.
 export GOGC="${GOGC:-400}"
-cd "$here"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
+cd "$here"
 
 # stamp_of TARGET covers everything the result depends on. The tools are a module of their own.
 stamp_of() {
