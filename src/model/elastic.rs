@@ -160,20 +160,20 @@ impl Group {
     fn released_segments(&self, batching: &Batching, sources: &impl Sources) -> u32 {
         let of = |replicas: &dyn Fn(&Role) -> Option<u32>| {
             let roles = batching.sizes.keys().filter_map(|name| self.role(name));
-            let segments =
-                roles.filter_map(|role| Some(replicas(role)?.div_ceil(batching.size(&role.name)?)));
+            let segments = roles.filter_map(|role| Some(replicas(role)?.div_ceil(batching.size(&role.name)?)));
             segments.max()
         };
         let there = |role: &Role| Some(sources.workload(role.workload.key.as_ref()?)?.desired);
         of(&|role| self.committed(&role.name)).or_else(|| of(&there)).unwrap_or(0)
     }
 
-    /// True when the same object has committed the same of the scale of its workloads.
+    /// True when the same object wants and has committed the same of the scale of its workloads.
     pub fn has_committed_like(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.scaled(), other.scaled());
         let roles = || ours.iter().flat_map(|(_, batching)| batching.sizes.keys());
         self.carrier.uid == other.carrier.uid
             && ours.is_some() == theirs.is_some()
+            && ours.map(|(elastic, _)| elastic.wanted()) == theirs.map(|(elastic, _)| elastic.wanted())
             && self.status.draining == other.status.draining
             && roles().all(|role| self.committed(role) == other.committed(role))
     }

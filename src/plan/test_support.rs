@@ -55,6 +55,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         labelled_size: Some(1),
         revision: None,
         cohort: None,
+        draining: false,
         created: None,
         stamp: Stamp::default(),
         seen: 0,

@@ -2,8 +2,8 @@
 
 use super::decode::DecodeError;
 use super::facts::{
-    AddJson, add_autoscaler, add_budget, add_carrier, add_definition, add_levels, add_pod, add_pod_group, add_policy, add_topology,
-    add_workload,
+    AddJson, add_autoscaler, add_budget, add_carrier, add_definition, add_levels, add_pod, add_pod_group, add_policy,
+    add_topology, add_workload,
 };
 use super::judged::{self, JudgedObject};
 use super::podgroup::JudgedPodGroup;

@@ -223,10 +223,7 @@ impl World {
             | Need::TopologyReferrers(_)
             | Need::DisruptionBudgets { .. }
             | Need::Autoscalers { .. } => self.manifests,
-            Need::Served(_)
-            | Need::MayCreatePodGroups { .. }
-            | Need::MayDeletePods { .. }
-            | Need::MayScale(_) => false,
+            Need::Served(_) | Need::MayCreatePodGroups { .. } | Need::MayDeletePods { .. } | Need::MayScale(_) => false,
         };
         if there { Known::Present(()) } else { self.answered(need) }
     }

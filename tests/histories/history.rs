@@ -50,6 +50,8 @@ pub enum Step {
         role: usize,
         replicas: u32,
     },
+    /// So many segments are wanted of a group that wants any.
+    Want(u32),
     Edit(Wish),
     DeleteGroup,
     CreateGroup(Wish),
@@ -130,6 +132,9 @@ impl History {
         if seed % 5 == 1 {
             setup = setup.rolled(&mut random);
         }
+        if seed % 5 == 2 {
+            setup = setup.elastic(&mut random);
+        }
         let themes = [Theme::Everything, Theme::Faults, Theme::Groups, Theme::Pods, Theme::Leaders, Theme::Late];
         let theme = random.pick(&themes);
         setup.two |= theme == Theme::Leaders;
@@ -140,6 +145,10 @@ impl History {
             steps.push(Step::Flow(15));
         }
         for _ in 0..length {
+            if setup.segments.is_some() && random.percent(15) {
+                steps.push(Step::Want(random.below(6)));
+                continue;
+            }
             let rolls = setup.rolling.is_some() && random.percent(40);
             steps.push(if rolls { Step::of_rollout(&mut random) } else { Step::random(&mut random, theme, setup.two) });
         }

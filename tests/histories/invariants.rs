@@ -11,6 +11,7 @@ use rolegate::plan::{PodFacts, PodRef, Snapshot};
 use serde_json::Value;
 
 use crate::broken::{Broken, hold};
+use crate::elastic;
 use crate::lockstep;
 use crate::places::{Places, Standing, role_of};
 use crate::replica::{GRACE, MISSING, Replica, Request};
@@ -128,6 +129,14 @@ pub fn pass(
             Request::SetPartition { workload, partition, ends, .. } => {
                 let stored = stored.map(|stored| &**stored);
                 lockstep::decided(replica, (workload, *partition, *ends), snapshot, stored, server)?;
+            }
+            Request::Scale { group, workload, replicas, .. } => {
+                let stored = server.history.get(&group.carrier.resource_version.parse().unwrap());
+                elastic::decided((workload, *replicas), group, stored.map(|stored| &**stored), snapshot)?;
+            }
+            Request::Mark(mark) => {
+                let known = snapshot.pods.iter().find(|pod| pod.pod == mark.pod);
+                hold!(known.is_some_and(|pod| pod.draining != mark.draining), "{mark:?} says nothing new");
             }
             Request::Reread | Request::Confirm | Request::ConfirmPods | Request::Verify | Request::Look(_) => {}
         }
@@ -263,6 +272,13 @@ fn commit(
             (old..new).flat_map(|ordinal| stored.wish.of_role(role).into_iter().map(move |c| (ordinal, c)))
         {
             let segment = ordinal / coordination.sizes[role];
+            if group.scaled().is_some() {
+                let is_there = |role, ordinal| {
+                    let seen = view.get(&(role, ordinal));
+                    seen.is_some_and(|seen| seen.held == 0 && seen.pods >= server.setup.replica_size(role))
+                };
+                elastic::goes_on(stored, segment, |role, ordinal| is_there(role, ordinal) || ordinal < count(role))?;
+            }
             if let Some(missing) = first_failing(&coordination, segment, desired, count, &view, server) {
                 return Err(Broken(format!(
                     "S1: {} {ordinal} (segment {segment}) is to be released, but {missing} of an earlier segment is not {:?}",
@@ -293,7 +309,8 @@ fn tells_of_all(
     }
     let summary = status.summary.clone().unwrap_or_default();
     // A rollout that waits for pods which are about to go has a reason as well.
-    let waits = summary.reason == HoldReason::RolloutBehindHeldBatch.as_str();
+    let waits = [HoldReason::RolloutBehindHeldBatch, HoldReason::ScaleInDeferred];
+    let waits = waits.iter().any(|reason| summary.reason == reason.as_str());
     let has_reason = summary.reason.is_empty() == (summary.held == 0) || waits;
     let told = summary.held as usize >= staying.len() && has_reason;
     hold!(told, "S8: {staying:?} stay, and the status says {summary:?}");

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
 mod broken;
+mod elastic;
 mod history;
 mod invariants;
 mod lockstep;

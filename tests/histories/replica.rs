@@ -8,8 +8,9 @@ use std::time::Duration;
 use rolegate::api::Pod;
 use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::{CarrierObject, Index, SeenWorkload};
-use rolegate::model::{Group, GroupKey, RolledWorkload};
+use rolegate::model::{Allowed, Group, GroupKey, RolledWorkload, ScaledWorkload};
 use rolegate::mutate::{Entry, late_labels};
+use rolegate::plan::elastic::Mark;
 use rolegate::plan::{
     Action, BatchPodGroup, Ended, LoopOptions, MissingGroup, MissingLabels, PodRef, Reconciler, Snapshot,
 };
@@ -50,6 +51,15 @@ pub enum Request {
         /// Unique id of the group that it was decided for.
         carrier: Option<String>,
     },
+    /// A workload is scaled.
+    Scale {
+        group: Arc<Group>,
+        role: String,
+        workload: Box<ScaledWorkload>,
+        replicas: u32,
+    },
+    /// A pod is marked.
+    Mark(Mark),
     /// The group is read after a conflict.
     Reread,
     /// The group is read before pods go that came after the last look at it.
@@ -67,6 +77,15 @@ pub enum Answer {
     Released(PodRef, Answered<Arc<Pod>>),
     Written(Answered<Arc<Stored>>),
     PartitionSet(PodRef, Answered<Box<SeenWorkload>>),
+    /// The version of a workload that was scaled; `None` where the group was no longer what it was planned by.
+    Scaled {
+        role: String,
+        workload: Box<ScaledWorkload>,
+        replicas: u32,
+        answer: Option<Answered<String>>,
+        read: LiveRead,
+    },
+    Marked(PodRef, Answered<Option<Arc<Pod>>>),
     /// Whether the PodGroup is there.
     Ensured(String, BatchPodGroup, Answered<bool>),
     Reread(LiveRead),
@@ -128,6 +147,8 @@ pub struct Replica {
     pub refused: BTreeSet<Arc<str>>,
     /// PodGroups that could not be made, by owner and name.
     pub without_pod_group: BTreeSet<(String, String)>,
+    /// Workloads that could not be scaled, and pods that could not be marked.
+    pub unscaled: BTreeSet<Arc<str>>,
     /// Workloads whose partition could not be set.
     pub frozen: BTreeSet<Arc<str>>,
     /// What it has seen of open rollouts.
@@ -155,6 +176,7 @@ impl Replica {
         let options = LoopOptions {
             missing_group: MissingGroup::ReleaseAfter(MISSING),
             vanished_grace: GRACE,
+            allowed: Allowed { scale: true, recovery: false },
             ..LoopOptions::default()
         };
         let mut replica = Self {
@@ -168,6 +190,7 @@ impl Replica {
             asked: BTreeMap::new(),
             refused: BTreeSet::new(),
             without_pod_group: BTreeSet::new(),
+            unscaled: BTreeSet::new(),
             frozen: BTreeSet::new(),
             edits: Edits::default(),
             write_failed: false,
@@ -178,6 +201,7 @@ impl Replica {
             said: BTreeSet::new(),
             sabotage,
         };
+        replica.index.allow_scale(true);
         (0..WATCHES).for_each(|watch| replica.index.expect(watch));
         replica.reconciler.lead(leads, [], Duration::ZERO);
         replica
@@ -188,6 +212,7 @@ impl Replica {
         let looks_again = self.confirm_failed || self.confirm_pods_failed;
         self.write_failed
             || looks_again
+            || !self.unscaled.is_empty()
             || !self.frozen.is_empty()
             || !self.refused.is_empty()
             || !self.without_pod_group.is_empty()
@@ -262,6 +287,10 @@ impl Replica {
         self.refused.retain(is_held);
         let is_open = |uid: &Arc<str>| snapshot.workloads.iter().any(|set| set.uid == *uid && set.is_open());
         self.frozen.retain(is_open);
+        self.unscaled.retain(|uid| {
+            let is_pod = snapshot.pods.iter().any(|pod| pod.pod.uid == *uid);
+            is_pod || snapshot.scaled.iter().any(|workload| workload.uid == *uid)
+        });
         if snapshot.claims.is_some() {
             self.absence = MissingPods { carried: true, ..MissingPods::default() };
         } else {
@@ -290,6 +319,10 @@ impl Replica {
                 None
             }
             Action::PublishOfPods { .. } => None,
+            Action::Scale { group, role, workload, replicas, .. } => {
+                Some(Request::Scale { group, role, workload, replicas })
+            }
+            Action::MarkDraining { mark } => Some(Request::Mark(mark)),
             Action::SetPartition { workload, partition, ends } => {
                 let carrier = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.clone());
                 Some(Request::SetPartition { workload, partition, ends, carrier })

@@ -47,6 +47,20 @@ pub enum Sabotage {
     GivesBackEarly,
     /// Loses each partition on the way.
     LosesPartitions,
+    /// Scales a workload up by a replica more than was decided.
+    ScalesTooFar,
+    /// Takes a replica more away than was decided.
+    ScalesTooLow,
+    /// Takes away all segments at once.
+    ScalesAtOnce,
+    /// Scales by what is only about to be committed.
+    ScalesUncommitted,
+    /// Scales by what was wanted when it last looked.
+    ScalesUnread,
+    /// Loses each scale on the way.
+    LosesScales,
+    /// Loses each mark on the way.
+    LosesMarks,
 }
 
 impl Sabotage {
@@ -69,6 +83,13 @@ impl Sabotage {
         Self::IgnoresWorkloadVersion,
         Self::GivesBackEarly,
         Self::LosesPartitions,
+        Self::ScalesTooFar,
+        Self::ScalesTooLow,
+        Self::ScalesAtOnce,
+        Self::ScalesUncommitted,
+        Self::ScalesUnread,
+        Self::LosesScales,
+        Self::LosesMarks,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -81,6 +102,17 @@ impl Sabotage {
                     Self::LowersTooFar => *partition = (*partition).min(workload.desired).saturating_sub(2),
                     Self::LowersAhead => *partition = (*partition).min(workload.desired).saturating_sub(1),
                     Self::GivesBackEarly => (*partition, *ends) = (workload.asked_partition(), true),
+                    _ => {}
+                }
+            }
+            if let Request::Scale { group, workload, replicas, .. } = request {
+                let from = group.status.draining.zip(group.batch_size(&workload.claim.role));
+                match self {
+                    Self::ScalesTooFar if *replicas > workload.desired => *replicas += 1,
+                    Self::ScalesTooLow if *replicas < workload.desired => *replicas = replicas.saturating_sub(1),
+                    Self::ScalesAtOnce if *replicas < workload.desired => {
+                        *replicas = from.map_or(*replicas, |(draining, size)| draining.from * size);
+                    }
                     _ => {}
                 }
             }
@@ -108,6 +140,15 @@ impl Sabotage {
                     };
                     let pods = snapshot.pods.iter().filter(may).map(|pod| pod.pod.clone());
                     hasty.extend(pods.map(|pod| Request::Release { pod, labels: Vec::new() }));
+                }
+                Self::ScalesUncommitted if group.scaled().is_some() => {
+                    let scale = |workload: &rolegate::model::ScaledWorkload| {
+                        let role = workload.claim.role.clone();
+                        let replicas = released(status, &role).filter(|count| *count > workload.desired)?;
+                        let workload = Box::new(workload.clone());
+                        Some(Request::Scale { group: group.clone(), role, workload, replicas })
+                    };
+                    hasty.extend(snapshot.scaled.iter().filter_map(scale));
                 }
                 Self::CommitsTooMuch | Self::CommitsTooLittle => {
                     let counts = status.coordination_state.iter_mut().flat_map(|state| state.progress.values_mut());
@@ -148,6 +189,8 @@ impl Sabotage {
         match request {
             Request::Release { .. } => self == Self::LosesReleases,
             Request::SetPartition { .. } => self == Self::LosesPartitions,
+            Request::Scale { .. } => self == Self::LosesScales,
+            Request::Mark(_) => self == Self::LosesMarks,
             _ => false,
         }
     }

@@ -109,11 +109,12 @@ impl Server {
             creation_timestamp: Some("2026-01-01T00:00:00Z".to_owned()),
             ..Meta::default()
         };
-        let Setup { refers, makers, rolling, .. } = self.setup;
+        let Setup { refers, makers, rolling, segments, .. } = self.setup;
         self.store_group(Stored {
             meta,
             wish,
             rolling,
+            segments,
             replicas,
             status: GroupStatus::default(),
             refers,
@@ -287,7 +288,7 @@ impl Server {
     /// Replicas of a role that the group wants: its own word, or that of the workload that it refers to.
     pub fn desired(&self, role: usize) -> u32 {
         let own = self.group.as_ref().filter(|group| !group.refers).map(|group| group.replicas[role]);
-        own.unwrap_or(self.workloads[role])
+        own.or_else(|| self.elastic_desired(role)).unwrap_or(self.workloads[role])
     }
 
     /// The watch that tells of a role's workload.

@@ -117,7 +117,7 @@ fn revision(role: usize, image: u32) -> String {
 
 impl Server {
     pub fn make_sets(&mut self) {
-        if self.setup.rolling.is_none() {
+        if self.setup.rolling.is_none() && self.setup.segments.is_none() {
             return;
         }
         for role in 0..ROLLED {

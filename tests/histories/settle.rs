@@ -6,6 +6,7 @@ use rolegate::cluster::read::pod_groups::stays;
 use rolegate::model::HoldReason;
 
 use crate::broken::{Broken, hold};
+use crate::elastic;
 use crate::lockstep;
 use crate::nature::{FOREIGN, is_ready};
 use crate::replica::Replica;
@@ -119,6 +120,7 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
 fn judge(world: &World) -> Result<(), Broken> {
     nothing_is_in_the_way(world)?;
     lockstep::judge(&world.server)?;
+    elastic::judge(&world.server)?;
     let server = &world.server;
     let held: Vec<_> = server.pods_that(is_held);
     let nobody = server.ignored || server.group.is_none();
@@ -143,7 +145,8 @@ fn judge(world: &World) -> Result<(), Broken> {
     let summary = group.status.summary.clone().unwrap_or_default();
     hold!(summary.held as usize == held.len(), "S8: {held:?} are held, and the status says {summary:?}");
     let known = HoldReason::ALL.iter().any(|reason| reason.as_str() == summary.reason);
-    hold!(known != held.is_empty(), "S8: {held:?} are held, and the status says why: {summary:?}");
+    let deferred = summary.reason == HoldReason::ScaleInDeferred.as_str();
+    hold!(deferred || known != held.is_empty(), "S8: {held:?} are held, and the status says why: {summary:?}");
     let failed = ["PatchFailed", "PodGroupMissing"].contains(&&*summary.reason);
     hold!(!failed, "S8: nothing fails any more, and the status says {summary:?}");
     let told = world.replicas.iter().any(|replica| replica.leads && replica.said.contains(&summary.reason));

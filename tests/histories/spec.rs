@@ -52,6 +52,8 @@ pub struct Setup {
     pub wish: Wish,
     /// The first roles are rolled in lockstep: their StatefulSets are claimed.
     pub rolling: Option<Rolling>,
+    /// So many segments are wanted of the first roles: their StatefulSets are claimed.
+    pub segments: Option<u32>,
     /// Two replicas of rolegate; otherwise one.
     pub two: bool,
     /// In the end the workloads make as many replicas as the group says.
@@ -104,6 +106,7 @@ impl Setup {
             replicas: [random.below(6), random.below(5), random.below(3)],
             wish: Wish::random(random),
             rolling: None,
+            segments: None,
             two: random.percent(60),
             operator: random.percent(85),
         }
@@ -187,6 +190,7 @@ pub struct Stored {
     pub meta: Meta,
     pub wish: Wish,
     pub rolling: Option<Rolling>,
+    pub segments: Option<u32>,
     pub replicas: [u32; 3],
     pub status: GroupStatus,
     pub refers: bool,
@@ -300,7 +304,10 @@ impl Stored {
             .iter()
             .zip(self.makers)
             .map(|(name, maker)| json!({ "name": name, "workloadRef": { "kind": maker.kind(), "name": name } }));
-        let spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": self.coordination() });
+        let mut spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": self.coordination() });
+        if let Some(segments) = self.segments {
+            spec["segments"] = json!(segments);
+        }
         let spec = serde_json::from_value(spec).unwrap();
         RoleCoordination { metadata: self.meta.clone(), spec, status: self.status.clone() }
     }

@@ -64,11 +64,17 @@ impl World {
                 }
             }
             Step::ScaleWorkload { role, replicas } => server.scale_workload(role, replicas),
-            Step::Edit(wish) => server.edit_group(|group| group.wish = wish),
+            Step::Want(segments) => server.edit_group(|group| {
+                group.segments = group.segments.map(|_| segments);
+            }),
+            Step::Edit(wish) => {
+                let wish = server.setup.admitted(wish);
+                server.edit_group(|group| group.wish = wish);
+            }
             Step::DeleteGroup => server.delete_group(),
             Step::CreateGroup(wish) => {
                 if server.group.is_none() {
-                    server.create_group(wish, server.workloads);
+                    server.create_group(server.setup.admitted(wish), server.workloads);
                 }
             }
             Step::ReplaceGroup => server.replace_group(),
@@ -97,7 +103,10 @@ impl World {
     /// The group and its pods are made again, and what a replica does that hears of the pods only.
     fn make_anew(&mut self, replica: usize, wish: Option<Wish>) -> Result<(), Broken> {
         match wish {
-            Some(wish) => self.server.edit_group(|group| group.wish = wish),
+            Some(wish) => {
+                let wish = self.server.setup.admitted(wish);
+                self.server.edit_group(|group| group.wish = wish);
+            }
             None => self.server.replace_group(),
         }
         for pod in self.server.pods_that(|_| true) {

@@ -8,10 +8,12 @@ use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::cluster::write::writer::{Released, Written, release_patch, released, status_patch, written};
 use rolegate::model::WorkloadKind;
 use rolegate::mutate::rollout::partition_patch;
+use rolegate::plan::reconcile::elastic::ScaleOutcome;
 use rolegate::plan::{Ended, PodRef};
 use serde_json::json;
 
 use crate::broken::Broken;
+use crate::elastic;
 use crate::invariants;
 use crate::lockstep;
 use crate::replica::{Answer, Fault, LiveRead, Replica, Request, key};
@@ -56,6 +58,25 @@ impl Replica {
                 let by = (ends, carrier.as_deref());
                 let done = answered(fault, || lockstep::set_partition(server, &workload, by, &patch))?;
                 Answer::PartitionSet(PodRef { name: workload.key.name.into(), uid: workload.uid }, done.map(Box::new))
+            }
+            Request::Scale { group, role, workload, replicas } => {
+                let read = self.read(fault, server);
+                let looks = self.sabotage != Some(Sabotage::ScalesUnread);
+                let versioned = self.sabotage != Some(Sabotage::IgnoresWorkloadVersion);
+                let answer = match fault {
+                    Fault::Refused(code) => Some(Err(refusal(code, ""))),
+                    _ => elastic::scale(server, (&group, &workload, replicas), (looks, versioned))?,
+                };
+                let lost = |answer| if fault == Fault::AnswerLost { Err(refusal(504, "")) } else { answer };
+                Answer::Scaled { role, workload, replicas, answer: answer.map(lost), read }
+            }
+            Request::Mark(mark) => {
+                let pod = mark.pod.clone();
+                let done = answered(fault, || {
+                    let there = elastic::mark(server, &mark)?;
+                    Ok(Ok(server.pods.get(&*pod.name).filter(|_| there).cloned()))
+                })?;
+                Answer::Marked(pod, done)
             }
             Request::Reread => Answer::Reread(self.read(fault, server)),
             Request::Confirm if self.sabotage == Some(Sabotage::ConfirmsUnread) => {
@@ -125,6 +146,37 @@ impl Replica {
                 } else {
                     self.frozen.insert(object.uid.clone());
                 }
+                Ended::Tried { object, failed }
+            }
+            Answer::Scaled { role, workload, replicas, answer, read } => {
+                self.take_read(&read);
+                let outcome = match answer {
+                    None => ScaleOutcome::Again,
+                    Some(Ok(version)) => {
+                        self.index.workload_scaled(&workload, replicas, &version);
+                        ScaleOutcome::Done(replicas)
+                    }
+                    Some(Err(status)) if [404, 409].contains(&status.code) => ScaleOutcome::Again,
+                    Some(Err(status)) => ScaleOutcome::Failed(status.code.to_string()),
+                };
+                if matches!(outcome, ScaleOutcome::Done(_)) {
+                    self.unscaled.remove(&workload.uid)
+                } else {
+                    self.unscaled.insert(workload.uid.clone())
+                };
+                Ended::Scaled { role, uid: workload.uid, outcome }
+            }
+            Answer::Marked(object, answer) => {
+                let failed = answer.is_err();
+                if let Ok(Some(pod)) = answer {
+                    self.seen.written_pod(&pod);
+                    self.index.pod_written(&pod);
+                }
+                if failed {
+                    self.unscaled.insert(object.uid.clone())
+                } else {
+                    self.unscaled.remove(&object.uid)
+                };
                 Ended::Tried { object, failed }
             }
             Answer::Ensured(owner, gang, made) => {

@@ -14,7 +14,7 @@ fn judge(kind: (&str, &str), spec: &Value) -> Judged {
 }
 
 fn judge_as(kai_dialect: KaiDialect, kind: (&str, &str), spec: &Value) -> Judged {
-    let world = World::of_manifests(Options { kai_dialect, strict_roles: true });
+    let world = World::of_manifests(Options { kai_dialect, strict_roles: true, ..Options::default() });
     let object = json!({"metadata": {"name": "large", "namespace": "prod"}, "spec": spec}).to_string();
     let start = Instant::now();
     let judged = judge_json(kind.0, kind.1, Operation::Update, &object, Some(&object), &world).unwrap().unwrap();

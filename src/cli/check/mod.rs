@@ -111,7 +111,8 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
     let mut unreadable = read.unreadable;
     unreadable.extend(with.unreadable);
     unreadable.extend(old.unreadable);
-    let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles, allowed: Allowed::ALL };
+    let options =
+        Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles, allowed: Allowed::ALL };
     let is_judged = |document: &Document| judged_kinds().any(|kind| document.is(kind));
     let mut world = context(options, (&read.documents, is_judged), &with.documents, &mut unreadable);
     let all = read.documents.iter().chain(&with.documents);

@@ -165,7 +165,10 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         HoldReason::ScaleInDeferred,
         Advice {
             next: "segments are taken away when the rollout is over",
-            you_can: &["look at the rollout; `rolegate status GROUP` says what it waits for", "ask for the segments again"],
+            you_can: &[
+                "look at the rollout; `rolegate status GROUP` says what it waits for",
+                "ask for the segments again",
+            ],
         },
     ),
     (

@@ -171,7 +171,11 @@ impl Index {
             leaving: self.pods.went().leaving(key),
             seen: self.pods.seen(),
             workloads: self.workloads.rolled(key),
-            scaled: claims.iter().filter(|c| c.group.elastic.is_some()).flat_map(|_| self.workloads.scaled(key)).collect(),
+            scaled: claims
+                .iter()
+                .filter(|c| c.group.elastic.is_some())
+                .flat_map(|_| self.workloads.scaled(key))
+                .collect(),
             ignored: self.ignored.contains(&key.namespace),
             claims,
         }

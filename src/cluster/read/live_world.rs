@@ -389,9 +389,6 @@ impl LiveWorld {
 const fn must_be_known(need: &Need) -> bool {
     matches!(
         need,
-        Need::MayCreatePodGroups { .. }
-            | Need::MayDeletePods { .. }
-            | Need::MayScale(_)
-            | Need::TopologyReferrers(_)
+        Need::MayCreatePodGroups { .. } | Need::MayDeletePods { .. } | Need::MayScale(_) | Need::TopologyReferrers(_)
     )
 }

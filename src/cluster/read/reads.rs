@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::api::ObjectKind;
+use crate::api::autoscaler::AUTOSCALER;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::coordinated_policy::COORDINATED_POLICY;
-use crate::api::autoscaler::AUTOSCALER;
 use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
 use crate::api::pod_group::{POD_GROUP, TOPOLOGY};
 use crate::cluster::watch::sources::{CARRIERS, ROLE_BASED_GROUPS};

@@ -314,7 +314,8 @@ pub enum Rescaled {
 /// What says on a pod that it is about to be taken away, with its uid: a JSON Merge Patch. Of pods that are alike the cheapest
 /// goes first.
 pub fn mark_patch(mark: &Mark) -> Value {
-    let (label, cost) = if mark.draining { (json!("true"), json!(i32::MIN.to_string())) } else { (Value::Null, Value::Null) };
+    let (label, cost) =
+        if mark.draining { (json!("true"), json!(i32::MIN.to_string())) } else { (Value::Null, Value::Null) };
     let mut metadata = json!({ "uid": &*mark.pod.uid, "labels": { names::DRAINING: label } });
     if let (true, Some(metadata)) = (mark.by_cost, metadata.as_object_mut()) {
         metadata.insert("annotations".to_owned(), json!({ names::DELETION_COST: cost }));

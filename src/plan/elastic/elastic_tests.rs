@@ -54,8 +54,10 @@ fn mk_group(pair: &Pair, segments: u32, status: GroupStatus) -> Group {
 fn mk_status(released: [u32; 2], draining: Option<(u32, u32)>) -> GroupStatus {
     let draining = draining.map(|(from, to)| json!({ "from": from, "to": to }));
     let progress = json!({ "prefill": { "released": released[0] }, "decode": { "released": released[1] } });
-    serde_json::from_value(json!({ "coordinationState": [{ "name": "s", "progress": progress }], "draining": draining }))
-        .unwrap()
+    serde_json::from_value(
+        json!({ "coordinationState": [{ "name": "s", "progress": progress }], "draining": draining }),
+    )
+    .unwrap()
 }
 
 /// What there is of each role: committed replicas, those of its workload, and its pods.
@@ -164,5 +166,4 @@ fn a_workload_that_does_not_say_so_is_nobodys_to_scale() {
     assert_eq!(elastic.standing, Standing::Unclaimed("decode".to_owned()));
     assert_eq!((group.role("prefill").unwrap().desired, group.scaled().is_none()), (10, true));
     assert!(ineffective(&elastic.standing).unwrap().1.starts_with("`segments` has no effect: "));
-
 }

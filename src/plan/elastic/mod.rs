@@ -114,15 +114,18 @@ pub(in crate::plan) fn plan(
     let roles = scaled_roles(group, batching, view, context.workloads)?;
     let (draining, deferred) = draining(elastic, group, &roles, context);
     let whole = roles.iter().map(|role| released.get(role.name).copied().unwrap_or(0).checked_div(role.size));
+    // Only what is stored is done.
+    let scales = scales(group.status.draining, &roles, context.drained);
+    // What failed may have been done by somebody else since.
+    let failures = context.failures.into_iter().flatten().filter(|(role, _)| scales.contains_key(*role));
     Some(ElasticPlan {
+        failures: failures.map(|(role, why)| (role.clone(), why.clone())).collect(),
         wanted: elastic.wanted(),
         released: whole.flatten().min().unwrap_or(0),
         draining,
         deferred,
-        // Only what is stored is done.
-        scales: scales(group.status.draining, &roles, context.drained),
+        scales,
         marks: marks(group.status.draining, &roles),
-        failures: context.failures.cloned().unwrap_or_default(),
     })
 }
 
@@ -178,9 +181,7 @@ fn scales(draining: Option<Draining>, roles: &[Scaled<'_>], drained: bool) -> BT
                 (most, has.min(step.min(most)).max(committed))
             }
         };
-        (to != has).then(|| {
-            (role.name.to_owned(), Scale { workload: role.workload.clone(), to, foreign: has > most })
-        })
+        (to != has).then(|| (role.name.to_owned(), Scale { workload: role.workload.clone(), to, foreign: has > most }))
     };
     roles.iter().filter_map(to).collect()
 }
@@ -208,10 +209,6 @@ pub(in crate::plan) fn stray_marks(group: &Group, view: &GroupView) -> Vec<Mark>
     let pods = view.roles.values().flat_map(|role| role.replicas.draining(..));
     pods.map(|pod| Mark { pod: pod.pod.clone(), draining: false, by_cost: true }).collect()
 }
-
-
-
-
 
 #[cfg(test)]
 #[path = "elastic_tests.rs"]

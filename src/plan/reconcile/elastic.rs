@@ -73,8 +73,7 @@ impl Pass<'_> {
             return false;
         };
         let roles = batching.sizes.keys().filter_map(|role| Some((batching.size(role)?, view.roles.get(role)?)));
-        let mut leaving =
-            roles.flat_map(|(size, role)| role.replicas.pods_from(draining.from.saturating_mul(size)));
+        let mut leaving = roles.flat_map(|(size, role)| role.replicas.pods_from(draining.from.saturating_mul(size)));
         // Of what is wanted again meanwhile nothing is taken away; the rest waits no longer for that.
         let known = memory.marked.filter(|(marked, _)| marked.to == draining.to && marked.from <= draining.from);
         let since = match known {
@@ -94,7 +93,13 @@ impl Pass<'_> {
     }
 
     /// Marks pods, and scales workloads.
-    pub(in crate::plan) fn scale(&mut self, group: &Arc<Group>, view: &GroupView, decision: &Decision, snapshot: &Snapshot) {
+    pub(in crate::plan) fn scale(
+        &mut self,
+        group: &Arc<Group>,
+        view: &GroupView,
+        decision: &Decision,
+        snapshot: &Snapshot,
+    ) {
         let Some(plan) = &decision.elastic else {
             stray_marks(group, view).into_iter().for_each(|mark| self.mark(mark));
             return;
@@ -104,6 +109,7 @@ impl Pass<'_> {
             let role = &workload.claim.role;
             if !plan.scales.contains_key(role) {
                 self.memory.elastic.left.insert(role.clone(), workload.desired);
+                self.memory.elastic.failures.remove(role);
             }
         }
         for (role, scale) in &plan.scales {

@@ -87,8 +87,16 @@ const RULES: &[Rule<Group>] = &[
     Rule::warning("segment-remainder", "replicas are a multiple of the batch size", advice::remainder),
     Rule::warning("segment-ratio", "roles run out at the same batch", advice::ratio),
     Rule::warning("disruption-budget", "no disruption budget counts held pods", advice::budgets),
-    Rule::either("segments-scale", "segments that are wanted can be had, and the author may scale them", elastic::scale),
-    Rule::warning("segments-autoscaler", "no autoscaler scales a workload that is scaled with its group", elastic::autoscalers),
+    Rule::either(
+        "segments-scale",
+        "segments that are wanted can be had, and the author may scale them",
+        elastic::scale,
+    ),
+    Rule::warning(
+        "segments-autoscaler",
+        "no autoscaler scales a workload that is scaled with its group",
+        elastic::autoscalers,
+    ),
     Rule::warning("capacity", "the batches fit into the room that nodes have left", advice::capacity),
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];

@@ -39,6 +39,7 @@ pages! {
     grove: "docs/guides/grove.md" on Cluster::served().defining(cluster::GROVE);
     kai: "docs/guides/kai.md" on Cluster::served().defining(cluster::KAI);
     placement: "docs/guides/placement.md" on Cluster::served();
+    elastic: "docs/guides/elastic.md" on Cluster::served().allowing("scale");
     rollouts: "docs/guides/rollouts.md" on Cluster::served();
     migration: "docs/migration.md" on Cluster::served();
 }

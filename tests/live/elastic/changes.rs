@@ -26,12 +26,12 @@ async fn another_target_is_followed_in_the_middle_of_the_way_up() {
         }
     }
     // The fourth is not ready, and not wanted any more; the third is the last.
-    pair.want(3);
+    pair.want(3).await;
     pair.stage.pods.until("nine pods", |now| now.count_all(|_| true) == 9).await;
     pair.until_scaled(3).await;
-    pair.want(5);
+    pair.want(5).await;
     pair.stage.pods.until("the fourth again", |now| now.count_all(Pod::is_released) == 12).await;
-    pair.want(4);
+    pair.want(4).await;
     pair.stage.let_ready(Pod::is_released).await;
     pair.until_scaled(4).await;
     pair.ratio_was_kept();
@@ -48,12 +48,12 @@ async fn what_is_wanted_again_while_it_drains_stays() {
     pair.until_scaled(5).await;
     let all: Vec<_> = pair.stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
     let marked = |pod: &Pod| pod.labels.contains_key("rolegate.dev/draining");
-    pair.want(2);
+    pair.want(2).await;
     pair.stage.pods.until("nine are marked", |now| now.count_all(marked) == 9).await;
-    pair.want(4);
+    pair.want(4).await;
     pair.stage.pods.until("three of them stay marked", |now| now.count_all(marked) == 3).await;
     pair.until_scaled(4).await;
-    pair.want(6);
+    pair.want(6).await;
     pair.until_scaled(6).await;
     pair.stage.pods.now(|now| {
         let kept = now.count_all(|pod| all.contains(&pod.uid));
@@ -110,7 +110,7 @@ async fn nothing_is_taken_away_while_a_rollout_is_open() {
         patch(&pair, role, json!({ "spec": { "template": template } })).await;
     }
     pair.stage.pods.until("the rollout has begun", |now| now.count_all(|pod| !pod.is_ready()) > 0).await;
-    pair.want(2);
+    pair.want(2).await;
     pair.until_told("ScaleInDeferred: 2 segments are wanted, and none is taken away while a rollout is open").await;
     pair.statuses.until("a reason", |status| status.reason() == "ScaleInDeferred").await;
     assert_eq!((pair.replicas("prefill").await, pair.replicas("decode").await), (8, 4));

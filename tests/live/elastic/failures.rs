@@ -39,15 +39,14 @@ async fn a_workload_that_is_not_claimed_is_nobodys_to_scale() {
     let _rolegate = launch(&stage).start().await;
     let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
-    let namespace = pair.stage.namespace.clone();
-    pair.stage.plane.must(&["-n", &namespace, "label", "statefulset/decode", "rolegate.dev/group-"], "");
+    pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group-"]).await;
     pair.until_told("False WorkloadNotClaimed").await;
-    pair.want(4);
+    pair.want(4).await;
     always(Duration::from_secs(1), "nothing is scaled", async || {
         if pair.replicas("prefill").await == 4 { Ok(()) } else { Err("it is") }
     })
     .await;
-    pair.stage.plane.must(&["-n", &namespace, "label", "statefulset/decode", "rolegate.dev/group=pd"], "");
+    pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group=pd"]).await;
     pair.until_scaled(4).await;
 }
 
@@ -87,7 +86,7 @@ async fn a_leader_that_dies_between_two_scales_leaves_the_other_to_its_successor
     let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
     proxy.lose(Kind { method: "PATCH", path: "/statefulsets/decode/scale" });
-    pair.want(5);
+    pair.want(5).await;
     eventually(PATIENT, "one of the two is scaled", async || match pair.replicas("prefill").await {
         6 => Ok(()),
         other => Err(other),
@@ -115,7 +114,7 @@ async fn while_no_webhook_answers_both_wait() {
     pair.until_scaled(2).await;
     service.lead_to(&["127.0.0.1:1".parse().unwrap()]);
     service.cut();
-    pair.want(4);
+    pair.want(4).await;
     eventually(PATIENT, "both are scaled, and no pod is made", async || {
         let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
         if replicas == (6, 3) { Ok(()) } else { Err(format!("{replicas:?}")) }

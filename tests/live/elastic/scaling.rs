@@ -10,10 +10,10 @@ async fn up_and_down(stage: Stage, kind: &'static str) -> Pair {
     let _rolegate = launch(&stage).start().await;
     let pair = Pair::create(stage, kind, json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
-    pair.want(10);
+    pair.want(10).await;
     pair.until_scaled(10).await;
     let kept: Vec<_> = pair.stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
-    pair.want(3);
+    pair.want(3).await;
     pair.until_scaled(3).await;
     pair.ratio_was_kept();
     pair.stage.pods.now(|now| assert!(now.all().all(|pod| kept.contains(&pod.uid)), "E2: pods that stay are the same"));
@@ -55,7 +55,7 @@ async fn marked_pods_have_their_time_before_they_go() {
     let spec = json!({ "segments": 3, "scaleIn": { "drainSeconds": 3 } });
     let pair = Pair::create(stage, "StatefulSet", spec, &json!({})).await;
     pair.until_scaled(3).await;
-    pair.want(1);
+    pair.want(1).await;
     let marked = |pod: &crate::common::pods::Pod| pod.labels.get("rolegate.dev/draining").is_some();
     pair.stage.pods.until("six are marked", |now| now.count_all(marked) == 6).await;
     let began = std::time::Instant::now();
@@ -74,9 +74,9 @@ async fn no_segments_are_none() {
     let _rolegate = launch(&stage).start().await;
     let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
-    pair.want(0);
+    pair.want(0).await;
     pair.until_scaled(0).await;
-    pair.want(1);
+    pair.want(1).await;
     pair.until_scaled(1).await;
     pair.ratio_was_kept();
 }

@@ -31,7 +31,8 @@ impl Pair {
     pub async fn create(stage: Stage, kind: &'static str, spec: Value, template: &Value) -> Self {
         let statuses = stage.coordination_statuses("pd");
         let pair = Self { stage, statuses, kind };
-        pair.stage.plane.must(&["-n", &pair.stage.namespace, "create", "-f", "-"], &pair.coordination(spec).to_string());
+        let object = typed(pair.coordination(spec));
+        pair.stage.coordinations().create(&PostParams::default(), &object).await.unwrap();
         for (role, _) in SIZES {
             let created = pair.workloads().create(&PostParams::default(), &typed(pair.workload(role, template))).await;
             created.unwrap();
@@ -87,9 +88,16 @@ impl Pair {
     }
 
     /// Asks for so many segments, as people do.
-    pub fn want(&self, segments: u32) {
-        let replicas = format!("--replicas={segments}");
-        self.stage.plane.must(&["-n", &self.stage.namespace, "scale", "rcoord/pd", &replicas], "");
+    pub async fn want(&self, segments: u32) {
+        self.kubectl(&["scale", "rcoord/pd", &format!("--replicas={segments}")]).await;
+    }
+
+    /// Runs kubectl here, beside proxies of this test.
+    pub async fn kubectl(&self, arguments: &[&str]) {
+        let (plane, namespace) = (self.stage.plane.clone(), self.stage.namespace.clone());
+        let arguments: Vec<_> = ["-n", &namespace].iter().chain(arguments).map(ToString::to_string).collect();
+        let run = move || _ = plane.must(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), "");
+        tokio::task::spawn_blocking(run).await.unwrap();
     }
 
     /// Replicas that a workload is to have.
@@ -135,7 +143,12 @@ impl Pair {
                 let segment = event.pod.index / size(&event.pod.role);
                 for (role, size) in SIZES {
                     let earlier = seen.all_in(role, 0..segment * size, |pod| pod.is_ready());
-                    assert!(earlier, "E3: {} is made, and not all {role} below {} are ready", event.pod.name, segment * size);
+                    assert!(
+                        earlier,
+                        "E3: {} is made, and not all {role} below {} are ready",
+                        event.pod.name,
+                        segment * size
+                    );
                 }
             }
             seen.take(&event);
