@@ -1,6 +1,8 @@
-//! `make demo`: KEP-32's Story 1 on a real control plane, then a rollout in lockstep (KEP-30), and a batch
-//! that must share a rack. Ends by itself; the exit code says whether all was observed.
+//! `make demo`: KEP-32's Story 1 on a real control plane, then a rollout in lockstep (KEP-30), a batch that must share
+//! a rack, and segments that are scaled as one number and come back as a whole. Ends by itself; the exit code says whether
+//! all was observed.
 
+mod elastic;
 mod racks;
 mod rollout;
 mod scene;
@@ -91,6 +93,7 @@ async fn play() -> Result<(), StageError> {
     );
 
     racks::play(&mut stage).await?;
+    elastic::play(&mut stage).await?;
 
     screen::title("Two coordinations that disagree about prefill (examples/conflict.yaml)");
     let refused = stage.refused(&["apply", "-f", "examples/conflict.yaml"])?;

@@ -24,6 +24,10 @@ pub async fn play(stage: &mut Stage) -> Result<(), StageError> {
             stage.node(node, &[("example.com/rack", rack), ("kubernetes.io/hostname", node)], cpu, *pods).await?;
         }
     }
+    // A node that comes is tainted for a moment: the scheduler is to choose among all.
+    for node in RACKS.iter().flat_map(|(_, _, nodes)| nodes.iter()) {
+        stage.until_takes_pods(node.0).await?;
+    }
     println!("{}", stage.kubectl(&["apply", "-f", "examples/racks-plain.yaml"])?);
     let bound = until(stage, "plain-", |pods| pods.bound() == 5 && pods.unschedulable == 1).await?;
     bound.draw();

@@ -6,14 +6,18 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition};
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
 use serde_json::json;
 
 /// The control plane, from the project's root.
 const RIG: &str = "target/controlplane/bin/rig";
+
+/// The definition of RoleBasedGroups, which their operator brings where there is one.
+const ROLE_BASED_GROUPS: &str = "deploy/optional/rolebasedgroups.workloads.x-k8s.io.yaml";
 
 /// Why the demo failed.
 #[derive(Debug, thiserror::Error)]
@@ -134,10 +138,9 @@ impl Stage {
         let own = json!({"metadata": {"name": "rolegate-system"}});
         let own = serde_json::from_value(own).map_err(|error| failed("namespace", &error))?;
         namespaces.create(&PostParams::default(), &own).await?;
-        run_kubectl(
-            &kubeconfig,
-            &["apply", "--server-side", "-f", "deploy/optional/rolebasedgroups.workloads.x-k8s.io.yaml"],
-        )?;
+        for definitions in ["deploy/crds/rolecoordinations.rolegate.dev.yaml", ROLE_BASED_GROUPS] {
+            run_kubectl(&kubeconfig, &["apply", "--server-side", "-f", definitions])?;
+        }
         let rolegate = start_rolegate(&kubeconfig, &folder.0.join("rolegate.log"))?;
         let stage = Self { client, rolegate, control_plane, kubeconfig, folder };
         // Held pods are the point: nothing may be made before the webhook is in place.
@@ -184,6 +187,18 @@ impl Stage {
         Ok(())
     }
 
+    /// Waits until a node is ready and not tainted.
+    pub async fn until_takes_pods(&self, name: &str) -> Result<(), StageError> {
+        let takes_pods = |node: Option<&Node>| {
+            let conditions = node.and_then(|node| node.status.as_ref()).and_then(|status| status.conditions.as_ref());
+            let is_ready = |condition: &NodeCondition| condition.type_ == "Ready" && condition.status == "True";
+            let taints = node.and_then(|node| node.spec.as_ref()).and_then(|spec| spec.taints.as_ref());
+            conditions.into_iter().flatten().any(is_ready) && taints.is_none_or(Vec::is_empty)
+        };
+        let waited = await_condition(Api::<Node>::all(self.client.clone()), name, takes_pods).await;
+        waited.map(drop).map_err(|error| StageError::Watch(error.to_string()))
+    }
+
     /// Runs kubectl; what it prints.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String, StageError> {
         let (success, said) = self.shown_kubectl(arguments)?;
@@ -219,7 +234,8 @@ fn start_rolegate(kubeconfig: &Path, log: &Path) -> Result<Process, StageError> 
     let log = std::fs::File::create(log).map_err(|error| failed("log", &error))?;
     let mut rolegate = Command::new(binary);
     rolegate.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--reach", "loopback"]);
-    rolegate.args(["--webhooks", "all", "--drain-grace", "100ms", "--kubeconfig"]).arg(kubeconfig).stderr(log);
+    rolegate.args(["--webhooks", "all", "--drain-grace", "100ms"]);
+    rolegate.args(["--allow", "scale,recovery", "--kubeconfig"]).arg(kubeconfig).stderr(log);
     Ok(Process::start(&mut rolegate, "serving", End::Signal)?.0)
 }
 
