@@ -209,7 +209,7 @@ impl Group {
             deleting: meta.is_deleting(),
             key,
         };
-        group.elastic = Elastic::read(spec, &group, sources);
+        group.elastic = group.wanted_of(spec, sources);
         group.desire_segments(sources);
         group
     }

@@ -32,6 +32,7 @@ pub mod rolled;
 pub mod rolling;
 mod rollout_claim;
 mod scaled;
+mod segments;
 pub mod topology;
 pub mod when_no_fit;
 pub mod wording;

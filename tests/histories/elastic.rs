@@ -194,10 +194,10 @@ pub fn scale(
 }
 
 /// A mark arrives at the API server.
-pub fn mark(server: &mut Server, mark: &Mark) -> Result<bool, Broken> {
-    let Some(pod) = server.pods.get(&*mark.pod.name) else { return Ok(false) };
+pub fn mark(server: &mut Server, mark: &Mark) -> bool {
+    let Some(pod) = server.pods.get(&*mark.pod.name) else { return false };
     if pod.metadata.uid.as_deref() != Some(&*mark.pod.uid) {
-        return Ok(false);
+        return false;
     }
     let patch = mark_patch(mark);
     server.edit_pod(&mark.pod.name, |pod| {
@@ -208,7 +208,7 @@ pub fn mark(server: &mut Server, mark: &Mark) -> Result<bool, Broken> {
             }
         }
     });
-    Ok(true)
+    true
 }
 
 /// At rest there are as many segments as are wanted, and no pod is marked; while a rollout is open none is taken away.

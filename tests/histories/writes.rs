@@ -1,14 +1,16 @@
 //! Requests of one rolegate to the API server and what it makes of the answers, as `cluster::run` does.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use rolegate::api::Pod;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::cluster::write::writer::{Released, Written, release_patch, released, status_patch, written};
-use rolegate::model::WorkloadKind;
+use rolegate::model::{ScaledWorkload, WorkloadKind};
 use rolegate::mutate::rollout::partition_patch;
-use rolegate::plan::reconcile::elastic::ScaleOutcome;
+use rolegate::plan::reconcile::scales::ScaleOutcome;
 use rolegate::plan::{Ended, PodRef};
 use serde_json::json;
 
@@ -73,7 +75,7 @@ impl Replica {
             Request::Mark(mark) => {
                 let pod = mark.pod.clone();
                 let done = answered(fault, || {
-                    let there = elastic::mark(server, &mark)?;
+                    let there = elastic::mark(server, &mark);
                     Ok(Ok(server.pods.get(&*pod.name).filter(|_| there).cloned()))
                 })?;
                 Answer::Marked(pod, done)
@@ -150,35 +152,9 @@ impl Replica {
             }
             Answer::Scaled { role, workload, replicas, answer, read } => {
                 self.take_read(&read);
-                let outcome = match answer {
-                    None => ScaleOutcome::Again,
-                    Some(Ok(version)) => {
-                        self.index.workload_scaled(&workload, replicas, &version);
-                        ScaleOutcome::Done(replicas)
-                    }
-                    Some(Err(status)) if [404, 409].contains(&status.code) => ScaleOutcome::Again,
-                    Some(Err(status)) => ScaleOutcome::Failed(status.code.to_string()),
-                };
-                if matches!(outcome, ScaleOutcome::Done(_)) {
-                    self.unscaled.remove(&workload.uid)
-                } else {
-                    self.unscaled.insert(workload.uid.clone())
-                };
-                Ended::Scaled { role, uid: workload.uid, outcome }
+                self.scaled(role, &workload, replicas, answer)
             }
-            Answer::Marked(object, answer) => {
-                let failed = answer.is_err();
-                if let Ok(Some(pod)) = answer {
-                    self.seen.written_pod(&pod);
-                    self.index.pod_written(&pod);
-                }
-                if failed {
-                    self.unscaled.insert(object.uid.clone())
-                } else {
-                    self.unscaled.remove(&object.uid)
-                };
-                Ended::Tried { object, failed }
-            }
+            Answer::Marked(object, answer) => self.marked(object, answer),
             Answer::Ensured(owner, gang, made) => {
                 let failed = made.map_or(true, |made| !made && self.sabotage != Some(Sabotage::TakesOldPodGroups));
                 let id = (owner.clone(), gang.name.clone());
@@ -216,6 +192,44 @@ impl Replica {
         }
         self.reconciler.ended(key(), ended, self.clock(now));
         true
+    }
+
+    fn scaled(
+        &mut self,
+        role: String,
+        workload: &ScaledWorkload,
+        replicas: u32,
+        answer: Option<Answered<String>>,
+    ) -> Ended {
+        let outcome = match answer {
+            None => ScaleOutcome::Again,
+            Some(Ok(version)) => {
+                self.index.workload_scaled(workload, replicas, &version);
+                ScaleOutcome::Done(replicas)
+            }
+            Some(Err(status)) if [404, 409].contains(&status.code) => ScaleOutcome::Again,
+            Some(Err(status)) => ScaleOutcome::Failed(status.code.to_string()),
+        };
+        if matches!(outcome, ScaleOutcome::Done(_)) {
+            self.unscaled.remove(&workload.uid)
+        } else {
+            self.unscaled.insert(workload.uid.clone())
+        };
+        Ended::Scaled { role, uid: workload.uid.clone(), outcome }
+    }
+
+    fn marked(&mut self, object: PodRef, answer: Answered<Option<Arc<Pod>>>) -> Ended {
+        let failed = answer.is_err();
+        if let Ok(Some(pod)) = answer {
+            self.seen.written_pod(&pod);
+            self.index.pod_written(&pod);
+        }
+        if failed {
+            self.unscaled.insert(object.uid.clone())
+        } else {
+            self.unscaled.remove(&object.uid)
+        };
+        Ended::Tried { object, failed }
     }
 
     fn read(&self, fault: Fault, server: &Server) -> LiveRead {

@@ -76,6 +76,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             labelled_size: Some(1),
             revision: None,
             cohort: None,
+            draining: false,
             created: None,
             stamp: Stamp { batch: stamp.map(Into::into), carrier: carried.then_some(ROLE_BASED_GROUP) },
             seen: 0,

@@ -15,7 +15,7 @@ proptest! {
         kai_dialect in prop::sample::select(vec![KaiDialect::Auto, KaiDialect::Proposal, KaiDialect::Upstream, KaiDialect::Pods]),
         strict_roles in any::<bool>(),
     ) {
-        let mut world = World::of_manifests(Options { kai_dialect, strict_roles });
+        let mut world = World::of_manifests(Options { kai_dialect, strict_roles, ..Options::default() });
         let typed = |object: &Value| {
             let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
             (text("apiVersion"), text("kind"), object.to_string())

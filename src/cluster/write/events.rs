@@ -20,8 +20,8 @@ use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::write::writer::{MANAGER, Writer, params};
 use crate::model::{GangTree, Group, Workload};
 use crate::plan::PodRef;
-use crate::plan::reconcile::elastic::{SCALED, SCALED_BACK};
 use crate::plan::reconcile::events::{DRAINING, EventNote, RELEASED};
+use crate::plan::reconcile::scales::{SCALED, SCALED_BACK};
 
 /// Events that wait to be written. More are dropped: conditions tell the state, Events only how it came about.
 const QUEUE: usize = 1024;

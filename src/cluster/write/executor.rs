@@ -14,8 +14,9 @@ use crate::cluster::write::write_limit::{Load, WriteLimit};
 use crate::cluster::write::writer::{PartitionSet, Released, Rescaled, Writer, Written};
 use crate::model::{Group, GroupKey, ScaledWorkload};
 use crate::mutate::late_labels;
-use crate::plan::reconcile::elastic::ScaleOutcome;
+use crate::plan::elastic::Mark;
 use crate::plan::reconcile::events::EventNote;
+use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::status::dropped;
 use crate::plan::{Action, Ended, MissingLabels, StatusCarrier};
 
@@ -158,17 +159,9 @@ impl Executor {
                 }
             }
             Action::Scale { group, role, workload, replicas, then } => {
-                let outcome = self.scale(group, workload, *replicas, then).await?;
-                let word = if outcome == ScaleOutcome::Again { "conflict" } else { "written" };
-                return Ok((word, Some(Ended::Scaled { role: role.clone(), uid: workload.uid.clone(), outcome })));
+                return self.scale(group, role, workload, *replicas, then).await;
             }
-            Action::MarkDraining { mark } => match self.writer.mark(&key.namespace, mark).await? {
-                Released::Done(pod) => {
-                    self.index().write(|index| index.pod_written(&pod));
-                    ("written", None)
-                }
-                Released::Gone => ("gone", None),
-            },
+            Action::MarkDraining { mark } => (self.mark(key, mark).await?, None),
             Action::Recreate { pod } => {
                 let deleted = self.writer.delete_held(&key.namespace, pod).await?;
                 if deleted {
@@ -235,21 +228,30 @@ impl Executor {
     async fn scale(
         &self,
         group: &Group,
+        role: &str,
         workload: &ScaledWorkload,
         replicas: u32,
         then: &[EventNote],
-    ) -> Result<ScaleOutcome, ActionError> {
+    ) -> Result<Done, ActionError> {
+        let ended = |outcome| Some(Ended::Scaled { role: role.to_owned(), uid: workload.uid.clone(), outcome });
         self.lookup.read_live(&group.key).await?;
         let now = self.index().read().group(&group.key);
         if !now.is_some_and(|now| now.has_committed_like(group)) {
-            return Ok(ScaleOutcome::Again);
+            return Ok(("conflict", ended(ScaleOutcome::Again)));
         }
         let Rescaled::Done(version) = self.writer.scale(workload, replicas).await? else {
-            return Ok(ScaleOutcome::Again);
+            return Ok(("conflict", ended(ScaleOutcome::Again)));
         };
         self.index().write(|index| index.workload_scaled(workload, replicas, &version));
         self.publish_of_group(group, then);
-        Ok(ScaleOutcome::Done(replicas))
+        Ok(("written", ended(ScaleOutcome::Done(replicas))))
+    }
+
+    /// Says on a pod that it is about to be taken away, or no longer.
+    async fn mark(&self, key: &GroupKey, mark: &Mark) -> Result<&'static str, ActionError> {
+        let Released::Done(pod) = self.writer.mark(&key.namespace, mark).await? else { return Ok("gone") };
+        self.index().write(|index| index.pod_written(&pod));
+        Ok("written")
     }
 
     /// Takes in what a status is after it was written, and whether it is what was written.

@@ -35,9 +35,10 @@ impl ElasticPlan {
         if let Some(deferral) = self.deferred {
             return ("ScaleInDeferred", self.deferred_text(deferral));
         }
-        match released == wanted {
-            true => ("AsWanted", counted(*wanted)),
-            false => ("ScalingOut", format!("{released} of {} released", counted(*wanted))),
+        if released == wanted {
+            ("AsWanted", counted(*wanted))
+        } else {
+            ("ScalingOut", format!("{released} of {} released", counted(*wanted)))
         }
     }
 

@@ -11,8 +11,8 @@ use crate::plan::decide::pod_groups::BatchPodGroup;
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::elastic::Mark;
 use crate::plan::reconcile::dropped::StatusCarrier;
-use crate::plan::reconcile::elastic::ScaleOutcome;
 use crate::plan::reconcile::events::EventNote;
+use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::recovery::{Judged, Suspect};
 use crate::plan::view::{HeldPod, PodRef};
 

@@ -4,7 +4,6 @@
 pub mod action;
 mod behind;
 pub mod dropped;
-pub mod elastic;
 pub mod events;
 mod look;
 mod memory;
@@ -20,6 +19,8 @@ mod recovery_events;
 mod rollout_events;
 mod rollouts;
 pub mod rounds;
+pub mod scales;
+mod scaling;
 mod timing;
 mod tree_memory;
 mod trees;

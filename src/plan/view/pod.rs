@@ -8,6 +8,7 @@ use crate::model::{PodIdentity, names, revision};
 use crate::plan::view::Stamp;
 
 /// A pod, as far as planning needs it.
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts of a pod, not states of one machine")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
     /// Name and unique id.

@@ -148,7 +148,7 @@ async fn the_autoscaler_takes_a_pair_up_to_ten_segments_and_back_to_three() {
     let stage = Stage::on(plane, "elastic-autoscaler").await;
     stage.add_node("all", 60).await;
     let _rolegate = launch(&stage).start().await;
-    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
     metrics.queued.store(40, Ordering::SeqCst);
     let namespace = pair.stage.namespace.clone();

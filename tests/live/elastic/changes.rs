@@ -18,7 +18,7 @@ async fn another_target_is_followed_in_the_middle_of_the_way_up() {
     stage.add_node("all", 60).await;
     let _rolegate = launch(&stage).start().await;
     let held_back = json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": "" } } });
-    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 8 }), &held_back).await;
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 8 }), &held_back).await;
     for segments in 1..=4 {
         pair.stage.pods.until("the next segment", |now| now.count_all(Pod::is_released) == 3 * segments).await;
         if segments < 4 {
@@ -44,7 +44,7 @@ async fn what_is_wanted_again_while_it_drains_stays() {
     stage.add_node("all", 60).await;
     let _rolegate = launch(&stage).start().await;
     let spec = json!({ "segments": 5, "scaleIn": { "drainSeconds": 5 } });
-    let pair = Pair::create(stage, "StatefulSet", spec, &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
     pair.until_scaled(5).await;
     let all: Vec<_> = pair.stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
     let marked = |pod: &Pod| pod.labels.contains_key("rolegate.dev/draining");
@@ -68,7 +68,7 @@ async fn what_somebody_else_scales_is_scaled_back_and_told() {
     let stage = Stage::new("elastic-foreign").await;
     stage.add_node("all", 60).await;
     let _rolegate = launch(&stage).start().await;
-    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 3 }), &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 3 }), &json!({})).await;
     pair.until_scaled(3).await;
     let running: Vec<_> = pair.stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
     patch(&pair, "prefill", json!({ "spec": { "replicas": 12 } })).await;
@@ -101,7 +101,7 @@ async fn nothing_is_taken_away_while_a_rollout_is_open() {
         { "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } },
         { "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": rolling } },
     ] });
-    let pair = Pair::create(stage, "StatefulSet", spec, &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
     pair.until_scaled(4).await;
     pair.statuses.until("ready once", |status| !status.0["firstReadyTime"].is_null()).await;
     // The new pods do not get ready by themselves.

@@ -19,7 +19,7 @@ async fn without_the_word_segments_have_no_effect_and_say_so() {
     let stage = Stage::new("elastic-not-allowed").await;
     stage.add_node("all", 60).await;
     let _rolegate = stage.launch().start().await;
-    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
     pair.until_told("False NotAllowed: `segments` has no effect: rolegate runs without `--allow scale`").await;
     eventually(PATIENT, "an Event", async || match pair.scales("SegmentsIgnored").await {
         0 => Err("none"),
@@ -37,7 +37,7 @@ async fn a_workload_that_is_not_claimed_is_nobodys_to_scale() {
     let stage = Stage::new("elastic-unclaimed").await;
     stage.add_node("all", 60).await;
     let _rolegate = launch(&stage).start().await;
-    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
     pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group-"]).await;
     pair.until_told("False WorkloadNotClaimed").await;
@@ -63,7 +63,7 @@ async fn a_quota_that_stops_one_role_stops_the_other_and_is_told() {
         if status.used.is_some() { Ok(()) } else { Err("not yet") }
     })
     .await;
-    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 6 }), &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 6 }), &json!({})).await;
     pair.stage.pods.until("eight pods", |now| now.count_all(Pod::is_ready) == 8).await;
     let quota = |status: &crate::common::status::Status| status.progressing().contains("quota");
     pair.statuses.until("what stops it is told", quota).await;
@@ -83,7 +83,7 @@ async fn a_leader_that_dies_between_two_scales_leaves_the_other_to_its_successor
     stage.add_node("all", 60).await;
     let proxy = RequestProxy::before(&stage.plane).await;
     let leader = launch(&stage).through_requests(&proxy).start().await;
-    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
     proxy.lose(Kind { method: "PATCH", path: "/statefulsets/decode/scale" });
     pair.want(5).await;
@@ -110,7 +110,7 @@ async fn while_no_webhook_answers_both_wait() {
     let rolegate = launch(&stage).flag("reach", &reach).start_unready().await;
     service.lead_to(&[rolegate.webhook]);
     rolegate.until_ready().await;
-    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
     service.lead_to(&["127.0.0.1:1".parse().unwrap()]);
     service.cut();

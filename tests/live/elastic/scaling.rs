@@ -8,7 +8,7 @@ use crate::elastic::support::{Pair, SIZES, launch};
 async fn up_and_down(stage: Stage, kind: &'static str) -> Pair {
     stage.add_node("all", 60).await;
     let _rolegate = launch(&stage).start().await;
-    let pair = Pair::create(stage, kind, json!({ "segments": 2 }), &json!({})).await;
+    let pair = Pair::create(stage, kind, &json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
     pair.want(10).await;
     pair.until_scaled(10).await;
@@ -53,10 +53,10 @@ async fn marked_pods_have_their_time_before_they_go() {
     stage.add_node("all", 60).await;
     let _rolegate = launch(&stage).start().await;
     let spec = json!({ "segments": 3, "scaleIn": { "drainSeconds": 3 } });
-    let pair = Pair::create(stage, "StatefulSet", spec, &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
     pair.until_scaled(3).await;
     pair.want(1).await;
-    let marked = |pod: &crate::common::pods::Pod| pod.labels.get("rolegate.dev/draining").is_some();
+    let marked = |pod: &crate::common::pods::Pod| pod.labels.contains_key("rolegate.dev/draining");
     pair.stage.pods.until("six are marked", |now| now.count_all(marked) == 6).await;
     let began = std::time::Instant::now();
     assert_eq!(pair.statuses.now().condition("Elastic"), "True ScalingIn: segments 2 to 3 are taken away");
@@ -72,7 +72,7 @@ async fn no_segments_are_none() {
     let stage = Stage::new("elastic-none").await;
     stage.add_node("all", 60).await;
     let _rolegate = launch(&stage).start().await;
-    let pair = Pair::create(stage, "StatefulSet", json!({ "segments": 2 }), &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
     pair.want(0).await;
     pair.until_scaled(0).await;
@@ -90,7 +90,7 @@ async fn a_parallel_group_is_scaled_one_segment_at_a_time_as_well() {
         "name": "segments",
         "strategy": { "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 }, "progression": "Parallel" } },
     }] });
-    let pair = Pair::create(stage, "StatefulSet", spec, &json!({})).await;
+    let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
     pair.until_scaled(6).await;
     pair.ratio_was_kept();
 }

@@ -5,7 +5,7 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::common::pods::{Step, View};
+use crate::common::pods::{Pod, Step, View};
 use crate::common::rolegate::Launch;
 use crate::common::stage::typed;
 use crate::common::status::StatusLog;
@@ -28,7 +28,7 @@ pub fn launch(stage: &Stage) -> Launch {
 
 impl Pair {
     /// Creates the RoleCoordination, and workloads without replicas. `template` is merged into that of the pods.
-    pub async fn create(stage: Stage, kind: &'static str, spec: Value, template: &Value) -> Self {
+    pub async fn create(stage: Stage, kind: &'static str, spec: &Value, template: &Value) -> Self {
         let statuses = stage.coordination_statuses("pd");
         let pair = Self { stage, statuses, kind };
         let object = typed(pair.coordination(spec));
@@ -40,7 +40,7 @@ impl Pair {
         pair
     }
 
-    fn coordination(&self, spec: Value) -> Value {
+    fn coordination(&self, spec: &Value) -> Value {
         let reference = |role: &str| json!({ "kind": self.kind, "name": role });
         let roles = SIZES.map(|(role, _)| json!({ "name": role, "workloadRef": reference(role) }));
         let sizes: Value = SIZES.iter().map(|(role, size)| ((*role).to_owned(), json!(size))).collect();
@@ -142,7 +142,7 @@ impl Pair {
                 let size = |role: &str| SIZES.iter().find(|(known, _)| *known == role).unwrap().1;
                 let segment = event.pod.index / size(&event.pod.role);
                 for (role, size) in SIZES {
-                    let earlier = seen.all_in(role, 0..segment * size, |pod| pod.is_ready());
+                    let earlier = seen.all_in(role, 0..segment * size, Pod::is_ready);
                     assert!(
                         earlier,
                         "E3: {} is made, and not all {role} below {} are ready",

@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::common::account::{account, manifests, webhook_policies};
@@ -149,6 +149,37 @@ async fn a_stolen_token_runs_no_code() {
         .await;
     let rolled = json!({ "spec": { "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": 3 } } } });
     assert_eq!(patch(&sets, "l", &Patch::Merge(&rolled)).await, Answer::Admitted);
+}
+
+#[tokio::test]
+async fn what_is_allowed_by_a_word_is_not_refused_and_nothing_more() {
+    let plane = Arc::new(ControlPlane::start());
+    let stage = Stage::on(plane.clone(), "allowed").await;
+    let thief = client_of(&account(&plane, &stage.client, "rolegate", &["--allow", "scale,recovery"]).await).await;
+    policies_fit_the_types(&stage.client, 4).await;
+    let (theirs, ours) = (stage.api::<Pod>(), Api::<Pod>::namespaced(thief.clone(), &stage.namespace));
+    let mut grouped = held_pod();
+    grouped["metadata"]["labels"]["rolegate.dev/group"] = json!("llm");
+    grouped["metadata"]["name"] = json!("grouped");
+    for pod in [held_pod(), grouped] {
+        theirs.create(&PostParams::default(), &typed(pod)).await.unwrap();
+    }
+    let noted = |key: &str| json!({ "metadata": { "annotations": { key: "-1" }, "labels": { "rolegate.dev/draining": "true" } } });
+    let other = noted("example.com/cost");
+    refused(&ours, "a", &[(Patch::Merge(&other), "metadata.annotations[example.com/cost]")]).await;
+    let cost = noted("controller.kubernetes.io/pod-deletion-cost");
+    assert_eq!(patch(&ours, "a", &Patch::Merge(&cost)).await, Answer::Admitted);
+    // Of pods those that name a group may be deleted, and no others.
+    let deleted = ours.delete("a", &DeleteParams::default()).await.unwrap_err().to_string();
+    assert!(deleted.contains("rolegate itself may not delete this pod"), "{deleted}");
+    ours.delete("grouped", &DeleteParams::default()).await.unwrap();
+    let set = stateful_set("s", "Parallel", &json!({}));
+    stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    let sets: Api<StatefulSet> = Api::namespaced(thief, &stage.namespace);
+    let scale = json!({ "spec": { "replicas": 2 } });
+    // By its scale alone.
+    refused(&sets, "s", &[(Patch::Merge(&scale), "spec[replicas]")]).await;
+    sets.patch_scale("s", &PatchParams::default(), &Patch::Merge(&scale)).await.unwrap();
 }
 
 /// What a thief would like to do to a configuration with this webhook, as strategic merge patches, and where he is stopped.

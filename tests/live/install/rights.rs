@@ -99,6 +99,46 @@ async fn of_other_kinds(stage: &Stage) {
     assert_eq!(created.code, 201, "{created:?}");
 }
 
+/// A workload of each kind that is scaled with its group.
+async fn elastic(stage: &Stage) {
+    let labels = |role: &str| json!({ "rolegate.dev/group": "elastic", "rolegate.dev/role": role });
+    let set = Group::new("elastic").role("a", 0, 1);
+    let pods = set.set(set.find("a"), &stage.namespace)["spec"].clone();
+    let mut deployment = pods.clone();
+    deployment["podManagementPolicy"].take();
+    deployment["serviceName"].take();
+    for (api, plural, kind, role, mut spec) in [
+        ("/apis/apps/v1", "statefulsets", "StatefulSet", "a", pods),
+        ("/apis/apps/v1", "deployments", "Deployment", "b", deployment),
+        ("/apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets", "LeaderWorkerSet", "c", json!({ "replicas": 0 })),
+    ] {
+        if kind != "LeaderWorkerSet" {
+            spec["selector"]["matchLabels"]["rolegate.dev/role"] = json!(role);
+            spec["template"]["metadata"]["labels"]["rolegate.dev/role"] = json!(role);
+        }
+        let metadata = json!({ "name": format!("elastic-{role}"), "labels": labels(role) });
+        let object = json!({
+            "apiVersion": api.trim_start_matches("/apis/"), "kind": kind, "metadata": metadata, "spec": spec,
+        });
+        let created = stage.post(api, plural, &object).await;
+        assert_eq!(created.code, 201, "{created:?}");
+    }
+    let by = |role: &str, kind: &str| json!({ "name": role, "workloadRef": { "kind": kind, "name": format!("elastic-{role}") } });
+    let segments = json!({ "segmentPlacement": { "segmentSize": { "a": 1, "b": 1, "c": 1 } } });
+    let own = json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": "elastic" },
+        "spec": {
+            "segments": 1,
+            "roles": [by("a", "StatefulSet"), by("b", "Deployment"), by("c", "LeaderWorkerSet")],
+            "coordination": [{ "name": "segments", "strategy": segments }],
+        },
+    });
+    let created = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &own).await;
+    assert_eq!(created.code, 201, "{created:?}");
+}
+
 /// Workloads that a rollout froze which nothing coordinates any longer: they are thawed.
 async fn frozen_by_nobody(stage: &Stage) {
     let set = Group::new("own").set(Group::new("own").role("a", 0, 1).find("a"), &stage.namespace);
@@ -213,6 +253,15 @@ fn of_cluster(mut definition: Value) -> Value {
     definition
 }
 
+/// The definition of a kind that can be scaled.
+fn with_scale(mut definition: Value) -> Value {
+    let scale = json!({ "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas" });
+    for version in definition["spec"]["versions"].as_array_mut().unwrap() {
+        version["subresources"]["scale"] = scale.clone();
+    }
+    definition
+}
+
 #[tokio::test]
 async fn every_right_is_used_and_none_is_missing() {
     // An API server that streams no lists, as those before 1.34 do not: it is asked for pages, and that takes rights as well.
@@ -225,11 +274,11 @@ async fn every_right_is_used_and_none_is_missing() {
         pod_groups("scheduling.volcano.sh", "v1beta1"),
         loose("grove.io", "PodCliqueSet", "podcliquesets", &[("v1alpha1", true, &[])]),
         loose("grove.io", "PodGangSet", "podgangsets", &[("v1alpha1", true, &[])]),
-        loose("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "leaderworkersets", &[("v1", true, &[])]),
+        with_scale(loose("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "leaderworkersets", &[("v1", true, &[])])),
         of_cluster(loose("kai.scheduler", "Topology", "topologies", &[("v1alpha1", true, &[])])),
     ];
     define(&plane, &definitions);
-    let installed = install(plane, &[]).await;
+    let installed = install(plane, &["--allow", "scale"]).await;
     let plane = &installed.plane;
     let stage = Stage::on(plane.clone(), "broad").await;
     stage.add_node("all", 60).await;
@@ -238,6 +287,7 @@ async fn every_right_is_used_and_none_is_missing() {
     topologies(&stage).await;
     of_other_kinds(&stage).await;
     frozen_by_nobody(&stage).await;
+    elastic(&stage).await;
     pods_that_are_ahead(&stage).await;
     let policies = [
         ("kube", json!({ "kubeScheduling": {} })),
@@ -280,7 +330,7 @@ async fn every_right_is_used_and_none_is_missing() {
     let spoil = json!({ "data": { "tls.crt": "", "tls.key": "" } }).to_string();
     plane.must(&["patch", "secret", "rolegate-certificates", "-n", SYSTEM, "-p", &spoil], "");
 
-    let granted = granted(&manifests(&["--part", "rbac"]));
+    let granted = granted(&manifests(&["--part", "rbac", "--allow", "scale"]));
     eventually(PATIENT, "every right is used", async || {
         let unused: Vec<_> = granted.difference(&used(plane).0).cloned().collect();
         if unused.is_empty() { Ok(()) } else { Err(format!("unused: {unused:#?}")) }
@@ -317,9 +367,14 @@ async fn what_is_not_granted_is_refused() {
         }
         assert!(webhooks.iter().all(|what| !can(verb, what, "default")), "{verb} webhook configurations");
     }
-    for what in
-        ["create pods", "delete pods", "patch statefulsets:scale", "create clusterrolebindings", "get nodes:proxy"]
-    {
+    for what in [
+        "create pods",
+        "delete pods",
+        "patch statefulsets:scale",
+        "patch deployments:scale",
+        "create clusterrolebindings",
+        "get nodes:proxy",
+    ] {
         let (verb, resource) = what.split_once(' ').unwrap();
         assert!(!can(verb, resource, "default"), "{what}");
     }

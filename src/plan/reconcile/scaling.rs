@@ -1,68 +1,17 @@
 //! The part of a pass that is about the scale of the group's workloads.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::status::Draining;
 use crate::model::Group;
 use crate::plan::decide::decision::Decision;
 use crate::plan::elastic::{Mark, Scale, stray_marks};
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::reconcile::scales::{SCALED, SCALED_BACK};
 use crate::plan::view::{GroupView, Snapshot};
-
-/// Reason of the Event that a workload was scaled.
-pub const SCALED: &str = "Scaled";
-/// Reason of the Event that a workload was scaled back that somebody else had scaled.
-pub const SCALED_BACK: &str = "ScaledBack";
-
-/// What is remembered of the scale of a group's workloads.
-#[derive(Debug, Default)]
-pub(in crate::plan) struct ElasticMemory {
-    /// Replicas of each role's workload as we left them, or found them to be right.
-    left: BTreeMap<String, u32>,
-    /// What is being taken away, and since when all its pods say so.
-    marked: Option<(Draining, Uptime)>,
-    /// Why the last scale of a workload failed, by role.
-    pub(in crate::plan) failures: BTreeMap<String, String>,
-}
-
-/// What became of the scale of a workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScaleOutcome {
-    /// It has so many replicas now.
-    Done(u32),
-    /// Somebody was faster: it is planned again.
-    Again,
-    /// Why it failed.
-    Failed(String),
-}
-
-impl ElasticMemory {
-    /// Notes what became of a scale; true when it is to be tried again.
-    pub(in crate::plan) fn ended(&mut self, role: String, outcome: ScaleOutcome) -> bool {
-        match outcome {
-            ScaleOutcome::Done(replicas) => {
-                self.failures.remove(&role);
-                self.left.insert(role, replicas);
-                false
-            }
-            ScaleOutcome::Again => true,
-            ScaleOutcome::Failed(why) => {
-                self.failures.insert(role, why);
-                true
-            }
-        }
-    }
-
-    /// True when somebody else has scaled the workload since we left it.
-    fn is_foreign(&self, role: &str, scale: &Scale) -> bool {
-        scale.foreign || self.left.get(role).is_some_and(|left| *left != scale.workload.desired)
-    }
-}
 
 impl Pass<'_> {
     /// True when what is committed to be taken away has had its time, from when all its pods said so.
