@@ -62,7 +62,7 @@ impl Verdict {
         let uid = &*request.uid;
         let (response, patch) = match self {
             Self::Allow { patch, warnings } => {
-                let patch = (!patch.is_empty()).then(|| patch.to_json());
+                let patch = (!patch.is_empty()).then(|| patch.into_bytes());
                 let patch_type = patch.as_ref().map(|_| "JSONPatch");
                 (Response { uid, allowed: true, patch_type, warnings, status: None }, patch)
             }
