@@ -77,6 +77,8 @@ async fn main() {
     let mut out = Section::new("bench");
     report.print(&mut out, started.elapsed());
     report::compare(&mut out, &alone, &beside, CROWD);
+    let binary = std::fs::metadata(std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("rolegate"));
+    out.figure("the binary", format!("{:.1} MB", binary.unwrap().len() as f64 / 1e6));
     out.finish();
     servers.stop().await;
 }

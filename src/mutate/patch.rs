@@ -117,13 +117,15 @@ impl Patch {
                 self.text.extend_from_slice(map_path.as_bytes());
                 self.text.push(b'/');
                 // RFC 6901.
-                for byte in key.bytes() {
-                    match byte {
-                        b'~' => self.text.extend_from_slice(b"~0"),
-                        b'/' => self.text.extend_from_slice(b"~1"),
-                        _ => self.text.push(byte),
-                    }
+                let mut rest = key.as_bytes();
+                while let Some((before, [special, after @ ..])) =
+                    rest.iter().position(|byte| matches!(byte, b'~' | b'/')).and_then(|at| rest.split_at_checked(at))
+                {
+                    self.text.extend_from_slice(before);
+                    self.text.extend_from_slice(if *special == b'~' { b"~0" } else { b"~1" });
+                    rest = after;
                 }
+                self.text.extend_from_slice(rest);
                 self.text.push(b'"');
             }
             Some(key) => self.write(&format!("{map_path}/{}", Token::new(key).encoded())),

@@ -88,8 +88,9 @@ impl Admission {
     pub fn router(self) -> Router {
         let state = Arc::new(self);
         let admit = |endpoint: Endpoint| {
-            post(move |State(admission): State<Arc<Self>>, uri: Uri, headers: HeaderMap, body: Body| async move {
-                admission.answer(endpoint, &uri, &headers, body).await
+            post(move |State(admission): State<Arc<Self>>, request: axum::extract::Request| async move {
+                let (head, body) = request.into_parts();
+                admission.answer(endpoint, &head.uri, &head.headers, body).await
             })
         };
         Router::new()

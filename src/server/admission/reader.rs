@@ -93,30 +93,44 @@ impl<'a> Reader<'a> {
 
     /// Passes over a string, of which the opening quote is next; true when there are escapes in it. Bytes that need no second
     /// look are passed over eight at a time.
+    #[inline]
     fn string(&mut self) -> Result<bool, Unread> {
-        if self.byte() != Some(b'"') {
+        let bytes = self.text.as_bytes();
+        if bytes.get(self.at) != Some(&b'"') {
             return Err(Unread);
         }
-        let (bytes, mut at, mut has_escapes) = (self.text.as_bytes(), self.at + 1, false);
+        self.at += 1;
+        while let Some(word) = bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
+            let found = first_special(*word);
+            self.at += found;
+            if found < 8 {
+                break;
+            }
+        }
+        if bytes.get(self.at) == Some(&b'"') {
+            self.at += 1;
+            return Ok(false);
+        }
+        self.rest_of_string()
+    }
+
+    /// The same from anywhere within a string.
+    #[cold]
+    #[inline(never)]
+    fn rest_of_string(&mut self) -> Result<bool, Unread> {
+        let mut has_escapes = false;
         loop {
-            let (words, _) = bytes.get(at..).unwrap_or_default().as_chunks::<8>();
-            for word in words {
-                let found = first_special(*word);
-                at += found;
-                if found < 8 {
-                    break;
-                }
-            }
-            while bytes.get(at).is_some_and(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\') {
-                at += 1;
-            }
-            self.at = at + 1;
-            match bytes.get(at) {
+            let byte = self.byte();
+            self.at += 1;
+            match byte {
                 Some(b'"') => return Ok(has_escapes),
-                Some(b'\\') => self.escape()?,
+                Some(b'\\') => {
+                    has_escapes = true;
+                    self.escape()?;
+                }
+                Some(0x20..) => {}
                 _ => return Err(Unread),
             }
-            (at, has_escapes) = (self.at, true);
         }
     }
 
@@ -150,9 +164,9 @@ impl<'a> Reader<'a> {
         }
         // Nothing follows a 0 that would make it longer; what does is refused as what stands after the value.
         if self.byte() == Some(b'0') {
-            self.at += 1
+            self.at += 1;
         } else {
-            self.digits()?
+            self.digits()?;
         }
         if self.byte() == Some(b'.') {
             self.at += 1;
