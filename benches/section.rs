@@ -7,12 +7,19 @@ use std::path::Path;
 pub struct Section {
     name: &'static str,
     text: String,
+    figures: Vec<(&'static str, String)>,
 }
 
 impl Section {
     /// The section between `<!-- NAME -->` and `<!-- end of NAME -->`.
     pub fn new(name: &'static str) -> Self {
-        Self { name, text: String::new() }
+        Self { name, text: String::new(), figures: Vec::new() }
+    }
+
+    /// What was measured of a row of the table of targets.
+    #[allow(dead_code, reason = "not every benchmark has a target")]
+    pub fn figure(&mut self, what: &'static str, figure: impl Into<String>) {
+        self.figures.push((what, figure.into()));
     }
 
     /// Puts what was written in the place of what the document has.
@@ -23,7 +30,9 @@ impl Section {
         let (before, rest) = document.split_once(&begin).expect("the document has the section");
         let (_, after) = rest.split_once(&end).expect("the section has an end");
         let text = self.text.trim_end();
-        std::fs::write(path, format!("{before}{begin}{}\n\n{text}\n\n{end}{after}", machine())).unwrap();
+        let document = format!("{before}{begin}{}\n\n{text}\n\n{end}{after}", machine());
+        let document = self.figures.iter().fold(document, |document, (what, figure)| entered(&document, what, figure));
+        std::fs::write(path, document).unwrap();
     }
 }
 
@@ -33,6 +42,15 @@ impl fmt::Write for Section {
         self.text.push_str(text);
         Ok(())
     }
+}
+
+/// The document with a figure in its row of the table of targets.
+fn entered(document: &str, what: &str, figure: &str) -> String {
+    let row = format!("| {what} | ");
+    let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
+    let line = document.lines().find(|line| line.starts_with(&row)).expect("the table of targets has the row");
+    let asked = line.split(" | ").nth(1).expect("the row has a target");
+    document.replacen(line, &format!("{row}{asked} | {figure} | {date} |"), 1)
 }
 
 /// When and on what.

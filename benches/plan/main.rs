@@ -41,7 +41,9 @@ fn main() {
     let resident = || u64::from(process::resident(std::process::id()));
     let before = resident();
     let kept = Loop::new(30_000 / 15);
-    writeln!(out, "{} bytes for each of 30,000 held pods\n", (resident() - before) * 1024 / 30_000).unwrap();
+    let held = (resident() - before) * 1024 / 30_000;
+    writeln!(out, "{held} bytes for each of 30,000 held pods\n").unwrap();
+    out.figure("memory for a held pod", format!("{held} bytes"));
     drop((kept, room));
     writeln!(out, "| pods | event, mean | pass, mean | pass, p99 | longest | passes | all planning |").unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|").unwrap();
@@ -55,7 +57,13 @@ fn main() {
         let started = Instant::now();
         let run = simulate(&group, &[], &BTreeMap::new()).expect("it can be simulated");
         assert!(run.complete, "every group comes to its end");
-        writeln!(out, "| {prefill} + {} | {} | {} |", prefill / 2, run.steps.len(), shown(started.elapsed())).unwrap();
+        let time = shown(started.elapsed());
+        writeln!(out, "| {prefill} + {} | {} | {time} |", prefill / 2, run.steps.len()).unwrap();
+        match prefill {
+            8_000 => out.figure("`plan` of 8,000 + 4,000 replicas", time),
+            100_000 => out.figure("`plan` of 100,000 + 50,000", time),
+            _ => {}
+        }
     }
     placement::run(&mut out);
     out.finish();
@@ -73,6 +81,9 @@ fn run(out: &mut Section, mut group: Loop) {
     group.passes.sort();
     let planning: Duration = group.passes.iter().sum();
     let mean = |times: &[Duration]| times.iter().sum::<Duration>() / u32::try_from(times.len()).unwrap();
+    if pods == 9_990 {
+        out.figure("a pass at 10,000 pods", shown(mean(&group.passes)));
+    }
     writeln!(
         out,
         "| {pods} | {} | {} | {} | {} | {} | {} |",

@@ -45,6 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(100);
 async fn main() {
     let started = Instant::now();
     let servers = Servers::start().await;
+    let before = servers.all[1].resident();
     let bodies = reviews::of_decode_pods();
     servers.answers_agree(&bodies[0]).await;
     let mut loads = Vec::new();
@@ -77,6 +78,9 @@ async fn main() {
     let mut out = Section::new("bench");
     report.print(&mut out, started.elapsed());
     report::compare(&mut out, &alone, &beside, CROWD);
+    out.figure("memory before the first pod", format!("{:.1} MiB", f64::from(before) / 1024.0));
+    let binary = std::fs::metadata(std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("rolegate"));
+    out.figure("the binary", format!("{} kB", binary.unwrap().len() / 1000));
     out.finish();
     servers.stop().await;
 }

@@ -52,6 +52,14 @@ impl Closed {
     }
 }
 
+/// Rows whose ratio to the floor has a target.
+const TARGETS: [(usize, &str); 4] = [
+    (0, "CPU of a review over HTTP/1.1, against the floor"),
+    (1, "reviews a second over HTTP/1.1, against the floor"),
+    (4, "CPU of a review over HTTP/2, against the floor"),
+    (5, "reviews a second over HTTP/2, against the floor"),
+];
+
 /// What was measured: by server, by row, by round.
 pub struct Report {
     servers: Vec<(&'static str, [Vec<f64>; ROWS.len()])>,
@@ -92,6 +100,9 @@ impl Report {
             };
             let shown = shown.collect::<Vec<_>>().join(" | ");
             writeln!(out, "| {row} | {shown} | {:.2} | {:.2} |", ratio(1, 0), ratio(2, 1)).unwrap();
+            for (_, what) in TARGETS.iter().filter(|(target, _)| *target == number) {
+                out.figure(what, format!("{:.2} ×", ratio(1, 0)));
+            }
         }
         writeln!(out, "\n{} rounds, {:.0} s in all.", self.servers[0].1[0].len(), time.as_secs_f64()).unwrap();
     }

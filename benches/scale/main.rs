@@ -146,6 +146,7 @@ async fn main() {
     }
     let mut out = Section::new("bench-scale");
     print(&mut out, &rows);
+    enter_figures(&mut out, &rows);
     if only.is_some_and(|only| only != "patches") {
         return;
     }
@@ -348,6 +349,30 @@ fn print(out: &mut Section, rows: &[Row]) {
         writeln!(out, "- {} {}: {bound}; {asked}; CPU of {others}{passes}", row.pods, row.what).unwrap();
     }
     writeln!(out).unwrap();
+}
+
+/// What has a target.
+fn enter_figures(out: &mut Section, rows: &[Row]) {
+    let of = |what: &str, pods: Option<u32>| -> Option<(u32, f64)> {
+        let rows: Vec<_> =
+            rows.iter().filter(|row| row.what == what && pods.is_none_or(|pods| row.pods == pods)).collect();
+        let seconds = rows.iter().map(|row| row.time.as_secs_f64()).sum::<f64>() / rows.len() as f64;
+        rows.first().map(|row| (row.pods, seconds))
+    };
+    let ratio = |(pods, time): (u32, f64), beside: &str| Some((pods, time / of(beside, Some(pods))?.1));
+    if let Some((pods, ratio)) = of("Parallel", None).and_then(|parallel| ratio(parallel, "ungated")) {
+        out.figure("Parallel, against ungated", format!("{ratio:.2} × at {pods} pods"));
+    }
+    if let Some((pods, ratio)) = of("OrderedReady", None).and_then(|ordered| ratio(ordered, "bare loop")) {
+        out.figure("in order, against a bare loop", format!("{ratio:.2} × at {pods} pods"));
+    }
+    let Some(ordered) = rows.iter().find(|row| row.what == "OrderedReady") else { return };
+    if let Some(cpu) = ordered.spent.rolegate {
+        out.figure("CPU of rolegate meanwhile", format!("{:.1} s at {} pods", cpu.as_secs_f64(), ordered.pods));
+    }
+    if let Some(step) = ordered.steps.get(ordered.steps.len() * 99 / 100) {
+        out.figure("batch ready to last PATCH of the next, p99", format!("{step:.0?}"));
+    }
 }
 
 /// How often rolegate planned, and how long it took.

@@ -126,7 +126,7 @@ impl ObjectKind {
 
     /// `kind.version.group`, as kubectl takes it: `RoleBasedGroup.v1alpha1.workloads.x-k8s.io`.
     pub fn full_name(&self) -> String {
-        format!("{}.{}.{}", self.kind, self.version, self.group)
+        [self.kind, self.version, self.group].join(".")
     }
 
     /// Name of the `CustomResourceDefinition` that defines the kind.

@@ -167,7 +167,7 @@ pub struct UserInfo<'a> {
     pub extra: BTreeMap<Cow<'a, str>, Vec<Cow<'a, str>>>,
 }
 
-/// The answer.
+/// The answer to who is refused; who is allowed may get a patch as well, whose answer is written where it is made.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewAnswer<'a> {
@@ -175,7 +175,7 @@ pub struct ReviewAnswer<'a> {
     pub api_version: &'a str,
     /// `AdmissionReview`.
     pub kind: &'static str,
-    /// The verdict; last, since the patch is added to its end.
+    /// The verdict.
     pub response: Response<'a>,
 }
 
@@ -190,9 +190,6 @@ pub struct Response<'a> {
     /// Why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
-    /// `JSONPatch`, together with `patch` in base64, which is added to the text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub patch_type: Option<&'static str>,
     /// Shown to the user by kubectl.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -18,6 +19,9 @@ use crate::plan::{Action, BatchState, Ended, Reconciler, Uptime};
 
 pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
 
+/// What all groups hold together is counted this often at most.
+const COUNT_EVERY: Duration = Duration::from_millis(250);
+
 /// The loop.
 pub struct GateLoop {
     index: SharedIndex,
@@ -28,6 +32,9 @@ pub struct GateLoop {
     capacity: Option<SharedCapacity>,
     reconciler: Reconciler,
     started: Instant,
+    /// When all groups were counted last, and whether anything was decided since.
+    counted: Option<Uptime>,
+    is_uncounted: bool,
     done: mpsc::UnboundedSender<(GroupKey, Ended)>,
     results: mpsc::UnboundedReceiver<(GroupKey, Ended)>,
 }
@@ -52,6 +59,8 @@ impl GateLoop {
             capacity,
             reconciler,
             started: Instant::now(),
+            counted: None,
+            is_uncounted: false,
             done,
             results,
         }
@@ -60,7 +69,8 @@ impl GateLoop {
     /// Runs until `stop`.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
-            let next = self.reconciler.next().map(|at| self.started + at);
+            let count = self.count_due();
+            let next = self.reconciler.next().into_iter().chain(count).min().map(|at| self.started + at);
             let timer = async {
                 match next {
                     Some(at) => tokio::time::sleep_until(at).await,
@@ -155,7 +165,15 @@ impl GateLoop {
             capacity.want(self.reconciler.needs_room());
         }
         self.time_releases();
-        self.count();
+        self.is_uncounted = true;
+        if self.count_due().is_some_and(|at| at <= self.now()) {
+            self.count();
+        }
+    }
+
+    /// When all groups are to be counted again: what changes in one of thousands must not cost a look at all of them each time.
+    fn count_due(&self) -> Option<Uptime> {
+        self.is_uncounted.then(|| self.counted.map_or(Uptime::ZERO, |last| last + COUNT_EVERY))
     }
 
     fn pass_tree(&mut self, key: &GroupKey, tree: &GroupKey, now: Uptime) {
@@ -182,7 +200,8 @@ impl GateLoop {
     }
 
     /// What is held now, and how far the batches are. One who does not lead knows of neither.
-    fn count(&self) {
+    fn count(&mut self) {
+        (self.counted, self.is_uncounted) = (Some(self.now()), false);
         self.metrics.show_rollouts(self.reconciler.updated());
         let metrics = &self.metrics;
         let held = self.reconciler.held().map(|(reason, pods)| (reason, i64::from(pods)));

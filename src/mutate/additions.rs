@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::Patch;
 use super::env::{Variable, prepend};
@@ -47,16 +47,22 @@ impl Additions {
         patch.set_entries("/metadata/labels", &pod.metadata.labels, borrowed(&labels));
         patch.set_entries("/metadata/annotations", &pod.metadata.annotations, borrowed(&annotations));
         if held && !pod.has_gate(names::GATE) {
-            let gate = json!({ "name": names::GATE });
+            let gate = Gate { name: names::GATE };
             match pod.spec.scheduling_gates {
                 Some(_) => patch.add("/spec/schedulingGates/-", gate),
-                None => patch.add("/spec/schedulingGates", json!([gate])),
+                None => patch.add("/spec/schedulingGates", [gate]),
             }
         }
         merge(&mut patch, pod.spec.affinity.as_ref(), terms);
         warnings.extend(prepend(&mut patch, pod, &variables));
         (patch, warnings)
     }
+}
+
+/// An entry of `spec.schedulingGates`.
+#[derive(Serialize)]
+struct Gate {
+    name: &'static str,
 }
 
 fn borrowed(entries: &[Entry]) -> impl Iterator<Item = (&str, &str)> {

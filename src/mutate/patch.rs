@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use json_patch::jsonptr::Token;
 use serde::{Serialize, Serializer, ser};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// A JSON Patch (RFC 6902) of `add`, `replace` and `remove` operations. Kept as the text that it becomes: most patches are
@@ -21,6 +22,9 @@ struct Operation<'a, T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<T>,
 }
+
+/// Bytes of a usual patch.
+const USUAL: usize = 1 << 10;
 
 impl Patch {
     /// True when nothing is to be changed.
@@ -43,9 +47,17 @@ impl Patch {
         self.push(&Operation::<()> { op: "remove", path: path.as_ref(), value: None });
     }
 
+    /// What stands before an operation.
+    fn begin(&mut self) {
+        if self.text.is_empty() {
+            self.text.reserve(USUAL);
+        }
+        self.text.push(if self.text.is_empty() { b'[' } else { b',' });
+    }
+
     fn push(&mut self, operation: &Operation<'_, impl Serialize>) {
         let length = self.text.len();
-        self.text.push(if length == 0 { b'[' } else { b',' });
+        self.begin();
         // Only a map whose keys are no strings cannot be written, and there is none.
         if serde_json::to_writer(&mut self.text, operation).is_err() {
             self.text.truncate(length);
@@ -64,7 +76,7 @@ impl Patch {
 
     /// Sets entries of a map of strings. Entries that have the value already are left out; a map that is absent, `null`
     /// or empty is added whole, since `add` needs its parent.
-    pub fn set_entries<'a, V: AsRef<str> + Serialize>(
+    pub fn set_entries<'a, V: AsRef<str>>(
         &mut self,
         map_path: &str,
         present: &BTreeMap<String, String>,
@@ -73,27 +85,85 @@ impl Patch {
         if present.is_empty() {
             let map: BTreeMap<_, _> = wanted.into_iter().collect();
             if !map.is_empty() {
-                self.add(map_path, map);
+                self.begin_add(map_path, None);
+                for (number, (key, value)) in map.iter().enumerate() {
+                    self.text.push(if number == 0 { b'{' } else { b',' });
+                    self.write(key);
+                    self.text.push(b':');
+                    self.write(value.as_ref());
+                }
+                self.text.extend_from_slice(b"}}");
             }
             return;
         }
-        let mut path = format!("{map_path}/");
         for (key, value) in wanted {
-            if present.get(key).is_none_or(|present| present != value.as_ref()) {
-                path.truncate(map_path.len() + 1);
-                path.push_str(Token::new(key).encoded());
-                self.add(&path, value);
+            let value = value.as_ref();
+            if present.get(key).is_none_or(|present| present != value) {
+                self.begin_add(map_path, Some(key));
+                self.write(value);
+                self.text.push(b'}');
             }
+        }
+    }
+
+    /// An operation that adds, up to its value: most patches are of such entries, and so it is written by hand.
+    fn begin_add(&mut self, map_path: &str, key: Option<&str>) {
+        self.begin();
+        self.text.extend_from_slice(br#"{"op":"add","path":"#);
+        match key {
+            None => self.write(map_path),
+            Some(key) if is_plain(map_path) && is_plain(key) => {
+                self.text.push(b'"');
+                self.text.extend_from_slice(map_path.as_bytes());
+                self.text.push(b'/');
+                // RFC 6901.
+                let mut rest = key.as_bytes();
+                while let Some((before, [special, after @ ..])) =
+                    rest.iter().position(|byte| matches!(byte, b'~' | b'/')).and_then(|at| rest.split_at_checked(at))
+                {
+                    self.text.extend_from_slice(before);
+                    self.text.extend_from_slice(if *special == b'~' { b"~0" } else { b"~1" });
+                    rest = after;
+                }
+                self.text.extend_from_slice(rest);
+                self.text.push(b'"');
+            }
+            Some(key) => self.write(&format!("{map_path}/{}", Token::new(key).encoded())),
+        }
+        self.text.extend_from_slice(br#","value":"#);
+    }
+
+    /// A text as JSON writes it.
+    fn write(&mut self, text: &str) {
+        if is_plain(text) {
+            self.text.push(b'"');
+            self.text.extend_from_slice(text.as_bytes());
+            self.text.push(b'"');
+        } else {
+            self.text.extend_from_slice(Value::from(text).to_string().as_bytes());
         }
     }
 
     /// The patch as JSON text.
     pub fn to_json(&self) -> String {
-        let mut text = if self.is_empty() { vec![b'['] } else { self.text.clone() };
-        text.push(b']');
-        // What serde_json writes is UTF-8.
-        String::from_utf8(text).unwrap_or_default()
+        // What is written here is UTF-8.
+        String::from_utf8(self.clone().into_bytes()).unwrap_or_default()
     }
+
+    /// The bytes of its JSON text.
+    pub fn into_bytes(self) -> Vec<u8> {
+        let mut text = self.text;
+        if text.is_empty() {
+            text.push(b'[');
+        }
+        text.push(b']');
+        text
+    }
+}
+
+/// True for a text that JSON writes as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
 }
 
 impl Serialize for Patch {
@@ -104,7 +174,30 @@ impl Serialize for Patch {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn keys_and_values_may_have_any_characters() {
+        let texts = ["a", "a/b~c~1", "\"quoted\"", "back\\slash/~", "line\n", "\u{1}", "\u{e4}/\u{1f600}", ""];
+        let here = BTreeMap::from([("here".to_owned(), String::new())]);
+        for text in texts {
+            for present in [&here, &BTreeMap::new()] {
+                let mut patch = Patch::default();
+                patch.set_entries("/metadata/labels", present, [(text, text), ("last", "1")]);
+                let mut pod = json!({ "metadata": { "labels": present } });
+                let operations = serde_json::from_str::<json_patch::Patch>(&patch.to_json()).unwrap();
+                json_patch::patch(&mut pod, &operations).unwrap();
+                assert_eq!(
+                    (&pod["metadata"]["labels"][text], &pod["metadata"]["labels"]["last"]),
+                    (&json!(text), &json!("1"))
+                );
+                assert_eq!(pod["metadata"]["labels"].as_object().unwrap().len(), present.len() + 2);
+            }
+        }
+        assert_eq!((Patch::default().to_json(), Patch::default().into_bytes()), ("[]".to_owned(), b"[]".to_vec()));
+    }
 
     #[test]
     fn an_empty_map_is_added_whole_and_equal_entries_are_left_out() {

@@ -115,10 +115,11 @@ impl Lookup {
         if let Some(group) = self.index.read().group(key) {
             return Ok(Some(group));
         }
-        self.read_once(key, deadline, |index, last| {
+        let enough = |index: &Index, last: Option<Instant>| {
             index.group(key).is_some() || last.is_some_and(|last| last.elapsed() < ABSENT_FOR)
-        })
-        .await
+        };
+        // Boxed, here and below: nearly all that is asked is known, and who asks would carry the room for a read.
+        Box::pin(self.read_once(key, deadline, enough)).await
     }
 
     /// The group as it is now: by a live read that began at `since` or later. What a watch knows may be older than the pod
@@ -133,7 +134,7 @@ impl Lookup {
         since: Instant,
         deadline: Instant,
     ) -> Result<Option<Arc<Group>>, LookupError> {
-        self.read_once(key, deadline, |_, last| last.is_some_and(|last| last >= since)).await
+        Box::pin(self.read_once(key, deadline, |_, last| last.is_some_and(|last| last >= since))).await
     }
 
     /// Reads the group live unless the index, or the last live read, is `enough`. Those who ask together wait for one read.
@@ -217,7 +218,9 @@ impl Lookup {
             }
             Ok(known(&self.index.read()))
         };
-        tokio::time::timeout_at(deadline, live).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
+        Box::pin(tokio::time::timeout_at(deadline, live))
+            .await
+            .unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
     }
 
     /// Reads what may carry a group: RoleBasedGroups of its name, the RoleCoordination that one of them names, the
@@ -326,7 +329,7 @@ impl Lookup {
             }
             Ok::<_, kube::Error>(sets.list(&ListParams::default()).await?.items)
         };
-        match tokio::time::timeout_at(deadline, read).await {
+        match Box::pin(tokio::time::timeout_at(deadline, read)).await {
             Ok(Ok(found)) => self.index.write(|index| {
                 let found = found.iter().map(|set| SeenWorkload::of(&set.object));
                 found.for_each(|seen| index.apply_workload(None, seen));

@@ -1,11 +1,9 @@
 //! From a request's body to a review, or to words that say what is wrong with it.
 
-use serde::Deserialize;
-
 use crate::api::Pod;
 use crate::api::review::{Request, Review};
-use crate::server::admission::table;
 use crate::server::admission::table::{Endpoint, Handling, Row};
+use crate::server::admission::{reader, table};
 
 /// Why a body is no review. Shown to whoever sent it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -32,7 +30,7 @@ pub enum NoReview {
 }
 
 /// Deepest nesting of a body. Real objects stay far below a hundred; the API server's own limit is 10,000.
-const MAX_DEPTH: usize = 512;
+const MAX_DEPTH: usize = reader::MAX_PASSED as usize;
 
 /// A review that asks something: the version to answer in, the request, and its object where that is a pod to be mutated.
 ///
@@ -40,13 +38,11 @@ const MAX_DEPTH: usize = 512;
 ///
 /// When the body is none.
 pub fn decode(endpoint: Endpoint, body: &[u8]) -> Result<DecodedReview<'_>, NoReview> {
-    if is_too_deep(body) {
-        return Err(NoReview::TooDeep);
-    }
+    let text = std::str::from_utf8(body).ok();
     // Nearly all that is to be mutated is pods: one pass over the body reads envelope and pod. What is none of that, or
     // not of the shape that it should be, is read again with the object left as it is.
     if endpoint == Endpoint::Mutate
-        && let Ok((version, request)) = read::<Pod>(body)
+        && let Some(Ok((version, request))) = text.and_then(reader::read::<Review<'_, Pod>>).map(asked)
     {
         let row = table::find(endpoint, &request);
         if row.is_some_and(|row| row.handling == Handling::HoldPod) {
@@ -54,7 +50,12 @@ pub fn decode(endpoint: Endpoint, body: &[u8]) -> Result<DecodedReview<'_>, NoRe
             return Ok(DecodedReview { version, request, row, pod });
         }
     }
-    let (version, request) = read(body)?;
+    let review = match text.and_then(reader::read) {
+        Some(review) => review,
+        None if is_too_deep(body) => return Err(NoReview::TooDeep),
+        None => serde_json::from_slice(body).map_err(|error| NoReview::Unreadable(error.to_string()))?,
+    };
+    let (version, request) = asked(review)?;
     let row = table::find(endpoint, &request);
     Ok(DecodedReview { version, request, row, pod: None })
 }
@@ -72,9 +73,7 @@ pub struct DecodedReview<'a> {
     pub pod: Option<Pod>,
 }
 
-fn read<'a, O: Deserialize<'a>>(body: &'a [u8]) -> Result<(&'static str, Request<'a, O>), NoReview> {
-    let review: Review<'_, O> =
-        serde_json::from_slice(body).map_err(|error| NoReview::Unreadable(error.to_string()))?;
+fn asked<O>(review: Review<'_, O>) -> Result<(&'static str, Request<'_, O>), NoReview> {
     let version = match (&*review.api_version, &*review.kind) {
         ("admission.k8s.io/v1", "AdmissionReview") => "admission.k8s.io/v1",
         ("admission.k8s.io/v1beta1", "AdmissionReview") => "admission.k8s.io/v1beta1",
@@ -165,6 +164,18 @@ mod tests {
 
     #[test]
     fn nesting_beyond_reason_is_refused_wherever_it_stands() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let review = |depth: usize| {
+            let object = nested(depth);
+            format!(
+                r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"1","operation":"CREATE",
+                "kind":{{}},"resource":{{"group":"","version":"v1","resource":"x"}},"object":{object}}}}}"#
+            )
+        };
+        for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+            assert!(decode(endpoint, review(510).as_bytes()).is_ok());
+            assert_eq!(decode(endpoint, review(511).as_bytes()).unwrap_err(), NoReview::TooDeep);
+        }
         let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(refused(&deep), "the body is nested deeper than 512 levels");
         let inside =

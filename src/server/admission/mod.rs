@@ -5,6 +5,7 @@ pub mod beside;
 pub mod deadline;
 pub mod decode;
 pub mod metrics;
+mod reader;
 pub mod registration;
 mod rollout;
 pub mod table;
@@ -87,8 +88,9 @@ impl Admission {
     pub fn router(self) -> Router {
         let state = Arc::new(self);
         let admit = |endpoint: Endpoint| {
-            post(move |State(admission): State<Arc<Self>>, uri: Uri, headers: HeaderMap, body: Body| async move {
-                admission.answer(endpoint, &uri, &headers, body).await
+            post(move |State(admission): State<Arc<Self>>, request: axum::extract::Request| async move {
+                let (head, body) = request.into_parts();
+                admission.answer(endpoint, &head.uri, &head.headers, body).await
             })
         };
         Router::new()
@@ -113,7 +115,7 @@ impl Admission {
         } else {
             let (admission, beside) = (self.clone(), self.beside.clone());
             let review = async move { (admission.review(endpoint, &body, deadline).await, body) };
-            match beside.run(deadline, review).await {
+            match Box::pin(beside.run(deadline, review)).await {
                 Some(done) => done,
                 None => return self.refuse(&BodyError::NoTurn),
             }
@@ -184,15 +186,16 @@ impl Admission {
         }
         // A DELETE carries only what the object was.
         let Some(object) = request.object.or(request.old_object) else { return Ok(Verdict::pass()) };
+        // What is no pod is rare, and boxed: the way of a pod would have to carry the room for it.
         let judged = match row.handling {
             Handling::HoldPod => match decode_object::<Pod>(object.get()) {
                 Ok(pod) => Ok(self.hold_pod(&pod, request, deadline).await?),
                 Err(error) => Err(error),
             },
-            Handling::HoldRollout => Ok(self.hold_rollout(row.kind, object, request, deadline).await?),
+            Handling::HoldRollout => Ok(Box::pin(self.hold_rollout(row.kind, object, request, deadline)).await?),
             Handling::ProtectTopology => decode_object::<ClusterTopology>(object.get())
                 .map(|topology| Verdict::Allow { patch: protect_topology(&topology), warnings: Vec::new() }),
-            Handling::Judge => self.judge_object(row.kind, request, object, deadline).await?,
+            Handling::Judge => Box::pin(self.judge_object(row.kind, request, object, deadline)).await?,
         };
         Ok(judged.unwrap_or_else(|error| self.unexpected_shape(row.kind.kind, request, &error)))
     }
@@ -290,7 +293,7 @@ impl Admission {
         let Some(discovering) = group.as_ref().filter(|group| self.pods.discovery && group.discovery) else {
             return Ok(group);
         };
-        let group = self.with_hosts(discovering, deadline).await?;
+        let group = Box::pin(self.with_hosts(discovering, deadline)).await?;
         // The watches go on meanwhile: what they tell now may free a pod that would have been held before.
         self.renewed(group, subject, pod, arrived, deadline).await
     }
