@@ -13,6 +13,7 @@ mod lockstep;
 mod nature;
 mod places;
 mod random;
+mod recoveries;
 mod replica;
 mod rollouts;
 mod sabotage;

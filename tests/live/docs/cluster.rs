@@ -33,12 +33,14 @@ pub struct Cluster {
     extras: &'static str,
     definitions: Definitions,
     served: bool,
+    /// What the rolegate that serves may do beyond gates.
+    allowed: Option<&'static str>,
 }
 
 impl Cluster {
     /// One without rolegate, which the page installs.
     pub fn empty() -> Self {
-        Self { extras: "kwok", definitions: Vec::new, served: false }
+        Self { extras: "kwok", definitions: Vec::new, served: false, allowed: None }
     }
 
     /// One in which rolegate serves from the beginning, and groups are defined.
@@ -49,6 +51,11 @@ impl Cluster {
     /// With these extras of the control plane, as `kwok,lws`.
     pub fn with(self, extras: &'static str) -> Self {
         Self { extras, ..self }
+    }
+
+    /// Where rolegate may do this as well.
+    pub fn allowing(self, allowed: &'static str) -> Self {
+        Self { allowed: Some(allowed), ..self }
     }
 
     /// With these kinds as well.
@@ -73,7 +80,9 @@ impl Cluster {
         let stage = Stage::within(plane, NAMESPACE).await;
         let mut running = Running { stage, rolegate: None, installed: None, installs: !self.served };
         if self.served {
-            running.rolegate = Some(running.stage.launch().flag("name", "rolegate").start().await);
+            let launch = running.stage.launch().flag("name", "rolegate");
+            let launch = self.allowed.into_iter().fold(launch, |launch, allowed| launch.flag("allow", allowed));
+            running.rolegate = Some(launch.start().await);
         }
         running
     }

@@ -40,6 +40,7 @@ pages! {
     kai: "docs/guides/kai.md" on Cluster::served().defining(cluster::KAI);
     placement: "docs/guides/placement.md" on Cluster::served();
     rollouts: "docs/guides/rollouts.md" on Cluster::served();
+    recovery: "docs/guides/recovery.md" on Cluster::served().allowing("recovery");
     migration: "docs/migration.md" on Cluster::served();
 }
 
