@@ -99,6 +99,10 @@ pub struct CoordinationState {
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]
     pub complete_replicas: BTreeMap<String, u32>,
+    /// Replicas of each role in one of these batches: with other sizes they are other batches.
+    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "counts")]
+    pub complete_sizes: BTreeMap<String, u32>,
     /// When a state, a released count or a domain last changed, RFC 3339.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<String>,

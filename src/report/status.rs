@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Picture, coordination};
-use crate::api::status::Condition;
+use crate::api::status::{Condition, RecoveryState};
 use crate::model::Group;
 use crate::plan::rollout::{RoleRollout, waits_for};
 use crate::plan::{Batch, Held};
@@ -29,6 +29,9 @@ pub struct Status<'a> {
     holds: Vec<Hold<'a>>,
     /// Open rollouts.
     rollouts: Vec<Rollout<'a>>,
+    /// Batches that were broken within the window, as the status keeps them.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    recoveries: &'a [RecoveryState],
     /// How many batches fit, as `rolegate fit` says it, of coordinations whose batches wait for room.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fit: Vec<Value>,
@@ -125,6 +128,7 @@ impl<'a> Status<'a> {
             coordinations: picture.group().map(|group| coordinations(group, picture)).unwrap_or_default(),
             holds: picture.seen.decision.held.iter().map(Hold::of).collect(),
             rollouts: rollouts(picture),
+            recoveries: &status.recoveries,
             fit: picture.fitted.iter().map(coordination).collect(),
         }
     }

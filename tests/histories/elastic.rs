@@ -22,7 +22,7 @@ impl Setup {
         self.rolling = random.percent(30).then(|| Rolling::random(random));
         let progression = random.pick(&[Progression::OrderedReady, Progression::Ordered, Progression::Parallel]);
         let sizes = [1 + random.below(2), 1 + random.below(2), 0];
-        self.wish = Wish::All(vec![Coordination { progression, sizes, pod_groups: false }]);
+        self.wish = Wish::All(vec![Coordination { progression, sizes, pod_groups: false, recovers: false }]);
         self
     }
 }

@@ -14,6 +14,7 @@ use crate::broken::{Broken, hold};
 use crate::elastic;
 use crate::lockstep;
 use crate::places::{Places, Standing, role_of};
+use crate::recoveries;
 use crate::replica::{GRACE, MISSING, Replica, Request};
 use crate::server::{Answered, Server};
 use crate::spec::{Coordination, Maker, ROLES, Stored, Wish, released};
@@ -31,6 +32,7 @@ pub fn release(server: &mut Server, pod: &PodRef, patch: &Value) -> Result<Answe
         };
         hold!(others(&before) == others(after), "S4: {} lost another gate than ours", pod.name);
         lockstep::keeps_cohort(&before, after)?;
+        recoveries::goes(server, after)?;
         no_more_run_than_may(server, role_of(&pod.name))?;
         none_has_the_number_of(server, after)?;
     }
@@ -84,6 +86,7 @@ pub fn write(server: &mut Server, group: &Group, patch: &Value) -> Result<Answer
     let done = server.patch_status(&group.carrier.name, patch);
     lockstep::cohorts_stay(server)?;
     if let (Some(before), Ok(after)) = (before, &done) {
+        recoveries::goes_on(server, &before, after)?;
         for (role, name) in ROLES.iter().enumerate() {
             let desired = group.role(name).map_or(0, |role| role.desired);
             let (old, new) = (before.committed(role), after.committed(role));
@@ -138,7 +141,13 @@ pub fn pass(
                 let known = snapshot.pods.iter().find(|pod| pod.pod == mark.pod);
                 hold!(known.is_some_and(|pod| pod.draining != mark.draining), "{mark:?} says nothing new");
             }
-            Request::Reread | Request::Confirm | Request::ConfirmPods | Request::Verify | Request::Look(_) => {}
+            Request::Delete { pod, .. } => recoveries::deletes(pod, (snapshot, &places), stored)?,
+            Request::LookAtLosses(_)
+            | Request::Reread
+            | Request::Confirm
+            | Request::ConfirmPods
+            | Request::Verify
+            | Request::Look(_) => {}
         }
     }
     if group.is_none() {
@@ -368,6 +377,11 @@ fn come_back_at_once(
         let size = |role| server.setup.replica_size(role);
         let pods = |role, ordinal| view.get(&(role, ordinal)).map_or((0, 0), |seen| (seen.pods, seen.held));
         if !snapshot.ignored && stored.waits_for_batch((place.role, place.ordinal), desired, size, pods) {
+            continue;
+        }
+        if !snapshot.ignored
+            && recoveries::holds(stored, (place.role, place.ordinal), replica.looks_at_losses(requests))
+        {
             continue;
         }
         let pod_group = stored.pod_group_of(place.role, place.ordinal);

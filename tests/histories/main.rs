@@ -14,6 +14,7 @@ mod lockstep;
 mod nature;
 mod places;
 mod random;
+mod recoveries;
 mod replica;
 mod rollouts;
 mod sabotage;

@@ -169,7 +169,8 @@ impl Server {
     pub fn set_ready(&mut self, name: &str, ready: bool) {
         let status = if ready { "True" } else { "False" }.to_owned();
         self.edit_pod(name, |pod| {
-            pod.status.conditions = vec![PodCondition { r#type: "Ready".to_owned(), status }];
+            pod.status.conditions =
+                vec![PodCondition { r#type: "Ready".to_owned(), status, ..PodCondition::default() }];
         });
     }
 

@@ -12,7 +12,8 @@ use rolegate::model::{Allowed, Group, GroupKey, RolledWorkload, ScaledWorkload};
 use rolegate::mutate::{Entry, late_labels};
 use rolegate::plan::elastic::Mark;
 use rolegate::plan::{
-    Action, BatchPodGroup, Ended, LoopOptions, MissingGroup, MissingLabels, PodRef, Reconciler, Snapshot,
+    Action, BatchPodGroup, Ended, Judged, LoopOptions, MissingGroup, MissingLabels, PodRef, Reconciler, Snapshot,
+    Suspect,
 };
 
 use crate::broken::{Broken, hold};
@@ -60,6 +61,13 @@ pub enum Request {
     },
     /// A pod is marked.
     Mark(Mark),
+    /// A pod of a batch that is made anew is deleted; the others of its replica go with it.
+    Delete {
+        pod: PodRef,
+        with_dependents: bool,
+    },
+    /// It is looked whether replicas are lost.
+    LookAtLosses(Vec<Suspect>),
     /// The group is read after a conflict.
     Reread,
     /// The group is read before pods go that came after the last look at it.
@@ -93,6 +101,8 @@ pub enum Answer {
     /// Unique ids of the pods that are there, and the version of the list; an error when it cannot be had.
     ConfirmedPods(Result<(HashSet<String>, u64), ()>),
     Looked(Ended),
+    Deleted(PodRef, Answered<()>),
+    LossesSeen(LiveRead, Option<Vec<Judged>>),
     /// `absent` is the truth at that time.
     Verified {
         read: LiveRead,
@@ -153,6 +163,10 @@ pub struct Replica {
     pub frozen: BTreeSet<Arc<str>>,
     /// What it has seen of open rollouts.
     pub edits: Edits,
+    /// Pods whose deletion was refused.
+    pub undeleted: BTreeSet<Arc<str>>,
+    /// Its last look at losses failed.
+    pub look_failed: bool,
     /// Its last write of the status failed.
     pub write_failed: bool,
     /// Its last look at the group before a release failed.
@@ -176,7 +190,7 @@ impl Replica {
         let options = LoopOptions {
             missing_group: MissingGroup::ReleaseAfter(MISSING),
             vanished_grace: GRACE,
-            allowed: Allowed { scale: true, recovery: false },
+            allowed: Allowed { scale: true, recovery: true },
             ..LoopOptions::default()
         };
         let mut replica = Self {
@@ -193,6 +207,8 @@ impl Replica {
             unscaled: BTreeSet::new(),
             frozen: BTreeSet::new(),
             edits: Edits::default(),
+            undeleted: BTreeSet::new(),
+            look_failed: false,
             write_failed: false,
             confirm_failed: false,
             confirm_pods_failed: false,
@@ -209,12 +225,13 @@ impl Replica {
 
     /// A write failed, and is to be tried again.
     pub fn retries(&self) -> bool {
-        let looks_again = self.confirm_failed || self.confirm_pods_failed;
+        let looks_again = self.confirm_failed || self.confirm_pods_failed || self.look_failed;
         self.write_failed
             || looks_again
             || !self.unscaled.is_empty()
             || !self.frozen.is_empty()
             || !self.refused.is_empty()
+            || !self.undeleted.is_empty()
             || !self.without_pod_group.is_empty()
     }
 
@@ -291,6 +308,7 @@ impl Replica {
             let is_pod = snapshot.pods.iter().any(|pod| pod.pod.uid == *uid);
             is_pod || snapshot.scaled.iter().any(|workload| workload.uid == *uid)
         });
+        self.undeleted.retain(|uid| snapshot.pods.iter().any(|pod| pod.pod.uid == *uid));
         if snapshot.claims.is_some() {
             self.absence = MissingPods { carried: true, ..MissingPods::default() };
         } else {
@@ -309,6 +327,8 @@ impl Replica {
             }
             Action::WriteStatus { group, status, .. } => Some(Request::Write { group, status }),
             Action::EnsurePodGroup { group, gang } => Some(Request::Ensure { owner: group.carrier.uid.clone(), gang }),
+            Action::Delete { pod, with_dependents } => Some(Request::Delete { pod, with_dependents }),
+            Action::LookAtLosses { suspects, .. } => Some(Request::LookAtLosses(suspects)),
             Action::VerifyGone { .. } => Some(Request::Verify),
             Action::ConfirmGroup => Some(Request::Confirm),
             Action::ConfirmPods => Some(Request::ConfirmPods),
@@ -355,6 +375,16 @@ impl Replica {
             })
             || self.confirm_failed
             || self.confirm_pods_failed
+    }
+
+    /// True while it is looked whether replicas are lost, or will be again, or what that has shown is about to be stored.
+    pub fn looks_at_losses(&self, now: &[Request]) -> bool {
+        let asks = |one: &Request| matches!(one, Request::LookAtLosses(_) | Request::Write { .. } | Request::Reread);
+        let answered = |one: &Answer| matches!(one, Answer::LossesSeen(..) | Answer::Written(_) | Answer::Reread(_));
+        now.iter().chain(&self.requests).any(asks)
+            || self.answers.iter().any(answered)
+            || self.look_failed
+            || self.write_failed
     }
 
     /// Requests that are on their way or whose answer is.

@@ -84,7 +84,12 @@ impl Wish {
         let progression = random.pick(&[Progression::OrderedReady, Progression::Scheduled, Progression::Parallel]);
         let mut size = || 1 + random.below(3);
         let sizes = [size(), size(), 0];
-        Self::All(vec![Coordination { progression, sizes, pod_groups: random.percent(30) }])
+        Self::All(vec![Coordination {
+            progression,
+            sizes,
+            pod_groups: random.percent(30),
+            recovers: random.percent(40),
+        }])
     }
 }
 

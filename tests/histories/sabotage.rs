@@ -1,7 +1,8 @@
 //! Loops with one thing wrong each, to show that the histories find it.
 
+use rolegate::api::status::RecoveryState;
 use rolegate::model::RolledWorkload;
-use rolegate::plan::Snapshot;
+use rolegate::plan::{PodRef, Snapshot};
 use serde_json::Value;
 
 use crate::nature::FOREIGN;
@@ -61,6 +62,18 @@ pub enum Sabotage {
     LosesScales,
     /// Loses each mark on the way.
     LosesMarks,
+    /// Deletes a pod of another batch with those of one that is made anew.
+    DeletesOthers,
+    /// Deletes the pods of a batch before it is committed that it is made anew.
+    DeletesUncommitted,
+    /// Begins the recovery of a batch anew that is under way.
+    RecoversTwice,
+    /// Lets the pods of a batch go before it is committed that all are there.
+    ReleasesSingly,
+    /// Loses each deletion on the way.
+    LosesDeletions,
+    /// Forgets a recovery that is under way.
+    ForgetsRecoveries,
 }
 
 impl Sabotage {
@@ -90,6 +103,12 @@ impl Sabotage {
         Self::ScalesUnread,
         Self::LosesScales,
         Self::LosesMarks,
+        Self::DeletesOthers,
+        Self::DeletesUncommitted,
+        Self::RecoversTwice,
+        Self::ReleasesSingly,
+        Self::LosesDeletions,
+        Self::ForgetsRecoveries,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -116,8 +135,41 @@ impl Sabotage {
                     _ => {}
                 }
             }
+            if let (Self::DeletesOthers, Request::Delete { pod, .. }) = (self, &*request) {
+                let ordinal = |pod: &PodRef| pod.name.split('-').nth(1).and_then(|word| word.parse::<u32>().ok());
+                let is_far = |other: &&std::sync::Arc<rolegate::plan::PodFacts>| {
+                    let role = |pod: &PodRef| pod.name.split('-').next().map(str::to_owned);
+                    let apart = ordinal(&other.pod).zip(ordinal(pod)).is_some_and(|(a, b)| a.abs_diff(b) >= 3);
+                    !other.held && apart && role(&other.pod) == role(pod)
+                };
+                let other = snapshot.pods.iter().find(is_far).map(|other| other.pod.clone());
+                hasty.extend(other.map(|pod| Request::Delete { pod, with_dependents: false }));
+            }
             let Request::Write { group, status } = request else { continue };
             match self {
+                Self::DeletesUncommitted | Self::ReleasesSingly => {
+                    let is_begun = |entry: &&RecoveryState| {
+                        let known = group.status.recoveries.iter();
+                        let was =
+                            known.into_iter().any(|known| known.batch == entry.batch && known.phase == entry.phase);
+                        let phase = if self == Self::ReleasesSingly { "Releasing" } else { "Recreating" };
+                        entry.phase == phase && !was
+                    };
+                    if status.recoveries.iter().any(|entry| is_begun(&entry)) {
+                        let pods = snapshot.pods.iter().filter(|pod| pod.held == (self == Self::ReleasesSingly));
+                        hasty.extend(pods.map(|pod| match self {
+                            Self::ReleasesSingly => Request::Release { pod: pod.pod.clone(), labels: Vec::new() },
+                            _ => Request::Delete { pod: pod.pod.clone(), with_dependents: false },
+                        }));
+                    }
+                }
+                Self::RecoversTwice => {
+                    for entry in status.recoveries.iter_mut().filter(|entry| entry.phase == "Releasing") {
+                        "Recreating".clone_into(&mut entry.phase);
+                        entry.attempt += 1;
+                    }
+                }
+                Self::ForgetsRecoveries => status.recoveries.retain(|entry| entry.phase != "Releasing"),
                 Self::LowersUncommitted => {
                     let is_new = |workload: &&RolledWorkload| {
                         let (role, to) = (&workload.claim.role, workload.update_revision.as_deref());
@@ -191,6 +243,7 @@ impl Sabotage {
             Request::SetPartition { .. } => self == Self::LosesPartitions,
             Request::Scale { .. } => self == Self::LosesScales,
             Request::Mark(_) => self == Self::LosesMarks,
+            Request::Delete { .. } => self == Self::LosesDeletions,
             _ => false,
         }
     }

@@ -9,6 +9,7 @@ use rolegate::api::status::GroupStatus;
 use rolegate::api::{Meta, Pod};
 use rolegate::cluster::read::pod_groups::stays;
 use rolegate::model::names;
+use rolegate::plan::PodRef;
 use serde_json::{Value, json};
 
 use crate::lockstep::Ledger;
@@ -48,6 +49,8 @@ pub struct Server {
     pub workloads: [u32; 3],
     /// Those of the first roles that are claimed for rollouts in lockstep; none in most histories.
     pub sets: Vec<Arc<Set>>,
+    /// Pods that were there when a batch began to be made anew, by coordination and batch: unique ids.
+    pub old: BTreeMap<(String, u32), BTreeSet<String>>,
     /// What was promised of the pods of these.
     pub ledger: Ledger,
     pub ignored: bool,
@@ -74,6 +77,7 @@ impl Server {
             made: BTreeSet::new(),
             workloads: setup.replicas,
             sets: Vec::new(),
+            old: BTreeMap::new(),
             ledger: Ledger::default(),
             ignored: false,
             was_ignored: false,
@@ -245,6 +249,21 @@ impl Server {
         let mut pod = (*pod).clone();
         pod.metadata.resource_version = Some(self.next_version().to_string());
         self.tell(0, Event::PodGone(Arc::new(pod)));
+    }
+
+    /// `DELETE` of a pod, if it is still this one: it is on its way out, and where that is asked for the others of its replica.
+    pub fn delete_by_uid(&mut self, pod: &PodRef, with_dependents: bool) {
+        let Some(found) = self.pods.get(&*pod.name) else { return };
+        if found.metadata.uid.as_deref() != Some(&*pod.uid) || found.metadata.is_deleting() {
+            return;
+        }
+        let of_replica = |name: &str| {
+            let (one, other) = (self.setup.named(name), self.setup.named(&pod.name));
+            one.zip(other).is_some_and(|(one, other)| (one.role, one.ordinal) == (other.role, other.ordinal))
+        };
+        let all = self.pods.keys().filter(|name| **name == *pod.name || with_dependents && of_replica(name));
+        let all: Vec<_> = all.filter(|name| !self.pods[*name].metadata.is_deleting()).cloned().collect();
+        all.iter().for_each(|name| self.evict(name));
     }
 
     /// `PATCH` of a pod with a strategic merge patch: labels and scheduling gates, which merge by name.

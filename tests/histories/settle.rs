@@ -106,9 +106,13 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
             hold!(!is_complete, "L1: {pod} waits for pods that are there");
             continue;
         }
+        if crate::recoveries::holds(group, (place.role, place.ordinal), false) {
+            continue;
+        }
         hold!(beyond || Some(place.ordinal) >= committed, "S3: {pod} may go ({committed:?} are committed) and is held");
         hold!(
-            beyond || !is_complete || group.wish == Wish::Wrong,
+            // What comes after a batch that is made anew waits for it.
+            beyond || !is_complete || group.wish == Wish::Wrong || crate::recoveries::are_under_way(group),
             "L1: nothing is in the way of {pod}, and it is held: {:?}",
             group.status.summary
         );
@@ -121,6 +125,7 @@ fn judge(world: &World) -> Result<(), Broken> {
     nothing_is_in_the_way(world)?;
     lockstep::judge(&world.server)?;
     elastic::judge(&world.server)?;
+    crate::recoveries::judge(&world.server)?;
     let server = &world.server;
     let held: Vec<_> = server.pods_that(is_held);
     let nobody = server.ignored || server.group.is_none();

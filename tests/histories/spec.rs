@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
-use rolegate::api::status::GroupStatus;
+use rolegate::api::status::{GroupStatus, RecoveryState};
 use rolegate::api::{Meta, RoleBasedGroup, RoleCoordination};
 use rolegate::cluster::index::CarrierObject;
 use rolegate::model::{Group, Progression};
@@ -68,6 +68,8 @@ pub struct Coordination {
     pub sizes: [u32; 3],
     /// Its batches have PodGroups, where it can have any.
     pub pod_groups: bool,
+    /// Its batches are made anew that lose a replica, where they can be.
+    pub recovers: bool,
 }
 
 impl Coordination {
@@ -77,6 +79,12 @@ impl Coordination {
         let can = |role: usize| !matches!(makers[role], Maker::Alike | Maker::Leaders { late: true, .. });
         let all_can = (0..ROLES.len()).all(|role| self.sizes[role] == 0 || can(role));
         self.pod_groups && self.progression == Progression::Scheduled && all_can
+    }
+
+    /// Workers that are made when their leader is ready would never be made, as that waits for them.
+    pub fn recovers(&self, makers: &[Maker; 3]) -> bool {
+        let can = |role: usize| !matches!(makers[role], Maker::Leaders { late: true, .. });
+        self.recovers && (0..ROLES.len()).all(|role| self.sizes[role] == 0 || can(role))
     }
 }
 
@@ -138,22 +146,29 @@ impl Wish {
         ];
         let progression = random.pick(&progressions);
         let pod_groups = random.percent(50);
+        let recovers = random.percent(50);
         let mut size = || 1 + random.below(3);
         let (prefill, decode, router) = (size(), size(), size());
         let all = match random.below(4) {
-            0 => vec![Coordination { progression, sizes: [prefill, 0, 0], pod_groups }],
+            0 => vec![Coordination { progression, sizes: [prefill, 0, 0], pod_groups, recovers }],
             1 => vec![
-                Coordination { progression, sizes: [prefill, decode, 0], pod_groups },
+                Coordination { progression, sizes: [prefill, decode, 0], pod_groups, recovers },
                 // A role has one PodGroup at most.
-                Coordination { progression, sizes: [prefill, 0, router], pod_groups: false },
+                Coordination {
+                    progression,
+                    sizes: [prefill, 0, router],
+                    pod_groups: false,
+                    recovers: random.percent(50),
+                },
             ],
-            _ => vec![Coordination { progression, sizes: [prefill, decode, 0], pod_groups }],
+            _ => vec![Coordination { progression, sizes: [prefill, decode, 0], pod_groups, recovers }],
         };
         Self::All(all)
     }
 
     pub fn coordinations(&self) -> Vec<Coordination> {
-        let segments = |sizes| Coordination { progression: Progression::OrderedReady, sizes, pod_groups: false };
+        let segments =
+            |sizes| Coordination { progression: Progression::OrderedReady, sizes, pod_groups: false, recovers: false };
         match self {
             Self::Nothing => Vec::new(),
             Self::All(all) => all.clone(),
@@ -165,14 +180,18 @@ impl Wish {
         let entry = |(index, coordination): (usize, &Coordination)| {
             let named = ROLES.iter().zip(coordination.sizes).filter(|(_, size)| *size > 0);
             let sizes: BTreeMap<_, _> = named.collect();
-            let strategy = match coordination.progression {
+            let (field, mut strategy) = match coordination.progression {
                 Progression::Scheduled if coordination.has_pod_groups(makers) => {
                     let constraint = json!({ "topologyLayerName": "host", "podGroupPolicy": { "kubeScheduling": {} } });
-                    json!({ "rollingDeploy": { "roleDeployStep": sizes, "deployTopologyConstraint": constraint } })
+                    ("rollingDeploy", json!({ "roleDeployStep": sizes, "deployTopologyConstraint": constraint }))
                 }
-                Progression::Scheduled => json!({ "rollingDeploy": { "roleDeployStep": sizes } }),
-                word => json!({ "segmentPlacement": { "segmentSize": sizes, "progression": word.as_str() } }),
+                Progression::Scheduled => ("rollingDeploy", json!({ "roleDeployStep": sizes })),
+                word => ("segmentPlacement", json!({ "segmentSize": sizes, "progression": word.as_str() })),
             };
+            if coordination.recovers(makers) {
+                strategy["recovery"] = json!({ "policy": "Recreate", "unreadyFor": "30s", "limit": 2 });
+            }
+            let strategy = json!({ (field): strategy });
             json!({ "name": format!("c{index}"), "strategy": strategy })
         };
         self.coordinations().iter().enumerate().map(entry).collect()
@@ -261,6 +280,23 @@ impl Stored {
             }
         }
         lacks && !runs
+    }
+
+    /// What the status says of the recovery of the batches that a replica is in, and whether each was complete.
+    pub fn recoveries_of(&self, role: usize, ordinal: u32) -> Vec<(Option<&RecoveryState>, bool)> {
+        let all = self.wish.coordinations().into_iter().enumerate();
+        let own = all.filter(|(_, one)| one.sizes[role] > 0 && one.recovers(&self.makers));
+        own.map(|(index, one)| {
+            let (name, batch) = (format!("c{index}"), ordinal / one.sizes[role]);
+            let entry = self.status.recoveries.iter().find(|entry| entry.coordination == name && entry.batch == batch);
+            let states = self.status.coordination_state.iter().filter(|state| state.name == name);
+            let was_complete = states.flat_map(|state| state.complete_batches.split(',')).any(|run| {
+                let (first, last) = run.split_once('-').unwrap_or((run, run));
+                first.parse().is_ok_and(|first: u32| (first..=last.parse().unwrap()).contains(&batch))
+            });
+            (entry, was_complete)
+        })
+        .collect()
     }
 
     fn with_pod_groups(&self) -> impl Iterator<Item = (usize, Coordination)> {

@@ -11,7 +11,7 @@ use rolegate::cluster::write::writer::{Released, Written, release_patch, release
 use rolegate::model::{ScaledWorkload, WorkloadKind};
 use rolegate::mutate::rollout::partition_patch;
 use rolegate::plan::reconcile::scales::ScaleOutcome;
-use rolegate::plan::{Ended, PodRef};
+use rolegate::plan::{Ended, Judged, Loss, PodRef, Suspect, Verdict};
 use serde_json::json;
 
 use crate::broken::Broken;
@@ -21,7 +21,7 @@ use crate::lockstep;
 use crate::replica::{Answer, Fault, LiveRead, Replica, Request, key};
 use crate::sabotage::Sabotage;
 use crate::server::{Answered, Server, refusal};
-use crate::spec::{GROUP, NAMESPACE};
+use crate::spec::{GROUP, NAMESPACE, ROLES};
 
 impl Replica {
     /// The API server gets one of the requests; false when there is none.
@@ -91,6 +91,14 @@ impl Replica {
                 Answer::ConfirmedPods(if fault == Fault::None { Ok((uids, server.version)) } else { Err(()) })
             }
             Request::Look(ended) => Answer::Looked(ended),
+            Request::Delete { pod, with_dependents } => {
+                let done = answered(fault, || Ok(Ok(server.delete_by_uid(&pod, with_dependents))))?;
+                Answer::Deleted(pod, done)
+            }
+            Request::LookAtLosses(suspects) => {
+                let judged = (fault == Fault::None).then(|| self.judge(&suspects, server));
+                Answer::LossesSeen(self.read(fault, server), judged)
+            }
             Request::Verify if self.sabotage == Some(Sabotage::DoesNotLook) => {
                 Answer::Verified { read: LiveRead { known: None, found: Ok(None) }, absent: server.group.is_none() }
             }
@@ -180,6 +188,20 @@ impl Replica {
                 Ended::PodsConfirmed { failed: read.is_err() }
             }
             Answer::Looked(ended) => ended,
+            Answer::Deleted(object, done) => {
+                let failed = done.is_err();
+                if failed {
+                    self.undeleted.insert(object.uid.clone())
+                } else {
+                    self.undeleted.remove(&object.uid)
+                };
+                Ended::Tried { object, failed }
+            }
+            Answer::LossesSeen(read, judged) => {
+                let judged = judged.filter(|_| self.take_read(&read));
+                self.look_failed = judged.is_none();
+                Ended::LossesSeen { judged }
+            }
             Answer::Verified { read, absent } => {
                 let gone = self.take_read(&read) && self.index.group(&key()).is_none();
                 // What was read and is gone all the same was deleted since, by the watch's own word.
@@ -230,6 +252,32 @@ impl Replica {
             self.unscaled.remove(&object.uid)
         };
         Ended::Tried { object, failed }
+    }
+
+    /// What a look at what makes the pods shows.
+    fn judge(&self, suspects: &[Suspect], server: &Server) -> Vec<Judged> {
+        let judge = |suspect: &Suspect| {
+            let Loss { role, ordinal, unready } = &suspect.loss;
+            let number = |role: &str| ROLES.iter().position(|known| *known == role).unwrap();
+            let rolls = suspect
+                .roles
+                .iter()
+                .filter_map(|role| server.sets.get(number(role)))
+                .any(|set| !set.is_observed() || set.current_revision() != set.update_revision());
+            let words = self.index.last_words(&key(), role, *ordinal).unwrap_or_default();
+            let is_ready = |pod: &PodRef| {
+                let found =
+                    server.pods.get(&*pod.name).filter(|found| found.metadata.uid.as_deref() == Some(&*pod.uid));
+                found.is_some_and(|found| found.condition_is_true("Ready") && !found.is_gone())
+            };
+            let is_back = !unready.is_empty() && unready.iter().all(is_ready);
+            let is_replaced = words.is_replaced_in(&self.index.snapshot(&key()).pods, role);
+            let wanted = *ordinal < server.workloads[number(role)];
+            let lost = wanted && !rolls && !is_back && !is_replaced;
+            let verdict = if lost { Verdict::Lost(words) } else { Verdict::NotLost };
+            Judged { id: suspect.id, loss: suspect.loss.clone(), verdict }
+        };
+        suspects.iter().map(judge).collect()
     }
 
     fn read(&self, fault: Fault, server: &Server) -> LiveRead {

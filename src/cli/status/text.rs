@@ -10,6 +10,7 @@ use crate::cli::fit::brief;
 use crate::cli::terminal::{Style, Table, age, shown};
 use crate::model::wording::counted;
 use crate::model::{Batching, Coordination};
+use crate::plan::recovery::text::recoveries;
 use crate::plan::rollout::rollouts;
 use crate::report::Picture;
 
@@ -35,6 +36,9 @@ pub(super) fn render(pictures: &[Picture], detail: Detail, now: Timestamp) -> St
         text.push_str(&head(picture, now, style));
         text.push_str(&bars(picture, detail, style));
         for line in rollouts(&picture.seen.decision.rollout, &picture.seen.rollouts) {
+            _ = writeln!(text, "  {}", shown(&line));
+        }
+        for line in picture.group().into_iter().flat_map(|group| recoveries(group, &picture.seen.decision.recovery)) {
             _ = writeln!(text, "  {}", shown(&line));
         }
         text.push_str(&holds(picture, style));

@@ -141,10 +141,9 @@ impl Pods {
         if known.as_ref().is_some_and(|known| is_older(version, known.version)) {
             return Vec::new();
         }
-        let identity = identify(pod, &name.0, &());
-        let facts = identity.clone().and_then(|identity| PodFacts::of(pod, identity));
+        let facts = identify(pod, &name.0, &()).and_then(|identity| PodFacts::of(pod, identity));
         let Some(mut facts) = facts else {
-            let left = identity.and_then(|identity| self.note_gone(source, pod, identity, workloads));
+            let left = self.note_gone(source, pod, workloads);
             self.gone.add(name.clone(), None, version);
             return self.forget(&name).into_iter().chain(left).collect();
         };
@@ -214,13 +213,7 @@ impl Pods {
     }
 
     /// Notes a pod that counts no more; returns its group where what is left of it has changed by that.
-    fn note_gone(
-        &mut self,
-        source: SourceId,
-        pod: &Pod,
-        identity: PodIdentity,
-        workloads: &Workloads,
-    ) -> Option<GroupKey> {
+    fn note_gone(&mut self, source: SourceId, pod: &Pod, workloads: &Workloads) -> Option<GroupKey> {
         let name = name_of(&pod.metadata);
         let (uid, version) = uid_and_version(pod);
         if self.gone.holds(&name, uid, version) {
@@ -232,7 +225,7 @@ impl Pods {
             let mut counted = pod.clone();
             counted.metadata.deletion_timestamp = None;
             "Running".clone_into(&mut counted.status.phase);
-            let facts = Arc::new(PodFacts::of(&counted, identity)?);
+            let facts = Arc::new(PodFacts::of(&counted, identify(pod, &name.0, &())?)?);
             let maker = maker(&pod.metadata);
             Some(match &maker {
                 Some(maker) => Says::of(&name.0, maker, workloads).completed(&facts),

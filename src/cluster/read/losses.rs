@@ -10,7 +10,7 @@ use kube::api::ListParams;
 
 use crate::api::Pod;
 use crate::api::pod::POD;
-use crate::cluster::index::{Index, SharedIndex};
+use crate::cluster::index::SharedIndex;
 use crate::cluster::read::missing_pods::makers;
 use crate::cluster::watch::watched::api;
 use crate::model::workload_object::WithType;
@@ -76,8 +76,8 @@ async fn judge(
     }
     if unready.is_empty() {
         let words = index.read().last_words(&group.key, role, *ordinal).unwrap_or_default();
-        let is_replaced = is_replaced(&index.read(), group, role, &words);
-        return Ok(if is_replaced { Verdict::NotLost } else { Verdict::Lost(words) });
+        let pods = index.read().snapshot(&group.key).pods;
+        return Ok(if words.is_replaced_in(&pods, role) { Verdict::NotLost } else { Verdict::Lost(words) });
     }
     let pods = api::<Pod>(client, POD, Some(&group.key.namespace));
     for pod in unready {
@@ -90,14 +90,6 @@ async fn judge(
         }
     }
     Ok(Verdict::NotLost)
-}
-
-/// True for a pod whose revision its role has left: the rollout may be over by now.
-fn is_replaced(index: &Index, group: &Group, role: &str, words: &LastWords) -> bool {
-    let Some(was) = &words.revision else { return false };
-    let pods = index.snapshot(&group.key).pods;
-    let is_other = pods.of_role(role).any(|pod| pod.revision.as_ref().is_some_and(|now| now != was));
-    is_other
 }
 
 /// Reads how a workload stands.

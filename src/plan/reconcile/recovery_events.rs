@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::api::status::RecoveryState;
-use crate::model::{Coordination, Group};
+use crate::model::Group;
+use crate::model::wording::counted;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::recovery::RecoveryPlan;
 use crate::plan::recovery::entry::{Phase, loss_text};
-use crate::plan::status::recovery_is_off;
+use crate::plan::recovery::text::{batch_name, recovery_is_off, roles_of};
 
 /// Reason of the Event that a batch has lost a replica, and is made anew.
 pub const BROKEN: &str = "BatchBroken";
@@ -63,7 +64,8 @@ fn begun(group: &Group, entry: &RecoveryState, phase: Phase) -> EventNote {
     let message = message.map(|message| format!("; it said last: {message}")).unwrap_or_default();
     let (reason, what) = match phase {
         Phase::Exhausted => {
-            (EXHAUSTED, format!("it is left as it is, for it was made anew {} times already", entry.attempt))
+            let times = counted(entry.attempt, "time");
+            (EXHAUSTED, format!("it is left as it is, for it was made anew {times} already"))
         }
         _ => match &entry.not_before {
             Some(at) => (BROKEN, format!("it is made anew at {at} (recovery {})", entry.attempt)),
@@ -83,15 +85,7 @@ fn subject(entry: &RecoveryState) -> String {
     format!("{} {} {}", entry.coordination, entry.batch, entry.since.as_deref().unwrap_or_default())
 }
 
-fn batch_name(group: &Group, entry: &RecoveryState) -> String {
-    let mut batched = group.batched();
-    let found = batched.find(|(coordination, _)| coordination.display_name() == entry.coordination);
-    found.map_or_else(|| format!("batch {}", entry.batch + 1), |(_, batching)| batching.batch_name(entry.batch))
-}
-
 fn note(reason: &str, subject: String, note: String, warning: bool, group: &Group, coordination: &str) -> EventNote {
-    let named = group.coordinations.iter().find(|one| one.display_name() == coordination);
-    let roles = named.map(Coordination::role_names).unwrap_or_default();
-    let roles = roles.into_iter().map(str::to_owned).collect();
+    let roles = roles_of(group, coordination).map(str::to_owned).collect();
     EventNote { reason: reason.to_owned(), subject, note, warning, roles }
 }

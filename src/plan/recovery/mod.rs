@@ -8,6 +8,7 @@
 pub mod entry;
 mod numbers;
 mod one;
+pub mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -103,8 +104,8 @@ pub struct Blocked {
 pub struct RecoveryPlan {
     /// Recoveries as the status is to keep them.
     pub entries: Vec<RecoveryState>,
-    /// Batches that are complete, and the desired replicas of their roles, by the place of their coordination.
-    pub complete: BTreeMap<usize, (String, BTreeMap<String, u32>)>,
+    /// Batches that are complete, by the place of their coordination.
+    pub complete: BTreeMap<usize, Complete>,
     /// Batches whose held pods stay.
     pub blocked: BTreeMap<BatchId, Blocked>,
     /// Batches whose new pods are all there: they go when they have room, and when that is committed.
@@ -123,6 +124,17 @@ pub struct RecoveryPlan {
     pub due: Option<Moment>,
     /// Coordinations that want their batches recovered, where nobody has allowed it.
     pub without_effect: Vec<String>,
+}
+
+/// Batches of a coordination that are complete, or were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Complete {
+    /// Their numbers, as the status keeps them: `0-3,5`.
+    pub batches: String,
+    /// Desired replicas of each role.
+    pub replicas: BTreeMap<String, u32>,
+    /// Replicas of each role in one batch.
+    pub sizes: BTreeMap<String, u32>,
 }
 
 impl RecoveryPlan {
@@ -157,7 +169,9 @@ pub(in crate::plan) fn plan_recovery(
         }
         let name = coordination.display_name();
         let known = group.status.coordination_state.iter().find(|state| state.name == name);
-        let marks = Marks::of(known);
+        let sizes = batching.sizes.keys().filter_map(|role| Some((role.clone(), batching.size(role)?)));
+        let sizes: BTreeMap<_, _> = sizes.collect();
+        let marks = Marks::of(known.filter(|known| known.complete_sizes == sizes));
         let desired = |role: &str| view.roles.get(role).map(|role| role.desired);
         let unknown = batching.sizes.keys().any(|role| view.roles.get(role).is_none_or(|role| role.unknown));
         let rolls = batching.sizes.keys().any(|role| rollouts.roles.contains_key(role));
@@ -179,9 +193,11 @@ pub(in crate::plan) fn plan_recovery(
                 complete.push(batch);
             }
         }
-        let replicas = batching.sizes.keys().filter_map(|role| Some((role.clone(), desired(role)?)));
-        let replicas = if complete == Numbers::default() { BTreeMap::new() } else { replicas.collect() };
-        plan.complete.insert(coordination.index, (complete.text(), replicas));
+        if complete != Numbers::default() {
+            let replicas = batching.sizes.keys().filter_map(|role| Some((role.clone(), desired(role)?)));
+            let complete = Complete { batches: complete.text(), replicas: replicas.collect(), sizes };
+            plan.complete.insert(coordination.index, complete);
+        }
     }
     plan
 }

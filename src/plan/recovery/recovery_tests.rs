@@ -265,11 +265,11 @@ fn a_rollout_a_fault_growth_or_no_right_begins_no_recovery() {
     let mut rollouts = Rollouts::default();
     rollouts.roles.insert("d".to_owned(), RoleRollout::default());
     let plan = plan_recovery(&case.group, &view, &rollouts, RecoveryContext::default());
-    assert_eq!((plan.suspects.len(), plan.blocked.len(), plan.complete[&0].0.as_str()), (0, 0, "1"));
+    assert_eq!((plan.suspects.len(), plan.blocked.len(), plan.complete[&0].batches.as_str()), (0, 0, "1"));
     case.rests = true;
     let seen = case.evaluate();
     assert_eq!(
-        (released(&seen), seen.decision.recovery.complete[&0].0.as_str()),
+        (released(&seen), seen.decision.recovery.complete[&0].batches.as_str()),
         (vec![("p-1".to_owned(), true)], "0-1")
     );
     (case.rests, case.off) = (false, true);
@@ -284,6 +284,10 @@ fn a_rollout_a_fault_growth_or_no_right_begins_no_recovery() {
     case.group.status.coordination_state[0].complete_replicas.insert("p".to_owned(), 3);
     case.make("p", 3, true);
     assert_eq!(released(&case.evaluate()), [("p-3".to_owned(), true)], "what has grown was never complete");
+    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    case.group.status.coordination_state[0].complete_sizes.insert("p".to_owned(), 1);
+    case.make("p", 3, true);
+    assert_eq!(released(&case.evaluate()), [("p-3".to_owned(), true)], "with other sizes they are other batches");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::model::Group;
 use crate::model::wording::counted;
 use crate::plan::recovery::RecoveryPlan;
 use crate::plan::recovery::entry::{Phase, loss_text};
+use crate::plan::recovery::text::batch_name;
 use crate::plan::status::segments::Segments;
 use crate::plan::view::{ReplicaIs, RoleView};
 
@@ -42,10 +43,9 @@ pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, CONFLICTED, ELASTIC, EX
 pub fn exhausted(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
     let of = recovery.entries.iter().filter(|entry| Phase::of(entry) == Some(Phase::Exhausted));
     let text = |entry: &RecoveryState| {
-        let batched = group.batched().find(|(coordination, _)| coordination.display_name() == entry.coordination);
-        let name = batched.map(|(_, batching)| batching.batch_name(entry.batch)).unwrap_or_default();
-        let times = counted(entry.attempt, "recovery").replace("recoverys", "recoveries");
-        format!("{name} of {:?} is left as it is after {times}: {}", entry.coordination, loss_text(entry))
+        let (name, times) = (batch_name(group, entry), counted(entry.attempt, "time"));
+        let loss = loss_text(entry);
+        format!("{name} of {:?} is left as it is, for it was made anew {times} already: {loss}", entry.coordination)
     };
     let texts: Vec<_> = of.map(text).collect();
     (!texts.is_empty()).then(|| condition(EXHAUSTED, true, "LimitReached", texts.join("; ")))

@@ -14,6 +14,8 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::progression::Targets;
 use crate::plan::elastic::{self, ElasticPlan};
+use crate::plan::recovery::Complete;
+use crate::plan::recovery::text::recovery_is_off;
 use crate::plan::rollout::{RolloutPlan, Rollouts, waits_for};
 use crate::plan::status::conditions::Progress;
 use crate::plan::view::{GroupView, RoleView};
@@ -159,11 +161,6 @@ fn progress(view: &GroupView, rollouts: &Rollouts, decision: &Decision, context:
     Progress::Moving(lacks)
 }
 
-/// That a policy has no effect, in words.
-pub fn recovery_is_off(coordination: &str) -> String {
-    format!("the recovery of coordination {coordination:?} has no effect: rolegate runs without `--allow recovery`")
-}
-
 /// Pods that nothing coordinates, although they name the group.
 fn strangers(view: &GroupView) -> impl Iterator<Item = String> {
     view.strangers.iter().map(|(role, pods)| {
@@ -177,7 +174,7 @@ fn coordination_states(
     view: &GroupView,
     (targets, rollout, unclaimed): (&Targets, &RolloutPlan, &BTreeSet<String>),
     released: &BTreeMap<String, u32>,
-    (domains, complete): (&BTreeMap<usize, BTreeMap<u32, String>>, &BTreeMap<usize, (String, BTreeMap<String, u32>)>),
+    (domains, complete): (&BTreeMap<usize, BTreeMap<u32, String>>, &BTreeMap<usize, Complete>),
 ) -> Vec<CoordinationState> {
     let state = |index: usize, role: &str| {
         let at_desired =
@@ -212,13 +209,14 @@ fn coordination_states(
         Some((role.to_owned(), state.map(rolling).or(batched)?))
     };
     let entry = |coordination: &Coordination| {
-        let (complete_batches, complete_replicas) = complete.get(&coordination.index).cloned().unwrap_or_default();
+        let complete = complete.get(&coordination.index).cloned().unwrap_or_default();
         CoordinationState {
             name: coordination.display_name(),
             progress: coordination.role_names().into_iter().filter_map(|role| progress(coordination, role)).collect(),
             domains: domains_of(domains.get(&coordination.index)),
-            complete_batches,
-            complete_replicas,
+            complete_batches: complete.batches,
+            complete_replicas: complete.replicas,
+            complete_sizes: complete.sizes,
             last_update_time: None,
         }
     };
@@ -242,10 +240,14 @@ pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
         || complete(decided) != complete(stored)
 }
 
-fn complete(status: &GroupStatus) -> BTreeMap<&str, (&str, &BTreeMap<String, u32>)> {
-    let of = |state: &CoordinationState| !state.complete_batches.is_empty();
-    let states = status.coordination_state.iter().filter(|state| of(state));
-    states.map(|state| (state.name.as_str(), (state.complete_batches.as_str(), &state.complete_replicas))).collect()
+type Counts = BTreeMap<String, u32>;
+
+fn complete(status: &GroupStatus) -> BTreeMap<&str, (&str, &Counts, &Counts)> {
+    let states = status.coordination_state.iter().filter(|state| !state.complete_batches.is_empty());
+    let all = states.map(|state| {
+        (state.name.as_str(), (state.complete_batches.as_str(), &state.complete_replicas, &state.complete_sizes))
+    });
+    all.collect()
 }
 
 fn domains(status: &GroupStatus) -> BTreeMap<&str, &BTreeMap<String, String>> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::api::Pod;
 use crate::api::pod::{ContainerStatus, Terminated};
 use crate::model::revision;
-use crate::plan::view::PodRef;
+use crate::plan::view::{GroupPods, PodRef};
 
 /// A pod that is being deleted and still there: it may still run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +131,12 @@ impl LastWords {
             message: cut(message.unwrap_or(&status.message)),
             revision: revision(&pod.metadata).map(Into::into),
         }
+    }
+
+    /// True for a pod whose revision its role has left: a rollout has replaced it, and may be over by now.
+    pub fn is_replaced_in(&self, pods: &GroupPods, role: &str) -> bool {
+        let Some(was) = &self.revision else { return false };
+        pods.of_role(role).any(|pod| pod.revision.as_ref().is_some_and(|now| now != was))
     }
 
     /// `pod pd-decode-3 of node n1 failed (OOMKilled, exit code 137)`; `otherwise` is what is called lost whose pod was not

@@ -33,14 +33,14 @@ pub struct Cluster {
     extras: &'static str,
     definitions: Definitions,
     served: bool,
-    /// What the one that serves may do besides.
-    allowed: &'static str,
+    /// What the rolegate that serves may do beyond gates.
+    allowed: Option<&'static str>,
 }
 
 impl Cluster {
     /// One without rolegate, which the page installs.
     pub fn empty() -> Self {
-        Self { extras: "kwok", definitions: Vec::new, served: false, allowed: "" }
+        Self { extras: "kwok", definitions: Vec::new, served: false, allowed: None }
     }
 
     /// One in which rolegate serves from the beginning, and groups are defined.
@@ -53,9 +53,9 @@ impl Cluster {
         Self { extras, ..self }
     }
 
-    /// The one that serves may do this besides.
+    /// Where rolegate may do this as well.
     pub fn allowing(self, allowed: &'static str) -> Self {
-        Self { allowed, ..self }
+        Self { allowed: Some(allowed), ..self }
     }
 
     /// With these kinds as well.
@@ -81,7 +81,7 @@ impl Cluster {
         let mut running = Running { stage, rolegate: None, installed: None, installs: !self.served };
         if self.served {
             let launch = running.stage.launch().flag("name", "rolegate");
-            let launch = if self.allowed.is_empty() { launch } else { launch.flag("allow", self.allowed) };
+            let launch = self.allowed.into_iter().fold(launch, |launch, allowed| launch.flag("allow", allowed));
             running.rolegate = Some(launch.start().await);
         }
         running

@@ -41,6 +41,7 @@ pages! {
     placement: "docs/guides/placement.md" on Cluster::served();
     elastic: "docs/guides/elastic.md" on Cluster::served().allowing("scale");
     rollouts: "docs/guides/rollouts.md" on Cluster::served();
+    recovery: "docs/guides/recovery.md" on Cluster::served().allowing("recovery");
     migration: "docs/migration.md" on Cluster::served();
 }
 

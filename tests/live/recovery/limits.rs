@@ -30,7 +30,7 @@ async fn a_segment_is_made_anew_so_often_and_then_left_until_all_its_pods_are_re
     scene.delete("llm-decode-0").await;
     let status = scene.statuses.until("it is left as it is", phase("Exhausted")).await;
     let told = status.condition("RecoveryExhausted");
-    let said = "True LimitReached: segment 1 of \"segments\" is left as it is after 2 recoveries: pod llm-decode-0";
+    let said = "True LimitReached: segment 1 of \"segments\" is left as it is, for it was made anew 2 times already: pod llm-decode-0";
     assert!(told.starts_with(said), "{told}");
     scene
         .statuses

@@ -1,0 +1,51 @@
+//! Recoveries in words.
+
+use crate::api::status::RecoveryState;
+use crate::model::wording::counted;
+use crate::model::{Coordination, Group};
+use crate::plan::recovery::RecoveryPlan;
+use crate::plan::recovery::entry::{Phase, loss_text};
+
+/// `segment 2`, as its coordination calls it.
+pub fn batch_name(group: &Group, entry: &RecoveryState) -> String {
+    let mut batched = group.batched();
+    let found = batched.find(|(coordination, _)| coordination.display_name() == entry.coordination);
+    found.map_or_else(|| format!("batch {}", entry.batch + 1), |(_, batching)| batching.batch_name(entry.batch))
+}
+
+/// One line for each batch that was broken within the window.
+pub fn recoveries<'a>(group: &'a Group, plan: &'a RecoveryPlan) -> impl Iterator<Item = String> + 'a {
+    let line = |entry: &RecoveryState| {
+        let (batch, loss) = (batch_name(group, entry), loss_text(entry));
+        let since = entry.since.as_deref().unwrap_or_default();
+        let what = match Phase::of(entry)? {
+            Phase::Waiting => match &entry.not_before {
+                Some(at) => format!("it is made anew at {at}"),
+                None => "it is made anew soon".to_owned(),
+            },
+            Phase::Recreating => "its old pods go, and its new ones wait for each other".to_owned(),
+            Phase::Releasing => "its new pods get ready".to_owned(),
+            Phase::Complete => match &entry.completed {
+                Some(at) => format!("it was complete again at {at}"),
+                None => "it is over".to_owned(),
+            },
+            Phase::Exhausted => {
+                format!("it is left as it is, for it was made anew {} already", counted(entry.attempt, "time"))
+            }
+        };
+        Some(format!("recovery of {batch} of {}, {}: {loss} at {since}; {what}", entry.coordination, entry.phase))
+    };
+    let off = plan.without_effect.iter().map(|name| recovery_is_off(name));
+    plan.entries.iter().filter_map(line).chain(off)
+}
+
+/// That a policy has no effect.
+pub fn recovery_is_off(coordination: &str) -> String {
+    format!("the recovery of coordination {coordination:?} has no effect: rolegate runs without `--allow recovery`")
+}
+
+/// The roles of a coordination, by its name.
+pub fn roles_of<'a>(group: &'a Group, coordination: &str) -> impl Iterator<Item = &'a str> {
+    let named = group.coordinations.iter().find(|one| one.display_name() == coordination);
+    named.map(Coordination::role_names).unwrap_or_default().into_iter()
+}

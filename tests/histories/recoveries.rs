@@ -1,0 +1,147 @@
+//! What must hold of batches that are made anew, said again in other words than the planner's.
+//!
+//! R1: no pod of another batch is deleted. R2: there are never two recoveries of one batch at once. R3: each ends complete, or
+//! says that it is exhausted.
+
+use std::collections::BTreeSet;
+
+use rolegate::api::Pod;
+use rolegate::api::status::RecoveryState;
+use rolegate::model::names;
+use rolegate::plan::{PodRef, Snapshot};
+
+use crate::broken::{Broken, hold};
+use crate::places::Places;
+use crate::server::Server;
+use crate::spec::{Maker, ROLES, Stored};
+
+/// R1: a pod is deleted only of a batch that is committed to be made anew, and none that is held.
+pub fn deletes(
+    pod: &PodRef,
+    (snapshot, places): (&Snapshot, &Places),
+    stored: Option<&std::sync::Arc<Stored>>,
+) -> Result<(), Broken> {
+    let known = snapshot.pods.iter().find(|known| known.pod == *pod);
+    hold!(known.is_some_and(|known| !known.held), "R1: {} is deleted, and is {known:?}", pod.name);
+    let stored = stored.ok_or_else(|| Broken(format!("R1: {} is deleted for no group", pod.name)))?;
+    let place = places[&*pod.name];
+    let recoveries = stored.recoveries_of(place.role, place.ordinal);
+    let is_made_anew = recoveries.iter().any(|(entry, _)| entry.is_some_and(|entry| entry.phase == "Recreating"));
+    hold!(is_made_anew, "R1: {} is deleted, and what is committed of its batches is {recoveries:?}", pod.name);
+    Ok(())
+}
+
+/// True for a replica whose batch is being made anew, or is being looked at: S3 does not hold for it.
+pub fn holds(stored: &Stored, (role, ordinal): (usize, u32), is_looked_at: bool) -> bool {
+    stored.recoveries_of(role, ordinal).iter().any(|(entry, was_complete)| {
+        let waits = entry.is_some_and(|entry| matches!(entry.phase.as_str(), "Waiting" | "Recreating"));
+        waits || *was_complete && is_looked_at
+    })
+}
+
+/// True while a batch of the group is made anew.
+pub fn are_under_way(stored: &Stored) -> bool {
+    stored.status.recoveries.iter().any(|entry| matches!(entry.phase.as_str(), "Waiting" | "Recreating"))
+}
+
+/// A pod of a batch that is made anew goes when that is committed, and no old pod of it is left.
+pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
+    let (Some(group), false) = (&server.group, server.ignored || server.uncounted || server.setup.two) else {
+        return Ok(());
+    };
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let Some(place) = server.setup.named(name) else { return Ok(()) };
+    for (entry, _) in group.recoveries_of(place.role, place.ordinal) {
+        let Some(entry) = entry else { continue };
+        hold!(entry.phase != "Recreating", "{name} goes, and its batch still is {entry:?}");
+        let old = server.old.get(&(entry.coordination.clone(), entry.batch));
+        let is_old = |pod: &&std::sync::Arc<Pod>| {
+            let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+            pod.status.phase != "Failed" && old.is_some_and(|old| old.contains(uid))
+        };
+        let left = server.pods.values().find(is_old).and_then(|pod| pod.metadata.name.clone());
+        hold!(entry.phase != "Releasing" || left.is_none(), "{name} goes, and {left:?} is an old pod of its batch");
+    }
+    Ok(())
+}
+
+/// R2: what becomes of a recovery.
+pub fn goes_on(server: &mut Server, before: &Stored, after: &Stored) -> Result<(), Broken> {
+    let key = |entry: &RecoveryState| (entry.coordination.clone(), entry.batch);
+    let all: BTreeSet<_> = after.status.recoveries.iter().map(key).collect();
+    hold!(all.len() == after.status.recoveries.len(), "R2: two of one batch: {:?}", after.status.recoveries);
+    for entry in &after.status.recoveries {
+        let was = before.status.recoveries.iter().find(|was| key(was) == key(entry));
+        let from = was.map_or("", |was| was.phase.as_str());
+        let may = match entry.phase.as_str() {
+            "Waiting" => matches!(from, "" | "Complete" | "Waiting"),
+            "Recreating" => matches!(from, "" | "Complete" | "Waiting" | "Recreating"),
+            "Releasing" => matches!(from, "Recreating" | "Releasing"),
+            "Complete" => true,
+            "Exhausted" => matches!(from, "" | "Complete" | "Exhausted"),
+            _ => false,
+        };
+        hold!(may, "R2: a recovery goes from {from:?} to {entry:?}");
+        let goes_on = was.is_some_and(|was| was.phase == entry.phase && entry.phase != "Complete");
+        hold!(
+            !goes_on || was.is_some_and(|was| was.since == entry.since && was.attempt == entry.attempt),
+            "R2: {entry:?} begins while {was:?} is under way"
+        );
+        if entry.phase == "Recreating" && from != "Recreating" {
+            let in_batch = |role: usize| {
+                let own = |ordinal: &u32| {
+                    let recoveries = after.recoveries_of(role, *ordinal);
+                    recoveries.iter().any(|(one, _)| one.is_some_and(|one| key(one) == key(entry)))
+                };
+                (0..server.desired(role)).rev().find(own)
+            };
+            for role in 0..ROLES.len() {
+                let (last, may) = (in_batch(role), before.committed(role));
+                hold!(
+                    last.is_none() || last < may,
+                    "{entry:?} is of {last:?} {}, of which {may:?} were let go",
+                    ROLES[role]
+                );
+            }
+            let places = server.places();
+            let of_batch = |(name, pod): &(&String, &std::sync::Arc<Pod>)| {
+                let place = places.get(*name);
+                let is_in = place.is_some_and(|place| {
+                    let recoveries = after.recoveries_of(place.role, place.ordinal);
+                    recoveries.iter().any(|(one, _)| one.is_some_and(|one| key(one) == key(entry)))
+                });
+                is_in && !pod.has_gate(names::GATE) && server.setup.makers[place.unwrap().role] != Maker::Alike
+            };
+            let old = server.pods.iter().filter(of_batch).filter_map(|(_, pod)| pod.metadata.uid.clone()).collect();
+            server.old.insert(key(entry), old);
+        }
+    }
+    let desired = |role: usize| server.desired(role);
+    for was in before.status.recoveries.iter().filter(|was| was.phase == "Recreating" || was.phase == "Releasing") {
+        let is_left = (0..ROLES.len()).any(|role| {
+            (0..desired(role)).any(|ordinal| {
+                after.wish == before.wish
+                    && before.recoveries_of(role, ordinal).iter().any(|(one, _)| *one == Some(was))
+            })
+        });
+        let is_there = after.status.recoveries.iter().any(|entry| key(entry) == key(was));
+        hold!(is_there || !is_left, "R3: a recovery is forgotten: {was:?}");
+    }
+    Ok(())
+}
+
+/// R3: at rest each has ended complete, or says that it is exhausted.
+pub fn judge(server: &Server) -> Result<(), Broken> {
+    let Some(group) = server.group.as_ref().filter(|_| !server.ignored) else { return Ok(()) };
+    // What makes fewer pods than the group declares leaves a batch without some for ever.
+    if (0..ROLES.len()).any(|role| server.workloads[role] < server.desired(role)) {
+        return Ok(());
+    }
+    for entry in &group.status.recoveries {
+        let is_over = matches!(entry.phase.as_str(), "Complete" | "Exhausted");
+        hold!(is_over, "R3: at rest, there is {entry:?}");
+        let says = group.status.conditions.iter().any(|condition| condition.r#type == "RecoveryExhausted");
+        hold!(says || entry.phase != "Exhausted", "R3: {entry:?} is not said");
+    }
+    Ok(())
+}
