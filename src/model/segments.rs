@@ -85,7 +85,9 @@ impl Group {
             segments.max()
         };
         let there = |role: &Role| Some(sources.workload(role.workload.key.as_ref()?)?.desired);
-        of(&|role| self.committed(&role.name)).or_else(|| of(&there)).unwrap_or(0)
+        // Of what is only written down nothing is there yet.
+        let is_stored = !self.carrier.uid.is_empty();
+        of(&|role| self.committed(&role.name)).or_else(|| of(&there).filter(|_| is_stored)).unwrap_or(0)
     }
 
     /// True when the same object wants and has committed the same of the scale of its workloads.

@@ -12,8 +12,14 @@ use syn::{Attribute, ItemConst, ItemMod, LitStr, Macro};
 use crate::house::source::files;
 
 /// Where words stand that the status and Events of groups may have.
-const WORDS_OF_GROUPS: &[&str] =
-    &["src/plan/status", "src/plan/reconcile", "src/plan/decide/missing_pods.rs", "src/model/progress_state.rs"];
+const WORDS_OF_GROUPS: &[&str] = &[
+    "src/plan/status",
+    "src/plan/reconcile",
+    "src/plan/elastic/text.rs",
+    "src/plan/decide/missing_pods.rs",
+    "src/model/elastic.rs",
+    "src/model/progress_state.rs",
+];
 
 /// Modules of which the page of versions says the version, by the file that decides it.
 const MODULES: &[(&str, &[&str])] = &[

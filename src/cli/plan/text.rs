@@ -9,6 +9,7 @@ use crate::cli::terminal::{Style, Table, shown};
 use crate::fit::Fitted;
 use crate::model::wording::{counted, ordinals};
 use crate::model::{Batching, Coordination, Group, names};
+use crate::plan::elastic::ineffective;
 use crate::plan::rollout::rollouts;
 use crate::plan::{Batch, ReplicaIs, Run};
 use crate::rules::Violation;
@@ -100,6 +101,11 @@ fn body(out: &mut impl Write, group: &Group, run: &Run, detail: Detail) -> io::R
     for (coordination, batching) in group.batched() {
         let batches = shown(&batches_of(coordination, batching));
         writeln!(out, "  {batches}; each pod is born with the gate {}", names::GATE)?;
+    }
+    if let Some(elastic) = &group.elastic {
+        let told = ineffective(&elastic.standing).map(|(_, told)| told);
+        let wanted = || format!("{} wanted: their workloads are scaled together", counted(elastic.wanted(), "segment"));
+        writeln!(out, "  {}", shown(&told.unwrap_or_else(wanted)))?;
     }
     let free: Vec<_> = group.roles.iter().filter(|role| group.batch_size(&role.name).is_none()).collect();
     for role in free {

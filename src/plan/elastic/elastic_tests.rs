@@ -39,7 +39,7 @@ fn mk_group(pair: &Pair, segments: u32, status: GroupStatus) -> Group {
     let role = |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": name } });
     let sizes = json!({ "segmentSize": { "prefill": 2, "decode": 1 } });
     let object = json!({
-        "metadata": { "name": "pd", "namespace": "ns" },
+        "metadata": { "name": "pd", "namespace": "ns", "uid": "u" },
         "spec": {
             "segments": segments,
             "roles": [role("prefill"), role("decode")],
