@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::FieldPath;
-use super::batching::Malformed;
+use super::malformed::Malformed;
 use crate::api;
 
 /// Spellings of `recovery.policy`; the first is the default.

@@ -407,3 +407,5 @@ mod tests;
 mod adoption_tests;
 #[cfg(test)]
 mod cohort_tests;
+#[cfg(test)]
+mod gone_pods_tests;
