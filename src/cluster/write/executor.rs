@@ -16,7 +16,7 @@ use crate::model::{Group, GroupKey};
 use crate::mutate::late_labels;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::status::dropped;
-use crate::plan::{Action, Ended, MissingLabels, StatusCarrier};
+use crate::plan::{Action, Ended, MissingLabels, PodRef, StatusCarrier, Suspect};
 
 /// Carries actions out.
 #[derive(Clone)]
@@ -163,16 +163,8 @@ impl Executor {
                 }
                 ("deleted", (!deleted).then_some("nobody would make it again, or it runs"))
             }
-            Action::Delete { pod, with_dependents } => {
-                self.writer.delete(&key.namespace, pod, *with_dependents).await?;
-                tracing::info!(group = %key, name = %pod.name, "deleted: its batch is made anew");
-                ("deleted", None)
-            }
-            Action::LookAtLosses { group, suspects } => {
-                self.lookup.read_live(key).await?;
-                let judged = losses::look(self.writer.client(), self.index(), group, suspects).await?;
-                return Ok(("found", Some(Ended::LossesSeen { judged: Some(judged) })));
-            }
+            Action::Delete { pod, with_dependents } => self.delete(key, pod, *with_dependents).await?,
+            Action::LookAtLosses { group, suspects } => return self.look_at_losses(key, group, suspects).await,
             Action::DiagnoseMissingPods { group, missing } => {
                 let roles = missing.iter().map(|missing| &*missing.role);
                 let makers = missing_pods::makers(&self.index().read(), group, roles);
@@ -215,6 +207,23 @@ impl Executor {
             }
         };
         Ok((outcome, action.ended(failure)))
+    }
+
+    async fn delete(
+        &self,
+        key: &GroupKey,
+        pod: &PodRef,
+        with_dependents: bool,
+    ) -> Result<(&'static str, Option<&'static str>), ActionError> {
+        self.writer.delete(&key.namespace, pod, with_dependents).await?;
+        tracing::info!(group = %key, name = %pod.name, "deleted: its batch is made anew");
+        Ok(("deleted", None))
+    }
+
+    async fn look_at_losses(&self, key: &GroupKey, group: &Group, suspects: &[Suspect]) -> Result<Done, ActionError> {
+        self.lookup.read_live(key).await?;
+        let judged = losses::look(self.writer.client(), self.index(), group, suspects).await?;
+        Ok(("found", Some(Ended::LossesSeen { judged: Some(judged) })))
     }
 
     /// Takes in what a status is after it was written, and whether it is what was written.
