@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::malformed::Malformed;
 use super::{Domain, FieldPath, PodGroupPolicy, Recovery, Topology};
 use crate::api;
 
@@ -120,23 +121,6 @@ pub struct Batching {
     pub recovery: Option<Recovery>,
     /// Required fields that are missing, or not of the form that is read.
     pub malformed: Vec<Malformed>,
-}
-
-/// A field that is missing, or not of the form that is read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Malformed {
-    /// Its path.
-    pub at: FieldPath,
-    /// What is written there, as JSON; `None` when it is missing.
-    pub value: Option<String>,
-    /// What must hold.
-    pub detail: &'static str,
-}
-
-impl Malformed {
-    fn missing(at: FieldPath, detail: &'static str) -> Self {
-        Self { at, value: None, detail }
-    }
 }
 
 impl Batching {

@@ -19,6 +19,7 @@ pub mod hold;
 pub mod identity;
 pub mod layers;
 pub mod levels;
+mod malformed;
 pub mod moment;
 pub mod names;
 mod never_held;

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::FieldPath;
-use super::batching::Malformed;
+use super::malformed::Malformed;
 use crate::api;
 
 /// Spellings of `recovery.policy`; the first is the default.
@@ -77,14 +77,12 @@ impl Recovery {
         if value.is_i64() {
             return None;
         }
-        match serde_json::from_value(value.clone()) {
-            Ok(written) => Some(Self::parse(&written, at)),
-            Err(_) => {
-                let malformed = Malformed { at: at.clone(), value: Some(value.to_string()), detail: MUST_BE_A_BLOCK };
-                let none = Self::parse(&api::coordination::Recovery::default(), at);
-                Some(Self { malformed: vec![malformed], ..none })
-            }
+        if let Ok(written) = serde_json::from_value(value.clone()) {
+            return Some(Self::parse(&written, at));
         }
+        let malformed = Malformed { at: at.clone(), value: Some(value.to_string()), detail: MUST_BE_A_BLOCK };
+        let none = Self::parse(&api::coordination::Recovery::default(), at);
+        Some(Self { malformed: vec![malformed], ..none })
     }
 }
 

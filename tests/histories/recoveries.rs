@@ -95,13 +95,9 @@ pub fn goes_on(server: &mut Server, before: &Stored, after: &Stored) -> Result<(
                 };
                 (0..server.desired(role)).rev().find(own)
             };
-            for role in 0..ROLES.len() {
+            for (role, name) in ROLES.iter().enumerate() {
                 let (last, may) = (in_batch(role), before.committed(role));
-                hold!(
-                    last.is_none() || last < may,
-                    "{entry:?} is of {last:?} {}, of which {may:?} were let go",
-                    ROLES[role]
-                );
+                hold!(last.is_none() || last < may, "{entry:?} is of {last:?} {name}, of which {may:?} were let go");
             }
             let places = server.places();
             let of_batch = |(name, pod): &(&String, &std::sync::Arc<Pod>)| {

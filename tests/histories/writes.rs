@@ -92,7 +92,10 @@ impl Replica {
             }
             Request::Look(ended) => Answer::Looked(ended),
             Request::Delete { pod, with_dependents } => {
-                let done = answered(fault, || Ok(Ok(server.delete_by_uid(&pod, with_dependents))))?;
+                let done = answered(fault, || {
+                    server.delete_by_uid(&pod, with_dependents);
+                    Ok(Ok(()))
+                })?;
                 Answer::Deleted(pod, done)
             }
             Request::LookAtLosses(suspects) => {

@@ -86,6 +86,7 @@ fn reasons_that_alerts_name_are_those_that_hold_pods() {
         "PatchFailed",
         "PreviousSegmentNotReady",
         "PreviousStepNotScheduled",
+        "Recovering",
         "RoomUnknown",
         "ScaleInDeferred",
     ];

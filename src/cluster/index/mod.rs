@@ -432,3 +432,5 @@ mod tests;
 mod adoption_tests;
 #[cfg(test)]
 mod cohort_tests;
+#[cfg(test)]
+mod gone_pods_tests;

@@ -18,7 +18,7 @@ use crate::plan::elastic::Mark;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::status::dropped;
-use crate::plan::{Action, Ended, MissingLabels, StatusCarrier};
+use crate::plan::{Action, Ended, MissingLabels, PodRef, StatusCarrier, Suspect};
 
 /// Carries actions out.
 #[derive(Clone)]
@@ -169,16 +169,8 @@ impl Executor {
                 }
                 ("deleted", (!deleted).then_some("nobody would make it again, or it runs"))
             }
-            Action::Delete { pod, with_dependents } => {
-                self.writer.delete(&key.namespace, pod, *with_dependents).await?;
-                tracing::info!(group = %key, name = %pod.name, "deleted: its batch is made anew");
-                ("deleted", None)
-            }
-            Action::LookAtLosses { group, suspects } => {
-                self.lookup.read_live(key).await?;
-                let judged = losses::look(self.writer.client(), self.index(), group, suspects).await?;
-                return Ok(("found", Some(Ended::LossesSeen { judged: Some(judged) })));
-            }
+            Action::Delete { pod, with_dependents } => self.delete(key, pod, *with_dependents).await?,
+            Action::LookAtLosses { group, suspects } => return self.look_at_losses(key, group, suspects).await,
             Action::DiagnoseMissingPods { group, missing } => {
                 let roles = missing.iter().map(|missing| &*missing.role);
                 let makers = missing_pods::makers(&self.index().read(), group, roles);
@@ -252,6 +244,23 @@ impl Executor {
         let Released::Done(pod) = self.writer.mark(&key.namespace, mark).await? else { return Ok("gone") };
         self.index().write(|index| index.pod_written(&pod));
         Ok("written")
+    }
+
+    async fn delete(
+        &self,
+        key: &GroupKey,
+        pod: &PodRef,
+        with_dependents: bool,
+    ) -> Result<(&'static str, Option<&'static str>), ActionError> {
+        self.writer.delete(&key.namespace, pod, with_dependents).await?;
+        tracing::info!(group = %key, name = %pod.name, "deleted: its batch is made anew");
+        Ok(("deleted", None))
+    }
+
+    async fn look_at_losses(&self, key: &GroupKey, group: &Group, suspects: &[Suspect]) -> Result<Done, ActionError> {
+        self.lookup.read_live(key).await?;
+        let judged = losses::look(self.writer.client(), self.index(), group, suspects).await?;
+        Ok(("found", Some(Ended::LossesSeen { judged: Some(judged) })))
     }
 
     /// Takes in what a status is after it was written, and whether it is what was written.

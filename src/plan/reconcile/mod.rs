@@ -16,6 +16,7 @@ mod queue;
 pub mod reconciler;
 mod recoveries;
 mod recovery_events;
+mod recovery_memory;
 mod rollout_events;
 mod rollouts;
 pub mod rounds;

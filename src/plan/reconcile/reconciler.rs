@@ -14,7 +14,7 @@ use crate::plan::reconcile::memory::{Memory, PodGroupId};
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::queue::Queue;
-use crate::plan::reconcile::recoveries::LOSSES_READ;
+use crate::plan::reconcile::recovery_memory::LOSSES_READ;
 use crate::plan::reconcile::tree_memory::TreeMemory;
 use crate::plan::reconcile::trees::TreePass;
 use crate::plan::reconcile::uptime::Uptime;

@@ -1,83 +1,14 @@
-//! Recoveries, pass by pass: what is looked at, what is deleted, and what is remembered between passes. All of it may be lost.
+//! Recoveries, pass by pass: what is looked at, and what is deleted.
 
-use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::model::Group;
 use crate::model::moment::Moment;
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::recovery::{BatchId, Deletion, Judged, RecoveryPlan};
+use crate::plan::reconcile::recovery_memory::LOSSES_READ;
+use crate::plan::recovery::{Deletion, RecoveryPlan};
 use crate::plan::view::Snapshot;
-
-/// What the look at losses is called among what is tried again.
-pub(in crate::plan) const LOSSES_READ: &str = "losses";
-
-/// What is remembered of batches that are, or may be, broken.
-#[derive(Debug, Default)]
-pub(in crate::plan) struct RecoveryMemory {
-    /// A look is on its way.
-    asking: bool,
-    judged: Vec<Judged>,
-    /// Since when batches have replicas that are not ready, and how long they may be.
-    unready: BTreeMap<BatchId, (Uptime, Duration)>,
-    /// Unique ids of pods that were deleted, and look as if they were there.
-    deleted: HashSet<Arc<str>>,
-}
-
-impl RecoveryMemory {
-    /// What looks have shown.
-    pub(in crate::plan) fn judged(&self) -> Vec<Judged> {
-        self.judged.clone()
-    }
-
-    /// Batches of which replicas are not ready for too long.
-    pub(in crate::plan) fn overdue(&self, now: Uptime) -> Vec<BatchId> {
-        let is_over = |(since, time): &(Uptime, Duration)| now.saturating_sub(*since) >= *time;
-        self.unready.iter().filter(|(_, since)| is_over(since)).map(|(id, _)| *id).collect()
-    }
-
-    /// A look is on its way.
-    pub(in crate::plan) fn is_asking(&self) -> bool {
-        self.asking
-    }
-
-    /// How many entries there are.
-    pub(in crate::plan) fn len(&self) -> usize {
-        self.judged.len() + self.unready.len() + self.deleted.len()
-    }
-
-    /// A look has ended.
-    pub(in crate::plan) fn looked(&mut self, judged: Option<Vec<Judged>>) {
-        self.asking = false;
-        self.judged.extend(judged.into_iter().flatten());
-    }
-
-    /// The deletion of a pod was refused: it is tried again.
-    pub(in crate::plan) fn not_deleted(&mut self, uid: &str) {
-        self.deleted.remove(uid);
-    }
-
-    /// Forgets pods that are gone.
-    pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
-        if !self.deleted.is_empty() {
-            let there: HashSet<_> = snapshot.pods.iter().map(|pod| &pod.pod.uid).collect();
-            self.deleted.retain(|uid| there.contains(uid));
-        }
-    }
-
-    /// Notes what a pass has found; returns when replicas are not ready for too long, at the earliest.
-    fn note(&mut self, plan: &RecoveryPlan, now: Uptime) -> Option<Uptime> {
-        self.judged.retain(|judged| plan.broken.contains(&judged.id));
-        let known = std::mem::take(&mut self.unready);
-        let since = |id: &BatchId| known.get(id).map_or(now, |(since, _)| *since);
-        self.unready = plan.unready.iter().map(|(id, time)| (*id, (since(id), *time))).collect();
-        let due = self.unready.values().filter_map(|(since, time)| since.checked_add(*time));
-        due.filter(|due| *due > now).min()
-    }
-}
 
 impl Pass<'_> {
     /// Looks at losses, and deletes what is committed to go.
@@ -88,12 +19,11 @@ impl Pass<'_> {
         if let Some((now, due)) = Moment::parse(self.now_text).zip(plan.due) {
             self.pass_again(self.now + now.until(due));
         }
-        if !plan.suspects.is_empty() && !self.memory.recovery.asking && self.may_look(LOSSES_READ) {
-            self.memory.recovery.asking = true;
+        if !plan.suspects.is_empty() && self.may_look(LOSSES_READ) && self.memory.recovery.ask() {
             self.actions.push(Action::LookAtLosses { group: group.clone(), suspects: plan.suspects.clone() });
         }
         for Deletion { pod, with_dependents } in &plan.delete {
-            if self.memory.recovery.deleted.contains(&pod.pod.uid) {
+            if self.memory.recovery.has_deleted(&pod.pod) {
                 continue;
             }
             // What is known of the group may be of before the pod: then another leader may be further by now.
@@ -103,7 +33,7 @@ impl Pass<'_> {
             }
             let (pod, with_dependents) = (pod.pod.clone(), *with_dependents);
             if self.begin(&pod.uid.clone(), || Action::Delete { pod: pod.clone(), with_dependents }) {
-                self.memory.recovery.deleted.insert(pod.uid);
+                self.memory.recovery.deletes(&pod);
             }
         }
     }

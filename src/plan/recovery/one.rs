@@ -126,7 +126,7 @@ impl One<'_> {
         }
         let mut attempts = counted(Some(entry), self.recovery, now);
         attempts.push(now.text());
-        let youngest = self.old_pods(None).filter_map(|(_, pod)| pod.created.clone()).max();
+        let youngest = self.released_pods().filter_map(|(_, pod)| pod.created.clone()).max();
         let begun = RecoveryState {
             phase: Phase::Recreating.as_str().to_owned(),
             attempt: count(attempts.len()),
@@ -145,7 +145,9 @@ impl One<'_> {
     fn recreate(&self, entry: &RecoveryState, plan: &mut RecoveryPlan) -> bool {
         plan.entries.push(entry.clone());
         plan.placed_anew.insert(self.id());
-        let old: Vec<_> = self.old_pods(Some(entry.youngest.as_deref())).collect();
+        // None that is younger than its youngest was when it was found broken.
+        let is_old = |(_, pod): &(u32, &Arc<PodFacts>)| pod.created.as_deref() <= entry.youngest.as_deref();
+        let old: Vec<_> = self.released_pods().filter(is_old).collect();
         let leads = |ordinal: u32, role: &str| {
             old.iter().any(|(at, pod)| *at == ordinal && pod.identity.role.as_deref() == Some(role) && is_leader(pod))
         };
@@ -218,15 +220,12 @@ impl One<'_> {
         Some(Loss { role, ordinal, unready: unready.collect() })
     }
 
-    /// Pods of the batch that were let go, and were there when it was found broken: none that is younger than its youngest.
-    fn old_pods(&self, youngest: Option<Option<&str>>) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
+    /// Pods of the batch that were let go.
+    fn released_pods(&self) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
         let pods = self.roles().flat_map(|(_, role, range)| {
             range.flat_map(move |ordinal| role.replicas.pods_of(ordinal).iter().map(move |pod| (ordinal, pod)))
         });
-        pods.filter(move |(_, pod)| {
-            let is_younger = youngest.is_some_and(|youngest| pod.created.as_deref() > youngest);
-            !pod.held && !is_younger
-        })
+        pods.filter(|(_, pod)| !pod.held)
     }
 
     /// True for a replica that the recovery of a batch takes away which shares it.

@@ -169,12 +169,15 @@ fn strangers(view: &GroupView) -> impl Iterator<Item = String> {
     })
 }
 
+/// Domains of batches by coordination.
+type Domains = BTreeMap<usize, BTreeMap<u32, String>>;
+
 fn coordination_states(
     group: &Group,
     view: &GroupView,
     (targets, rollout, unclaimed): (&Targets, &RolloutPlan, &BTreeSet<String>),
     released: &BTreeMap<String, u32>,
-    (domains, complete): (&BTreeMap<usize, BTreeMap<u32, String>>, &BTreeMap<usize, Complete>),
+    (domains, complete): (&Domains, &BTreeMap<usize, Complete>),
 ) -> Vec<CoordinationState> {
     let state = |index: usize, role: &str| {
         let at_desired =
@@ -243,8 +246,8 @@ pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
 type Counts = BTreeMap<String, u32>;
 
 fn complete(status: &GroupStatus) -> BTreeMap<&str, (&str, &Counts, &Counts)> {
-    let states = status.coordination_state.iter().filter(|state| !state.complete_batches.is_empty());
-    let all = states.map(|state| {
+    let marked = status.coordination_state.iter().filter(|state| !state.complete_batches.is_empty());
+    let all = marked.map(|state| {
         (state.name.as_str(), (state.complete_batches.as_str(), &state.complete_replicas, &state.complete_sizes))
     });
     all.collect()

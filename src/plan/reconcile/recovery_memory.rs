@@ -1,0 +1,91 @@
+//! What is remembered of recoveries between passes. All of it may be lost.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::recovery::{BatchId, Judged, RecoveryPlan};
+use crate::plan::view::{PodRef, Snapshot};
+
+/// What the look at losses is called among what is tried again.
+pub(in crate::plan) const LOSSES_READ: &str = "losses";
+
+/// What is remembered of batches that are, or may be, broken.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct RecoveryMemory {
+    /// A look is on its way.
+    asking: bool,
+    judged: Vec<Judged>,
+    /// Since when batches have replicas that are not ready, and how long they may be.
+    unready: BTreeMap<BatchId, (Uptime, Duration)>,
+    /// Unique ids of pods that were deleted, and look as if they were there.
+    deleted: HashSet<Arc<str>>,
+}
+
+impl RecoveryMemory {
+    /// What looks have shown.
+    pub(in crate::plan) fn judged(&self) -> Vec<Judged> {
+        self.judged.clone()
+    }
+
+    /// Batches of which replicas are not ready for too long.
+    pub(in crate::plan) fn overdue(&self, now: Uptime) -> Vec<BatchId> {
+        let is_over = |(since, time): &(Uptime, Duration)| now.saturating_sub(*since) >= *time;
+        self.unready.iter().filter(|(_, since)| is_over(since)).map(|(id, _)| *id).collect()
+    }
+
+    /// A look is on its way.
+    pub(in crate::plan) fn is_asking(&self) -> bool {
+        self.asking
+    }
+
+    /// How many entries there are.
+    pub(in crate::plan) fn len(&self) -> usize {
+        self.judged.len() + self.unready.len() + self.deleted.len()
+    }
+
+    /// A look has ended.
+    pub(in crate::plan) fn looked(&mut self, judged: Option<Vec<Judged>>) {
+        self.asking = false;
+        self.judged.extend(judged.into_iter().flatten());
+    }
+
+    /// A look is to begin; false while one is on its way.
+    pub(in crate::plan) fn ask(&mut self) -> bool {
+        !std::mem::replace(&mut self.asking, true)
+    }
+
+    /// True for a pod that was deleted, and looks as if it were there.
+    pub(in crate::plan) fn has_deleted(&self, pod: &PodRef) -> bool {
+        self.deleted.contains(&pod.uid)
+    }
+
+    /// The deletion of a pod has begun.
+    pub(in crate::plan) fn deletes(&mut self, pod: &PodRef) {
+        self.deleted.insert(pod.uid.clone());
+    }
+
+    /// The deletion of a pod was refused: it is tried again.
+    pub(in crate::plan) fn not_deleted(&mut self, uid: &str) {
+        self.deleted.remove(uid);
+    }
+
+    /// Forgets pods that are gone.
+    pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
+        if !self.deleted.is_empty() {
+            let there: HashSet<_> = snapshot.pods.iter().map(|pod| &pod.pod.uid).collect();
+            self.deleted.retain(|uid| there.contains(uid));
+        }
+    }
+
+    /// Notes what a pass has found; returns when replicas are not ready for too long, at the earliest.
+    pub(in crate::plan) fn note(&mut self, plan: &RecoveryPlan, now: Uptime) -> Option<Uptime> {
+        self.judged.retain(|judged| plan.broken.contains(&judged.id));
+        let known = std::mem::take(&mut self.unready);
+        let since = |id: &BatchId| known.get(id).map_or(now, |(since, _)| *since);
+        self.unready = plan.unready.iter().map(|(id, time)| (*id, (since(id), *time))).collect();
+        let due = self.unready.values().filter_map(|(since, time)| since.checked_add(*time));
+        due.filter(|due| *due > now).min()
+    }
+}
