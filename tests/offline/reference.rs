@@ -34,7 +34,10 @@ const MODULES: &[(&str, &[&str])] = &[
             "go",
         ],
     ),
-    ("tests/controlplane/tools/go.mod", &["helm.sh/helm/v4", "github.com/prometheus/prometheus"]),
+    (
+        "tests/controlplane/tools/go.mod",
+        &["helm.sh/helm/v4", "github.com/prometheus/prometheus", "github.com/summerwind/h2spec"],
+    ),
     ("benches/peer/go.mod", &["sigs.k8s.io/controller-runtime"]),
     ("rust-toolchain.toml", &["channel"]),
 ];
