@@ -90,6 +90,7 @@ impl Pass<'_> {
             IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
         };
         let drained = self.drained(group, &observation.view);
+        let recovers = group.batched().any(|(_, batching)| batching.recovers().is_some());
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
@@ -111,7 +112,7 @@ impl Pass<'_> {
             },
             recovery: RecoveryContext {
                 off: !self.options.allowed.recovery,
-                now: Moment::parse(self.now_text),
+                now: recovers.then(|| Moment::parse(self.now_text)).flatten(),
                 rests: group.deleting || !snapshot.faults.is_empty() || group.status.draining.is_some(),
                 verdicts: &self.memory.recovery.judged(),
                 unready: &self.memory.recovery.overdue(self.now),

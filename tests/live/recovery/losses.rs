@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::scene::{ApiPod, Scene, group, launch, recovery, recreate, uids};
 use crate::common::pods::Pod;
+use crate::common::rolegate::Rolegate;
 use crate::common::{PATIENT, Stage, always};
 
 #[tokio::test]
@@ -63,18 +64,21 @@ async fn what_a_container_said_last_is_kept() {
     assert_eq!((&lost["reason"], &lost["message"]), (&json!("OOMKilled"), &json!("lost the peer")), "{entry}");
 }
 
-#[tokio::test]
-async fn segments_on_a_node_that_is_gone_come_back_elsewhere() {
-    let stage = Stage::new("recovery-node-gone").await;
+/// Two segments, of which the first is on node `a`, for there was no other yet.
+async fn on_two_nodes(namespace: &str) -> (Rolegate, Scene) {
+    let stage = Stage::new(namespace).await;
     stage.add_node("a", 3).await;
-    let _rolegate = launch(&stage).start().await;
-    // The first segment is on the first node, for there is no other yet.
-    let first = Scene::of(stage, group(2, 1), &recreate()).await;
-    let Scene { stage, statuses, .. } = first;
+    let rolegate = launch(&stage).start().await;
+    let Scene { stage, statuses, .. } = Scene::of(stage, group(2, 1), &recreate()).await;
     stage.add_node("b", 6).await;
     let grown = group(4, 2);
     stage.scale(&grown).await;
-    let scene = Scene::complete(stage, grown, statuses).await;
+    (rolegate, Scene::complete(stage, grown, statuses).await)
+}
+
+#[tokio::test]
+async fn segments_on_a_node_that_is_gone_come_back_elsewhere() {
+    let (_rolegate, scene) = on_two_nodes("recovery-node-gone").await;
     Api::<Node>::all(scene.stage.client.clone())
         .delete("recovery-node-gone-a", &DeleteParams::default())
         .await
@@ -90,15 +94,7 @@ async fn segments_on_a_node_that_is_gone_come_back_elsewhere() {
 
 #[tokio::test]
 async fn the_segments_of_a_node_that_is_drained_come_back_elsewhere() {
-    let stage = Stage::new("recovery-drained").await;
-    stage.add_node("a", 3).await;
-    let _rolegate = launch(&stage).start().await;
-    let first = Scene::of(stage, group(2, 1), &recreate()).await;
-    let Scene { stage, statuses, .. } = first;
-    stage.add_node("b", 6).await;
-    let grown = group(4, 2);
-    stage.scale(&grown).await;
-    let scene = Scene::complete(stage, grown, statuses).await;
+    let (_rolegate, scene) = on_two_nodes("recovery-drained").await;
     scene.stage.plane.must(&["drain", "recovery-drained-a", "--timeout=60s"], "");
     let status = scene.until_recovered(&[0], 1).await;
     scene.made_anew(&[0]);
