@@ -191,15 +191,7 @@ impl Replica {
                 Ended::PodsConfirmed { failed: read.is_err() }
             }
             Answer::Looked(ended) => ended,
-            Answer::Deleted(object, done) => {
-                let failed = done.is_err();
-                if failed {
-                    self.undeleted.insert(object.uid.clone())
-                } else {
-                    self.undeleted.remove(&object.uid)
-                };
-                Ended::Tried { object, failed }
-            }
+            Answer::Deleted(object, done) => self.deleted(object, done.is_err()),
             Answer::LossesSeen(read, judged) => {
                 let judged = judged.filter(|_| self.take_read(&read));
                 self.look_failed = judged.is_none();
@@ -217,6 +209,15 @@ impl Replica {
         }
         self.reconciler.ended(key(), ended, self.clock(now));
         true
+    }
+
+    fn deleted(&mut self, object: PodRef, failed: bool) -> Ended {
+        if failed {
+            self.undeleted.insert(object.uid.clone())
+        } else {
+            self.undeleted.remove(&object.uid)
+        };
+        Ended::Tried { object, failed }
     }
 
     fn scaled(

@@ -162,13 +162,7 @@ impl Executor {
                 return self.scale(group, role, workload, *replicas, then).await;
             }
             Action::MarkDraining { mark } => (self.mark(key, mark).await?, None),
-            Action::Recreate { pod } => {
-                let deleted = self.writer.delete_held(&key.namespace, pod).await?;
-                if deleted {
-                    tracing::info!(group = %key, name = %pod.name, "deleted: it was made for another batch");
-                }
-                ("deleted", (!deleted).then_some("nobody would make it again, or it runs"))
-            }
+            Action::Recreate { pod } => self.recreate(key, pod).await?,
             Action::Delete { pod, with_dependents } => self.delete(key, pod, *with_dependents).await?,
             Action::LookAtLosses { group, suspects } => return self.look_at_losses(key, group, suspects).await,
             Action::DiagnoseMissingPods { group, missing } => {
@@ -244,6 +238,18 @@ impl Executor {
         let Released::Done(pod) = self.writer.mark(&key.namespace, mark).await? else { return Ok("gone") };
         self.index().write(|index| index.pod_written(&pod));
         Ok("written")
+    }
+
+    async fn recreate(
+        &self,
+        key: &GroupKey,
+        pod: &PodRef,
+    ) -> Result<(&'static str, Option<&'static str>), ActionError> {
+        let deleted = self.writer.delete_held(&key.namespace, pod).await?;
+        if deleted {
+            tracing::info!(group = %key, name = %pod.name, "deleted: it was made for another batch");
+        }
+        Ok(("deleted", (!deleted).then_some("nobody would make it again, or it runs")))
     }
 
     async fn delete(
