@@ -17,7 +17,7 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo demo-programs test build image sbom crds docs rig addons tools fmt lint deny unit long chaos soak fuzz bench bench-scale bench-restart bench-plan bench-instructions clean
+.PHONY: help demo demo-programs test build image sbom crds docs rig addons tools fmt lint deny unit long chaos soak fuzz bench bench-review bench-scale bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -89,7 +89,10 @@ fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each t
 soak: rig ## An hour of churn: what grows, and does not shrink again. ROLEGATE_SOAK sets the minutes.
 	cargo test --locked --test chaos -- --ignored soak:: --test-threads=1 --nocapture
 
-bench: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
+bench: bench-review bench-plan bench-scale bench-restart ## All that follows, one after the other, and one table of what is to be reached. About twenty minutes.
+	@sed -n '/^<!-- targets -->/,/^<!-- end of targets -->/p' docs/performance.md | grep '^|'
+
+bench-review: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
 	cargo build --locked --release --bin rolegate --example bench --example bench-floor
 	cd benches/peer && CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off go build -mod=readonly -buildvcs=false -trimpath -ldflags "-s -w" \
 		-o $(CURDIR)/target/bench/peer .

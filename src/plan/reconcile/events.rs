@@ -2,6 +2,7 @@
 //! more. One for each batch, never one for each pod; which pod of it is told as well says `pod_events`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::api::status::{CoordinationState, Draining, GroupStatus};
 use crate::model::wording::{counted, ordinals};
@@ -12,6 +13,7 @@ use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::decide::placed::Moved;
 use crate::plan::elastic::{ineffective, taken_away};
 use crate::plan::evaluate::Evaluation;
+use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::conditions;
 use crate::plan::view::RoleView;
 
@@ -27,6 +29,10 @@ pub const DRAINING: &str = "Draining";
 pub const SEGMENTS_IGNORED: &str = "SegmentsIgnored";
 /// Reason of the Event that a group moves again.
 pub const RESUMED: &str = "ProgressResumed";
+
+/// How long it lasts before it is told that something waits for its turn, and that a pod is held: where one batch follows the
+/// other at once that is worth no write, and by then the pods of a batch are made.
+pub(super) const LASTS: Duration = Duration::from_secs(1);
 
 /// What is held: the coordination, why, and the lowest batch.
 pub(super) type What = (Option<String>, HoldReason, Option<u32>);
@@ -47,6 +53,8 @@ type Domains = BTreeMap<String, BTreeMap<String, String>>;
 #[derive(Debug, Default)]
 pub struct Reported {
     held: BTreeMap<What, Told>,
+    /// Waits for its turn, since when; not told yet.
+    turns: BTreeMap<What, Uptime>,
     /// Why pods of a role do not appear.
     missing_pods: BTreeMap<(String, WhyMissing), String>,
     /// `None` before the first pass: what was released before this process began is not reported.
@@ -58,15 +66,21 @@ pub struct Reported {
 }
 
 impl Reported {
-    /// What is new in a decision, in the order in which it is to be reported. While it is not known whether a rollout made
-    /// what is beyond the desired replicas, nothing is reported of that.
-    pub fn events(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool) -> Vec<EventNote> {
+    /// What is new in a decision, in the order in which it is to be reported, and when to look again. While it is not known
+    /// whether a rollout made what is beyond the desired replicas, nothing is reported of that.
+    pub fn events(
+        &mut self,
+        group: &Group,
+        seen: &Evaluation,
+        surplus_is_open: bool,
+        now: Uptime,
+    ) -> (Vec<EventNote>, Option<Uptime>) {
         let mut events = self.releases(group, seen);
-        events.extend(self.holds(group, seen, surplus_is_open));
+        events.extend(self.holds(group, seen, surplus_is_open, now));
         events.extend(self.missing_pods(&seen.decision));
         events.extend(self.stall(&seen.status));
         events.extend(self.elastic(group));
-        events
+        (events, self.turns.values().min().map(|since| *since + LASTS))
     }
 
     /// Releases are reported when they are stored: not before they are certain. What runs already is not released again by a
@@ -105,7 +119,7 @@ impl Reported {
         events
     }
 
-    fn holds(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool) -> Vec<EventNote> {
+    fn holds(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool, now: Uptime) -> Vec<EventNote> {
         // While it is asked what a surplus is, nothing new is reported of it, and nothing taken back.
         // What room there is for a batch is known in a moment, or nodes may not be read: then no pod is held for it.
         let in_a_moment = |held: &Held| held.reason == HoldReason::RoomUnknown && !held.pods.is_empty();
@@ -127,10 +141,16 @@ impl Reported {
             self.held.iter().filter(|(what, _)| is_over(what)).map(|(what, told)| EventNote::cleared(what, told));
         let mut events: Vec<_> = over.collect();
         let mut told_before = std::mem::take(&mut self.held);
+        let turns_before = std::mem::take(&mut self.turns);
         for (what, held) in held {
             let roles = if let Some(told) = told_before.remove(&what) {
                 told.roles
             } else {
+                let since = turns_before.get(&what).copied().unwrap_or(now);
+                if is_turn(what.1) && now < since + LASTS {
+                    self.turns.insert(what, since);
+                    continue;
+                }
                 let roles = roles_of(group, held);
                 events.push(EventNote::held(&what, held, roles.clone()));
                 roles

@@ -25,7 +25,7 @@ fn held(reason: HoldReason, batch: u32) -> Held {
     Held { coordination, batch: Some(batch), ..Held::new(reason, message, pods) }
 }
 
-/// One pass over a group with these stored counts and these holds: notes with their reasons.
+/// Passes over a group with these stored counts and these holds, until nothing is new: notes with their reasons.
 fn pass(reported: &mut Reported, stored: &[(&str, u32)], holds: &[Held]) -> Vec<String> {
     pass_while(false, reported, stored, holds)
 }
@@ -38,7 +38,19 @@ fn pass_while(asked: bool, reported: &mut Reported, stored: &[(&str, u32)], hold
     let status = group.status.clone();
     let decision = Decision { held: holds.to_vec(), ..Decision::default() };
     let seen = Evaluation { decision, status, ..Evaluation::default() };
-    reported.events(&group, &seen, asked).into_iter().map(|event| format!("{}: {}", event.reason, event.note)).collect()
+    let all = told(reported, &group, &seen, asked);
+    all.into_iter().map(|event| format!("{}: {}", event.reason, event.note)).collect()
+}
+
+/// What is told of what is seen now, and still after a second.
+fn told(reported: &mut Reported, group: &Group, seen: &Evaluation, asked: bool) -> Vec<EventNote> {
+    let (mut events, again) = reported.events(group, seen, asked, Uptime::ZERO);
+    if let Some(at) = again {
+        let (later, again) = reported.events(group, seen, asked, at);
+        assert_eq!(again, None);
+        events.extend(later);
+    }
+    events
 }
 
 #[test]
@@ -70,6 +82,23 @@ fn each_batch_is_reported_once_with_its_own_text() {
 }
 
 #[test]
+fn that_a_batch_waits_for_its_turn_is_reported_when_that_lasts() {
+    let mut reported = Reported::default();
+    let mut look = |batch, at: u64| {
+        let held = vec![held(HoldReason::PreviousSegmentNotReady, batch)];
+        let seen = Evaluation { decision: Decision { held, ..Decision::default() }, ..Evaluation::default() };
+        let (events, again) = reported.events(&group(), &seen, false, Duration::from_millis(at));
+        (events.len(), again.map(|at| at.as_millis()))
+    };
+    assert_eq!(look(1, 500), (0, Some(1500)));
+    assert_eq!(look(1, 1499), (0, Some(1500)));
+    assert_eq!(look(2, 1500), (0, Some(2500)), "the next one begins to wait");
+    assert_eq!(look(2, 2500), (1, None));
+    assert_eq!(look(2, 9000), (0, None));
+    assert_eq!(look(1, 9500), (0, Some(10_500)));
+}
+
+#[test]
 fn a_hold_that_no_release_ends_is_reported_to_be_over() {
     let mut reported = Reported::default();
     let stored = [("prefill", 20), ("decode", 10)];
@@ -97,14 +126,17 @@ fn the_same_event_again_has_the_same_subject_and_no_other_has() {
     let subjects = |batch: u32| {
         let mut reported = Reported::default();
         let mut group = group();
-        reported.events(&group, &Evaluation::default(), false);
+        told(&mut reported, &group, &Evaluation::default(), false);
         let grown = progress(&[("prefill", batch * 10 + 10), ("decode", batch * 5 + 5)]);
         group.status.coordination_state =
             vec![CoordinationState { name: "pd".to_owned(), progress: grown, ..CoordinationState::default() }];
         let held = vec![held(HoldReason::PreviousSegmentNotReady, batch + 1)];
         let decision = Decision { held, ..Decision::default() };
         let seen = Evaluation { decision, status: group.status.clone(), ..Evaluation::default() };
-        reported.events(&group, &seen, false).into_iter().map(|event| (event.reason, event.subject)).collect::<Vec<_>>()
+        told(&mut reported, &group, &seen, false)
+            .into_iter()
+            .map(|event| (event.reason, event.subject))
+            .collect::<Vec<_>>()
     };
     assert_eq!(subjects(1), subjects(1));
     let all: std::collections::BTreeSet<_> = (0..9).flat_map(subjects).collect();
@@ -122,7 +154,7 @@ fn what_runs_already_is_not_said_to_be_released_when_a_status_takes_it_in_again(
         let prefill = RoleView { committed: Some(stored), ..mk_role(100, 30, 30) };
         let view = GroupView { roles: [("prefill".to_owned(), prefill)].into(), ..GroupView::default() };
         let seen = Evaluation { view, ..Evaluation::default() };
-        reported.events(&group, &seen, false).into_iter().map(|event| event.note).collect::<Vec<_>>()
+        told(&mut reported, &group, &seen, false).into_iter().map(|event| event.note).collect::<Vec<_>>()
     };
     let none: [Vec<String>; 3] = Default::default();
     assert_eq!([30, 10, 30].map(&mut look), none);

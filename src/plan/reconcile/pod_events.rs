@@ -4,17 +4,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::model::{Coordination, Group};
 use crate::plan::decide::held::Held;
 use crate::plan::gangs::TreeHeld;
-use crate::plan::reconcile::events::{EventNote, What};
+use crate::plan::reconcile::events::{EventNote, LASTS, What};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::{GroupView, HeldPod, PodRef};
-
-/// How long a batch is held before a pod of it is told: what goes on at once is worth no write, and by then its pods are made.
-const LASTS: Duration = Duration::from_secs(1);
 
 /// What was told to pods, so that it is not told again.
 #[derive(Debug, Default)]
