@@ -1,4 +1,4 @@
-// Peer is the webhook that rolegate is compared with in `make bench`: the same
+// Peer is the webhook that rolegate is compared with in `make bench-review`: the same
 // edits to a pod of a batched role, written the way users of controller-runtime
 // write them. The pod is decoded into its Go type and changed there, and the
 // library makes the patch from the difference.

@@ -1,4 +1,4 @@
-//! `make bench`: what a pod's review costs rolegate, between a floor and a peer.
+//! `make bench-review`: what a pod's review costs rolegate, between a floor and a peer.
 //!
 //! Three servers get the same reviews over the same TLS, in turns within one run, so that whatever else the machine does
 //! hits all of them alike: the floor (`benches/floor`), rolegate as released on a real control plane, and a webhook on

@@ -25,6 +25,8 @@ const MOST_KEPT: u64 = 120 << 10;
 const MOST_INPUTS: usize = 100;
 /// Longest input.
 const LONGEST: &str = "-max_len=32768";
+/// Seconds by the clock after which it is kept what was found.
+const AT_A_TIME: u64 = 600;
 /// Seconds that a failing input is made smaller for.
 const SMALLER: &str = "-max_total_time=60";
 
@@ -162,8 +164,8 @@ fn grouped(count: u64) -> String {
     parts.join(",")
 }
 
-/// `ROLEGATE_FUZZ` is how many seconds of processor time each target has, an hour by default; `ROLEGATE_FUZZ_ONLY` names one
-/// of them, so that several can run beside each other.
+/// `ROLEGATE_FUZZ` is how many seconds of processor time each target has, an hour by default; `ROLEGATE_FUZZ_ONLY` names some
+/// of them (`review,mutate`), so that several can run beside each other.
 #[test]
 #[ignore = "hours: make fuzz"]
 fn every_target() {
@@ -176,18 +178,19 @@ fn every_target() {
     assert!(written.success(), "the seeds are not written");
     for (_, folder) in files(&seeds) {
         let target = folder.file_name().unwrap().to_str().unwrap().to_owned();
-        if only.as_deref().is_some_and(|only| only != target) {
+        if only.as_deref().is_some_and(|only| !only.split(',').any(|name| name == target)) {
             continue;
         }
         let begun = files(&folder).into_iter().map(|(_, path)| path).collect();
         let (fuzzer, before) = (Fuzzer { binary: binary.clone(), target, seeds: folder, begun }, cpu_time());
         let (mut tried, mut spent) = (0, 0.0);
-        // On a machine that is shared an hour by the clock is less of the processor.
+        // On a machine that is shared an hour by the clock is less of the processor. What was found is kept now and then, so
+        // that a run that is broken off was not for nothing.
         while spent < seconds as f64 {
-            let left = (seconds as f64 - spent).ceil().max(1.0) as u64;
+            let left = ((seconds as f64 - spent).ceil() as u64).clamp(1, AT_A_TIME);
             tried += fuzzer.fuzz(left).unwrap_or_else(|said| panic!("{} fails:\n{said}", fuzzer.target));
             spent = cpu_time() - before;
+            record("fuzz", &[&format!("`{}`", fuzzer.target), &in_words(spent), &grouped(tried), &fuzzer.found()]);
         }
-        record("fuzz", &[&format!("`{}`", fuzzer.target), &in_words(spent), &grouped(tried), &fuzzer.found()]);
     }
 }

@@ -1,4 +1,4 @@
-//! The table of what others got wrong names tests that are there, and names that look like ours are none of ours.
+//! The tables of what tenants can do and of what others got wrong name tests that are there, and names that look like ours are none of ours.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use rolegate::api::Pod;
 use rolegate::model::{identify, names};
 use serde_json::json;
 
-/// The tests that the page names, with their files: `` `tests/live/a.rs`: `test_name`, `test_name` ``.
-fn named(page: &str) -> Vec<(&str, Vec<&str>)> {
-    let section = page.split("\n## ").find(|section| section.starts_with("Lessons of others")).expect("the section");
-    let rows = section.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| lesson"));
+/// The tests that a section of the page names, with their files: `` `tests/live/a.rs`: `test_name`, `test_name` ``.
+fn named<'a>(page: &'a str, title: &str) -> Vec<(&'a str, Vec<&'a str>)> {
+    let section = page.split("\n## ").find(|section| section.starts_with(title)).expect("the section");
+    let rows = section.lines().filter(|line| line.starts_with("| ")).skip(1);
     let mut all = Vec::new();
     for row in rows {
         let words: Vec<_> = row.split('`').skip(1).step_by(2).collect();
@@ -31,12 +31,12 @@ fn is_file(word: &str) -> bool {
 }
 
 #[test]
-fn each_lesson_has_tests_that_are_there() {
+fn what_tenants_can_do_and_each_lesson_has_tests_that_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/security.md")).unwrap();
-    let named = named(&page);
-    assert!(named.len() >= 9, "{named:?}");
-    for (file, tests) in named {
+    let named = [named(&page, "What a tenant can do"), named(&page, "Lessons of others")];
+    assert!(named.iter().all(|named| named.len() >= 9), "{named:?}");
+    for (file, tests) in named.into_iter().flatten() {
         let text = fs::read_to_string(root.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert!(!tests.is_empty(), "{file}: no test of it is named");
         for test in tests {

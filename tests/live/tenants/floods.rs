@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::common::audit::Account;
@@ -126,4 +127,55 @@ async fn a_flood_in_one_namespace_does_not_stop_another() {
     }
     println!("30 pods in 5 segments after {time:?}, beside {} wide groups", sent.load(Ordering::Relaxed));
     assert!(time < Duration::from_secs(40), "{time:?}");
+}
+
+/// Groups that are kept changing beside the one that is measured.
+const RESTLESS: u32 = 200;
+
+#[tokio::test]
+async fn groups_of_one_namespace_that_never_rest_let_those_of_another_go_on() {
+    let (victim, restless) = (stage("calm").await, Arc::new(stage("restless").await));
+    victim.add_node("calm", 60).await;
+    let _rolegate = victim.launch().flag("namespaces", "calm,restless").start().await;
+    let nowhere = json!({ "spec": { "nodeSelector": { "rolegate.test/nowhere": "" } } });
+    let groups = (0..RESTLESS)
+        .map(|number| Group::new(&format!("g{number}")).role("prefill", 2, 1).role("decode", 2, 1).template(&nowhere));
+    let groups: Arc<Vec<_>> = Arc::new(groups.collect());
+    for some in groups.chunks(20) {
+        join_all(some.iter().map(|group| restless.deploy(group))).await;
+    }
+    let all = RESTLESS as usize * 4;
+    restless.pods.until_within(2 * PATIENCE, "all pods are there", |now| now.count_all(|_| true) == all).await;
+    let comes_up = async |name: &str| {
+        let group = Group::new(name).role("prefill", 20, 4).role("decode", 10, 2);
+        let (started, before) = (Instant::now(), victim.pods.now(|now| now.count_all(Pod::is_ready)));
+        victim.deploy(&group).await;
+        victim.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == before + 30).await;
+        started.elapsed()
+    };
+    let alone = comes_up("alone").await;
+    let (over, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let callers = (0..4).map(|_| {
+        let (restless, groups, over, sent) = (restless.clone(), groups.clone(), over.clone(), sent.clone());
+        tokio::spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                let number = sent.fetch_add(1, Ordering::Relaxed);
+                let size = 1 + number / groups.len() % 2;
+                let placement = json!({ "segmentSize": { "prefill": size, "decode": size } });
+                let coordination = json!([{ "name": "segments", "strategy": { "segmentPlacement": placement } }]);
+                let change = json!({ "spec": { "coordination": coordination } });
+                restless.patch_group(&groups[number % groups.len()], change).await;
+            }
+        })
+    });
+    let callers: Vec<_> = callers.collect();
+    let beside = comes_up("beside").await;
+    over.store(true, Ordering::Relaxed);
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    let sent = sent.load(Ordering::Relaxed);
+    println!("30 pods in 5 segments: {alone:?} beside {RESTLESS} groups, {beside:?} while they changed {sent} times");
+    assert!(sent > 4, "the groups rested");
+    assert!(beside < alone * 3 + Duration::from_secs(10), "{beside:?} beside {sent} changes, {alone:?} alone");
 }
