@@ -11,13 +11,14 @@ TOOLS := target/tools/bin
 deny_VERSION := 0.20.2
 auditable_VERSION := 0.7.7
 cyclonedx_VERSION := 0.5.9
+about_VERSION := 0.8.4
 # A target of its own, so that build scripts and macros are not linked statically as well.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo demo-programs test build image sbom crds docs rig addons tools fmt lint deny unit long chaos soak fuzz bench bench-review bench-scale bench-restart bench-plan bench-instructions clean
+.PHONY: help demo demo-programs test build image sbom release release-twice crds docs rig addons tools fmt lint deny unit long chaos soak fuzz bench bench-review bench-scale bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -39,6 +40,16 @@ image: $(TOOLS)/cargo-auditable ## The image rolegate:VERSION: one static binary
 sbom: $(TOOLS)/cargo-cyclonedx ## What the binary is made of, as CycloneDX: target/rolegate.cdx.json.
 	$< cyclonedx --format json --spec-version 1.5 --no-build-deps --target $(HOST) --override-filename rolegate.cdx
 	mv rolegate.cdx.json target/
+
+RELEASE_TOOLS := $(addprefix $(TOOLS)/cargo-,auditable cyclonedx about)
+# Architectures of a release.
+ARCHS ?= amd64 arm64
+
+release: $(RELEASE_TOOLS) ## What a release consists of, in target/dist: binaries, manifests, chart, licences, bills of materials, checksums.
+	deploy/release/build.sh target/dist $(ARCHS)
+
+release-twice: $(RELEASE_TOOLS) ## The same, built twice at two paths: fails where a byte differs.
+	deploy/release/twice.sh $(ARCHS)
 
 crds: ## Write the CustomResourceDefinitions from the Rust types.
 	cargo run --locked --quiet --bin rolegate -- crds --output deploy/crds

@@ -78,6 +78,8 @@ impl Fuzzer {
         command.env("ROLEGATE_FUZZ_TARGET", &self.target).env("TMPDIR", emptied(self.folder("tmp")));
         command.args([
             "-timeout=60",
+            // What expands as far as it may takes seconds with coverage, on a machine that is shared.
+            "-report_slow_units=60",
             "-len_control=0",
             "-rss_limit_mb=3072",
             "-close_fd_mask=1",

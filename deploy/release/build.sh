@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Builds what a release consists of: build.sh FOLDER [ARCH...]. The same commit gives the same bytes, whoever builds it and
+# where, with the toolchain of rust-toolchain.toml and the C compilers of one distribution.
+#
+# amd64 and arm64 by default. What the machine is not needs a cross compiler (Debian: gcc-aarch64-linux-gnu and
+# libc6-dev-arm64-cross, or gcc-x86-64-linux-gnu and libc6-dev-amd64-cross). RELEASE_URL is where the archives will be, for
+# the manifest of krew. RELEASE_PROFILE=quick builds in a fraction of the time what is not to be released.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+folder=${1:?build.sh FOLDER [ARCH...]}
+shift
+archs=("$@")
+[ $# -gt 0 ] || archs=(amd64 arm64)
+profile=${RELEASE_PROFILE:-release}
+tools=${RELEASE_TOOLS:-target/tools/bin}
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+
+say() { echo "release: $*" >&2; }
+fail() {
+    say "$*"
+    exit 1
+}
+
+# The time of everything in the archives.
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+# Where it was built says the binary nowhere, in Rust or in C.
+cargo_home=${CARGO_HOME:-$HOME/.cargo}
+sysroot=$(rustc --print sysroot)
+remapped="--remap-path-prefix=$PWD=/rolegate --remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$sysroot=/rust"
+export CFLAGS="-ffile-prefix-map=$PWD=/rolegate -ffile-prefix-map=$cargo_home=/cargo"
+export RUSTFLAGS="-C target-feature=+crt-static $remapped"
+export LC_ALL=C TZ=UTC
+
+triple() {
+    case $1 in
+    amd64) echo x86_64-unknown-linux-gnu ;;
+    arm64) echo aarch64-unknown-linux-gnu ;;
+    *) fail "$1 is neither amd64 nor arm64" ;;
+    esac
+}
+
+# A tar archive whose bytes depend on the files alone: pack ARCHIVE FOLDER NAME...
+pack() {
+    local archive=$1 from=$2
+    shift 2
+    tar --create --directory "$from" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mode=u+rw,go+r,go-w,a+X \
+        --mtime="@$SOURCE_DATE_EPOCH" "$@" | gzip --no-name --best >"$archive"
+}
+
+rm -rf "$folder"
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+say "licences of what is built in"
+"$tools/cargo-about" generate --locked --fail --config deploy/release/about.toml \
+    --output-file "$folder/THIRD-PARTY-LICENSES.txt" deploy/release/about.hbs
+
+for arch in "${archs[@]}"; do
+    target=$(triple "$arch")
+    if [ "$target" != "$(rustc -vV | sed -n 's/^host: //p')" ]; then
+        compiler=${target/-unknown/}-gcc
+        command -v "$compiler" >/dev/null || fail "$arch takes the cross compiler $compiler"
+        rustup target add "$target" >/dev/null 2>&1 || fail "the Rust library for $target cannot be had"
+        upper=$(tr a-z- A-Z_ <<<"$target")
+        export "CC_${target//-/_}=$compiler" "CARGO_TARGET_${upper}_LINKER=$compiler"
+    fi
+    say "rolegate for $arch"
+    "$tools/cargo-auditable" auditable build --locked --profile "$profile" --bin rolegate --target "$target"
+    into=$work/$arch
+    mkdir -p "$into"
+    install -m 755 "${CARGO_TARGET_DIR:-target}/$target/$profile/rolegate" "$into/rolegate"
+    if readelf -lW "$into/rolegate" | grep -q INTERP; then
+        fail "the binary for $arch is not static"
+    fi
+    cp LICENSE "$folder/THIRD-PARTY-LICENSES.txt" "$into/"
+    pack "$folder/rolegate_linux_$arch.tar.gz" "$into" LICENSE THIRD-PARTY-LICENSES.txt rolegate
+    "$tools/cargo-cyclonedx" cyclonedx --format json --spec-version 1.5 --no-build-deps --target "$target" \
+        --override-filename "rolegate_linux_$arch.cdx"
+    # When it was made and under which number is not what it says.
+    mv "rolegate_linux_$arch.cdx.json" "$folder/"
+    sed -i -e '/"serialNumber"/d' -e '/"timestamp"/d' "$folder/rolegate_linux_$arch.cdx.json"
+done
+
+say "manifests, chart and the manifest of krew"
+# Of the binary that runs here; what it prints is the same for all.
+native=$work/$(case $(uname -m) in x86_64) echo amd64 ;; aarch64) echo arm64 ;; *) fail "no release is for $(uname -m)" ;; esac)/rolegate
+[ -x "$native" ] || fail "build for this machine as well: its binary writes the manifests"
+"$native" manifests >"$folder/rolegate.yaml"
+"$native" manifests --certificates cert-manager >"$folder/rolegate-cert-manager.yaml"
+"$native" crds >"$folder/rolegate-crds.yaml"
+cp -r deploy/chart "$work/rolegate"
+pack "$folder/rolegate-$version.tgz" "$work" rolegate
+pack "$folder/rolegate-policies.tar.gz" . policies
+if [ -e "$folder/rolegate_linux_amd64.tar.gz" ] && [ -e "$folder/rolegate_linux_arm64.tar.gz" ]; then
+    deploy/krew/release.sh "${RELEASE_URL:-RELEASE_URL}" "$folder" >"$folder/rolegate-krew.yaml"
+    [ -n "${RELEASE_URL:-}" ] || say "rolegate-krew.yaml has RELEASE_URL where the address of the archives belongs"
+else
+    say "no manifest of krew: it names amd64 and arm64"
+fi
+
+(cd "$folder" && sha256sum -- * >SHA256SUMS)
+say "$folder:"
+cat "$folder/SHA256SUMS" >&2
