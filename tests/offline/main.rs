@@ -31,7 +31,6 @@ mod lessons;
 mod links;
 mod monitoring;
 mod mutate_cli;
-mod mutation;
 mod mutations;
 mod pictures;
 mod plan;

@@ -152,7 +152,8 @@ pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
         read.unreadable.push(fault);
         None
     });
-    let observed = args.state.as_ref().zip(observed.as_ref()).map(|(path, counts)| (path.display().to_string(), counts));
+    let observed =
+        args.state.as_ref().zip(observed.as_ref()).map(|(path, counts)| (path.display().to_string(), counts));
     let progress = Progress::of("planning");
     let planned = planned(&read.documents, &with.documents, observed.as_ref(), &mut read.unreadable);
     drop(progress);

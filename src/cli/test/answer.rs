@@ -156,26 +156,30 @@ fn close(world: &mut World, document: &Document, operation: Operation, old: Opti
 
 fn checked(verdicts: &[(String, Judged)]) -> Map<String, Value> {
     let several = verdicts.len() > 1;
-    let list = |of: fn(&Judged) -> &[Violation], with_reason: bool| {
+    let list = |of: fn(&Judged) -> &[Violation]| {
         let all = verdicts.iter().flat_map(|(name, judged)| of(judged).iter().map(move |violation| (name, violation)));
         all.map(|(name, violation)| {
-            let mut finding = json!({ "rule": violation.rule, "field": violation.path.to_string(), "message": violation.message() });
-            let also = [("object", several.then_some(name.as_str())), ("reason", with_reason.then(|| violation.cause.as_str()))];
-            for (key, value) in also {
-                if let (Some(value), Some(finding)) = (value, finding.as_object_mut()) {
-                    finding.insert(key.to_owned(), value.into());
-                }
-            }
-            finding
+            let texts = [
+                ("object", several.then(|| name.clone())),
+                ("rule", Some(violation.rule.to_owned())),
+                ("field", Some(violation.path.to_string())),
+                ("reason", Some(violation.cause.as_str().to_owned())),
+                ("message", Some(violation.message())),
+            ];
+            texts
+                .into_iter()
+                .filter_map(|(key, text)| Some((key.to_owned(), Value::from(text?))))
+                .collect::<Map<_, _>>()
         })
+        .map(Value::from)
         .collect::<Value>()
     };
     let allowed = verdicts.iter().all(|(_, judged)| judged.is_allowed());
     Map::from_iter([
         ("allowed".to_owned(), allowed.into()),
-        ("violations".to_owned(), list(|judged| &judged.errors, true)),
-        ("warnings".to_owned(), list(|judged| &judged.warnings, false)),
-        ("notes".to_owned(), list(|judged| &judged.notes, false)),
+        ("violations".to_owned(), list(|judged| &judged.errors)),
+        ("warnings".to_owned(), list(|judged| &judged.warnings)),
+        ("notes".to_owned(), list(|judged| &judged.notes)),
     ])
 }
 

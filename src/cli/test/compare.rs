@@ -251,7 +251,10 @@ mod tests {
         let met = [json!({ "patches": { "p": patch, "q": [] }, "warnings": ["w", "v"] })];
         let named = json!({ "patches": { "p": patch } });
         let part = json!({ "patches": { "p": [{ "op": "add", "path": "/a" }] } });
-        let missed = [json!({ "patches": { "p": patch, "q": [] } }), json!({ "patches": { "p": patch }, "warnings": ["w", "v"] })];
+        let missed = [
+            json!({ "patches": { "p": patch, "q": [] } }),
+            json!({ "patches": { "p": patch }, "warnings": ["w", "v"] }),
+        ];
         holds(Asked::Mutate, Match::Exact, &found, &met, &missed);
         let met = [named, json!({ "warnings": ["v"] })];
         holds(Asked::Mutate, Match::Partial, &found, &met, &[part, json!({ "patches": { "r": [] } })]);
@@ -277,18 +280,31 @@ mod tests {
     #[test]
     fn of_an_answer_lists_may_be_summed_up_and_groups_told_in_part() {
         let found = json!({ "exit": 0, "groups": [{ "name": "g", "steps": [1, 2, 3], "complete": true }] });
-        let whole = json!({ "exit": 0, "groups": [{ "name": "g", "complete": true, "steps": { "count": 3, "last": 3 } }] });
+        let whole =
+            json!({ "exit": 0, "groups": [{ "name": "g", "complete": true, "steps": { "count": 3, "last": 3 } }] });
         let part = json!({ "groups": [{ "steps": { "first": 1 } }] });
-        let wrong = [json!({ "groups": { "count": 2 } }), json!({ "groups": [] }), json!({ "exit": 1 }),
-            json!({ "groups": [{ "steps": { "count": 4 } }] }), json!({ "groups": [{ "redy": true }] })];
-        holds(Asked::Plan, Match::Exact, &found, &[whole.clone(), json!({ "exit": 0 }), found.clone()], &[part.clone()]);
+        let wrong = [
+            json!({ "groups": { "count": 2 } }),
+            json!({ "groups": [] }),
+            json!({ "exit": 1 }),
+            json!({ "groups": [{ "steps": { "count": 4 } }] }),
+            json!({ "groups": [{ "redy": true }] }),
+        ];
+        holds(
+            Asked::Plan,
+            Match::Exact,
+            &found,
+            &[whole.clone(), json!({ "exit": 0 }), found.clone()],
+            &[part.clone()],
+        );
         holds(Asked::Plan, Match::Partial, &found, &[whole, part], &wrong);
         holds(Asked::Fit, Match::Exact, &found, &[], &wrong);
     }
 
     #[test]
     fn what_is_not_written_yet_is_told_in_full() {
-        let found = json!({ "allowed": true, "violations": [], "warnings": [{ "rule": "a", "field": "x" }], "notes": [] });
+        let found =
+            json!({ "allowed": true, "violations": [], "warnings": [{ "rule": "a", "field": "x" }], "notes": [] });
         let told = told(Asked::Check, Match::Exact, &Value::Null, &found);
         assert_eq!(told, json!({ "allowed": true, "warnings": [{ "rule": "a", "field": "x" }] }));
     }

@@ -17,7 +17,8 @@ pub(super) fn answer(report: &Report<'_>) -> Value {
         "updated": report.updated(),
     });
     if let (Some(coverage), Some(answer)) = (&report.coverage, answer.as_object_mut()) {
-        let rules = coverage.iter().map(|(rule, cases)| json!({ "object": rule.object, "rule": rule.id, "cases": cases }));
+        let rules =
+            coverage.iter().map(|(rule, cases)| json!({ "object": rule.object, "rule": rule.id, "cases": cases }));
         answer.insert("rules".to_owned(), rules.collect());
     }
     answer

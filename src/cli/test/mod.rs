@@ -195,7 +195,8 @@ fn update(outcomes: &mut [Outcome<'_>]) {
         if written(file, &mut failed).is_err() {
             for one in failed.chunks_mut(1) {
                 if let Err(why) = written(file, one) {
-                    one.iter_mut().for_each(|(verdict, _)| **verdict = Verdict::Broken(vec![format!("not updated: {why}")]));
+                    one.iter_mut()
+                        .for_each(|(verdict, _)| **verdict = Verdict::Broken(vec![format!("not updated: {why}")]));
                 }
             }
         }

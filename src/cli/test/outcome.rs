@@ -51,8 +51,8 @@ pub struct Difference {
 impl Difference {
     /// The lines in which they differ, each with ` `, `-` (expected), `+` (found) or, where lines are left out, `@` in front.
     pub fn lines(&self) -> Vec<String> {
-        let text = |map: &Map<String, Value>| yaml::lines(map, 0);
-        diff_lines(&self.expected.as_ref().map(text).unwrap_or_default(), &text(&self.found))
+        let expected = self.expected.as_ref().map(yaml::split_lines).unwrap_or_default();
+        diff_lines(&expected, &yaml::split_lines(&self.found))
     }
 }
 

@@ -48,9 +48,6 @@ struct Reader {
 /// Where a value stands in its file: the steps to it.
 type Steps = Vec<(bool, String)>;
 
-
-
-
 impl Reader {
     fn folder(&mut self, folder: &Path) {
         let entries = fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
@@ -93,7 +90,11 @@ impl Reader {
         }
         match (tests, named) {
             (0, true) => {
-                self.refuse(path, None, &format!("no test in it: no document of apiVersion {API_VERSION}, kind {KIND}"));
+                self.refuse(
+                    path,
+                    None,
+                    &format!("no test in it: no document of apiVersion {API_VERSION}, kind {KIND}"),
+                );
             }
             (0, false) => self.suite.others += 1,
             _ => self.suite.files += 1,
@@ -134,7 +135,8 @@ impl Reader {
                 Ok(case) => {
                     let case = Case { line, place: (number, index), ..case };
                     if let Some(first) = names.insert(case.name.clone(), line) {
-                        let message = format!("cases[{index}].name: {:?} is the name of the case in line {first}", case.name);
+                        let message =
+                            format!("cases[{index}].name: {:?} is the name of the case in line {first}", case.name);
                         self.refuse(path, Some(here("name")), &message);
                     } else {
                         self.suite.cases.push(case);
@@ -238,7 +240,8 @@ fn may_be_test(text: &str) -> bool {
 /// Whether a document is a test, or was meant to be one.
 fn is_test(node: &Node) -> bool {
     let text = |key: &str| node.get(key).and_then(Node::as_str).unwrap_or_default();
-    text("apiVersion").starts_with("cli.rolegate.dev") || node.get("cases").is_some() && text("kind") == KIND
+    text("apiVersion").starts_with("cli.rolegate.dev")
+        || node.get("cases").is_some() && text("kind") == KIND
         || node.get("cases").is_some() && node.get("apiVersion").is_none()
 }
 

@@ -37,7 +37,8 @@ pub(super) fn update(file: &Path, cases: &[(&Case, Vec<Difference>)]) -> Result<
             .get_mut(number)
             .and_then(|value| value.pointer_mut(&format!("/cases/{index}/expect"))?.as_object_mut())
             .ok_or(Refusal::Entangled)?;
-        let sections: Vec<_> = differences.iter().map(|difference| (difference.asked.name(), section(difference))).collect();
+        let sections: Vec<_> =
+            differences.iter().map(|difference| (difference.asked.name(), section(difference))).collect();
         expect.extend(sections.iter().map(|(name, section)| ((*name).to_owned(), section.clone().into())));
         edits.extend(edits_of(&text, node, index, expect, &sections)?);
     }
@@ -85,7 +86,8 @@ fn edits_of(
         let lead: String = text.lines().nth(first)?.chars().take(indent).collect();
         Some((first, last, format!("{lead}{key}:\n{}", yaml::lines(value, indent + 2))))
     };
-    let parts: Option<Vec<_>> = sections.iter().map(|(name, section)| part(at(&["expect", name]), name, section)).collect();
+    let parts: Option<Vec<_>> =
+        sections.iter().map(|(name, section)| part(at(&["expect", name]), name, section)).collect();
     match parts {
         Some(parts) => Ok(parts),
         None => part(at(&["expect"]), "expect", expect).map(|edit| vec![edit]).ok_or(Refusal::Inline),

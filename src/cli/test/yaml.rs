@@ -6,21 +6,50 @@ use serde_json::{Map, Value};
 const WIDTH: usize = 120;
 /// Keys that come before the others, which are sorted by name.
 const FIRST: &[&str] = &[
-    "match", "exit", "allowed", "names", "patches", "objects", "labels", "env", "violations", "warnings", "notes", "refused",
-    "object", "rule", "field", "type", "status", "reason", "message", "apiVersion", "kind", "metadata", "namespace", "name",
+    "match",
+    "exit",
+    "allowed",
+    "names",
+    "patches",
+    "objects",
+    "labels",
+    "env",
+    "violations",
+    "warnings",
+    "notes",
+    "refused",
+    "object",
+    "rule",
+    "field",
+    "type",
+    "status",
+    "reason",
+    "message",
+    "apiVersion",
+    "kind",
+    "metadata",
+    "namespace",
+    "name",
 ];
 
-/// The entries of a map as lines, so many spaces in.
+/// The entries of a map as lines to be kept, so many spaces in.
 pub(super) fn lines(map: &Map<String, Value>, indent: usize) -> String {
     let mut out = String::new();
-    entries(&mut out, map, indent);
+    entries(&mut out, map, indent, WIDTH);
     out
 }
 
-fn entries(out: &mut String, map: &Map<String, Value>, indent: usize) {
+/// The entries of a map with each value on a line of its own: what differs is told apart from what does not.
+pub(super) fn split_lines(map: &Map<String, Value>) -> String {
+    let mut out = String::new();
+    entries(&mut out, map, 0, 0);
+    out
+}
+
+fn entries(out: &mut String, map: &Map<String, Value>, indent: usize, width: usize) {
     for (key, value) in sorted(map) {
         out.push_str(&" ".repeat(indent));
-        entry(out, key, value, indent);
+        entry(out, key, value, indent, width);
     }
 }
 
@@ -31,18 +60,18 @@ fn sorted(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
 }
 
 /// `key: value` and what goes on below it; what is in front of it is written.
-fn entry(out: &mut String, key: &str, value: &Value, indent: usize) {
+fn entry(out: &mut String, key: &str, value: &Value, indent: usize, width: usize) {
     let key = scalar(&key.into());
     let flow = flow(value);
-    let fits = indent + key.len() + 2 + flow.len() <= WIDTH && !is_list_of_several(value);
+    let fits = indent + key.len() + 2 + flow.len() <= width && !is_list_of_several(value);
     match value {
         Value::Object(map) if !fits && !map.is_empty() => {
             out.push_str(&format!("{key}:\n"));
-            entries(out, map, indent + 2);
+            entries(out, map, indent + 2, width);
         }
         Value::Array(list) if !fits && !list.is_empty() => {
             out.push_str(&format!("{key}:\n"));
-            items(out, list, indent + 2);
+            items(out, list, indent + 2, width);
         }
         _ => out.push_str(&format!("{key}: {flow}\n")),
     }
@@ -53,23 +82,23 @@ fn is_list_of_several(value: &Value) -> bool {
     value.as_array().is_some_and(|list| list.len() > 1 && list.iter().any(|item| item.is_object() || item.is_array()))
 }
 
-fn items(out: &mut String, list: &[Value], indent: usize) {
+fn items(out: &mut String, list: &[Value], indent: usize, width: usize) {
     for item in list {
         out.push_str(&" ".repeat(indent));
         out.push_str("- ");
         let flow = flow(item);
         match item {
-            Value::Object(map) if indent + 2 + flow.len() > WIDTH && !map.is_empty() => {
+            Value::Object(map) if indent + 2 + flow.len() > width && !map.is_empty() => {
                 for (number, (key, value)) in sorted(map).into_iter().enumerate() {
                     if number > 0 {
                         out.push_str(&" ".repeat(indent + 2));
                     }
-                    entry(out, key, value, indent + 2);
+                    entry(out, key, value, indent + 2, width);
                 }
             }
-            Value::Array(list) if indent + 2 + flow.len() > WIDTH && !list.is_empty() => {
+            Value::Array(list) if indent + 2 + flow.len() > width && !list.is_empty() => {
                 out.push('\n');
-                items(out, list, indent + 2);
+                items(out, list, indent + 2, width);
             }
             _ => out.push_str(&format!("{flow}\n")),
         }
@@ -80,7 +109,9 @@ fn items(out: &mut String, list: &[Value], indent: usize) {
 fn flow(value: &Value) -> String {
     match value {
         Value::Object(map) => {
-            let entries = sorted(map).into_iter().map(|(key, value)| format!("{}: {}", scalar(&key.as_str().into()), flow(value)));
+            let entries = sorted(map)
+                .into_iter()
+                .map(|(key, value)| format!("{}: {}", scalar(&key.as_str().into()), flow(value)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
         Value::Array(list) => format!("[{}]", list.iter().map(flow).collect::<Vec<_>>().join(", ")),
@@ -93,7 +124,8 @@ fn scalar(value: &Value) -> String {
     let Value::String(text) = value else { return value.to_string() };
     let is_word = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./~".contains(letter));
-    let is_other = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"].contains(&text.to_ascii_lowercase().as_str());
+    let is_other =
+        ["true", "false", "yes", "no", "on", "off", "null", "y", "n"].contains(&text.to_ascii_lowercase().as_str());
     if is_word && !is_other {
         return text.clone();
     }
@@ -110,7 +142,24 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again_as_it_was() {
         let long = "a text that goes on for so long that it does not stand on a line with anything else, ".repeat(2);
-        let words = ["", "no", "0/18", "1e3", "null", "~", "a: b", "- a", "two\nlines", "#", "\u{1b}[31m", "é", "it's \"so\"", "'", ".inf", "Yes"];
+        let words = [
+            "",
+            "no",
+            "0/18",
+            "1e3",
+            "null",
+            "~",
+            "a: b",
+            "- a",
+            "two\nlines",
+            "#",
+            "\u{1b}[31m",
+            "é",
+            "it's \"so\"",
+            "'",
+            ".inf",
+            "Yes",
+        ];
         let value = json!({
             "words": words, "long": [{ "rule": long, "field": "x" }, [long, [long]], {}], "deep": { "a": { long.clone(): [1, null] } },
             "numbers": [0, -1, 1.5], "nothing": null, "empty": [[], {}], "0": "a key that is a number", "true": true,
@@ -127,6 +176,9 @@ mod tests {
     fn what_fits_into_a_line_is_one_and_a_list_of_maps_has_a_line_for_each() {
         let value = json!({ "warnings": [{ "field": "spec.x[0]", "rule": "r" }, { "message": "m", "rule": "s" }], "match": "exact" });
         let text = lines(value.as_object().unwrap(), 2);
-        assert_eq!(text, "  match: exact\n  warnings:\n    - {rule: r, field: \"spec.x[0]\"}\n    - {rule: s, message: m}\n");
+        assert_eq!(
+            text,
+            "  match: exact\n  warnings:\n    - {rule: r, field: \"spec.x[0]\"}\n    - {rule: s, message: m}\n"
+        );
     }
 }
