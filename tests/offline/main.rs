@@ -38,3 +38,5 @@ mod reference;
 mod rules;
 mod server;
 mod terminal;
+mod test_cli;
+mod test_guide;

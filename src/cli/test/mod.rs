@@ -127,13 +127,14 @@ pub fn write(args: &TestArgs, out: &mut impl Write) -> ExitCode {
     let suite = read(&args.dirs);
     drop(progress);
     let mut unreadable = suite.faults;
+    let is_readable = unreadable.is_empty();
     let is_chosen = |case: &&Case| args.name.is_empty() || args.name.iter().any(|text| case.title().contains(text));
     let chosen: Vec<_> = suite.cases.iter().filter(is_chosen).collect();
     let names: Vec<_> = args.dirs.iter().map(|dir| dir.display().to_string()).collect();
     let mut nothing = |message: String| {
         unreadable.push(Unreadable { file: names.join(", "), at: None, message });
     };
-    if suite.cases.is_empty() && suite.files == 0 {
+    if suite.cases.is_empty() && suite.files == 0 && is_readable {
         nothing(format!("no case in it; it holds {} other files of YAML", suite.others));
     } else if chosen.is_empty() && !suite.cases.is_empty() {
         nothing(format!("no case of {} has {} in its name", suite.cases.len(), args.name.join(" or ")));
