@@ -220,13 +220,15 @@ fn what_a_command_cannot_read_is_an_error_of_its_case() {
     let stray = case("b", "check: {allowed: true}\n  old: {apiVersion: v1, kind: Pod, metadata: {name: p}}");
     let no_nodes = case("c", "fit: {exit: 0}");
     let state = case("d", "plan: {exit: 0}\n  state: {roles: {router: {ready: 1}}}");
-    let place = folder(&[("test.yaml", &file(&[broken, stray, no_nodes, state]))]);
+    let unjudged = case("e", "check: {allowed: true}").replace("x-k8s.io/v1alpha1", "x-k8s.io/v1alpha7");
+    let place = folder(&[("test.yaml", &file(&[broken, stray, no_nodes, state, unjudged]))]);
     let (code, shown, _) = test(place.path(), &["."]);
     assert_eq!(code, Some(2), "{shown}");
     for expected in [
         "error   ./test.yaml:14: b\n  check: old: Pod \"p\" is not among the objects\n",
         "error   ./test.yaml:25: c\n  fit: rolegate: no nodes in the files: add them by --with\n",
         "error   ./test.yaml:35: d\n  plan: state: unreadable: roles.router: no group has this role\n",
+        ": e\n  check: no rule judges an object of these kinds: nothing could ever be refused\n",
     ] {
         assert!(shown.contains(expected), "{shown}");
     }

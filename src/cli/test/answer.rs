@@ -13,7 +13,7 @@ use crate::cli::mutate::known::Known;
 use crate::cli::mutate::mutated::{Mutated, all};
 use crate::cli::{fit, plan};
 use crate::model::{WorkloadKey, WorkloadKind};
-use crate::rules::{Judged, KaiDialect, Need, Operation, Options, Violation, World, needs};
+use crate::rules::{Judged, KaiDialect, Need, Operation, Options, Violation, World, judged_kinds, needs};
 
 /// API groups of the PodGroups that an author may be allowed to make.
 const POD_GROUPS: [&str; 3] = ["scheduling.x-k8s.io", "scheduling.volcano.sh", POD_GROUP.group];
@@ -90,6 +90,10 @@ fn verdicts(input: &Input, files: &Files) -> Result<Vec<(String, Judged)>, Vec<S
         strict_roles: input.options.strict_roles.unwrap_or_default(),
         ..Options::default()
     };
+    let is_judged = |document: &Document| judged_kinds().any(|kind| document.is(kind));
+    if !files.objects.iter().any(is_judged) {
+        return Err(vec!["no rule judges an object of these kinds: nothing could ever be refused".to_owned()]);
+    }
     let mut unreadable = Vec::new();
     let of_files = input.asks == Asks::Files;
     let mut world = world(options, (&files.objects, of_files), &files.with, &mut unreadable);

@@ -165,21 +165,46 @@ impl CaseOptions {
 #[serde(deny_unknown_fields)]
 pub(super) struct Expect {
     /// The verdict of the rules.
-    #[serde(default, deserialize_with = "written")]
-    pub check: Option<Option<CheckExpect>>,
+    #[serde(default)]
+    pub check: Part<CheckExpect>,
     /// What becomes of the objects.
-    #[serde(default, deserialize_with = "written")]
-    pub mutate: Option<Option<MutateExpect>>,
+    #[serde(default)]
+    pub mutate: Part<MutateExpect>,
     /// In what order gates are lifted.
-    #[serde(default, deserialize_with = "written")]
-    pub plan: Option<Option<AnswerExpect>>,
+    #[serde(default)]
+    pub plan: Part<AnswerExpect>,
     /// What fits.
-    #[serde(default, deserialize_with = "written")]
-    pub fit: Option<Option<AnswerExpect>>,
+    #[serde(default)]
+    pub fit: Part<AnswerExpect>,
 }
 
-fn written<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+/// What is written of a command's answer.
+#[derive(Debug, Default)]
+pub(super) enum Part<T> {
+    /// Nothing is expected.
+    #[default]
+    Absent,
+    /// Something is, which is still to be written down.
+    Unwritten,
+    /// This is.
+    Written(T),
+}
+
+impl<T> Part<T> {
+    /// How it is compared; `None` where nothing is expected.
+    pub fn matching(&self, of: fn(&T) -> Match) -> Option<Match> {
+        match self {
+            Self::Absent => None,
+            Self::Unwritten => Some(Match::Exact),
+            Self::Written(part) => Some(of(part)),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Part<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Self::Unwritten, Self::Written))
+    }
 }
 
 /// How an expectation is compared.

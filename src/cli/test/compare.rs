@@ -86,10 +86,9 @@ pub(super) fn in_words_of(expected: &Expected, found: &Map<String, Value>) -> Ma
 
 fn said(field: Field, is_partial: bool, written: &Value, found: &Value) -> Value {
     match field {
-        Field::Whole => found.clone(),
         Field::Items(_) => items(is_partial, written, found),
         Field::Names if is_partial => chosen(1, written, found, &|_, found| found.clone()),
-        Field::Names => found.clone(),
+        Field::Whole | Field::Names => found.clone(),
         Field::Tree => tree(is_partial, written, found),
         Field::Chosen(levels, Depth::Tree) => {
             chosen(levels, written, found, &|written, found| tree(is_partial, written, found))
@@ -295,7 +294,7 @@ mod tests {
             Match::Exact,
             &found,
             &[whole.clone(), json!({ "exit": 0 }), found.clone()],
-            &[part.clone()],
+            std::slice::from_ref(&part),
         );
         holds(Asked::Plan, Match::Partial, &found, &[whole, part], &wrong);
         holds(Asked::Fit, Match::Exact, &found, &[], &wrong);

@@ -45,7 +45,7 @@ pub(super) fn text(report: &Report<'_>) -> String {
 fn add(suite: &mut Suite, outcome: &Outcome<'_>) {
     open(suite, &outcome.case.file, outcome.case.line, &outcome.case.name);
     match &outcome.verdict {
-        Verdict::Passed | Verdict::Updated => _ = suite.cases.truncate(suite.cases.len() - ">\n".len()),
+        Verdict::Passed | Verdict::Updated => suite.cases.truncate(suite.cases.len() - ">\n".len()),
         Verdict::Failed(differences) => {
             let names: Vec<_> = differences.iter().map(|difference| difference.asked.name()).collect();
             let lines = differences.iter().map(|difference| {

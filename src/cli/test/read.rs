@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use super::case::{API_VERSION, Asked, Case, Expect, Expected, Input, KIND, Match, TestFile, WrittenCase};
+use super::case::{API_VERSION, Asked, Case, Expect, Expected, Input, KIND, TestFile, WrittenCase};
 use crate::cli::documents::{Documents, Unreadable, parse};
 use crate::cli::node::{Node, Position};
 use crate::cli::terminal::in_words;
@@ -285,20 +285,19 @@ fn in_review(mut object: Value, field: &str) -> Value {
 
 /// What is expected of each command; the error is the field, and what is wrong with it.
 fn expected(expect: Option<&Expect>, raw: Option<&Value>) -> Result<Vec<Expected>, (String, String)> {
-    let expect = expect.filter(|expect| {
-        expect.check.is_some() || expect.mutate.is_some() || expect.plan.is_some() || expect.fit.is_some()
-    });
-    let Some(expect) = expect else {
+    let matching = |asked: Asked| {
+        expect.and_then(|expect| match asked {
+            Asked::Check => expect.check.matching(|part| part.matching),
+            Asked::Mutate => expect.mutate.matching(|part| part.matching),
+            Asked::Plan => expect.plan.matching(|part| part.matching),
+            Asked::Fit => expect.fit.matching(|part| part.matching),
+        })
+    };
+    if Asked::ALL.iter().all(|asked| matching(*asked).is_none()) {
         let message = "a case that expects nothing cannot fail: name what check, mutate, plan or fit must answer, or one of \
                        them without a value, which `--update` writes";
         return Err(("expect".to_owned(), message.to_owned()));
-    };
-    let matching = |asked: Asked| match asked {
-        Asked::Check => expect.check.as_ref().map(|expect| expect.as_ref().map(|expect| expect.matching)),
-        Asked::Mutate => expect.mutate.as_ref().map(|expect| expect.as_ref().map(|expect| expect.matching)),
-        Asked::Plan => expect.plan.as_ref().map(|expect| expect.as_ref().map(|expect| expect.matching)),
-        Asked::Fit => expect.fit.as_ref().map(|expect| expect.as_ref().map(|expect| expect.matching)),
-    };
+    }
     let mut all = Vec::new();
     for asked in Asked::ALL {
         let Some(matching) = matching(asked) else { continue };
@@ -314,7 +313,7 @@ fn expected(expect: Option<&Expect>, raw: Option<&Value>) -> Result<Vec<Expected
             let message = "says nothing, and a case that expects nothing cannot fail".to_owned();
             return Err((format!("expect.{}", asked.name()), message));
         }
-        all.push(Expected { asked, matching: matching.unwrap_or(Match::Exact), written });
+        all.push(Expected { asked, matching, written });
     }
     Ok(all)
 }

@@ -59,7 +59,6 @@ fn details(out: &mut impl Write, outcome: &Outcome<'_>, paint: &dyn Fn(&str, &st
 fn sum(report: &Report<'_>) -> String {
     let files: BTreeSet<_> = report.outcomes.iter().map(|outcome| &outcome.case.file).collect();
     let number = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    let mut text = format!("{} in {}: ", number(report.outcomes.len(), "case"), number(files.len(), "file"));
     let counts = [
         (report.passed(), "passed"),
         (report.failed(), "failed"),
@@ -67,12 +66,12 @@ fn sum(report: &Report<'_>) -> String {
         (report.errors(), "could not be run"),
     ];
     let told = counts.iter().filter(|(count, word)| *count > 0 || *word == "passed");
-    text.push_str(&told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", "));
+    let mut parts = vec![told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")];
     if report.left_out > 0 {
-        text.push_str(&format!("; {} not chosen", report.left_out));
+        parts.push(format!("{} not chosen", report.left_out));
     }
     if report.others > 0 {
-        text.push_str(&format!("; {} of YAML without cases", number(report.others, "file")));
+        parts.push(format!("{} of YAML without cases", number(report.others, "file")));
     }
-    text
+    format!("{} in {}: {}", number(report.outcomes.len(), "case"), number(files.len(), "file"), parts.join("; "))
 }

@@ -66,14 +66,14 @@ fn entry(out: &mut String, key: &str, value: &Value, indent: usize, width: usize
     let fits = indent + key.len() + 2 + flow.len() <= width && !is_list_of_several(value);
     match value {
         Value::Object(map) if !fits && !map.is_empty() => {
-            out.push_str(&format!("{key}:\n"));
+            out.extend([&key, ":\n"]);
             entries(out, map, indent + 2, width);
         }
         Value::Array(list) if !fits && !list.is_empty() => {
-            out.push_str(&format!("{key}:\n"));
+            out.extend([&key, ":\n"]);
             items(out, list, indent + 2, width);
         }
-        _ => out.push_str(&format!("{key}: {flow}\n")),
+        _ => out.extend([&key, ": ", &flow, "\n"]),
     }
 }
 
@@ -100,7 +100,7 @@ fn items(out: &mut String, list: &[Value], indent: usize, width: usize) {
                 out.push('\n');
                 items(out, list, indent + 2, width);
             }
-            _ => out.push_str(&format!("{flow}\n")),
+            _ => out.extend([&flow, "\n"]),
         }
     }
 }
