@@ -99,10 +99,9 @@ fn cases(path: &Path) -> Vec<Value> {
 
 fn list(value: &Value) -> Vec<Value> {
     match value {
-        Value::Null => Vec::new(),
-        Value::Array(list) => list.clone(),
         // The name of a file, whose objects are seeds of their own.
-        Value::String(_) => Vec::new(),
+        Value::Null | Value::String(_) => Vec::new(),
+        Value::Array(list) => list.iter().filter(|entry| entry.is_object()).cloned().collect(),
         one => vec![one.clone()],
     }
 }
