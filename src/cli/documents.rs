@@ -170,6 +170,19 @@ impl Documents {
         self
     }
 
+    /// Objects that stand in no file of their own, lists expanded.
+    pub fn of_objects<'a>(name: &str, objects: impl IntoIterator<Item = &'a Value>) -> Self {
+        let mut read = Self::default();
+        for object in objects {
+            let text = object.to_string();
+            match listed(&text) {
+                Ok(listed) => read.add_listed(name, listed),
+                Err(error) => read.refuse(name, None, &error.to_string()),
+            }
+        }
+        read
+    }
+
     /// The same of what a command is about: where it is nothing at all, a folder or a template's output is not what it was
     /// taken for.
     pub fn read_some(paths: &[PathBuf]) -> Self {
@@ -300,10 +313,11 @@ fn read_text(reader: impl Read, largest: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8 text"))
 }
 
-type Parsed = Result<Node, (Option<Position>, String)>;
+/// A document, or where it cannot be read and why.
+pub type Parsed = Result<Node, (Option<Position>, String)>;
 
 /// The documents of a YAML stream. What follows a fault is read as far as the parser finds its way back.
-fn parse(text: &str) -> Vec<Parsed> {
+pub fn parse(text: &str) -> Vec<Parsed> {
     let mut reader = text.as_bytes();
     let nodes = serde_saphyr::read_with_options::<_, Node>(&mut reader, options());
     nodes

@@ -96,6 +96,20 @@ pub const EXAMPLES: &[Examples] = &[
         ],
     },
     Examples {
+        command: "test",
+        exits: &[
+            (0, "all cases are as expected, or were updated"),
+            (1, "one is not"),
+            (2, "something cannot be read or written, or there is no case"),
+        ],
+        examples: &[
+            ("Every case of a folder", "rolegate test cases"),
+            ("Some of them, each by its name", "rolegate test cases --name rollout -o wide"),
+            ("In CI, with a report", "rolegate test cases --junit junit.xml"),
+            ("What comes out is right now: write it down", "rolegate test cases --update"),
+        ],
+    },
+    Examples {
         command: "status",
         exits: &[(0, "the groups could be read"), (1, "they could not")],
         examples: &[

@@ -29,7 +29,7 @@ struct Head<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
-    metadata: HeadMeta<'a>,
+    metadata: Option<HeadMeta<'a>>,
     #[serde(borrow)]
     items: Option<Vec<&'a RawValue>>,
 }
@@ -75,11 +75,12 @@ fn expand<'a>(
         return items.iter().try_for_each(|item| expand(item, Some((api_version, item_kind)), all));
     }
     let text = |text: &Option<Cow<'_, str>>| text.as_deref().unwrap_or_default().to_owned();
-    let (name, generated) = (text(&head.metadata.name), text(&head.metadata.generate_name));
+    let metadata = head.metadata.unwrap_or_default();
+    let (name, generated) = (text(&metadata.name), text(&metadata.generate_name));
     all.push(Listed {
         api_version: api_version.to_owned(),
         kind: kind.to_owned(),
-        namespace: text(&head.metadata.namespace),
+        namespace: text(&metadata.namespace),
         name: if name.is_empty() { generated } else { name },
         json: value.get(),
     });
@@ -102,6 +103,7 @@ mod tests {
             {"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"generateName":"b-","labels":null}}]}"#;
         assert_eq!(names(text), [own("Node", "a"), own("Pod", "b-")]);
         assert_eq!(names(r#"{"kind":"NodeList"}"#), [(String::new(), "NodeList".to_owned(), String::new())]);
+        assert_eq!(names(r#"{"kind":"Pod","metadata":null}"#), [(String::new(), "Pod".to_owned(), String::new())]);
         assert_eq!(names(""), []);
         for broken in ["{", "[1]", "7", r#"{"kind":3}"#] {
             assert!(listed(broken).is_err(), "{broken}");

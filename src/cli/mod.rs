@@ -29,6 +29,7 @@ pub mod rights;
 pub mod serve;
 pub mod status;
 mod terminal;
+pub mod test;
 pub mod uninstall;
 mod watch;
 
@@ -58,6 +59,8 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Show how many batches of a group fit into the room that nodes have left, and where.
     Fit(fit::FitArgs),
+    /// Run cases of objects and what must come out, without a cluster.
+    Test(test::TestArgs),
     /// Show groups of a cluster with their batches.
     Status(status::StatusArgs),
     /// Say why a pod or a group of a cluster is held, and what to do.
@@ -88,6 +91,7 @@ pub fn run() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Fit(args) => fit::run(&args),
+        Command::Test(args) => test::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Release(args) => release::run(&args),

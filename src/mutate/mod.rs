@@ -23,5 +23,4 @@ pub use labels::late_labels;
 pub use membership::{Membership, membership};
 pub use patch::Patch;
 pub use pod::{PodMutation, mutate_pod};
-pub use subgroup::fill_in_subgroup;
 pub use topology::protect_topology;

@@ -1,19 +1,9 @@
 //! The leaf subgroup of a pod in its PodGroup (KAI, hierarchical PodGroup), where the pod's role tells it.
 
-use super::Patch;
 use super::additions::Additions;
 use crate::api::Pod;
 use crate::model::{GangTree, PodIdentity, names};
 use crate::mutate::context::MutationContext;
-
-/// The label that names the pod's leaf; empty when the pod has one, or when its role names no leaf.
-pub fn fill_in_subgroup(pod: &Pod, identity: &PodIdentity, pod_group: &GangTree) -> Patch {
-    let mut patch = Patch::default();
-    let leaf = leaf(pod, identity, pod_group);
-    let label = leaf.as_deref().map(|leaf| (names::KAI_SUBGROUP, leaf));
-    patch.set_entries("/metadata/labels", &pod.metadata.labels, label);
-    patch
-}
 
 /// The step of a pod's mutation.
 pub(super) fn of_role(context: &MutationContext<'_>, additions: &mut Additions) {

@@ -1,4 +1,4 @@
-//! Who a pod is: `tests/cases/identity/*.yaml`, over every maker of pods and every trap of their labels, and the pods that
+//! Who a pod is: `tests/identities/*.yaml`, over every maker of pods and every trap of their labels, and the pods that
 //! real operators made.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use rolegate::model::{CliquePod, OrdinalStarts, PodIdentity, identify, identify_
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-const ROOT: &str = "tests/cases/identity";
+const ROOT: &str = "tests/identities";
 const REVIEWS: &str = "tests/fixtures/reviews";
 const NAMESPACE: &str = "ns";
 

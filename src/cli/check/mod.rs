@@ -113,16 +113,12 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
     unreadable.extend(old.unreadable);
     let options =
         Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles, allowed: Allowed::ALL };
-    let is_judged = |document: &Document| judged_kinds().any(|kind| document.is(kind));
-    let mut world = context(options, (&read.documents, is_judged), &with.documents, &mut unreadable);
-    let all = read.documents.iter().chain(&with.documents);
-    if let Some(cluster) = FileCluster::with_nodes(all, &mut unreadable) {
-        add_shortages(&mut world, &read.documents, &cluster);
-    }
+    let world = world(options, (&read.documents, true), &with.documents, &mut unreadable);
     let before: HashMap<_, _> = old.documents.iter().map(|document| (document.identity(), document)).collect();
     let objects = read.documents.iter().map(|document| {
         let old = before.get(&document.identity()).map(|old| old.stored());
-        Checked { document, judged: judge(document, old.as_deref(), &world) }
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        Checked { document, judged: judge(document, operation, old.as_deref(), &world) }
     });
     let checks = Checks { objects: objects.collect(), unreadable: &unreadable };
     let printed = match args.output {
@@ -143,6 +139,23 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
     }
 }
 
+/// What the rules know of what is there, and of the files themselves, unless these are not there yet. What is no context is
+/// told.
+pub(in crate::cli) fn world(
+    options: Options,
+    (files, are_there): (&[Document], bool),
+    with: &[Document],
+    unreadable: &mut Vec<Unreadable>,
+) -> World {
+    let is_judged = |document: &Document| judged_kinds().any(|kind| document.is(kind));
+    let known = if are_there { files } else { &[] };
+    let mut world = context(options, (known, is_judged), with, unreadable);
+    if let Some(cluster) = FileCluster::with_nodes(files.iter().chain(with), unreadable) {
+        add_shortages(&mut world, files, &cluster);
+    }
+    world
+}
+
 /// What does not fit of the groups.
 fn add_shortages(world: &mut World, files: &[Document], cluster: &FileCluster) {
     for document in files {
@@ -153,8 +166,8 @@ fn add_shortages(world: &mut World, files: &[Document], cluster: &FileCluster) {
     }
 }
 
-fn judge(document: &Document, old: Option<&str>, world: &World) -> Judged {
-    let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+/// The verdict about an object. One without the shape of its kind is refused for that.
+pub(in crate::cli) fn judge(document: &Document, operation: Operation, old: Option<&str>, world: &World) -> Judged {
     match judge_json(&document.api_version, &document.kind, operation, &document.stored(), old, world) {
         None => Judged::default(),
         Some(Ok(judged)) => judged,

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use serde_json::Value;
 
 use crate::cli::connection::{LiveArgs, block_on};
 use crate::cli::documents::{Document, Documents};
@@ -92,10 +93,21 @@ fn is_file(text: &str) -> bool {
 fn of_files(files: &[PathBuf], args: &FitArgs, out: &mut impl Write) -> ExitCode {
     let (files, with) = (Documents::read_some(files), Documents::read_dump(&args.with));
     let progress = Progress::of("looking for room");
-    let cluster = FileCluster::of(files.documents.iter().chain(&with.documents));
-    let unreadable = [&files.unreadable, &with.unreadable, &cluster.misshapen, &cluster.unmeasured];
-    let mut unreadable: Vec<_> = unreadable.into_iter().flatten().map(ToString::to_string).collect();
-    let groups: Vec<_> = groups(&files.documents, &cluster)
+    let mut unreadable: Vec<_> = files.unreadable.iter().chain(&with.unreadable).map(ToString::to_string).collect();
+    let groups = fitted(&files.documents, &with.documents, &mut unreadable);
+    drop(progress);
+    if unreadable.is_empty() {
+        return answer(&groups, args.output, out);
+    }
+    unreadable.iter().for_each(|unreadable| eprintln!("{unreadable}"));
+    ExitCode::from(2)
+}
+
+/// The groups of files with what fits of them. What keeps it from being told is told.
+fn fitted(files: &[Document], with: &[Document], unreadable: &mut Vec<String>) -> Vec<FittedGroup> {
+    let cluster = FileCluster::of(files.iter().chain(with));
+    unreadable.extend(cluster.misshapen.iter().chain(&cluster.unmeasured).map(ToString::to_string));
+    let groups: Vec<_> = groups(files, &cluster)
         .into_iter()
         .map(|group| {
             let faults = judge_group(&group, None, &cluster.known.world).errors;
@@ -103,18 +115,19 @@ fn of_files(files: &[PathBuf], args: &FitArgs, out: &mut impl Write) -> ExitCode
             FittedGroup::new(group, faults, coordinations, &cluster.cluster)
         })
         .collect();
-    drop(progress);
     if groups.is_empty() && unreadable.is_empty() {
         unreadable.push("rolegate: no RoleBasedGroup and no RoleCoordination in the files".to_owned());
     }
     if cluster.cluster.room.nodes().next().is_none() && unreadable.is_empty() {
         unreadable.push("rolegate: no nodes in the files: add them by --with".to_owned());
     }
-    if unreadable.is_empty() {
-        return answer(&groups, args.output, out);
-    }
-    unreadable.iter().for_each(|unreadable| eprintln!("{unreadable}"));
-    ExitCode::from(2)
+    groups
+}
+
+/// The exit code of files, and what is printed of them for programs.
+pub(in crate::cli) fn data(files: &[Document], with: &[Document], unreadable: &mut Vec<String>) -> (u8, Value) {
+    let groups = fitted(files, with, unreadable);
+    (verdict(&groups), json::answer(&groups))
 }
 
 fn answer(fitted: &[FittedGroup], output: WideOutput, out: &mut impl Write) -> ExitCode {
@@ -124,13 +137,17 @@ fn answer(fitted: &[FittedGroup], output: WideOutput, out: &mut impl Write) -> E
     };
     // Whoever closed the pipe has seen enough; the verdict stands.
     _ = printed.and_then(|()| out.flush());
+    ExitCode::from(verdict(fitted))
+}
+
+/// The exit code.
+fn verdict(fitted: &[FittedGroup]) -> u8 {
     let coordinations = || fitted.iter().flat_map(|fitted| &fitted.coordinations);
     if coordinations().any(|coordination| coordination.answer.is_err()) {
-        ExitCode::from(2)
-    } else if coordinations().all(Fitted::all_fit) && fitted.iter().all(|fitted| fitted.faults.is_empty()) {
-        ExitCode::SUCCESS
+        2
     } else {
-        ExitCode::FAILURE
+        let fits = coordinations().all(Fitted::all_fit) && fitted.iter().all(|fitted| fitted.faults.is_empty());
+        u8::from(!fits)
     }
 }
 

@@ -6,7 +6,7 @@ use similar::{ChangeTag, DiffOp, TextDiff};
 const CONTEXT: usize = 3;
 
 /// The lines of a diff, each with ` `, `-`, `+` or, where lines are left out, `@` in front.
-pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
+pub(in crate::cli) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let diff = TextDiff::from_lines(before, after);
     let (mut shown, mut end) = (Vec::new(), 0);
     for hunk in diff.grouped_ops(CONTEXT) {

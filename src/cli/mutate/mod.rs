@@ -1,8 +1,8 @@
 //! `rolegate mutate`: what the webhook would make of objects in files.
 
-mod diff;
+pub(in crate::cli) mod diff;
 pub(in crate::cli) mod known;
-mod mutated;
+pub(in crate::cli) mod mutated;
 mod print;
 
 use std::collections::BTreeMap;

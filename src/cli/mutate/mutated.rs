@@ -17,7 +17,7 @@ use crate::rules::{Operation, judge_json};
 
 /// An object and what becomes of it.
 #[derive(Debug)]
-pub(super) struct Mutated {
+pub(in crate::cli) struct Mutated {
     /// Its kind.
     pub kind: String,
     /// Its namespace as written, `""` when absent.
@@ -56,7 +56,7 @@ impl Mutated {
 }
 
 /// All objects, workloads as their pods. Objects that the webhook leaves alone are among them, unchanged.
-pub(super) fn all(
+pub(in crate::cli) fn all(
     files: &[Document],
     old: &[Document],
     known: &Known,

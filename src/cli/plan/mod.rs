@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use crate::api::status::{Condition, GroupStatus};
 use crate::cli::context::context;
@@ -147,29 +148,19 @@ pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
     let mut read = Documents::read(&args.files);
     let with = Documents::read_dump(&args.with);
     read.unreadable.extend(with.unreadable);
-    let is_judged = |document: &Document| document.carrier_kind().is_some();
-    let world = context(Options::default(), (&read.documents, is_judged), &with.documents, &mut read.unreadable);
     let observed = args.state.as_ref().map(read_state).transpose().unwrap_or_else(|fault| {
         read.unreadable.push(fault);
         None
     });
-    let all = read.documents.iter().chain(&with.documents);
-    let cluster = FileCluster::with_nodes(all, &mut read.unreadable);
-    let carried = carried(&read.documents, &with.documents, &world);
-    if let Some(unknown) = observed.as_ref().and_then(|observed| unknown_role(observed, &carried)) {
-        let file = args.state.iter().map(|path| path.display().to_string()).collect();
-        read.unreadable.push(Unreadable { file, at: None, message: unknown });
-    }
-    if carried.is_empty() && read.unreadable.is_empty() {
-        eprintln!("rolegate: no RoleBasedGroup and no RoleCoordination in the files");
+    let observed =
+        args.state.as_ref().zip(observed.as_ref()).map(|(path, counts)| (path.display().to_string(), counts));
+    let progress = Progress::of("planning");
+    let planned = planned(&read.documents, &with.documents, observed.as_ref(), &mut read.unreadable);
+    drop(progress);
+    if planned.is_empty() && read.unreadable.is_empty() {
+        eprintln!("{NO_GROUP}");
         return ExitCode::from(2);
     }
-    let progress = Progress::of("planning");
-    let planned: Vec<_> = carried
-        .into_iter()
-        .map(|(document, group)| plan(document, group, &world, observed.as_ref(), cluster.as_ref()))
-        .collect();
-    drop(progress);
     let detail = text::Detail { single: observed.is_some(), shares: args.output == Output::Wide };
     let mut data = |data: Data| out.write_all(data.text(&json::answer(&planned)).as_bytes());
     let printed = match args.output {
@@ -186,14 +177,58 @@ pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
     for unreadable in &read.unreadable {
         eprintln!("{unreadable}");
     }
-    if !read.unreadable.is_empty()
-        || planned.iter().any(|planned| matches!(&planned.plan, Ok(Plan { run: Err(_), .. })))
-    {
-        return ExitCode::from(2);
+    ExitCode::from(if read.unreadable.is_empty() { verdict(&planned, args.state.is_some()) } else { 2 })
+}
+
+/// Nothing is there to be planned.
+const NO_GROUP: &str = "rolegate: no RoleBasedGroup and no RoleCoordination in the files";
+
+/// Observed counts, and the file that they are from.
+type State<'a> = (String, &'a ObservedCounts);
+
+/// The groups of files with their plans.
+fn planned<'a>(
+    files: &'a [Document],
+    with: &'a [Document],
+    observed: Option<&State<'_>>,
+    unreadable: &mut Vec<Unreadable>,
+) -> Vec<Planned<'a>> {
+    let is_judged = |document: &Document| document.carrier_kind().is_some();
+    let world = context(Options::default(), (files, is_judged), with, unreadable);
+    let cluster = FileCluster::with_nodes(files.iter().chain(with), unreadable);
+    let carried = carried(files, with, &world);
+    if let Some((file, message)) = observed.and_then(|(file, counts)| Some((file, unknown_role(counts, &carried)?))) {
+        unreadable.push(Unreadable { file: file.clone(), at: None, message });
     }
-    let fails =
-        |planned: &Planned<'_>| !planned.judged.is_allowed() || (args.state.is_none() && !planned.is_complete());
-    if planned.iter().any(fails) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    let counts = observed.map(|(_, counts)| *counts);
+    carried.into_iter().map(|(document, group)| plan(document, group, &world, counts, cluster.as_ref())).collect()
+}
+
+/// The exit code. A single decision need not complete anything.
+fn verdict(planned: &[Planned<'_>], single: bool) -> u8 {
+    if planned.iter().any(|planned| matches!(&planned.plan, Ok(Plan { run: Err(_), .. }))) {
+        return 2;
+    }
+    let fails = |planned: &Planned<'_>| !planned.judged.is_allowed() || (!single && !planned.is_complete());
+    u8::from(planned.iter().any(fails))
+}
+
+/// The exit code of files, and what is printed of them for programs.
+pub(in crate::cli) fn data(
+    files: &[Document],
+    with: &[Document],
+    observed: Option<&State<'_>>,
+    unreadable: &mut Vec<String>,
+) -> (u8, Value) {
+    let mut faults = Vec::new();
+    let planned = planned(files, with, observed, &mut faults);
+    unreadable.extend(faults.iter().map(ToString::to_string));
+    if planned.is_empty() && unreadable.is_empty() {
+        unreadable.push(NO_GROUP.to_owned());
+    }
+    // Answers have no keys that are no text.
+    let answer = serde_json::to_value(json::answer(&planned)).unwrap_or_default();
+    (verdict(&planned, observed.is_some()), answer)
 }
 
 /// Objects that speak of groups, each with the group that it carries, or why it carries none. A RoleBasedGroup that another

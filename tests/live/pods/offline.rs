@@ -9,11 +9,13 @@ use base64::Engine as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::PostParams;
+use rolegate::cli::test::case::Asked;
 use serde_json::{Value, json};
 
 use crate::common::control_plane::rolegate_binary;
 use crate::common::http::Caller;
 use crate::common::stage::{Stage, typed};
+use crate::golden::{self, expected, file_of};
 use crate::rules::desk::stage;
 
 /// Cases whose objects an API server would not have are told of, and are few.
@@ -32,42 +34,29 @@ struct Case {
 impl Case {
     /// All of them, but for updates of workloads and objects that name no namespace.
     fn all() -> Vec<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/pod");
-        let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.sort();
-        let cases = files.iter().flat_map(|file| {
-            let text = std::fs::read_to_string(file).unwrap();
-            let read: Value = serde_saphyr::from_str(&text).unwrap();
-            read["cases"].as_array().unwrap().clone()
-        });
+        let cases = golden::cases().into_iter().filter(|case| file_of(case).starts_with("pod/"));
         // The definition here stores RoleBasedGroups as v1alpha1, and nobody converts them.
         let is_converted = |object: &Value| object["apiVersion"] == "workloads.x-k8s.io/v1alpha2";
-        let usable = |case: &Value| {
-            let mut objects =
-                case["objects"].as_array().unwrap().iter().chain(case["with"].as_array().into_iter().flatten());
+        let usable = |case: &golden::Case| {
+            let mut objects = case.input.objects.iter().chain(&case.input.with);
             let in_namespace =
                 |object: &Value| object["metadata"]["namespace"].is_string() || object["kind"] == "ClusterTopology";
-            case.get("old").is_none()
-                && case.get("exit").is_none()
+            case.input.old.is_empty()
+                && expected(case, Asked::Mutate).unwrap().get("allowed") != Some(&json!(false))
                 && objects.all(|object| in_namespace(object) && !is_converted(object))
         };
         cases.filter(usable).enumerate().map(|(number, case)| Self::moved(number, &case)).collect()
     }
 
-    fn moved(number: usize, case: &Value) -> Self {
+    fn moved(number: usize, case: &golden::Case) -> Self {
         let mut names = BTreeMap::new();
-        let mut list = |field: &str| {
-            let mut objects = case[field].as_array().cloned().unwrap_or_default();
+        let mut list = |objects: &[Value]| {
+            let mut objects = objects.to_vec();
             objects.iter_mut().for_each(|object| move_all(object, number, &mut names));
             objects
         };
-        let (with, objects) = (list("with"), list("objects"));
-        Self {
-            name: case["name"].as_str().unwrap().to_owned(),
-            with,
-            objects,
-            namespaces: names.into_values().collect(),
-        }
+        let (with, objects) = (list(&case.input.with), list(&case.input.objects));
+        Self { name: case.name.clone(), with, objects, namespaces: names.into_values().collect() }
     }
 
     /// What `rolegate mutate` says: by pod the patch and the warnings, and the pods as they would be.

@@ -8,13 +8,14 @@ use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::{Api, Client};
 use rolegate::api::ObjectKind;
 use rolegate::api::crd::CUSTOM_RESOURCE_DEFINITION;
+use rolegate::cli::test::case::{Action, Asked};
 use rolegate::model::Dialect;
-use rolegate::rules::{KaiDialect, Operation, judged_kinds};
+use rolegate::rules::{Judged, KaiDialect, judged_kinds};
 use serde_json::{Value, json};
 
 use crate::common::ControlPlane;
 use crate::common::stage::typed;
-use crate::golden::{self, Case};
+use crate::golden::{self, expected, file_of};
 use crate::policies::cluster::{AT_ONCE, Answer, api_of, client_as, may_create};
 
 /// Whoever writes objects in the cases; the second may create PodGroups as well.
@@ -60,12 +61,8 @@ pub async fn authors(plane: &ControlPlane) -> BTreeMap<&'static str, Client> {
 /// All cases of kinds that policies judge, with what was there before in place. No policy is there yet: old objects may be
 /// broken.
 pub async fn arrange(client: &Client, users: &BTreeMap<&str, Client>) -> Vec<Trial> {
-    let cases = golden::files().into_iter().flat_map(|file| {
-        let path = file.path.with_extension("");
-        let rule = path.strip_prefix(golden::ROOT).unwrap().display().to_string();
-        file.cases.into_iter().map(move |case| (format!("{rule}: {}", case.name), case))
-    });
-    let cases: Vec<_> = cases.collect();
+    let all = golden::cases();
+    let cases: Vec<_> = all.into_iter().filter_map(Case::of).collect();
     let names: BTreeSet<_> = cases.iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), cases.len(), "cases are told apart by name");
     let trials = cases.into_iter().enumerate().filter_map(|(number, (name, mut case))| {
@@ -98,7 +95,7 @@ async fn arrange_one(
     if let Some(before) = case.before() {
         stored = Some(store(&api_of(client, kind, place), before, case.is_being_deleted()).await);
     }
-    let user = case.may_create_pod_groups.map_or(client, |may| &users[AUTHORS[usize::from(may)]]);
+    let user = case.golden.input.author.may_create_pod_groups.map_or(client, |may| &users[AUTHORS[usize::from(may)]]);
     Trial { api: api_of(user, kind, place), name, case, kind, stored }
 }
 
@@ -122,7 +119,7 @@ impl Trial {
     pub async fn ask(&self) -> Answer {
         let Some(stored) = &self.stored else { return may_create(&self.api, &self.case.object).await };
         let name = stored.metadata.name.as_deref().unwrap();
-        if self.case.operation() == Operation::Delete {
+        if self.case.is_a_deletion() {
             let params = DeleteParams::default().dry_run();
             return Answer::of(self.api.delete(name, &params).await);
         }
@@ -135,7 +132,39 @@ impl Trial {
     }
 }
 
+/// A golden case of the rules. It has one object, and one that was before at most.
+pub struct Case {
+    golden: golden::Case,
+    pub object: Value,
+    pub old: Option<Value>,
+    pub with: Vec<Value>,
+}
+
 impl Case {
+    /// `None` for cases of something else; else with its name.
+    fn of(mut golden: golden::Case) -> Option<(String, Self)> {
+        expected(&golden, Asked::Check)?;
+        let input = &mut golden.input;
+        let (object, old) = (input.objects.remove(0), input.old.pop());
+        assert!(input.objects.is_empty() && input.old.is_empty(), "{}: one object", golden.name);
+        let with = std::mem::take(&mut input.with);
+        Some((format!("{}: {}", file_of(&golden), golden.name), Self { golden, object, old, with }))
+    }
+
+    /// What the rules say of the object, where it is now.
+    pub fn judge(&self) -> Result<Judged, String> {
+        let mut golden = self.golden.clone();
+        golden.input.objects.push(self.object.clone());
+        golden.input.old.extend(self.old.clone());
+        golden.input.with.clone_from(&self.with);
+        let mut judged = golden.judged().map_err(|why| why.join(", "))?;
+        Ok(judged.remove(0).1)
+    }
+
+    fn is_a_deletion(&self) -> bool {
+        self.golden.input.operation == Some(Action::Delete)
+    }
+
     /// Gives the case a namespace of its own, or its object a name of its own where there are no namespaces.
     fn move_to(&mut self, place: &str, namespaced: bool) {
         if namespaced {
@@ -163,7 +192,8 @@ impl Case {
     /// The dialect that is chosen, or that a definition among the other objects tells.
     pub fn dialect(&self) -> KaiDialect {
         let definition = self.with.iter().find(|object| object["kind"] == CUSTOM_RESOURCE_DEFINITION.kind);
-        match (self.options.kai_dialect, definition.and_then(Dialect::of_crd)) {
+        match (self.golden.input.options.kai_dialect.unwrap_or(KaiDialect::Auto), definition.and_then(Dialect::of_crd))
+        {
             (KaiDialect::Auto, Some(Dialect::Proposal)) => KaiDialect::Proposal,
             (KaiDialect::Auto, Some(Dialect::Upstream)) => KaiDialect::Upstream,
             (KaiDialect::Auto, Some(Dialect::Pods)) => KaiDialect::Pods,
@@ -184,7 +214,7 @@ impl Case {
     fn before(&self) -> Option<Value> {
         let mut before = match &self.old {
             Some(old) => old.clone(),
-            None if self.is_being_deleted() || self.operation() == Operation::Delete => self.object.clone(),
+            None if self.is_being_deleted() || self.is_a_deletion() => self.object.clone(),
             None => return None,
         };
         before["metadata"].as_object_mut().unwrap().remove("deletionTimestamp");

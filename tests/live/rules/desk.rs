@@ -72,9 +72,8 @@ pub fn causes(answer: &Answer) -> Vec<String> {
 /// The golden cases in a file, whose texts the live answers must bear too.
 pub fn cases(file: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(file);
-    let cases: Vec<Value> = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    assert!(!cases.is_empty());
-    cases
+    let file: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    file["cases"].as_array().unwrap().clone()
 }
 
 /// A RoleCoordination with this spec.
