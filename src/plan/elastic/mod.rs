@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::api::status::Draining;
-use crate::model::{Batching, Elastic, Group, ScaledWorkload};
+use crate::model::{Batching, Elastic, Group, HoldReason, ScaledWorkload};
 use crate::plan::view::{GroupView, PodFacts, PodRef, RoleView};
 
 /// Why nothing is taken away although less is wanted.
@@ -24,13 +24,22 @@ pub enum Deferral {
     Recovery,
 }
 
+/// What the next segment waits for, whose pods are made when it has room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomWait {
+    /// Its number, from 0.
+    pub batch: u32,
+    /// There is none, or that is not known yet.
+    pub reason: HoldReason,
+    /// For people.
+    pub message: String,
+}
+
 /// What is known beside the pods.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ElasticContext<'a> {
     /// The workloads that are claimed for the group.
     pub workloads: &'a [ScaledWorkload],
-    /// What keeps segments from being taken away now.
-    pub deferral: Option<Deferral>,
     /// What was committed to be taken away has had its time.
     pub drained: bool,
     /// Why the last scale of a workload failed, by role.
@@ -48,6 +57,8 @@ pub struct ElasticPlan {
     pub draining: Option<Draining>,
     /// Why less is wanted and nothing is taken away.
     pub deferred: Option<Deferral>,
+    /// What the next segment waits for, whose pods are made when it has room.
+    pub room_wait: Option<RoomWait>,
     /// Replicas that workloads are to have now, where they have others.
     pub scales: BTreeMap<String, Scale>,
     /// Pods that are to be marked as draining, or no longer.
@@ -103,16 +114,16 @@ impl Scaled<'_> {
 }
 
 /// Plans for a group; `None` for one whose workloads nobody scales, or while one is not known. `released` are the counts
-/// that are decided.
+/// that are decided, `deferral` is what keeps segments from being taken away now.
 pub(in crate::plan) fn plan(
     group: &Group,
     view: &GroupView,
-    released: &BTreeMap<String, u32>,
+    (released, deferral): (&BTreeMap<String, u32>, Option<Deferral>),
     context: ElasticContext<'_>,
 ) -> Option<ElasticPlan> {
     let (elastic, batching) = group.scaled()?;
     let roles = scaled_roles(group, batching, view, context.workloads)?;
-    let (draining, deferred) = draining(elastic, group, &roles, context);
+    let (draining, deferred) = draining(elastic, group, &roles, deferral);
     let whole = roles.iter().map(|role| released.get(role.name).copied().unwrap_or(0).checked_div(role.size));
     // Only what is stored is done.
     let scales = scales(group.status.draining, &roles, context.drained);
@@ -124,6 +135,7 @@ pub(in crate::plan) fn plan(
         released: whole.flatten().min().unwrap_or(0),
         draining,
         deferred,
+        room_wait: None,
         scales,
         marks: marks(group.status.draining, &roles),
     })
@@ -148,7 +160,7 @@ fn draining(
     elastic: &Elastic,
     group: &Group,
     roles: &[Scaled<'_>],
-    context: ElasticContext<'_>,
+    deferral: Option<Deferral>,
 ) -> (Option<Draining>, Option<Deferral>) {
     let wanted = elastic.wanted();
     if let Some(Draining { from, to }) = group.status.draining {
@@ -158,7 +170,7 @@ fn draining(
     }
     let committed = |role: &Scaled<'_>| Some(role.committed()?.div_ceil(role.size));
     let there = roles.iter().filter_map(committed).max().unwrap_or(0);
-    match context.deferral {
+    match deferral {
         _ if there <= wanted => (None, None),
         Some(deferral) => (None, Some(deferral)),
         None => (Some(Draining { from: wanted, to: there }), None),

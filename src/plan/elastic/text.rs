@@ -35,6 +35,10 @@ impl ElasticPlan {
         if let Some(deferral) = self.deferred {
             return ("ScaleInDeferred", self.deferred_text(deferral));
         }
+        if let Some(wait) = &self.room_wait {
+            let reason = wait.reason.as_str();
+            return (reason, format!("{released} of {} released: {}", counted(*wanted), wait.message));
+        }
         if released == wanted {
             ("AsWanted", counted(*wanted))
         } else {

@@ -112,6 +112,8 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) unbound: UnboundSince,
     /// There are pods that are to be placed.
     pub(in crate::plan) needs_room: bool,
+    /// Batches would be made if it were known what room there is.
+    pub(in crate::plan) is_blind: bool,
     /// What is remembered of the scale of its workloads.
     pub(in crate::plan) elastic: ElasticMemory,
     /// Replicas beyond the desired ones.
@@ -162,6 +164,7 @@ impl Memory {
             waits: IncompleteSince::default(),
             unbound: UnboundSince::default(),
             needs_room: false,
+            is_blind: false,
             elastic: ElasticMemory::default(),
             surges: SurgeProbe::default(),
             recovery: RecoveryMemory::default(),
@@ -184,7 +187,7 @@ impl Memory {
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.held.clear();
         self.stalled = false;
-        self.needs_room = false;
+        (self.needs_room, self.is_blind) = (false, false);
         self.batches.clear();
         self.recoveries.clear();
         self.release_timer = ReleaseTimer::default();

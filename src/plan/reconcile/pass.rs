@@ -52,7 +52,7 @@ pub(in crate::plan) struct Pass<'a> {
 
 impl Pass<'_> {
     pub(in crate::plan) fn run(&mut self, snapshot: &Snapshot) {
-        self.memory.needs_room = false;
+        (self.memory.needs_room, self.memory.is_blind) = (false, false);
         self.decide(snapshot);
         if let Some(placer) = self.placer.take() {
             let held = || snapshot.pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.uid.clone()).collect();
@@ -106,7 +106,6 @@ impl Pass<'_> {
             frees_unknown_roles: self.options.frees_unknown_roles,
             elastic: ElasticContext {
                 workloads: &snapshot.scaled,
-                deferral: None,
                 drained,
                 failures: Some(&self.memory.elastic.failures),
             },
@@ -235,9 +234,9 @@ impl Pass<'_> {
 
     /// Remembers since when pods that have room have no node, and comes back when it is this group's turn.
     fn placed(&mut self, decision: &Decision) {
-        let Placed { unbound, needs_room, is_next, .. } = &decision.placed;
-        self.memory.needs_room = *needs_room;
-        if let Some(at) = self.memory.unbound.note(unbound.keys(), self.options.bind_timeout, self.now) {
+        let Placed { unbound, unmade, needs_room, is_blind, is_next, .. } = &decision.placed;
+        (self.memory.needs_room, self.memory.is_blind) = (*needs_room, *is_blind);
+        if let Some(at) = self.memory.unbound.note(unbound.keys().chain(unmade), self.options.bind_timeout, self.now) {
             self.pass_again(at);
         }
         if *is_next {

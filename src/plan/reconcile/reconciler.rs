@@ -178,6 +178,9 @@ impl Reconciler {
         let Some(memory) = self.groups.get_mut(key) else { return Vec::new() };
         memory.last_pass = Some(now);
         if snapshot.is_empty() && memory.is_idle() {
+            // Room that was kept for what will not be made.
+            let gone = sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, false, now));
+            gone.into_iter().for_each(|placer| placer.finish(HashSet::new));
             self.groups.remove(key);
             self.line.leaves(key);
             self.unkept.remove(key);
@@ -212,7 +215,7 @@ impl Reconciler {
         if sees || !memory.needs_room {
             self.unkept.remove(key);
         }
-        if memory.held.iter().any(is_blind) {
+        if memory.is_blind || memory.held.iter().any(is_blind) {
             self.blind.insert(key.clone());
         } else {
             self.blind.remove(key);
