@@ -254,14 +254,18 @@ impl Pass<'_> {
         }
     }
 
-    /// Makes the PodGroups of committed batches, and loosens them once their batch was scheduled.
+    /// Makes the PodGroups of committed batches, loosens them once their batch was scheduled, and tightens them again while
+    /// it is made anew.
     fn pod_groups(&mut self, group: &Arc<Group>, view: &GroupView) {
         let committed =
             view.roles.iter().map(|(role, view)| (role.clone(), view.committed.unwrap_or(0).min(view.desired)));
         for gang in batch_pod_groups(group, view, &committed.collect()) {
             let id = PodGroupId { owner: group.carrier.uid.clone(), name: gang.name.clone() };
-            let known = self.memory.pod_groups.get(&id);
-            if known.is_some_and(|known| *known <= gang.min_member) {
+            let known = self.memory.pod_groups.get(&id).copied();
+            if gang.renewed && known.is_some_and(|known| known < gang.min_member) {
+                // None of its pods goes before that.
+                self.memory.pod_groups.remove(&id);
+            } else if known.is_some_and(|known| known <= gang.min_member) {
                 continue;
             }
             self.begin(&id.in_flight(), || Action::EnsurePodGroup { group: group.clone(), gang });

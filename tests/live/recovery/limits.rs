@@ -13,10 +13,7 @@ use crate::common::{Stage, always};
 
 #[tokio::test]
 async fn a_segment_is_made_anew_so_often_and_then_left_until_all_its_pods_are_ready_again() {
-    let stage = Stage::new("recovery-limit").await;
-    stage.add_node("all", 12).await;
-    let rolegate = launch(&stage).start().await;
-    let scene = Scene::of(stage, group(4, 2), &json!({ "policy": "Recreate", "limit": 2 })).await;
+    let (rolegate, scene) = two_segments("recovery-limit", &json!({ "policy": "Recreate", "limit": 2 })).await;
     scene.delete("llm-decode-0").await;
     scene.until_recovered(&[0], 1).await;
     scene.delete("llm-decode-0").await;
@@ -47,10 +44,7 @@ async fn a_segment_is_made_anew_so_often_and_then_left_until_all_its_pods_are_re
 
 #[tokio::test]
 async fn a_rollout_takes_its_pods_one_by_one_and_nothing_is_recovered() {
-    let stage = Stage::new("recovery-rollout").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = launch(&stage).start().await;
-    let scene = Scene::of(stage, group(4, 2), &recreate()).await;
+    let (_rolegate, scene) = two_segments("recovery-rollout", &recreate()).await;
     let edit = json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "1" } } } } });
     let sets = scene.stage.api::<StatefulSet>();
     for role in ["prefill", "decode"] {
