@@ -44,6 +44,12 @@ impl ReplicaPods {
 }
 
 impl ScaledWorkload {
+    /// One that is only counted: nothing else is known of it.
+    pub fn of_nothing(key: WorkloadKey, claim: RolloutClaim, desired: u32) -> Self {
+        let (uid, resource_version, replica) = (Arc::from(""), String::new(), Arc::default());
+        Self { key, uid, resource_version, claim, desired, replica }
+    }
+
     /// Reads what all kinds have; `None` for one that is not claimed, or is being deleted.
     pub(super) fn read<'a>(
         kind: WorkloadKind,

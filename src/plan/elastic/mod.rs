@@ -6,7 +6,7 @@
 
 mod text;
 
-pub use text::{Told, ineffective, of as taken_away};
+pub use text::{Told, ineffective, of as taken_away, segments_line};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,6 +53,8 @@ pub struct ElasticPlan {
     pub wanted: u32,
     /// Whole segments that are released.
     pub released: u32,
+    /// Segments of which there are any pods.
+    pub present: u32,
     /// What is taken away, to be committed.
     pub draining: Option<Draining>,
     /// Why less is wanted and nothing is taken away.
@@ -65,6 +67,31 @@ pub struct ElasticPlan {
     pub marks: Vec<Mark>,
     /// Why the last scale of a workload failed, by role.
     pub failures: BTreeMap<String, String>,
+}
+
+/// How many segments there are of each sort.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentCounts {
+    /// Those that are wanted.
+    pub wanted: u32,
+    /// Those that are released.
+    pub released: u32,
+    /// Those of which there are any pods.
+    pub present: u32,
+    /// Those that are taken away.
+    pub draining: u32,
+    /// Those that are too many, and are not taken away for now.
+    pub deferred: u32,
+}
+
+impl ElasticPlan {
+    /// How many segments there are of each sort.
+    pub fn counts(&self) -> SegmentCounts {
+        let Self { wanted, released, present, .. } = *self;
+        let draining = self.draining.map_or(0, |draining| draining.to.saturating_sub(draining.from));
+        let deferred = if self.deferred.is_some() { released.saturating_sub(wanted) } else { 0 };
+        SegmentCounts { wanted, released, present, draining, deferred }
+    }
 }
 
 /// Other replicas for a workload.
@@ -107,9 +134,14 @@ impl Scaled<'_> {
         self.view.committed
     }
 
-    /// Segments of which it has anything.
+    /// Segments of which it has any pods.
+    fn present(&self) -> u32 {
+        self.view.replicas.pods_in(..).replicas.div_ceil(self.size)
+    }
+
+    /// Segments of which it has anything, or is to have.
     fn segments(&self) -> u32 {
-        self.workload.desired.max(self.view.replicas.pods_in(..).replicas).div_ceil(self.size)
+        self.workload.desired.div_ceil(self.size).max(self.present())
     }
 }
 
@@ -133,6 +165,7 @@ pub(in crate::plan) fn plan(
         failures: failures.map(|(role, why)| (role.clone(), why.clone())).collect(),
         wanted: elastic.wanted(),
         released: whole.flatten().min().unwrap_or(0),
+        present: roles.iter().map(Scaled::present).max().unwrap_or(0),
         draining,
         deferred,
         room_wait: None,

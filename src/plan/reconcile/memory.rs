@@ -9,6 +9,7 @@ use crate::model::{Group, HoldReason, RolledWorkload};
 use crate::plan::decide::batches::BatchState;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::pod_groups::MissingPodGroup;
+use crate::plan::elastic::SegmentCounts;
 use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
@@ -122,6 +123,8 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) recovery: RecoveryMemory,
     /// Recoveries by their phase, as they were last decided.
     pub(in crate::plan) recoveries: Vec<Phase>,
+    /// Segments that are wanted, and how far they are.
+    pub(in crate::plan) segments: SegmentCounts,
 }
 
 impl Memory {
@@ -169,6 +172,7 @@ impl Memory {
             surges: SurgeProbe::default(),
             recovery: RecoveryMemory::default(),
             recoveries: Vec::new(),
+            segments: SegmentCounts::default(),
         }
     }
 
@@ -190,6 +194,7 @@ impl Memory {
         (self.needs_room, self.is_blind) = (false, false);
         self.batches.clear();
         self.recoveries.clear();
+        self.segments = SegmentCounts::default();
         self.release_timer = ReleaseTimer::default();
     }
 

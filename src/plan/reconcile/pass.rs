@@ -11,7 +11,7 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::pod_groups::{batch_pod_groups, pod_group_of};
-use crate::plan::elastic::ElasticContext;
+use crate::plan::elastic::{ElasticContext, ElasticPlan};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
 use crate::plan::reconcile::action::{Action, MissingLabels};
@@ -126,6 +126,7 @@ impl Pass<'_> {
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.stalled = conditions::says_stalled(&seen.status);
         self.memory.batches = states(group, view, decision);
+        self.memory.segments = decision.elastic.as_ref().map(ElasticPlan::counts).unwrap_or_default();
         self.memory.recoveries = decision.recovery.phases().collect();
         self.released = self.memory.release_timer.decided(view, decision, self.now);
         let mut events = self.memory.reported.events(group, &seen, self.memory.surges.is_asking());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::decide::batches::BatchState;
+use crate::plan::elastic::SegmentCounts;
 use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::{Line, Placer, Sight};
 use crate::plan::reconcile::action::{Action, Ended};
@@ -413,6 +414,11 @@ impl Reconciler {
             ("blind", self.blind.len()),
             ("unkept", self.unkept.len()),
         ]
+    }
+
+    /// The segments of all groups whose workloads are scaled together.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentCounts> {
+        self.groups.values().map(|memory| memory.segments)
     }
 
     /// Batches of all groups that are made anew, were, or will be no more, by how far that is.

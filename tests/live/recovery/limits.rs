@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::scene::{Scene, group, launch, recovery, recreate, uids};
+use super::scene::{Scene, group, launch, recovery, recreate, two_segments, uids};
 use crate::common::pods::{Pod, Step};
 use crate::common::{Stage, always};
 

@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::scene::{ApiPod, Scene, group, launch, recovery, recreate, uids};
+use super::scene::{ApiPod, Scene, group, launch, recovery, recreate, two_segments, uids};
 use crate::common::pods::Pod;
 use crate::common::rolegate::Rolegate;
 use crate::common::{PATIENT, Stage, always};

@@ -1,12 +1,10 @@
 //! The leader is killed at each step of a recovery, and the next one finishes it.
 
-use kube::api::{DeleteParams, Patch, PatchParams};
-use serde_json::json;
+use kube::api::DeleteParams;
 
-use super::scene::{ApiPod, Scene, group, launch, recovery, recreate, uids};
-use crate::common::Stage;
+use super::scene::{ApiPod, behind_a_proxy, launch, recovery, recreate, two_segments, uids};
 use crate::common::pods::Pod;
-use crate::common::request_proxy::{Kind, RequestProxy};
+use crate::common::request_proxy::Kind;
 use crate::common::status::Status;
 
 fn phase(phase: &'static str) -> impl Fn(&Status) -> bool {
