@@ -19,7 +19,7 @@ pub struct Placed {
     pub moved: Vec<Moved>,
     /// Batches that have a domain, with how many of their pods went and are not bound, by coordination and number.
     pub unbound: BTreeMap<(usize, u32), u32>,
-    /// Batches that have room, whose pods are yet to be made: the same.
+    /// Batches that are let and whose pods are yet to be made; they have room, or had it for too long.
     pub unmade: BTreeSet<(usize, u32)>,
     /// There are pods that are to be placed, or were and are not bound.
     pub needs_room: bool,

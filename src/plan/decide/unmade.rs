@@ -71,7 +71,12 @@ impl<'a> Unmade<'a> {
         let mut domains = given.domains.get(&index).cloned().unwrap_or_default();
         for batch in self.batches.iter().copied() {
             let is_new = batch >= self.next;
-            if !is_new && (domains.contains_key(&batch) || self.context.not_bound.contains(&(index, batch))) {
+            if !is_new && domains.contains_key(&batch) {
+                continue;
+            }
+            // Room is not kept for ever.
+            if !is_new && self.context.not_bound.contains(&(index, batch)) {
+                given.unmade.insert((index, batch));
                 continue;
             }
             if let Some(before) = without_place.iter().find(|held| is_new && self.is_before(held)) {

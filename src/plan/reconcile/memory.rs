@@ -111,6 +111,8 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) waits: IncompleteSince,
     /// Since when batches that have a domain have pods without a node.
     pub(in crate::plan) unbound: UnboundSince,
+    /// Since when batches have room whose pods are yet to be made.
+    pub(in crate::plan) unmade: UnboundSince,
     /// There are pods that are to be placed.
     pub(in crate::plan) needs_room: bool,
     /// Batches would be made if it were known what room there is.
@@ -166,6 +168,7 @@ impl Memory {
             missing_pods: MissingPodsProbe::default(),
             waits: IncompleteSince::default(),
             unbound: UnboundSince::default(),
+            unmade: UnboundSince::default(),
             needs_room: false,
             is_blind: false,
             elastic: ElasticMemory::default(),

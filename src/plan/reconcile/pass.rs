@@ -90,12 +90,14 @@ impl Pass<'_> {
             IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
         };
         let drained = self.drained(group, &observation.view);
+        let mut not_bound = self.memory.unbound.overdue(self.options.bind_timeout, self.now);
+        not_bound.extend(self.memory.unmade.overdue(self.options.bind_timeout, self.now));
         let recovers = group.batched().any(|(_, batching)| batching.recovers().is_some());
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
             domain_keys: &snapshot.domain_keys,
-            not_bound: &self.memory.unbound.overdue(self.options.bind_timeout, self.now),
+            not_bound: &not_bound,
             stalled,
             refused: &refused,
             in_flight: Some(&self.memory.in_flight),
@@ -237,9 +239,11 @@ impl Pass<'_> {
     fn placed(&mut self, decision: &Decision) {
         let Placed { unbound, unmade, needs_room, is_blind, is_next, .. } = &decision.placed;
         (self.memory.needs_room, self.memory.is_blind) = (*needs_room, *is_blind);
-        if let Some(at) = self.memory.unbound.note(unbound.keys().chain(unmade), self.options.bind_timeout, self.now) {
-            self.pass_again(at);
-        }
+        let again = [
+            self.memory.unbound.note(unbound.keys(), self.options.bind_timeout, self.now),
+            self.memory.unmade.note(unmade, self.options.bind_timeout, self.now),
+        ];
+        again.into_iter().flatten().for_each(|at| self.pass_again(at));
         if *is_next {
             self.pass_again(self.now + NEXT_TURN);
         }
