@@ -141,8 +141,8 @@ pub fn decided(
             Some(ordinal) => ordinal.to_string(),
             None => pod.pod.name.to_string(),
         };
-        let replicas: std::collections::BTreeSet<_> = snapshot.pods.of_role(ROLES[at]).map(number).collect();
-        let has = other.desired.max(u32::try_from(replicas.len()).unwrap()).div_ceil(size);
+        let there: std::collections::BTreeSet<_> = snapshot.pods.of_role(ROLES[at]).map(number).collect();
+        let has = other.desired.max(u32::try_from(there.len()).unwrap()).div_ceil(size);
         hold!(has <= left + 1, "E1: {name} goes to {replicas} (segment {left}), and {} has {has}", ROLES[at]);
     }
     Ok(())

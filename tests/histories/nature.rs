@@ -70,8 +70,8 @@ impl Server {
         });
         let (there, wanted) = (active.len(), self.workloads[role] as usize);
         let stay = active.split_off(there.saturating_sub(wanted));
-        let is_marked = |name: &&String| self.pods[*name].metadata.label(names::DRAINING).is_some();
-        if stay.iter().any(|name| is_marked(&name)) {
+        let is_marked = |name: &String| self.pods[name].metadata.label(names::DRAINING).is_some();
+        if stay.iter().any(is_marked) {
             let taken = active.iter().take(most).filter(|name| is_ready(&self.pods[*name]) && !is_marked(name));
             self.taken.extend(taken.cloned().collect::<Vec<_>>());
         }
