@@ -84,6 +84,13 @@ impl Server {
         Some(segments * sizes[role])
     }
 
+    /// Replicas of a role that have places: of one that is scaled, those that may run.
+    pub fn placed(&self, role: usize) -> u32 {
+        let desired = self.desired(role);
+        let committed = self.group.as_ref().and_then(|group| group.committed(role));
+        committed.filter(|_| self.elastic_desired(role).is_some()).map_or(desired, |committed| committed.min(desired))
+    }
+
     /// `PATCH …/scale` with a JSON Merge Patch; the version that it makes.
     fn patch_scale(&mut self, role: usize, patch: &Value) -> Answered<String> {
         if patch["metadata"]["resourceVersion"].as_str().is_some_and(|version| version != self.sets[role].version()) {
@@ -234,7 +241,12 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
     let open = server.sets.iter().any(|set| set.is_open());
     for role in (0..ROLLED).filter(|role| sizes[*role] > 0) {
         let (has, is_to) = (server.workloads[role], wanted * sizes[role]);
-        hold!(has == is_to || (open && has > is_to), "E: {} has {has} at rest, and {is_to} are wanted", ROLES[role]);
+        let told = group.status.conditions.iter().find(|condition| condition.r#type == "Elastic");
+        hold!(
+            has == is_to || (open && has > is_to),
+            "E: {} has {has} at rest, and {is_to} are wanted: {told:?}",
+            ROLES[role]
+        );
     }
     hold!(group.status.draining.is_none(), "E: at rest something is taken away: {:?}", group.status.draining);
     let marked = server.pods_that(|pod| pod.metadata.label(rolegate::model::names::DRAINING).is_some());

@@ -2,7 +2,7 @@
 
 use super::{Deferral, ElasticPlan};
 use crate::api::status::Draining;
-use crate::model::{Elastic, Standing};
+use crate::model::{Elastic, HoldReason, Standing};
 
 impl Deferral {
     /// What is waited for.
@@ -36,7 +36,7 @@ impl ElasticPlan {
             return ("ScaleInDeferred", self.deferred_text(deferral));
         }
         if let Some(wait) = &self.room_wait {
-            let reason = wait.reason.as_str();
+            let reason = if wait.reason == HoldReason::NoRoom { "NoRoom" } else { "RoomUnknown" };
             return (reason, format!("{released} of {} released: {}", counted(*wanted), wait.message));
         }
         if released == wanted {
