@@ -90,7 +90,7 @@ pub struct SchedulingGate {
 }
 
 /// The fields of a pod's status that are read.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PodStatus {
     /// Pending, Running, Succeeded, Failed, Unknown.
@@ -111,7 +111,7 @@ pub struct PodStatus {
 }
 
 /// How a container is.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
     /// How it is.
@@ -123,7 +123,7 @@ pub struct ContainerStatus {
 }
 
 /// The states of a container that are read.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContainerState {
     /// It has ended.
@@ -133,7 +133,7 @@ pub struct ContainerState {
 }
 
 /// How a container ended.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Terminated {
     /// Exit code.
@@ -147,7 +147,7 @@ pub struct Terminated {
 }
 
 /// Why a container has not begun.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Waiting {
     /// One word: `CrashLoopBackOff`.
@@ -156,7 +156,7 @@ pub struct Waiting {
 }
 
 /// An entry of a pod's `status.conditions`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PodCondition {
     /// Kind of condition.

@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for Quantity {
 pub type ResourceList = BTreeMap<String, Quantity>;
 
 /// A pod, or the template of one, as far as it decides where it goes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct SchedulingPod {
     /// Metadata.
@@ -84,7 +84,7 @@ impl SchedulingPod {
 }
 
 /// The fields of a pod's spec that decide where it goes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SchedulingSpec {
     /// Where it is.
@@ -132,7 +132,7 @@ pub struct SchedulingSpec {
 }
 
 /// A container, as far as it asks for anything.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SchedulingContainer {
     /// What it asks for.
@@ -146,7 +146,7 @@ pub struct SchedulingContainer {
 }
 
 /// What is asked for, and what may be taken at most.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ResourceRequests {
     /// What the scheduler counts.
@@ -158,7 +158,7 @@ pub struct ResourceRequests {
 }
 
 /// A port of a container.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerPort {
     /// Port in the container.
@@ -193,7 +193,7 @@ pub struct Toleration {
 }
 
 /// The affinities of a pod that the scheduler insists on.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SchedulingAffinity {
     /// To nodes.
@@ -208,7 +208,7 @@ pub struct SchedulingAffinity {
 }
 
 /// Affinity to nodes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct NodeAffinity {
     /// What a node must be.
@@ -251,7 +251,7 @@ pub struct NodeRequirement {
 }
 
 /// Affinity to other pods.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Required {
     /// What must hold.
@@ -260,7 +260,7 @@ pub struct Required {
 }
 
 /// `v1.PodAffinityTerm`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodAffinityTerm {
     /// The node label whose values are the domains.
@@ -281,7 +281,7 @@ pub struct PodAffinityTerm {
 }
 
 /// `v1.TopologySpreadConstraint`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SpreadConstraint {
     /// The node label whose values are the domains.
@@ -307,7 +307,7 @@ pub struct SpreadConstraint {
 }
 
 /// A volume, as far as it ties a pod to nodes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Volume {
     /// A claim, whose volume may be reached from some nodes only.

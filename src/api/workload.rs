@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::scheduling::SchedulingSpec;
 use super::status::Condition;
 use super::{IntOrString, Meta, Object, ObjectKind, null_default};
 
@@ -103,13 +104,16 @@ pub struct RollingUpdateBounds {
     pub max_surge: Option<IntOrString>,
 }
 
-/// A pod template, as far as labels go.
+/// A pod template, as far as labels go and what its pods ask for.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PodTemplate {
     /// Metadata of its pods.
     #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
+    /// What decides where they go.
+    #[serde(deserialize_with = "null_default", skip_serializing)]
+    pub spec: SchedulingSpec,
 }
 
 /// A Deployment.

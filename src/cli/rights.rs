@@ -1,6 +1,8 @@
 //! What rolegate may do: each right with its reason. One table for the roles of `manifests` and the questions of `doctor`.
 //! The tests run under exactly these, and find one that is missing and one that is not used.
 
+use crate::cli::allow::Allow;
+
 /// Where a right holds, and for which objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -142,6 +144,9 @@ pub const OF_SCALE: &[Right] = &[
 /// For `--allow recovery`.
 pub const OF_RECOVERY: &[Right] =
     &[of(&[""], &["pods"], &["delete"], "The pods of a batch that broke are made again together.")];
+
+/// What each word of `--allow` takes.
+pub const OF_ALLOWED: &[(Allow, &[Right])] = &[(Allow::Scale, OF_SCALE), (Allow::Recovery, OF_RECOVERY)];
 
 const fn of(
     groups: &'static [&'static str],

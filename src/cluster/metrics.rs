@@ -29,7 +29,7 @@ pub struct Reason {
 /// State of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct State {
-    /// A `BatchState`, or the phase of a recovery.
+    /// A `BatchState`, the phase of a recovery, or what there is of segments.
     pub state: &'static str,
 }
 
@@ -86,6 +86,8 @@ pub struct LoopMetrics {
     pub recovery_deletions: Family<Outcome, Counter>,
     /// Batches of all groups that have lost a replica, by how far their recovery is.
     pub recoveries: Family<State, Gauge>,
+    /// Segments of all groups whose workloads are scaled together, by what there is of them.
+    pub segments: Family<State, Gauge>,
     /// Writes of pods that may be in flight at a time.
     pub write_limit: Gauge,
     /// Entries of what the loop keeps in memory, by what they are of.
@@ -114,6 +116,7 @@ impl LoopMetrics {
             scales: Family::default(),
             recovery_deletions: Family::default(),
             recoveries: Family::default(),
+            segments: Family::default(),
             write_limit: Gauge::default(),
             entries: Family::default(),
             updated: Family::default(),
@@ -147,6 +150,11 @@ impl LoopMetrics {
             "recoveries",
             "Batches that are made anew, were within the window, or will be no more, by state",
             metrics.recoveries.clone(),
+        );
+        registry.register(
+            "segments",
+            "Segments of groups whose workloads are scaled together: those that are wanted, released, there, taken away, deferred",
+            metrics.segments.clone(),
         );
         registry.register("rollout_updated_ratio", "Updated share of a role in a rollout", metrics.updated.clone());
         registry.register("rollout_skew", "Difference of the updated shares of a group", metrics.skew.clone());

@@ -14,6 +14,7 @@ use crate::cluster::index::SharedIndex;
 use crate::cluster::metrics::{LoopMetrics, Of, Reason, State};
 use crate::cluster::write::executor::Executor;
 use crate::model::{GroupKey, HoldReason};
+use crate::plan::elastic::SegmentCounts;
 use crate::plan::recovery::entry::Phase;
 use crate::plan::{Action, BatchState, Ended, Reconciler, Uptime};
 
@@ -219,6 +220,14 @@ impl GateLoop {
         let recoveries = self.reconciler.recoveries().map(|phase| (phase, 1));
         for (phase, batches) in sums(Phase::ALL, recoveries) {
             metrics.recoveries.get_or_create(&State { state: phase.as_str() }).set(batches);
+        }
+        let of_segments = self.reconciler.segments().fold([0_i64; 5], |sums, counts| {
+            let SegmentCounts { wanted, released, present, draining, deferred } = counts;
+            let all = [wanted, released, present, draining, deferred];
+            std::array::from_fn(|at| sums.get(at).copied().unwrap_or(0) + i64::from(all.get(at).copied().unwrap_or(0)))
+        });
+        for (state, segments) in ["wanted", "released", "present", "draining", "deferred"].iter().zip(of_segments) {
+            metrics.segments.get_or_create(&State { state }).set(segments);
         }
         for (of, entries) in self.reconciler.sizes() {
             self.metrics.entries.get_or_create(&Of { of }).set(i64::try_from(entries).unwrap_or(i64::MAX));

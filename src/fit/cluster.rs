@@ -11,7 +11,7 @@ use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
-use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, identify};
+use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, identify, names};
 use crate::mutate::expand::expand;
 use crate::plan::placement::{BatchPods, Capacity, Needs, Room};
 use crate::plan::view::GroupPods;
@@ -35,6 +35,8 @@ pub struct Cluster {
     /// What the pods of a replica would ask for, once they are there.
     templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
     unnumbered_templates: Vec<(Unnumbered, Arc<Needs>)>,
+    /// What the pods of any replica of a claimed workload would ask for: it may be scaled to as many as its group wants.
+    of_any: BTreeMap<Unnumbered, Vec<Arc<Needs>>>,
     /// The same as the roles of groups say it, where no workload does.
     own_templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
     /// How many pods templates may still stand for.
@@ -150,6 +152,9 @@ impl Cluster {
         object: &Value,
         starts: &impl OrdinalStarts,
     ) -> Result<(), String> {
+        if object.pointer("/metadata/labels").is_some_and(|labels| labels.get(names::GROUP).is_some()) {
+            self.add_pattern(api_version, kind, object, starts)?;
+        }
         let pods = expand(api_version, kind, object, self.left).map_err(|error| error.to_string())?;
         let mut last: Option<Arc<Needs>> = None;
         for pod in pods.into_iter().flatten() {
@@ -165,6 +170,28 @@ impl Cluster {
             }
             last = Some(needs);
         }
+        Ok(())
+    }
+
+    /// Notes what the first replica of a workload would ask for, whether it is to have one or not.
+    fn add_pattern(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        object: &Value,
+        starts: &impl OrdinalStarts,
+    ) -> Result<(), String> {
+        let mut one = object.clone();
+        let Some(spec) = one.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
+        spec.insert("replicas".to_owned(), Value::from(1));
+        let pods = expand(api_version, kind, &one, self.left).map_err(|error| error.to_string())?;
+        let mut of_any: BTreeMap<Unnumbered, Vec<Arc<Needs>>> = BTreeMap::new();
+        for pod in pods.into_iter().flatten() {
+            let (Some((group, role, _)), pod) = read_pod(pod, starts)? else { continue };
+            let needs = Needs::of(&pod).map_err(|error| error.to_string())?;
+            of_any.entry((group, role)).or_default().push(Arc::new(needs));
+        }
+        self.of_any.extend(of_any);
         Ok(())
     }
 
@@ -216,7 +243,7 @@ impl Cluster {
             for role in &group.roles {
                 for ordinal in batching.ordinals(&role.name, index, role.desired) {
                     let replica = (group.key.clone(), Arc::from(role.name.as_str()), ordinal);
-                    self.add_replica(&replica, &mut pods, &mut nodes)?;
+                    self.add_replica(&replica, group.scaled().is_some(), &mut pods, &mut nodes)?;
                 }
             }
             let domain = nodes.iter().find_map(|node| self.domain(node, key?));
@@ -230,15 +257,19 @@ impl Cluster {
         Ok((batches, bound))
     }
 
-    /// What the pods of a replica ask for that are not bound, and the nodes of those that are.
+    /// What the pods of a replica ask for that are not bound, and the nodes of those that are. `is_scaled`: its workload may have
+    /// fewer replicas than its group wants, for now.
     fn add_replica<'a>(
         &'a self,
         replica: &ReplicaKey,
+        is_scaled: bool,
         pods: &mut Vec<Arc<Needs>>,
         nodes: &mut Vec<&'a str>,
     ) -> Result<(), NoAnswer> {
         let there = self.pods.get(replica).map(Vec::as_slice).unwrap_or_default();
-        let template = self.templates.get(replica).or_else(|| self.own_templates.get(replica));
+        let (group, role, _) = replica;
+        let of_any = || self.of_any.get(&(group.clone(), role.clone())).filter(|_| is_scaled);
+        let template = self.templates.get(replica).or_else(|| self.own_templates.get(replica)).or_else(of_any);
         let template = template.map(Vec::as_slice).unwrap_or_default();
         if there.is_empty() && template.is_empty() {
             return Err(NoAnswer::NoPods(replica.1.to_string()));

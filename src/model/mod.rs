@@ -66,7 +66,7 @@ pub use role::RoleWorkload;
 pub use rolled::RolledWorkload;
 pub use rolling::{RollingBounds, connected};
 pub use rollout_claim::{RolloutClaim, former_claim, is_of_rbg, rollout_claim};
-pub use scaled::ScaledWorkload;
+pub use scaled::{ReplicaPods, ScaledWorkload};
 pub use topology::{Domain, PodGroupPolicy, Strength, Topology};
 pub use when_no_fit::WhenNoFit;
 pub use workload::{OneByOne, Workload, WorkloadKey};

@@ -1,10 +1,12 @@
 //! What follows for a group from the segments that are wanted of it.
 
+use std::collections::BTreeMap;
+
 use super::group::Sources;
 use super::workload::most;
 use super::{BatchKind, Batching, Elastic, FieldPath, Group, Role, Standing};
 use crate::api::role_coordination::RoleCoordinationSpec;
-use crate::api::status::Draining;
+use crate::api::status::{CoordinationState, Draining, RoleProgress};
 
 fn standing(group: &Group, sources: &impl Sources) -> Standing {
     let Some((coordination, batching)) = segments_of(group) else { return Standing::NoSegments };
@@ -75,6 +77,19 @@ impl Group {
     pub fn desire_from_nothing(&mut self) {
         self.status.draining = None;
         self.desire_segments(&());
+    }
+
+    /// Desired replicas of a group of which so many replicas may run.
+    pub fn desire_beside(&mut self, released: &BTreeMap<String, u32>) {
+        let Some((_, batching)) = self.scaled() else { return };
+        let of_role = |name: &String| {
+            let progress = RoleProgress { released: Some(*released.get(name)?), ..RoleProgress::default() };
+            Some((name.clone(), progress))
+        };
+        let progress = batching.sizes.keys().filter_map(of_role).collect();
+        self.status.coordination_state = vec![CoordinationState { progress, ..CoordinationState::default() }];
+        self.desire_segments(&());
+        self.status.coordination_state.clear();
     }
 
     /// Segments of which anything is released; where nothing was ever committed, of which the workloads have anything.

@@ -1,11 +1,19 @@
 //! Numbers as people write them.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use jiff::SignedDuration;
 
 /// `1 pod`, `2 pods`.
 pub fn counted(count: impl TryInto<u64>, word: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A time as people write it: `10s`, `1h 30m`.
+pub fn time(time: Duration) -> String {
+    SignedDuration::try_from(time).map_or_else(|_| format!("{}s", time.as_secs()), |time| format!("{time:#}"))
 }
 
 /// Numbers as people write them, runs of them as one: `1-3, 5`.

@@ -28,8 +28,11 @@ pub trait WorkloadObject: Object + Clone + Debug + DeserializeOwned + Send + Syn
 
     /// Where it stands, if rolegate may scale it.
     fn scaled(&self) -> Option<ScaledWorkload> {
-        ScaledWorkload::read(Self::KIND, self.meta(), self.workload().desired)
+        ScaledWorkload::read(Self::KIND, self.meta(), self.workload().desired, self.replica())
     }
+
+    /// The templates of the pods of one replica, and how many pods are made of each.
+    fn replica(&self) -> Vec<(&PodTemplate, u32)>;
 
     /// Index of its first pod.
     fn start(&self) -> i64 {
@@ -101,6 +104,10 @@ impl WorkloadObject for StatefulSet {
         })
     }
 
+    fn replica(&self) -> Vec<(&PodTemplate, u32)> {
+        vec![(&self.spec.template, 1)]
+    }
+
     fn start(&self) -> i64 {
         self.spec.ordinals.start
     }
@@ -140,6 +147,13 @@ impl WorkloadObject for LeaderWorkerSet {
         }
     }
 
+    fn replica(&self) -> Vec<(&PodTemplate, u32)> {
+        let template = &self.spec.leader_worker_template;
+        let workers = desired(template.size).max(1) - 1;
+        let leader = template.leader_template.as_ref().unwrap_or(&template.worker_template);
+        vec![(leader, 1), (&template.worker_template, workers)]
+    }
+
     fn replaces_pods(&self) -> bool {
         let is_rolling = |c: &Condition| c.r#type == "UpdateInProgress" && c.status == "True";
         let status = &self.status;
@@ -161,6 +175,10 @@ impl WorkloadObject for Deployment {
 
     fn workload(&self) -> Workload {
         plain(self, self.spec.replicas, [&self.spec.template])
+    }
+
+    fn replica(&self) -> Vec<(&PodTemplate, u32)> {
+        vec![(&self.spec.template, 1)]
     }
 
     fn is_paused(&self) -> bool {

@@ -9,6 +9,7 @@ use super::{Picture, Status};
 use crate::api::status::Condition;
 use crate::fit::Cluster;
 use crate::model::{Group, RollingBounds};
+use crate::plan::recovery::text::recoveries;
 use crate::plan::{PodFacts, RoleView};
 
 /// A group as it is drawn.
@@ -22,6 +23,8 @@ pub struct Drawing<'a> {
     roles: BTreeMap<&'a str, RoleDrawn>,
     /// Roles that are updated at one rate.
     bands: Vec<Band>,
+    /// Batches that have lost a replica, and what becomes of them, for people.
+    told_recoveries: Vec<String>,
     /// Domains that batches share, for each coordination that asks for one.
     domains: Vec<DomainsDrawn<'a>>,
 }
@@ -98,6 +101,9 @@ impl<'a> Drawing<'a> {
             status: Status::of(picture),
             told: group.map(|group| group.status.conditions.as_slice()).unwrap_or_default(),
             roles: roles.collect(),
+            told_recoveries: group
+                .map(|group| recoveries(group, &picture.seen.decision.recovery).collect())
+                .unwrap_or_default(),
             bands: group.map(|group| bands(group)).unwrap_or_default(),
             domains: cluster.map(|cluster| domains(picture, cluster)).unwrap_or_default(),
         }

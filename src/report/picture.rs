@@ -101,7 +101,14 @@ impl Picture {
             group.batchings_of(role).any(|(_, batching)| batching.placed_in().is_some())
         };
         let mut release = self.seen.decision.release.iter();
-        self.group().is_some_and(|group| release.any(|release| is_placed(group, release.pod.role())))
+        self.group().is_some_and(|group| release.any(|release| is_placed(group, release.pod.role()))) || self.grows()
+    }
+
+    /// True when batches would be made that go only where there is room for them.
+    fn grows(&self) -> bool {
+        let roles = &self.seen.view.roles;
+        let more = |(role, count): (&String, &u32)| roles.get(role).is_some_and(|role| *count > role.released());
+        self.seen.decision.elastic.is_some() && self.is_placed() && self.seen.decision.released.iter().any(more)
     }
 
     /// True when batches go only where there is room for them.
@@ -111,7 +118,7 @@ impl Picture {
 
     /// True when pods are held, and batches share domains: how many fit is worth saying also while others go before them.
     pub fn may_need_room(&self) -> bool {
-        self.is_placed() && self.snapshot.pods.held().next().is_some()
+        self.is_placed() && (self.snapshot.pods.held().next().is_some() || self.grows())
     }
 
     /// PodGroups that others make and that pods of the next release wait for.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Picture, coordination};
+use super::{Picture, Segments, coordination};
 use crate::api::status::{Condition, RecoveryState};
 use crate::model::Group;
 use crate::plan::rollout::{RoleRollout, waits_for};
@@ -29,6 +29,9 @@ pub struct Status<'a> {
     holds: Vec<Hold<'a>>,
     /// Open rollouts.
     rollouts: Vec<Rollout<'a>>,
+    /// The segments that are wanted of a group whose workloads are scaled together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elastic: Option<Segments>,
     /// Batches that were broken within the window, as the status keeps them.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     recoveries: &'a [RecoveryState],
@@ -128,6 +131,7 @@ impl<'a> Status<'a> {
             coordinations: picture.group().map(|group| coordinations(group, picture)).unwrap_or_default(),
             holds: picture.seen.decision.held.iter().map(Hold::of).collect(),
             rollouts: rollouts(picture),
+            elastic: picture.group().and_then(|group| Segments::of(group, &picture.seen)),
             recoveries: &status.recoveries,
             fit: picture.fitted.iter().map(coordination).collect(),
         }

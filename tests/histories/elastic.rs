@@ -1,5 +1,6 @@
 //! What must hold of groups whose workloads are scaled together, said again in other words than the planner's.
 
+use rolegate::api::Meta;
 use rolegate::cluster::write::writer::mark_patch;
 use rolegate::model::{Group, Progression, ScaledWorkload};
 use rolegate::plan::Snapshot;
@@ -17,9 +18,14 @@ impl Setup {
     pub fn elastic(mut self, random: &mut Random) -> Self {
         self.refers = true;
         self.segments = Some(random.below(5));
-        self.makers[..ROLLED].fill_with(|| Maker::Set { start: random.pick(&[0, 0, 3]) });
+        self.makers[..ROLLED].fill_with(|| match random.below(5) {
+            0 => Maker::Leaders { size: 2, late: false },
+            1 => Maker::Alike,
+            _ => Maker::Set { start: random.pick(&[0, 0, 3]) },
+        });
         self.replicas[..ROLLED].fill_with(|| random.below(3));
-        self.rolling = random.percent(30).then(|| Rolling::random(random));
+        let are_sets = self.makers[..ROLLED].iter().all(|maker| matches!(maker, Maker::Set { .. }));
+        self.rolling = (are_sets && random.percent(30)).then(|| Rolling::random(random));
         let progression = random.pick(&[Progression::OrderedReady, Progression::Ordered, Progression::Parallel]);
         let sizes = [1 + random.below(2), 1 + random.below(2), 0];
         self.wish = Wish::All(vec![Coordination { progression, sizes, pod_groups: false, recovers: false }]);
@@ -78,6 +84,13 @@ impl Server {
         Some(segments * sizes[role])
     }
 
+    /// Replicas of a role that have places: of one that is scaled, those that may run.
+    pub fn placed(&self, role: usize) -> u32 {
+        let desired = self.desired(role);
+        let committed = self.group.as_ref().and_then(|group| group.committed(role));
+        committed.filter(|_| self.elastic_desired(role).is_some()).map_or(desired, |committed| committed.min(desired))
+    }
+
     /// `PATCH …/scale` with a JSON Merge Patch; the version that it makes.
     fn patch_scale(&mut self, role: usize, patch: &Value) -> Answered<String> {
         if patch["metadata"]["resourceVersion"].as_str().is_some_and(|version| version != self.sets[role].version()) {
@@ -131,8 +144,12 @@ pub fn decided(
         if size == 0 {
             continue;
         }
-        let pods = snapshot.pods.of_role(ROLES[at]).count();
-        let has = other.desired.max(u32::try_from(pods).unwrap()).div_ceil(size);
+        let number = |pod: &std::sync::Arc<rolegate::plan::PodFacts>| match pod.identity.ordinal {
+            Some(ordinal) => ordinal.to_string(),
+            None => pod.pod.name.to_string(),
+        };
+        let there: std::collections::BTreeSet<_> = snapshot.pods.of_role(ROLES[at]).map(number).collect();
+        let has = other.desired.max(u32::try_from(there.len()).unwrap()).div_ceil(size);
         hold!(has <= left + 1, "E1: {name} goes to {replicas} (segment {left}), and {} has {has}", ROLES[at]);
     }
     Ok(())
@@ -193,18 +210,21 @@ pub fn scale(
     Ok(Some(done))
 }
 
-/// A mark arrives at the API server.
-pub fn mark(server: &mut Server, mark: &Mark) -> bool {
+/// A mark arrives at the API server; `priced` as it is decided, or without what its Deployment goes by.
+pub fn mark(server: &mut Server, mark: &Mark, priced: bool) -> bool {
     let Some(pod) = server.pods.get(&*mark.pod.name) else { return false };
     if pod.metadata.uid.as_deref() != Some(&*mark.pod.uid) {
         return false;
     }
-    let patch = mark_patch(mark);
+    let patch = mark_patch(&Mark { by_cost: mark.by_cost && priced, ..mark.clone() });
     server.edit_pod(&mark.pod.name, |pod| {
-        for (key, value) in patch["metadata"]["labels"].as_object().unwrap() {
-            match value.as_str() {
-                Some(value) => _ = pod.metadata.labels.insert(key.clone(), value.to_owned()),
-                None => _ = pod.metadata.labels.remove(key),
+        let Meta { labels, annotations, .. } = &mut pod.metadata;
+        for (field, entries) in [("labels", labels), ("annotations", annotations)] {
+            for (key, value) in patch["metadata"][field].as_object().into_iter().flatten() {
+                match value.as_str() {
+                    Some(value) => _ = entries.insert(key.clone(), value.to_owned()),
+                    None => _ = entries.remove(key),
+                }
             }
         }
     });
@@ -216,11 +236,17 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
     let Some((wanted, Coordination { sizes, .. })) = server.wanted().filter(|_| !server.ignored) else {
         return Ok(());
     };
+    hold!(server.taken.is_empty(), "E2: {:?} were taken away before pods that were to go", server.taken);
     let group = server.group.as_ref().unwrap();
     let open = server.sets.iter().any(|set| set.is_open());
     for role in (0..ROLLED).filter(|role| sizes[*role] > 0) {
         let (has, is_to) = (server.workloads[role], wanted * sizes[role]);
-        hold!(has == is_to || (open && has > is_to), "E: {} has {has} at rest, and {is_to} are wanted", ROLES[role]);
+        let told = group.status.conditions.iter().find(|condition| condition.r#type == "Elastic");
+        hold!(
+            has == is_to || (open && has > is_to),
+            "E: {} has {has} at rest, and {is_to} are wanted: {told:?}",
+            ROLES[role]
+        );
     }
     hold!(group.status.draining.is_none(), "E: at rest something is taken away: {:?}", group.status.draining);
     let marked = server.pods_that(|pod| pod.metadata.label(rolegate::model::names::DRAINING).is_some());

@@ -171,8 +171,12 @@ fn places(replica: &Replica, snapshot: &Snapshot, requests: &[Request], server: 
     let standing = |pod: &Arc<PodFacts>| Standing::seen(pod, asked(pod));
     let group = snapshot.claims.as_ref().map(|claims| &claims.group);
     let desired = |role: usize| {
-        let role = group.and_then(|group| group.role(ROLES[role]));
-        role.filter(|role| !role.workload.desired_is_unknown).map_or(u32::MAX, |role| role.desired)
+        let name = ROLES[role];
+        let role = group.and_then(|group| group.role(name)).filter(|role| !role.workload.desired_is_unknown);
+        let scaled =
+            group.filter(|group| group.scaled().is_some_and(|(_, batching)| batching.sizes.contains_key(name)));
+        let committed = scaled.and_then(|group| group.committed(name)).unwrap_or(u32::MAX);
+        role.map_or(u32::MAX, |role| role.desired.min(committed))
     };
     server.setup.places(snapshot.pods.iter().map(standing).collect(), desired)
 }

@@ -65,10 +65,17 @@ impl Server {
         let mut active: Vec<_> = of_role.into_iter().filter(|name| !self.pods[name].is_gone()).collect();
         active.sort_by_key(|name| {
             let pod = &self.pods[name];
-            (pod.condition_is_true("Ready"), pod.spec.node_name.is_some(), !is_gated(pod))
+            let cost = pod.metadata.annotation(names::DELETION_COST).map_or(0, |cost| cost.parse::<i32>().unwrap());
+            (pod.condition_is_true("Ready"), pod.spec.node_name.is_some(), !is_gated(pod), cost)
         });
         let (there, wanted) = (active.len(), self.workloads[role] as usize);
-        going.extend(active.into_iter().take(there.saturating_sub(wanted)));
+        let stay = active.split_off(there.saturating_sub(wanted));
+        let is_marked = |name: &String| self.pods[name].metadata.label(names::DRAINING).is_some();
+        if stay.iter().any(is_marked) {
+            let taken = active.iter().take(most).filter(|name| is_ready(&self.pods[*name]) && !is_marked(name));
+            self.taken.extend(taken.cloned().collect::<Vec<_>>());
+        }
+        going.extend(active);
         let changes = going.len().min(most);
         going.iter().take(most).for_each(|name| self.evict(name));
         let missing = wanted.saturating_sub(there).min(most);

@@ -65,7 +65,7 @@ impl Server {
     /// The places of all pods that count.
     pub fn places(&self) -> Places {
         let pods = self.pods.values().filter(|pod| !pod.is_gone()).map(|pod| Standing::of(pod));
-        self.setup.places(pods.collect(), |role| self.desired(role))
+        self.setup.places(pods.collect(), |role| self.placed(role))
     }
 }
 

@@ -62,6 +62,8 @@ pub enum Sabotage {
     LosesScales,
     /// Loses each mark on the way.
     LosesMarks,
+    /// Marks the pods of a Deployment, and does not say that they are to go first.
+    MarksWithoutCost,
     /// Deletes a pod of another batch with those of one that is made anew.
     DeletesOthers,
     /// Deletes the pods of a batch before it is committed that it is made anew.
@@ -103,6 +105,7 @@ impl Sabotage {
         Self::ScalesUnread,
         Self::LosesScales,
         Self::LosesMarks,
+        Self::MarksWithoutCost,
         Self::DeletesOthers,
         Self::DeletesUncommitted,
         Self::RecoversTwice,

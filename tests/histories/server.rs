@@ -49,6 +49,8 @@ pub struct Server {
     pub workloads: [u32; 3],
     /// Those of the first roles that are claimed for rollouts in lockstep; none in most histories.
     pub sets: Vec<Arc<Set>>,
+    /// Pods of Deployments that run and were taken away although others were marked to go.
+    pub taken: Vec<String>,
     /// Pods that were there when a batch began to be made anew, by coordination and batch: unique ids.
     pub old: BTreeMap<(String, u32), BTreeSet<String>>,
     /// What was promised of the pods of these.
@@ -77,6 +79,7 @@ impl Server {
             made: BTreeSet::new(),
             workloads: setup.replicas,
             sets: Vec::new(),
+            taken: Vec::new(),
             old: BTreeMap::new(),
             ledger: Ledger::default(),
             ignored: false,

@@ -1,12 +1,12 @@
-//! The claimed StatefulSets of the roles that are rolled in lockstep: as the API server stores them, after the webhook, and
+//! The claimed workloads of the roles that are rolled in lockstep, or scaled together: as the API server stores them, after the webhook, and
 //! what their controller makes of them.
 
 use std::sync::{Arc, OnceLock};
 
 use rolegate::api::Meta;
-use rolegate::api::workload::StatefulSet;
 use rolegate::cluster::index::SeenWorkload;
-use rolegate::model::{WorkloadKind, former_claim, names, rollout_claim};
+use rolegate::model::workload_object::WithType;
+use rolegate::model::{WorkloadKind, WorkloadObject, former_claim, names, rollout_claim};
 use rolegate::mutate::rollout::{hold_rollout, let_go};
 use serde_json::{Value, json};
 
@@ -21,6 +21,7 @@ const PARTITION: &str = "/spec/updateStrategy/rollingUpdate/partition";
 /// A StatefulSet as it is stored.
 #[derive(Clone, Debug)]
 pub struct Set {
+    pub kind: WorkloadKind,
     pub object: Value,
     /// The partition that its controller has seen: it replaces pods by that one.
     seen_partition: u32,
@@ -29,33 +30,48 @@ pub struct Set {
 }
 
 impl Set {
-    fn new(role: usize, start: u32, replicas: u32) -> Self {
+    fn new(role: usize, maker: Maker, replicas: u32) -> Self {
         let labels = claim(role);
         let template = json!({
             "metadata": { "labels": labels },
             "spec": { "containers": [{ "name": "main", "image": 0 }] },
         });
         let revision = revision(role, 0);
+        let (kind, spec) = match maker {
+            Maker::Set { start } => (
+                WorkloadKind::StatefulSet,
+                json!({
+                    "replicas": replicas,
+                    "ordinals": { "start": start },
+                    "podManagementPolicy": "Parallel",
+                    "updateStrategy": { "rollingUpdate": { "partition": 0 } },
+                    "template": template,
+                }),
+            ),
+            Maker::Leaders { size, .. } => {
+                let template = json!({ "size": size, "workerTemplate": template });
+                (WorkloadKind::LeaderWorkerSet, json!({ "replicas": replicas, "leaderWorkerTemplate": template }))
+            }
+            Maker::Alike => (WorkloadKind::Deployment, json!({ "replicas": replicas, "template": template })),
+        };
         let object = json!({
             "metadata": {
                 "name": ROLES[role], "namespace": NAMESPACE, "uid": format!("set-{role}"), "resourceVersion": "1",
                 "generation": 1, "labels": labels,
             },
-            "spec": {
-                "replicas": replicas,
-                "ordinals": { "start": start },
-                "podManagementPolicy": "Parallel",
-                "updateStrategy": { "rollingUpdate": { "partition": 0 } },
-                "template": template,
-            },
+            "spec": spec,
             "status": { "observedGeneration": 1, "currentRevision": revision, "updateRevision": revision },
         });
-        Self { object, seen_partition: 0, read: OnceLock::new() }
+        Self { kind, object, seen_partition: 0, read: OnceLock::new() }
     }
 
     pub fn seen(&self) -> SeenWorkload {
-        let read = || SeenWorkload::of(&serde_json::from_value::<StatefulSet>(self.object.clone()).unwrap());
-        self.read.get_or_init(read).clone()
+        self.read.get_or_init(|| self.kind.with_type(Read(&self.object))).clone()
+    }
+
+    /// It rolls its pods one by one, down from the highest.
+    fn is_stateful(&self) -> bool {
+        self.kind == WorkloadKind::StatefulSet
     }
 
     pub fn version(&self) -> &str {
@@ -102,6 +118,17 @@ impl Set {
     }
 }
 
+/// Reads an object as its kind.
+struct Read<'a>(&'a Value);
+
+impl WithType for Read<'_> {
+    type Output = SeenWorkload;
+
+    fn of<T: WorkloadObject>(self) -> SeenWorkload {
+        SeenWorkload::of(&serde_json::from_value::<T>(self.0.clone()).unwrap())
+    }
+}
+
 fn number(value: &Value) -> u32 {
     u32::try_from(value.as_u64().unwrap_or(0)).unwrap()
 }
@@ -121,8 +148,7 @@ impl Server {
             return;
         }
         for role in 0..ROLLED {
-            let Maker::Set { start } = self.setup.makers[role] else { panic!("what is rolled is made by a set") };
-            self.sets.push(Arc::new(Set::new(role, start, self.workloads[role])));
+            self.sets.push(Arc::new(Set::new(role, self.setup.makers[role], self.workloads[role])));
             self.store_set(role, |_| {});
         }
     }
@@ -148,13 +174,14 @@ impl Server {
         if new == old {
             return;
         }
-        self.admit(&old, &mut new);
+        if set.kind != WorkloadKind::Deployment {
+            self.admit(set.kind, &old, &mut new);
+        }
         self.store_set(role, |set| set.object = new);
     }
 
     /// What the webhook makes of an update.
-    fn admit(&self, old: &Value, new: &mut Value) {
-        let kind = WorkloadKind::StatefulSet;
+    fn admit(&self, kind: WorkloadKind, old: &Value, new: &mut Value) {
         let meta = |object: &Value| -> Meta { serde_json::from_value(object["metadata"].clone()).unwrap() };
         let (before, after) = (meta(old), meta(new));
         let claimed = rollout_claim(&after, NAMESPACE);
@@ -186,7 +213,8 @@ impl Server {
 
     /// What happens to a set; false when nothing does.
     pub fn set_step(&mut self, role: usize, step: SetStep) -> bool {
-        if role >= self.sets.len() {
+        let is_own = |set: &Arc<Set>| set.is_stateful() || !matches!(step, SetStep::Image(_) | SetStep::Replace);
+        if !self.sets.get(role).is_some_and(is_own) {
             return false;
         }
         let before = self.version;
@@ -206,7 +234,7 @@ impl Server {
     fn observe_set(&mut self, role: usize) {
         let set = self.sets[role].clone();
         if !set.is_observed() {
-            let update = revision(role, number(set.object.pointer(IMAGE).unwrap()));
+            let update = revision(role, set.object.pointer(IMAGE).map_or(0, number));
             self.store_set(role, |set| {
                 set.seen_partition = set.partition();
                 set.object["status"]["observedGeneration"] = set.object["metadata"]["generation"].clone();
@@ -248,7 +276,7 @@ impl Server {
 
     /// The labels of a pod that a set makes now, by its controller and by the webhook.
     pub fn labels_of_set(&self, role: usize, ordinal: u32) -> Vec<(&'static str, String)> {
-        let Some(set) = self.sets.get(role) else { return Vec::new() };
+        let Some(set) = self.sets.get(role).filter(|set| set.is_stateful()) else { return Vec::new() };
         let revision = set.revision_of(ordinal).to_owned();
         let mut labels = vec![(names::CONTROLLER_REVISION, revision.clone())];
         let group = self.group.as_ref().filter(|_| !self.ignored).map(|group| group.group());

@@ -78,7 +78,7 @@ impl Replica {
                 self.index.workload_change(watch, seen.workload.key.kind, Change::Applied(seen));
             }
             Event::Set(set) => {
-                self.index.workload_change(watch, WorkloadKind::StatefulSet, Change::Applied(set.seen()));
+                self.index.workload_change(watch, set.kind, Change::Applied(set.seen()));
             }
             Event::Ignored(true) => self.index.ignored_change(NAMESPACES, Change::Applied(namespace())),
             Event::Ignored(false) => self.index.ignored_change(NAMESPACES, Change::Deleted(namespace())),

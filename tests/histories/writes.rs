@@ -75,7 +75,7 @@ impl Replica {
             Request::Mark(mark) => {
                 let pod = mark.pod.clone();
                 let done = answered(fault, || {
-                    let there = elastic::mark(server, &mark);
+                    let there = elastic::mark(server, &mark, self.sabotage != Some(Sabotage::MarksWithoutCost));
                     Ok(Ok(server.pods.get(&*pod.name).filter(|_| there).cloned()))
                 })?;
                 Answer::Marked(pod, done)

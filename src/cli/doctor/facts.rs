@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
 
 use crate::api::ObjectKind;
+use crate::cli::allow::Allow;
 use crate::server::tls::certificates::Stored;
 
 /// What was read, or why it could not be.
@@ -89,6 +90,19 @@ pub struct Gang {
     pub kind: ObjectKind,
 }
 
+/// Something that `--allow` allows, and that somebody wants or has switched on.
+#[derive(Clone, Debug)]
+pub struct OptIn {
+    /// What.
+    pub what: Allow,
+    /// `namespace/name` of the groups that ask for it.
+    pub groups: Vec<String>,
+    /// Whether our Deployment runs with it; `None` where there is none, and nobody can tell.
+    pub is_on: Option<bool>,
+    /// Rights that it takes and that are missing, and whose they would be.
+    pub rights: Rights,
+}
+
 /// Services by namespace and name, and how many endpoints of each are ready; `None`: it is not there.
 pub type Services = BTreeMap<(String, String), Option<(Service, usize)>>;
 
@@ -134,4 +148,6 @@ pub struct Facts {
     pub strangers: Read<Vec<Strangers>>,
     /// Groups that ask for PodGroups.
     pub gangs: Read<Vec<Gang>>,
+    /// What goes beyond gates, statuses and partitions.
+    pub opt_ins: Read<Vec<OptIn>>,
 }

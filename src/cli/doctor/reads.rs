@@ -1,6 +1,7 @@
 //! Reads everything that `doctor` judges, at one time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -8,6 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
     SubjectAccessReviewSpec,
@@ -20,13 +22,14 @@ use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
 use super::checks;
-use super::facts::{AskedRight, Facts, Gang, Orphans, Probe, Read, Rights, Served, Services, Strangers, Target};
+use super::facts::{AskedRight, Facts, Gang, OptIn, Orphans, Probe, Read, Rights, Served, Services, Strangers, Target};
+use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
-use crate::cli::rights::{OF_CERTIFICATES, RIGHTS};
+use crate::cli::rights::{OF_ALLOWED, OF_CERTIFICATES, RIGHTS, Right};
 use crate::cluster::read::listing::list_cluster;
-use crate::model::names;
+use crate::model::{Group, names};
 use crate::server::tls::certificates::read_secret;
 
 /// Requests in flight at a time.
@@ -65,9 +68,11 @@ impl Reader<'_> {
             self.probe(),
             self.groups(),
         );
-        let (orphans, strangers, gangs) = match of_groups {
-            Ok((orphans, strangers, gangs)) => (Ok(orphans), Ok(strangers), Ok(gangs)),
-            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why)),
+        let (orphans, strangers, gangs, opt_ins) = match of_groups {
+            Ok(OfGroups { orphans, strangers, gangs, wanted }) => {
+                (Ok(orphans), Ok(strangers), Ok(gangs), self.opt_ins(&wanted).await)
+            }
+            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why.clone()), Err(why)),
         };
         Ok(Facts {
             version: (number(&version.major), number(&version.minor)),
@@ -85,6 +90,7 @@ impl Reader<'_> {
             orphans,
             strangers,
             gangs,
+            opt_ins,
         })
     }
 
@@ -122,12 +128,17 @@ impl Reader<'_> {
     }
 
     async fn rights(&self) -> Read<Rights> {
-        let user = self.user().await?;
         // Whoever brings certificates does without the rights to keep them.
         let of_certificates =
             if self.certificates().await?.is_some_and(|served| served.self_managed) { OF_CERTIFICATES } else { &[] };
+        self.missing_of(RIGHTS.iter().chain(of_certificates)).await
+    }
+
+    /// Which of these rights are missing.
+    async fn missing_of<'a>(&self, rights: impl Iterator<Item = &'a Right>) -> Read<Rights> {
+        let user = self.user().await?;
         let mut all = Vec::new();
-        for right in RIGHTS.iter().chain(of_certificates) {
+        for right in rights {
             let (namespace, object) = right.scope.place(&self.target.namespace, &self.target.name);
             for group in right.groups {
                 for resource in right.resources {
@@ -153,6 +164,29 @@ impl Reader<'_> {
         let mut missing: Vec<_> = missing.into_iter().flatten().collect();
         missing.sort();
         Ok(Rights { user, missing, asked })
+    }
+
+    /// What `--allow` allows, of all that groups ask for or that our Deployment has switched on.
+    async fn opt_ins(&self, wanted: &Wanted) -> Read<Vec<OptIn>> {
+        let on = self.allowed().await?;
+        let mut all = Vec::new();
+        for (what, rights) in OF_ALLOWED {
+            let groups = wanted.get(what.word()).cloned().unwrap_or_default();
+            let is_on = on.as_ref().map(|on| on.contains(what));
+            if !groups.is_empty() || is_on == Some(true) {
+                all.push(OptIn { what: *what, groups, is_on, rights: self.missing_of(rights.iter()).await? });
+            }
+        }
+        Ok(all)
+    }
+
+    /// What our Deployment allows itself, by the arguments that it gives; `None` where there is none.
+    async fn allowed(&self) -> Read<Option<Vec<Allow>>> {
+        let deployments: Api<Deployment> = Api::namespaced(self.connection.client.clone(), &self.target.namespace);
+        let found = deployments.get_opt(&self.target.name).await.map_err(|error| self.why(&error))?;
+        let pods = found.and_then(|found| found.spec?.template.spec);
+        Ok(pods
+            .map(|pods| pods.containers.iter().flat_map(|container| allows(container.args.iter().flatten())).collect()))
     }
 
     async fn may(&self, user: Option<&str>, asked: &AskedRight, object: Option<String>) -> Result<bool, kube::Error> {
@@ -268,18 +302,26 @@ impl Reader<'_> {
         }
     }
 
-    async fn groups(&self) -> Read<(Vec<Orphans>, Vec<Strangers>, Vec<Gang>)> {
+    async fn groups(&self) -> Read<OfGroups> {
         let seen = Box::pin(list_cluster(&self.connection.client, None)).await.map_err(|error| self.why(&error))?;
         // A kind that may not be read could hold the group.
         if let [first, ..] = seen.forbidden.as_slice() {
             return Err(format!("{} may not be read", first.crd_name()));
         }
-        let (mut orphans, mut strangers, mut gangs) = (Vec::new(), Vec::new(), Vec::new());
+        let OfGroups { mut orphans, mut strangers, mut gangs, mut wanted } = OfGroups::default();
         for picture in pictures(&seen.index) {
             let group = picture.key.to_string();
             let batched = picture.group().into_iter().flat_map(|group| group.batched());
             let kinds = batched.filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
             gangs.extend(kinds.map(|kind| Gang { group: group.clone(), kind }));
+            let recovers = |known: &Arc<Group>| known.batched().any(|(_, batching)| batching.recovers().is_some());
+            let asks = [
+                (Allow::Scale, picture.group().is_some_and(|known| known.elastic.is_some())),
+                (Allow::Recovery, picture.group().is_some_and(recovers)),
+            ];
+            for (what, _) in asks.iter().filter(|(_, asks)| *asks) {
+                wanted.entry(what.word()).or_default().push(group.clone());
+            }
             match (picture.group(), picture.held_pods()) {
                 (None, 0) => {}
                 (None, pods) => orphans.push(Orphans { group, pods }),
@@ -289,8 +331,35 @@ impl Reader<'_> {
                 })),
             }
         }
-        Ok((orphans, strangers, gangs))
+        Ok(OfGroups { orphans, strangers, gangs, wanted })
     }
+}
+
+/// Groups by what they ask for of `--allow`.
+type Wanted = BTreeMap<&'static str, Vec<String>>;
+
+/// What groups and their pods tell.
+#[derive(Default)]
+struct OfGroups {
+    orphans: Vec<Orphans>,
+    strangers: Vec<Strangers>,
+    gangs: Vec<Gang>,
+    wanted: Wanted,
+}
+
+/// What arguments of `serve` allow: `--allow=scale,recovery`, or in two words.
+fn allows<'a>(arguments: impl Iterator<Item = &'a String>) -> Vec<Allow> {
+    let mut all = Vec::new();
+    let mut is_next = false;
+    for argument in arguments {
+        let words = if is_next { Some(argument.as_str()) } else { argument.strip_prefix("--allow=") };
+        is_next = argument == "--allow";
+        let words = words.into_iter().flat_map(|words| words.split(','));
+        all.extend(
+            words.filter_map(|word| OF_ALLOWED.iter().find(|(allow, _)| allow.word() == word)).map(|(allow, _)| *allow),
+        );
+    }
+    all
 }
 
 /// The groups that the API server puts an authenticated user into.
@@ -301,4 +370,20 @@ fn groups_of(user: &str) -> Vec<String> {
         groups.push(format!("system:serviceaccounts:{namespace}"));
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_serve_is_told_to_allow_is_read_in_each_of_its_ways() {
+        let allowed = |arguments: &[&str]| {
+            let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+            allows(arguments.iter())
+        };
+        assert_eq!(allowed(&["serve", "--listen=:8443"]), []);
+        assert_eq!(allowed(&["serve", "--allow=scale,recovery"]), [Allow::Scale, Allow::Recovery]);
+        assert_eq!(allowed(&["serve", "--allow", "recovery", "scale"]), [Allow::Recovery]);
+    }
 }

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Planned;
-use crate::api::status::Condition;
+use crate::api::status::{Condition, RecoveryState};
 use crate::fit::Fitted;
-use crate::report::coordination;
+use crate::report::{Segments, coordination};
 use crate::rules::Violation;
 
 #[derive(Serialize)]
@@ -25,6 +25,12 @@ struct Group<'a> {
     steps: &'a [BTreeMap<String, u32>],
     complete: bool,
     batches: Vec<Batch>,
+    /// The segments that are wanted of a group whose workloads are scaled together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elastic: Option<Segments>,
+    /// Batches that were broken within the window, of a state that says so.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    recoveries: &'a [RecoveryState],
     /// What fits, as `rolegate fit` says it; left out where there are no nodes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fit: Vec<Value>,
@@ -83,6 +89,8 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
         steps: run.map(|run| run.steps.as_slice()).unwrap_or_default(),
         complete: planned.is_complete(),
         batches: group.zip(run).map(|(group, run)| all_batches(group, run, planned.fitted())).unwrap_or_default(),
+        elastic: group.zip(run).and_then(|(group, run)| Segments::of(group, &run.seen)),
+        recoveries: run.map(|run| run.seen.status.recoveries.as_slice()).unwrap_or_default(),
         fit: planned.fitted().iter().map(coordination).collect(),
         violations: planned.judged.errors.iter().map(finding).collect(),
         error: planned.error().map(ToString::to_string),

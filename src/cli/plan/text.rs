@@ -9,7 +9,8 @@ use crate::cli::terminal::{Style, Table, shown};
 use crate::fit::Fitted;
 use crate::model::wording::{counted, ordinals};
 use crate::model::{Batching, Coordination, Group, names};
-use crate::plan::elastic::ineffective;
+use crate::plan::elastic::{ineffective, segments_line};
+use crate::plan::recovery::text::{policy_text, recoveries};
 use crate::plan::rollout::rollouts;
 use crate::plan::{Batch, ReplicaIs, Run};
 use crate::rules::Violation;
@@ -102,10 +103,11 @@ fn body(out: &mut impl Write, group: &Group, run: &Run, detail: Detail) -> io::R
         let batches = shown(&batches_of(coordination, batching));
         writeln!(out, "  {batches}; each pod is born with the gate {}", names::GATE)?;
     }
-    if let Some(elastic) = &group.elastic {
-        let told = ineffective(&elastic.standing).map(|(_, told)| told);
-        let wanted = || format!("{} wanted: their workloads are scaled together", counted(elastic.wanted(), "segment"));
-        writeln!(out, "  {}", shown(&told.unwrap_or_else(wanted)))?;
+    for line in elastic(group, run, detail) {
+        writeln!(out, "  {}", shown(&line))?;
+    }
+    for (coordination, recovery) in group.batched().filter_map(|(c, batching)| Some((c, batching.recovers()?))) {
+        writeln!(out, "  {}", shown(&policy_text(&coordination.display_name(), recovery)))?;
     }
     let free: Vec<_> = group.roles.iter().filter(|role| group.batch_size(&role.name).is_none()).collect();
     for role in free {
@@ -123,8 +125,23 @@ fn body(out: &mut impl Write, group: &Group, run: &Run, detail: Detail) -> io::R
     for line in rollouts(&run.seen.decision.rollout, &run.seen.rollouts) {
         writeln!(out, "  {line}")?;
     }
+    for line in recoveries(group, &run.seen.decision.recovery) {
+        writeln!(out, "  {}", shown(&line))?;
+    }
     held(out, run)?;
     conditions(out, run, detail.single)
+}
+
+/// The segments that are wanted of a group: what becomes of its workloads, and, in a single decision, how far they are.
+fn elastic(group: &Group, run: &Run, detail: Detail) -> Vec<String> {
+    let Some(elastic) = &group.elastic else { return Vec::new() };
+    let far = segments_line(elastic, run.seen.decision.elastic.as_ref());
+    if ineffective(&elastic.standing).is_some() {
+        return far.into_iter().collect();
+    }
+    let wanted = counted(elastic.wanted(), "segment");
+    let wanted = format!("{wanted} wanted: their workloads are scaled together, one segment at a time");
+    std::iter::once(wanted).chain(far.filter(|_| detail.single)).collect()
 }
 
 /// That nothing batches a role.

@@ -9,7 +9,8 @@ use crate::cli::draw::{self, BATCH};
 use crate::cli::fit::brief;
 use crate::cli::terminal::{Style, Table, age, shown};
 use crate::model::wording::counted;
-use crate::model::{Batching, Coordination};
+use crate::model::{Batching, Coordination, Group};
+use crate::plan::elastic::segments_line;
 use crate::plan::recovery::text::recoveries;
 use crate::plan::rollout::rollouts;
 use crate::report::Picture;
@@ -35,6 +36,9 @@ pub(super) fn render(pictures: &[Picture], detail: Detail, now: Timestamp) -> St
         }
         text.push_str(&head(picture, now, style));
         text.push_str(&bars(picture, detail, style));
+        if let Some(line) = picture.group().and_then(|group| segments(group, picture)) {
+            _ = writeln!(text, "  {}", shown(&line));
+        }
         for line in rollouts(&picture.seen.decision.rollout, &picture.seen.rollouts) {
             _ = writeln!(text, "  {}", shown(&line));
         }
@@ -132,6 +136,11 @@ pub(super) fn legend(pictures: &[Picture]) -> String {
         }
         Some(_) => legend + "\n",
     }
+}
+
+/// How far the segments are that are wanted of a group.
+fn segments(group: &Group, picture: &Picture) -> Option<String> {
+    segments_line(group.elastic.as_ref()?, picture.seen.decision.elastic.as_ref())
 }
 
 /// Why pods are held.

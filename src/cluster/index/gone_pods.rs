@@ -1,6 +1,6 @@
 //! Pods that are being deleted and still there, and what pods said last that are gone.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::{Name, SourceId};
@@ -17,16 +17,29 @@ type Place = (GroupKey, Arc<str>, u32);
 /// Pods that are gone, or about to be.
 #[derive(Debug, Default)]
 pub(super) struct GonePods {
-    leaving: HashMap<GroupKey, BTreeMap<Arc<str>, (SourceId, Leaving)>>,
+    /// By namespace and name: events of pods say no more.
+    leaving: HashMap<Name, OnItsWay>,
+    /// Their names, by group.
+    of_groups: HashMap<GroupKey, BTreeSet<Arc<str>>>,
     words: HashMap<Place, LastWords>,
     /// Oldest first.
     order: VecDeque<Place>,
 }
 
+/// A pod that is being deleted and still there.
+#[derive(Debug)]
+struct OnItsWay {
+    source: SourceId,
+    group: GroupKey,
+    pod: Leaving,
+}
+
 impl GonePods {
     /// Those of a group that still are there.
     pub(super) fn leaving(&self, key: &GroupKey) -> Vec<Leaving> {
-        self.leaving.get(key).into_iter().flat_map(|of_group| of_group.values()).map(|(_, one)| one.clone()).collect()
+        let names = self.of_groups.get(key).into_iter().flatten();
+        let known = |name: &Arc<str>| self.leaving.get(&(key.namespace.clone(), name.clone()));
+        names.filter_map(known).map(|one| one.pod.clone()).collect()
     }
 
     /// What the last pod of a replica said that is gone.
@@ -36,7 +49,7 @@ impl GonePods {
 
     /// How many are there.
     pub(super) fn len(&self) -> usize {
-        self.leaving.values().map(BTreeMap::len).sum()
+        self.leaving.len()
     }
 
     /// Notes a pod that no count includes any more. `facts` are those of when it was counted last.
@@ -47,8 +60,10 @@ impl GonePods {
         if pod.metadata.is_deleting() && !has_ended {
             let node = pod.spec.node_name.as_deref().unwrap_or_default().into();
             let leaving = Leaving { pod: facts.pod.clone(), role: role.clone(), ordinal, node };
-            let of_group = self.leaving.entry(key.clone()).or_default();
-            of_group.insert(facts.pod.name.clone(), (source, leaving));
+            let name = (key.namespace.clone(), facts.pod.name.clone());
+            self.forget(&name);
+            self.of_groups.entry(key.clone()).or_default().insert(name.1.clone());
+            self.leaving.insert(name, OnItsWay { source, group: key.clone(), pod: leaving });
         } else {
             self.left(key, &facts.pod);
         }
@@ -74,41 +89,40 @@ impl GonePods {
 
     /// A pod is gone for good; true when it was still there until now.
     pub(super) fn left(&mut self, key: &GroupKey, pod: &PodRef) -> bool {
-        let Some(of_group) = self.leaving.get_mut(key) else { return false };
-        let is_this = of_group.get(&pod.name).is_some_and(|(_, known)| known.pod == *pod);
-        if is_this {
-            of_group.remove(&pod.name);
-        }
-        if of_group.is_empty() {
-            self.leaving.remove(key);
-        }
-        is_this
+        let name = (key.namespace.clone(), pod.name.clone());
+        let is_this = self.leaving.get(&name).is_some_and(|known| known.group == *key && known.pod.pod == *pod);
+        is_this && self.forget(&name).is_some()
     }
 
     /// The group of a pod that is on its way out.
     pub(super) fn leaving_of(&self, name: &Name, pod: &PodRef) -> Option<GroupKey> {
-        let here = self.leaving.iter().filter(|(key, _)| key.namespace == name.0);
-        let mut found = here.filter(|(_, all)| all.get(&name.1).is_some_and(|(_, one)| one.pod == *pod));
-        found.next().map(|(key, _)| key.clone())
+        self.leaving.get(name).filter(|known| known.pod.pod == *pod).map(|known| known.group.clone())
     }
 
     /// The pod of a name is gone, since there is another one, or none; returns its group.
     pub(super) fn gone(&mut self, name: &Name, but: Option<&str>) -> Option<GroupKey> {
-        let here = self.leaving.iter().filter(|(key, _)| key.namespace == name.0);
-        let found = here.filter_map(|(key, of_group)| Some((key, &of_group.get(&name.1)?.1.pod)));
-        let (key, pod) = found.into_iter().find(|(_, pod)| but.is_none_or(|but| *pod.uid != *but))?;
-        let (key, pod) = (key.clone(), pod.clone());
-        self.left(&key, &pod).then_some(key)
+        let known = self.leaving.get(name)?;
+        let is_gone = but.is_none_or(|but| *known.pod.pod.uid != *but);
+        is_gone.then(|| self.forget(name)).flatten()
     }
 
     /// Forgets what a watch has not listed; returns the groups.
     pub(super) fn keep_only(&mut self, source: SourceId, listed: &HashSet<Name>) -> Vec<GroupKey> {
-        let all = self.leaving.iter().flat_map(|(key, of_group)| of_group.values().map(move |one| (key, one)));
-        let is_gone = |(key, (from, one)): &(&GroupKey, &(SourceId, Leaving))| {
-            *from == source && !listed.contains(&(key.namespace.clone(), one.pod.name.clone()))
-        };
-        let gone: Vec<_> = all.filter(is_gone).map(|(key, (_, one))| (key.clone(), one.pod.clone())).collect();
-        gone.into_iter().filter_map(|(key, pod)| self.left(&key, &pod).then_some(key)).collect()
+        let is_gone = |(name, known): &(&Name, &OnItsWay)| known.source == source && !listed.contains(*name);
+        let gone: Vec<_> = self.leaving.iter().filter(is_gone).map(|(name, _)| name.clone()).collect();
+        gone.iter().filter_map(|name| self.forget(name)).collect()
+    }
+
+    /// Forgets a pod; returns its group.
+    fn forget(&mut self, name: &Name) -> Option<GroupKey> {
+        let group = self.leaving.remove(name)?.group;
+        if let Some(of_group) = self.of_groups.get_mut(&group) {
+            of_group.remove(&name.1);
+            if of_group.is_empty() {
+                self.of_groups.remove(&group);
+            }
+        }
+        Some(group)
     }
 }
 

@@ -111,6 +111,10 @@ impl Workloads {
             _ => false,
         };
         let claims = [old, new].into_iter().flatten().map(|rolled| rolled.claim.group.clone()).filter(|_| !same);
+        // Whether the next batch of it has room depends on what its pods ask for.
+        let asked = before.and_then(|entry| entry.scaled.as_ref()).map(|scaled| &scaled.replica);
+        let scaled = seen.scaled.as_ref().filter(|scaled| asked.is_none_or(|asked| *asked != scaled.replica));
+        let claims = claims.chain(scaled.map(|scaled| scaled.claim.group.clone()));
         let moved = before.and_then(|entry| entry.leaders_at.as_ref()) != seen.leaders_at.as_ref();
         let led = seen.workload.key.kind.makes_for().filter(|_| moved);
         let led = led.filter_map(|kind| self.all.get(&WorkloadKey { kind, ..seen.workload.key.clone() }));

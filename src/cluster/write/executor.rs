@@ -62,6 +62,8 @@ impl ActionError {
 
 /// What became of an action: a word for the metrics, and one for the reconciler.
 type Done = (&'static str, Option<Ended>);
+/// What became of a deletion: a word for the metrics, and why nothing was deleted.
+type Deleted = (&'static str, Option<&'static str>);
 
 impl Executor {
     /// Writes with `writer`, and takes what was written into the index of `lookup`.
@@ -240,11 +242,7 @@ impl Executor {
         Ok("written")
     }
 
-    async fn recreate(
-        &self,
-        key: &GroupKey,
-        pod: &PodRef,
-    ) -> Result<(&'static str, Option<&'static str>), ActionError> {
+    async fn recreate(&self, key: &GroupKey, pod: &PodRef) -> Result<Deleted, ActionError> {
         let deleted = self.writer.delete_held(&key.namespace, pod).await?;
         if deleted {
             tracing::info!(group = %key, name = %pod.name, "deleted: it was made for another batch");
@@ -252,12 +250,7 @@ impl Executor {
         Ok(("deleted", (!deleted).then_some("nobody would make it again, or it runs")))
     }
 
-    async fn delete(
-        &self,
-        key: &GroupKey,
-        pod: &PodRef,
-        with_dependents: bool,
-    ) -> Result<(&'static str, Option<&'static str>), ActionError> {
+    async fn delete(&self, key: &GroupKey, pod: &PodRef, with_dependents: bool) -> Result<Deleted, ActionError> {
         self.writer.delete(&key.namespace, pod, with_dependents).await?;
         tracing::info!(group = %key, name = %pod.name, "deleted: its batch is made anew");
         Ok(("deleted", None))

@@ -62,6 +62,7 @@ fn all() -> Vec<Action> {
     let gang = BatchPodGroup {
         name: "pd-c0-0".to_owned(),
         policy: PodGroupPolicy::KubeScheduling { schedule_timeout_seconds: None },
+        renewed: false,
         min_member: 4,
     };
     let absent =

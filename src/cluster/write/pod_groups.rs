@@ -15,7 +15,7 @@ use crate::plan::BatchPodGroup;
 
 impl Writer {
     /// Makes the PodGroup of a batch, owned by the object that carries the group; of one that is there, the number of
-    /// members only ever falls. False when the one that is there has yet to go.
+    /// members only falls, unless its batch is made anew. False when the one that is there has yet to go.
     ///
     /// # Errors
     ///
@@ -28,7 +28,7 @@ impl Writer {
         object.data = json!({ "spec": spec });
         match api.create(&PostParams::default(), &object).await {
             Ok(_) => Ok(true),
-            Err(kube::Error::Api(status)) if status.code == 409 => lower(&api, group, gang).await,
+            Err(kube::Error::Api(status)) if status.code == 409 => set_members(&api, group, gang).await,
             Err(error) => Err(error),
         }
     }
@@ -53,14 +53,15 @@ impl Writer {
     }
 }
 
-/// Lowers the members of a PodGroup that is there; false when it has yet to go.
-async fn lower(api: &Objects<DynamicObject>, group: &Group, gang: &BatchPodGroup) -> Result<bool, kube::Error> {
+/// Sets the members of a PodGroup that is there; false when it has yet to go.
+async fn set_members(api: &Objects<DynamicObject>, group: &Group, gang: &BatchPodGroup) -> Result<bool, kube::Error> {
     let Some(present) = api.get_opt(&gang.name).await? else { return Ok(false) };
     if !stays(&present.metadata, &group.carrier.uid) {
         return Ok(false);
     }
     let members = present.data.pointer("/spec/minMember").and_then(Value::as_u64);
-    if members.is_none_or(|members| members <= u64::from(gang.min_member)) {
+    let wanted = u64::from(gang.min_member);
+    if members.is_none_or(|members| members == wanted || members < wanted && !gang.renewed) {
         return Ok(true);
     }
     let patch = json!({

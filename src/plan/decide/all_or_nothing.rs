@@ -140,7 +140,7 @@ fn ranges<'a>(
 }
 
 /// True for a batch of which pods are missing and none was released yet.
-fn batch_waits(view: &GroupView, batching: &Batching, index: u32) -> bool {
+pub(super) fn batch_waits(view: &GroupView, batching: &Batching, index: u32) -> bool {
     let lacks = |role: &RoleView, ordinals| !role.all_in(ordinals, ReplicaIs::Complete);
     is_untouched(view, batching, index)
         && ranges(view, batching, index).any(|(_, role, ordinals)| lacks(role, ordinals))

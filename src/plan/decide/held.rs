@@ -46,9 +46,11 @@ impl Held {
         Self::new(HoldReason::GroupMissing, format!("group {:?} is not there", &*key.name), held)
     }
 
-    /// True when there is something to tell of: pods, or a rollout behind them.
+    /// True when there is something to tell of: pods, a rollout behind them, segments that are neither made nor taken away.
     pub fn is_told(&self) -> bool {
-        !self.pods.is_empty() || self.reason == HoldReason::RolloutBehindHeldBatch
+        const OF_NO_POD: [HoldReason; 3] =
+            [HoldReason::RolloutBehindHeldBatch, HoldReason::ScaleInDeferred, HoldReason::NoRoom];
+        !self.pods.is_empty() || OF_NO_POD.contains(&self.reason)
     }
 
     /// How many pods.

@@ -12,7 +12,7 @@ use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::{HeldPods, Ordinals};
 use crate::plan::decide::progression::{CoordinationTarget, Targets, requirement_of};
-use crate::plan::elastic::ElasticPlan;
+use crate::plan::elastic::{ElasticPlan, RoomWait};
 use crate::plan::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
 use crate::plan::view::{GroupView, HeldPod, RoleView};
 
@@ -24,6 +24,8 @@ pub(super) struct Turns<'a> {
     pub(super) targets: &'a Targets,
     /// Released counts by batched role.
     pub(super) released: &'a BTreeMap<String, u32>,
+    /// What the next batch of an elastic group waits for, which has the one coordination that makes batches.
+    pub(super) room_wait: Option<&'a RoomWait>,
     pub(super) context: DecisionContext<'a>,
 }
 
@@ -116,14 +118,15 @@ impl Turns<'_> {
         let entry = |(coordination, batching): (&Coordination, &Batching)| {
             let (seen, pods) = pods.remove(&coordination.index).unzip();
             let batch = seen.or_else(|| self.next_batch(batching))?;
-            let (reason, why) = self.why(coordination, batching, batch)?;
-            Some(Held {
-                coordination: Some(CoordinationRef::from(coordination)),
-                batch: Some(batch),
-                reason,
-                message: format!("{} is held: {why}", batching.batch_name(batch)),
-                pods: pods.unwrap_or_default(),
-            })
+            let wait = self.room_wait.filter(|wait| wait.batch == batch);
+            let (reason, message) = if let Some(wait) = wait {
+                (wait.reason, wait.message.clone())
+            } else {
+                let (reason, why) = self.why(coordination, batching, batch)?;
+                (reason, format!("{} is held: {why}", batching.batch_name(batch)))
+            };
+            let (coordination, pods) = (Some(CoordinationRef::from(coordination)), pods.unwrap_or_default());
+            Some(Held { coordination, batch: Some(batch), reason, message, pods })
         };
         self.group.batched().filter_map(entry).collect()
     }

@@ -2,7 +2,7 @@
 //! from which pods the gate is taken now, and why each of the other pods keeps it.
 //!
 //! `progression` says how far each role may go, `mis_stamped`, `recovering`, `all_or_nothing` and `surplus` which pods are excepted,
-//! `placing` where those go that may, `holds` and `missing_pods` why pods are held; `batches`, `waits` and `pod_groups` are read off a decision.
+//! `placing` where those go that may, `unmade` which batches are made only when they have room, `holds` and `missing_pods` why pods are held; `batches`, `waits` and `pod_groups` are read off a decision.
 
 pub mod all_or_nothing;
 pub mod batches;
@@ -18,6 +18,7 @@ pub mod pod_groups;
 pub mod progression;
 mod recovering;
 pub mod surplus;
+pub mod unmade;
 pub mod waits;
 
 use std::collections::{BTreeMap, HashSet};
@@ -33,8 +34,9 @@ use self::placed::Pin;
 use self::pod_groups::MissingPodGroup;
 use self::progression::{Targets, targets};
 use self::recovering::Recovering;
+use self::unmade::Unmade;
 use crate::api::status::RecoveryState;
-use crate::model::Group;
+use crate::model::{Group, HoldReason};
 use crate::plan::elastic::{self, Deferral, ElasticContext, ElasticPlan};
 use crate::plan::placement::Placer;
 use crate::plan::recovery::entry::Phase;
@@ -85,7 +87,9 @@ pub(in crate::plan) fn decide(
     placer: Option<&mut Placer<'_>>,
 ) -> Decision {
     let targets = targets(group, &view.roles, context.missing_layers);
-    let released = released_counts(view, &targets, context);
+    let mut released = released_counts(view, &targets, context);
+    let mut placer = placer;
+    let unmade = if placer.is_some() { Unmade::of(group, view, &mut released, context) } else { None };
     let mut incomplete = Incomplete::new(group, view, context.overdue);
     let mis_stamped = mis_stamped::find(group, view, context.missing_layers);
     let mut recovering = Recovering::of(group, plan_recovery(group, view, rollouts, context.recovery));
@@ -96,7 +100,10 @@ pub(in crate::plan) fn decide(
             release.push(release_of(pod, view, &released));
         }
     }
-    let (given, without_place) = placing::place(group, view, &mut release, (context, &recovering.plan), placer);
+    let place = (context, &recovering.plan);
+    let (mut given, without_place) = placing::place(group, view, &mut release, place, placer.as_deref_mut());
+    let room_wait =
+        unmade.zip(placer).and_then(|(unmade, placer)| unmade.ask(&mut released, (&mut given, &without_place), placer));
     recovering.go_together(view, &mut release, &without_place);
     let surplus = surplus::surplus(view, &released);
     let mut apart = mis_stamped.uids.clone();
@@ -106,7 +113,8 @@ pub(in crate::plan) fn decide(
     }
     let strangers = strangers.into_iter().filter(|pod| !mis_stamped.has(pod)).collect();
     let mut kept = Kept::of(view, &released, strangers, &apart);
-    let mut turns = Turns { group, view, targets: &targets, released: &released, context }.explain(&mut kept);
+    let turns = Turns { group, view, targets: &targets, released: &released, room_wait: room_wait.as_ref(), context };
+    let mut turns = turns.explain(&mut kept);
     let mut held: Vec<_> = kept.explain_others(group, view).collect();
     held.extend(mis_stamped.explain(group));
     held.extend(incomplete.explain());
@@ -119,10 +127,13 @@ pub(in crate::plan) fn decide(
     missing_pods::explain(group, &missing_pods, &diagnoses, turns.iter_mut().chain(&mut held));
     let reason = |held: &Held| Some((held.coordination.as_ref()?.index, held.reason));
     let reasons = turns.iter().filter_map(reason).collect();
-    let mut held: Vec<_> = turns.into_iter().filter(|held| !held.pods.is_empty()).chain(held).collect();
+    // Of a batch that has no room it is told as well before its pods are made.
+    let is_told = |held: &Held| !held.pods.is_empty() || held.reason == HoldReason::NoRoom;
+    let mut held: Vec<_> = turns.into_iter().filter(is_told).chain(held).collect();
     held.extend(holds::refused(&release, context.refused));
     held.extend(pod_groups::explain(group, &release, context.missing_pod_groups));
     let elastic = scaled(group, view, &released, rollouts, context);
+    let elastic = elastic.map(|plan| ElasticPlan { room_wait, ..plan });
     let moves_on = release.iter().any(|release| !release.at_once)
         || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()))
         || elastic.as_ref().is_some_and(|plan| plan.draining.is_some() || !plan.scales.is_empty());
@@ -169,7 +180,7 @@ fn scaled(
     } else {
         Some(Deferral::Rollout)
     };
-    elastic::plan(group, view, released, ElasticContext { deferral, ..context.elastic })
+    elastic::plan(group, view, (released, deferral), context.elastic)
 }
 
 /// How far the roles may go. Where pods are released no partition moves, nor does one of a faulty group.

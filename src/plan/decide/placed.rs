@@ -1,6 +1,6 @@
 //! Where batches go that must share a domain, as it was decided.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::decide::held::CoordinationRef;
 
@@ -19,8 +19,12 @@ pub struct Placed {
     pub moved: Vec<Moved>,
     /// Batches that have a domain, with how many of their pods went and are not bound, by coordination and number.
     pub unbound: BTreeMap<(usize, u32), u32>,
+    /// Batches that are let and whose pods are yet to be made; they have room, or had it for too long.
+    pub unmade: BTreeSet<(usize, u32)>,
     /// There are pods that are to be placed, or were and are not bound.
     pub needs_room: bool,
+    /// Batches would be made if it were known what room there is.
+    pub is_blind: bool,
     /// Batches are released when they have a domain: their count alone says nothing.
     pub by_domain: bool,
     /// Others are looked at first: soon it is this group's turn.

@@ -12,7 +12,8 @@ use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::decide::placed::{Domains, Moved, Pin, Placed};
 use crate::plan::placement::capacity::HOSTNAME;
-use crate::plan::placement::{Answer, Placer, Request};
+use crate::plan::placement::line::Closed;
+use crate::plan::placement::{Answer, NoFit, Placer, Request};
 use crate::plan::recovery::RecoveryPlan;
 use crate::plan::view::{GroupView, HeldPod, PodFacts, ReplicaIs, count};
 
@@ -42,6 +43,7 @@ pub(super) fn place(
             batching,
             key,
             context,
+            is_scaled: group.scaled().is_some(),
             placer,
             placed: &mut given,
             held: BTreeMap::new(),
@@ -75,6 +77,8 @@ struct Placing<'a, 'b> {
     batching: &'a Batching,
     key: &'a str,
     context: DecisionContext<'a>,
+    /// Room may have been kept for its batches before their pods were made.
+    is_scaled: bool,
     placer: &'a mut Placer<'b>,
     placed: &'a mut Placed,
     held: BTreeMap<HoldReason, Held>,
@@ -112,9 +116,13 @@ impl Placing<'_, '_> {
             return self.hold(HoldReason::NoRoom, index, &message, &pods);
         }
         let uids: Vec<_> = pods.iter().map(|pod| pod.pod.uid.clone()).collect();
-        let used = self.used(index);
+        let used = used(self.batching, self.domains(), index);
+        if self.is_scaled {
+            self.placer.are_made(self.coordination.index, index);
+        }
         let answer = self.placer.place(&Request {
             pods: &uids,
+            needs: None,
             others: &others,
             key: self.key,
             committed: committed.as_deref(),
@@ -137,11 +145,8 @@ impl Placing<'_, '_> {
             }
             Answer::NoRoom { why, closed } => {
                 *is_full = Some(index);
-                let kept = closed.map(|closed| {
-                    format!("; {} is kept for group {:?}, which waits longer", closed.domain, &*closed.group.name)
-                });
-                let why = why.describe(Some(self.domain_word()), &name);
-                self.hold(HoldReason::NoRoom, index, &format!("{why}{}", kept.unwrap_or_default()), &pods);
+                let why = no_room(self.batching, self.key, index, &why, closed.as_ref());
+                self.hold(HoldReason::NoRoom, index, &why, &pods);
             }
             Answer::AfterOthers => {
                 (*is_full, self.placed.is_next) = (Some(index), true);
@@ -219,24 +224,6 @@ impl Placing<'_, '_> {
         self.placed.domains.get(&self.coordination.index).unwrap_or(NONE)
     }
 
-    /// How many other batches of the group each domain has, where batches keep apart.
-    fn used(&self, index: u32) -> BTreeMap<String, u32> {
-        let mut used = BTreeMap::new();
-        if self.batching.topology.as_ref().is_some_and(|topology| topology.spread) {
-            for (_, domain) in self.domains().iter().filter(|(other, _)| **other != index) {
-                *used.entry(domain.clone()).or_default() += 1;
-            }
-        }
-        used
-    }
-
-    fn domain_word(&self) -> &str {
-        match self.batching.placed_in().map(|topology| &topology.domain) {
-            Some(Domain::Layer { layer, .. }) => layer,
-            Some(Domain::Key(_)) | None => self.key,
-        }
-    }
-
     /// Notes why pods do not go: one entry for each reason, which speaks of the first batch.
     fn hold(&mut self, reason: HoldReason, index: u32, message: &str, pods: &[HeldPod]) {
         let entry = self.held.entry(reason).or_insert_with(|| Held {
@@ -249,6 +236,28 @@ impl Placing<'_, '_> {
         entry.pods.extend(pods);
         self.out.extend(pods.iter().map(|pod| pod.pod.uid.clone()));
     }
+}
+
+/// How many other batches of the group each domain has, where batches keep apart.
+pub(super) fn used(batching: &Batching, domains: &Domains, index: u32) -> BTreeMap<String, u32> {
+    let mut used = BTreeMap::new();
+    if batching.topology.as_ref().is_some_and(|topology| topology.spread) {
+        for (_, domain) in domains.iter().filter(|(other, _)| **other != index) {
+            *used.entry(domain.clone()).or_default() += 1;
+        }
+    }
+    used
+}
+
+/// Why a batch has no room, for people.
+pub(super) fn no_room(batching: &Batching, key: &str, index: u32, why: &NoFit, closed: Option<&Closed>) -> String {
+    let word = match batching.placed_in().map(|topology| &topology.domain) {
+        Some(Domain::Layer { layer, .. }) => layer,
+        Some(Domain::Key(_)) | None => key,
+    };
+    let kept = closed
+        .map(|closed| format!("; {} is kept for group {:?}, which waits longer", closed.domain, &*closed.group.name));
+    format!("{}{}", why.describe(Some(word), &batching.batch_name(index)), kept.unwrap_or_default())
 }
 
 /// What binds a pod to a domain, and to one node of it where the domain alone would not do.

@@ -10,6 +10,7 @@ use crate::model::{Group, HoldReason, PodGroupPolicy};
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
+use crate::plan::recovery::entry::{Phase, of_batch};
 use crate::plan::view::{GroupView, ReplicaIs, RoleView};
 
 /// The PodGroup of a batch.
@@ -21,6 +22,8 @@ pub struct BatchPodGroup {
     pub policy: PodGroupPolicy,
     /// Pods that start together: those of the batch, and once it was scheduled those of its smallest replica.
     pub min_member: u32,
+    /// The batch is made anew, and starts together again: members that were lowered rise.
+    pub renewed: bool,
 }
 
 /// The PodGroups of all batches that may have released pods, by name.
@@ -47,10 +50,14 @@ pub fn batch_pod_groups(group: &Group, view: &GroupView, released: &BTreeMap<Str
                     ranges.iter().all(|(view, ordinals)| view.all_in(ordinals.clone(), ReplicaIs::Scheduled));
                 let smallest = ranges.iter().map(|(view, _)| view.replica_size()).min().unwrap_or(1);
                 let batch = Batch { group, coordination, batching, index };
+                let recovery = of_batch(&group.status.recoveries, coordination, index);
+                let is_made_anew =
+                    recovery.is_some_and(|(phase, _)| matches!(phase, Phase::Recreating | Phase::Releasing));
                 BatchPodGroup {
                     name: batch.pod_group_name(),
                     policy: policy.clone(),
                     min_member: if is_scheduled { smallest } else { pods },
+                    renewed: is_made_anew && !is_scheduled,
                 }
             })
         })
@@ -164,6 +171,22 @@ mod tests {
         let released = [("prefill".to_owned(), 4), ("decode".to_owned(), 2)].into();
         let gangs = batch_pod_groups(&group(), &view(4, true), &released);
         assert_eq!(gangs.iter().map(|gang| gang.min_member).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn a_batch_that_is_made_anew_starts_together_again() {
+        let mut group = group();
+        let entry = |phase: &str| json!({ "coordination": "pd", "batch": 0, "phase": phase, "attempt": 1 });
+        let released = [("prefill".to_owned(), 4), ("decode".to_owned(), 2)].into();
+        let mut gang = |phase: &str, scheduled| {
+            group.status.recoveries = vec![serde_json::from_value(entry(phase)).unwrap()];
+            let gangs = batch_pod_groups(&group, &view(4, scheduled), &released);
+            (gangs[0].min_member, gangs[0].renewed)
+        };
+        assert_eq!(gang("Recreating", false), (6, true));
+        assert_eq!(gang("Releasing", false), (6, true));
+        assert_eq!(gang("Releasing", true), (1, false), "it was scheduled again");
+        assert_eq!(gang("Complete", false), (6, false), "what is lost afterwards comes back one by one");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::model::{Group, HoldReason};
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
-use crate::plan::recovery::{BatchId, RecoveryPlan};
+use crate::plan::recovery::{BatchId, Blocked, RecoveryPlan};
 use crate::plan::view::{GroupView, HeldPod};
 
 /// Batches that are made anew, and their pods that wait.
@@ -49,7 +49,7 @@ impl<'a> Recovering<'a> {
             let is_told = |pod: &&HeldPod| without_place.iter().any(|held| held.pods.has(pod));
             if let Some(batch) = self.group.coordination(id.0).and_then(|c| c.batching()) {
                 let message = format!("{} is held: a pod of it may not go", batch.batch_name(id.1));
-                self.plan.blocked.insert(id, crate::plan::recovery::Blocked { message });
+                self.plan.blocked.insert(id, Blocked { message });
             }
             let waiting = pods.iter().filter(|pod| goes.contains(&pod.pod.uid) && !is_told(pod));
             self.waiting.entry(id).or_default().extend(waiting.cloned());

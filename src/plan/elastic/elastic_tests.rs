@@ -74,6 +74,16 @@ impl Scene {
     }
 
     fn plan(&self, segments: u32, draining: Option<(u32, u32)>, context: ElasticContext<'_>) -> ElasticPlan {
+        self.plan_while(None, segments, draining, context)
+    }
+
+    fn plan_while(
+        &self,
+        deferral: Option<Deferral>,
+        segments: u32,
+        draining: Option<(u32, u32)>,
+        context: ElasticContext<'_>,
+    ) -> ElasticPlan {
         let pair = mk_pair(self.workloads);
         let group = mk_group(&pair, segments, mk_status(self.committed, draining));
         let names = ["prefill", "decode"];
@@ -84,7 +94,7 @@ impl Scene {
         };
         let view = GroupView { roles: [view(0), view(1)].into(), ..GroupView::default() };
         let released = names.iter().zip(self.committed).map(|(name, count)| ((*name).to_owned(), count)).collect();
-        plan(&group, &view, &released, ElasticContext { workloads: &pair.1, ..context }).unwrap()
+        plan(&group, &view, (&released, deferral), ElasticContext { workloads: &pair.1, ..context }).unwrap()
     }
 }
 
@@ -133,12 +143,12 @@ fn what_is_wanted_again_stays_and_what_is_wanted_less_comes_later() {
 #[test]
 fn nothing_is_taken_away_while_something_else_replaces_pods() {
     let deferral = Some(Deferral::Rollout);
-    let plan = Scene::at_rest(5).plan(2, None, ElasticContext { deferral, ..ElasticContext::default() });
+    let plan = Scene::at_rest(5).plan_while(deferral, 2, None, ElasticContext::default());
     assert_eq!((plan.draining, plan.deferred), (None, deferral));
     assert_eq!(plan.told().0, "ScaleInDeferred");
     // What is under way is finished.
     let scene = Scene { committed: [4, 2], ..Scene::at_rest(5) };
-    let plan = scene.plan(2, Some((2, 5)), ElasticContext { deferral, ..ElasticContext::default() });
+    let plan = scene.plan_while(deferral, 2, Some((2, 5)), ElasticContext::default());
     assert_eq!((plan.draining, plan.deferred), (Some(Draining { from: 2, to: 5 }), None));
 }
 

@@ -6,13 +6,13 @@
 
 mod text;
 
-pub use text::{Told, ineffective, of as taken_away};
+pub use text::{Told, ineffective, of as taken_away, segments_line};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::api::status::Draining;
-use crate::model::{Batching, Elastic, Group, ScaledWorkload};
+use crate::model::{Batching, Elastic, Group, HoldReason, ScaledWorkload};
 use crate::plan::view::{GroupView, PodFacts, PodRef, RoleView};
 
 /// Why nothing is taken away although less is wanted.
@@ -24,13 +24,22 @@ pub enum Deferral {
     Recovery,
 }
 
+/// What the next segment waits for, whose pods are made when it has room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomWait {
+    /// Its number, from 0.
+    pub batch: u32,
+    /// There is none, or that is not known yet.
+    pub reason: HoldReason,
+    /// For people.
+    pub message: String,
+}
+
 /// What is known beside the pods.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ElasticContext<'a> {
     /// The workloads that are claimed for the group.
     pub workloads: &'a [ScaledWorkload],
-    /// What keeps segments from being taken away now.
-    pub deferral: Option<Deferral>,
     /// What was committed to be taken away has had its time.
     pub drained: bool,
     /// Why the last scale of a workload failed, by role.
@@ -44,16 +53,45 @@ pub struct ElasticPlan {
     pub wanted: u32,
     /// Whole segments that are released.
     pub released: u32,
+    /// Segments of which there are any pods.
+    pub present: u32,
     /// What is taken away, to be committed.
     pub draining: Option<Draining>,
     /// Why less is wanted and nothing is taken away.
     pub deferred: Option<Deferral>,
+    /// What the next segment waits for, whose pods are made when it has room.
+    pub room_wait: Option<RoomWait>,
     /// Replicas that workloads are to have now, where they have others.
     pub scales: BTreeMap<String, Scale>,
     /// Pods that are to be marked as draining, or no longer.
     pub marks: Vec<Mark>,
     /// Why the last scale of a workload failed, by role.
     pub failures: BTreeMap<String, String>,
+}
+
+/// How many segments there are of each sort.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentCounts {
+    /// Those that are wanted.
+    pub wanted: u32,
+    /// Those that are released.
+    pub released: u32,
+    /// Those of which there are any pods.
+    pub present: u32,
+    /// Those that are taken away.
+    pub draining: u32,
+    /// Those that are too many, and are not taken away for now.
+    pub deferred: u32,
+}
+
+impl ElasticPlan {
+    /// How many segments there are of each sort.
+    pub fn counts(&self) -> SegmentCounts {
+        let Self { wanted, released, present, .. } = *self;
+        let draining = self.draining.map_or(0, |draining| draining.to.saturating_sub(draining.from));
+        let deferred = if self.deferred.is_some() { released.saturating_sub(wanted) } else { 0 };
+        SegmentCounts { wanted, released, present, draining, deferred }
+    }
 }
 
 /// Other replicas for a workload.
@@ -96,23 +134,28 @@ impl Scaled<'_> {
         self.view.committed
     }
 
-    /// Segments of which it has anything.
+    /// Segments of which it has any pods.
+    fn present(&self) -> u32 {
+        self.view.replicas.pods_in(..).replicas.div_ceil(self.size)
+    }
+
+    /// Segments of which it has anything, or is to have.
     fn segments(&self) -> u32 {
-        self.workload.desired.max(self.view.replicas.pods_in(..).replicas).div_ceil(self.size)
+        self.workload.desired.div_ceil(self.size).max(self.present())
     }
 }
 
 /// Plans for a group; `None` for one whose workloads nobody scales, or while one is not known. `released` are the counts
-/// that are decided.
+/// that are decided, `deferral` is what keeps segments from being taken away now.
 pub(in crate::plan) fn plan(
     group: &Group,
     view: &GroupView,
-    released: &BTreeMap<String, u32>,
+    (released, deferral): (&BTreeMap<String, u32>, Option<Deferral>),
     context: ElasticContext<'_>,
 ) -> Option<ElasticPlan> {
     let (elastic, batching) = group.scaled()?;
     let roles = scaled_roles(group, batching, view, context.workloads)?;
-    let (draining, deferred) = draining(elastic, group, &roles, context);
+    let (draining, deferred) = draining(elastic, group, &roles, deferral);
     let whole = roles.iter().map(|role| released.get(role.name).copied().unwrap_or(0).checked_div(role.size));
     // Only what is stored is done.
     let scales = scales(group.status.draining, &roles, context.drained);
@@ -122,8 +165,10 @@ pub(in crate::plan) fn plan(
         failures: failures.map(|(role, why)| (role.clone(), why.clone())).collect(),
         wanted: elastic.wanted(),
         released: whole.flatten().min().unwrap_or(0),
+        present: roles.iter().map(Scaled::present).max().unwrap_or(0),
         draining,
         deferred,
+        room_wait: None,
         scales,
         marks: marks(group.status.draining, &roles),
     })
@@ -148,7 +193,7 @@ fn draining(
     elastic: &Elastic,
     group: &Group,
     roles: &[Scaled<'_>],
-    context: ElasticContext<'_>,
+    deferral: Option<Deferral>,
 ) -> (Option<Draining>, Option<Deferral>) {
     let wanted = elastic.wanted();
     if let Some(Draining { from, to }) = group.status.draining {
@@ -158,7 +203,7 @@ fn draining(
     }
     let committed = |role: &Scaled<'_>| Some(role.committed()?.div_ceil(role.size));
     let there = roles.iter().filter_map(committed).max().unwrap_or(0);
-    match context.deferral {
+    match deferral {
         _ if there <= wanted => (None, None),
         Some(deferral) => (None, Some(deferral)),
         None => (Some(Draining { from: wanted, to: there }), None),

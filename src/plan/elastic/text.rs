@@ -2,7 +2,7 @@
 
 use super::{Deferral, ElasticPlan};
 use crate::api::status::Draining;
-use crate::model::Standing;
+use crate::model::{Elastic, HoldReason, Standing};
 
 impl Deferral {
     /// What is waited for.
@@ -35,6 +35,10 @@ impl ElasticPlan {
         if let Some(deferral) = self.deferred {
             return ("ScaleInDeferred", self.deferred_text(deferral));
         }
+        if let Some(wait) = &self.room_wait {
+            let reason = if wait.reason == HoldReason::NoRoom { "NoRoom" } else { "RoomUnknown" };
+            return (reason, format!("{released} of {} released: {}", counted(*wanted), wait.message));
+        }
         if released == wanted {
             ("AsWanted", counted(*wanted))
         } else {
@@ -42,10 +46,30 @@ impl ElasticPlan {
         }
     }
 
+    /// `segments: 4 wanted, 3 released, 3 there; segment 4 is not made: …`
+    pub fn line(&self) -> String {
+        let Self { wanted, released, present, .. } = self;
+        let scales = self.scales.iter().map(|(role, scale)| {
+            let (key, from, to) = (&scale.workload.key, scale.workload.desired, scale.to);
+            format!("{} {:?} of role {role} goes from {from} to {to}", key.kind.as_str(), key.name)
+        });
+        let draining = self.draining.map(|draining| format!("{} taken away", of(draining)));
+        let deferred = self.deferred.map(|why| format!("none is taken away while {}", why.as_str()));
+        let waits = self.room_wait.as_ref().map(|wait| wait.message.clone());
+        let more = draining.into_iter().chain(deferred).chain(waits).chain(scales).collect::<Vec<_>>().join("; ");
+        let more = if more.is_empty() { more } else { format!("; {more}") };
+        format!("segments: {wanted} wanted, {released} released, {present} there{more}")
+    }
+
     /// Why less is wanted and nothing is taken away.
     pub fn deferred_text(&self, deferral: Deferral) -> String {
         format!("{} wanted, and none is taken away while {}", are(self.wanted), deferral.as_str())
     }
+}
+
+/// What is told of the segments that are wanted of a group: that they have no effect, or how far they are.
+pub fn segments_line(elastic: &Elastic, plan: Option<&ElasticPlan>) -> Option<String> {
+    ineffective(&elastic.standing).map(|(_, told)| told).or_else(|| plan.map(ElasticPlan::line))
 }
 
 /// `segment 4 is`, `segments 4 to 10 are`; counted from 1.

@@ -35,11 +35,13 @@ pub struct Placer<'a> {
     waits: bool,
 }
 
-/// Pods of a batch that may go.
+/// Pods of a batch that may go, or that are made when there is room for them.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Their unique ids.
+    /// Their unique ids; of those that are not there, [`unmade`].
     pub pods: &'a [Arc<str>],
+    /// What each asks for, of a batch whose pods are not there; of others that is known.
+    pub needs: Option<&'a [Arc<Needs>]>,
     /// Pods of the batch that went before.
     pub others: &'a [Arc<str>],
     /// The node label of which all of them share one value.
@@ -75,6 +77,19 @@ pub enum Answer {
     NotYet,
     /// Anywhere: nodes may not be read.
     Anywhere,
+}
+
+/// What such ids begin with; no unique id of the API server does.
+const UNMADE: &str = "unmade/";
+
+/// What stands for the unique ids of pods of a batch that are not there.
+pub fn unmade(group: &GroupKey, coordination: usize, batch: u32, pods: usize) -> Vec<Arc<str>> {
+    let of_batch = unmade_prefix(group, coordination, batch);
+    (0..pods).map(|pod| format!("{of_batch}{pod}").into()).collect()
+}
+
+fn unmade_prefix(group: &GroupKey, coordination: usize, batch: u32) -> String {
+    format!("{UNMADE}{}/{}/{coordination}/{batch}/", group.namespace, group.name)
 }
 
 impl<'a> Placer<'a> {
@@ -140,6 +155,7 @@ impl<'a> Placer<'a> {
         let used = BTreeMap::new();
         let request = Request {
             pods: &without,
+            needs: None,
             others: &[],
             key,
             committed: Some(domain),
@@ -153,6 +169,20 @@ impl<'a> Placer<'a> {
         self.stay.extend(pods.iter().cloned());
     }
 
+    /// The room that was kept for pods of a batch until they are there is theirs now.
+    pub fn are_made(&mut self, coordination: usize, batch: u32) {
+        let Sight::Known(capacity) = &mut self.sight else { return };
+        let of_batch = unmade_prefix(&self.group, coordination, batch);
+        let kept: Vec<_> = capacity.assumed_of(&self.group).filter(|uid| uid.starts_with(&of_batch)).cloned().collect();
+        kept.iter().for_each(|uid| capacity.give_back(uid));
+    }
+
+    /// The priority of a pod that is there, as far as is seen here.
+    pub fn priority_of(&self, uid: &str) -> Option<i32> {
+        let Sight::Known(capacity) = &self.sight else { return None };
+        capacity.needs(uid).map(|needs| needs.load.priority).or_else(|| capacity.room().priority_of(uid))
+    }
+
     /// Gives the places of pods to others that were not bound in time.
     pub fn give_up(&mut self, pods: &[Arc<str>]) {
         if let Sight::Known(capacity) = &mut self.sight {
@@ -160,8 +190,8 @@ impl<'a> Placer<'a> {
         }
     }
 
-    /// Ends the pass: places of held pods for which nobody has asked again are given back. What went and is bound, as far as
-    /// its group knows, may not be seen here yet.
+    /// Ends the pass: places of held pods, and of those that are not there, for which nobody has asked again are given back.
+    /// What went and is bound, as far as its group knows, may not be seen here yet.
     pub fn finish(self, held: impl Fn() -> HashSet<Arc<str>>) {
         let Self { group, sight, line, stay, waits, .. } = self;
         if !waits {
@@ -171,7 +201,8 @@ impl<'a> Placer<'a> {
         let unasked: Vec<_> = capacity.assumed_of(&group).filter(|uid| !stay.contains(*uid)).cloned().collect();
         if !unasked.is_empty() {
             let held = held();
-            unasked.iter().filter(|uid| held.contains(*uid)).for_each(|uid| capacity.forget(uid));
+            let is_free = |uid: &&Arc<str>| uid.starts_with(UNMADE) || held.contains(*uid);
+            unasked.iter().filter(is_free).for_each(|uid| capacity.forget(uid));
         }
     }
 }
@@ -192,6 +223,9 @@ struct Batch<'a, 'b> {
 
 impl Batch<'_, '_> {
     fn needs(&self) -> Option<Vec<Arc<Needs>>> {
+        if let Some(needs) = self.request.needs {
+            return Some(needs.to_vec());
+        }
         self.request.pods.iter().map(|uid| self.capacity.needs(uid).cloned()).collect()
     }
 

@@ -114,6 +114,11 @@ impl Room {
         self.pods.get(uid).map(|taken| &taken.node)
     }
 
+    /// The priority of a pod that takes room.
+    pub fn priority_of(&self, uid: &str) -> Option<i32> {
+        self.pods.get(uid).map(|taken| taken.load.priority)
+    }
+
     /// Unique ids of all pods that take room.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<str>> {
         self.pods.keys()

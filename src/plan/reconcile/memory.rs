@@ -9,6 +9,7 @@ use crate::model::{Group, HoldReason, RolledWorkload};
 use crate::plan::decide::batches::BatchState;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::pod_groups::MissingPodGroup;
+use crate::plan::elastic::SegmentCounts;
 use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
@@ -110,8 +111,12 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) waits: IncompleteSince,
     /// Since when batches that have a domain have pods without a node.
     pub(in crate::plan) unbound: UnboundSince,
+    /// Since when batches have room whose pods are yet to be made.
+    pub(in crate::plan) unmade: UnboundSince,
     /// There are pods that are to be placed.
     pub(in crate::plan) needs_room: bool,
+    /// Batches would be made if it were known what room there is.
+    pub(in crate::plan) is_blind: bool,
     /// What is remembered of the scale of its workloads.
     pub(in crate::plan) elastic: ElasticMemory,
     /// Replicas beyond the desired ones.
@@ -120,6 +125,8 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) recovery: RecoveryMemory,
     /// Recoveries by their phase, as they were last decided.
     pub(in crate::plan) recoveries: Vec<Phase>,
+    /// Segments that are wanted, and how far they are.
+    pub(in crate::plan) segments: SegmentCounts,
 }
 
 impl Memory {
@@ -161,11 +168,14 @@ impl Memory {
             missing_pods: MissingPodsProbe::default(),
             waits: IncompleteSince::default(),
             unbound: UnboundSince::default(),
+            unmade: UnboundSince::default(),
             needs_room: false,
+            is_blind: false,
             elastic: ElasticMemory::default(),
             surges: SurgeProbe::default(),
             recovery: RecoveryMemory::default(),
             recoveries: Vec::new(),
+            segments: SegmentCounts::default(),
         }
     }
 
@@ -184,9 +194,10 @@ impl Memory {
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.held.clear();
         self.stalled = false;
-        self.needs_room = false;
+        (self.needs_room, self.is_blind) = (false, false);
         self.batches.clear();
         self.recoveries.clear();
+        self.segments = SegmentCounts::default();
         self.release_timer = ReleaseTimer::default();
     }
 

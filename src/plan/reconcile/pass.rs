@@ -11,7 +11,7 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::pod_groups::{batch_pod_groups, pod_group_of};
-use crate::plan::elastic::ElasticContext;
+use crate::plan::elastic::{ElasticContext, ElasticPlan};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
 use crate::plan::reconcile::action::{Action, MissingLabels};
@@ -52,7 +52,7 @@ pub(in crate::plan) struct Pass<'a> {
 
 impl Pass<'_> {
     pub(in crate::plan) fn run(&mut self, snapshot: &Snapshot) {
-        self.memory.needs_room = false;
+        (self.memory.needs_room, self.memory.is_blind) = (false, false);
         self.decide(snapshot);
         if let Some(placer) = self.placer.take() {
             let held = || snapshot.pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.uid.clone()).collect();
@@ -90,12 +90,14 @@ impl Pass<'_> {
             IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
         };
         let drained = self.drained(group, &observation.view);
+        let mut not_bound = self.memory.unbound.overdue(self.options.bind_timeout, self.now);
+        not_bound.extend(self.memory.unmade.overdue(self.options.bind_timeout, self.now));
         let recovers = group.batched().any(|(_, batching)| batching.recovers().is_some());
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
             domain_keys: &snapshot.domain_keys,
-            not_bound: &self.memory.unbound.overdue(self.options.bind_timeout, self.now),
+            not_bound: &not_bound,
             stalled,
             refused: &refused,
             in_flight: Some(&self.memory.in_flight),
@@ -106,7 +108,6 @@ impl Pass<'_> {
             frees_unknown_roles: self.options.frees_unknown_roles,
             elastic: ElasticContext {
                 workloads: &snapshot.scaled,
-                deferral: None,
                 drained,
                 failures: Some(&self.memory.elastic.failures),
             },
@@ -127,6 +128,7 @@ impl Pass<'_> {
         self.memory.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.stalled = conditions::says_stalled(&seen.status);
         self.memory.batches = states(group, view, decision);
+        self.memory.segments = decision.elastic.as_ref().map(ElasticPlan::counts).unwrap_or_default();
         self.memory.recoveries = decision.recovery.phases().collect();
         self.released = self.memory.release_timer.decided(view, decision, self.now);
         let (mut events, again) = self.memory.reported.events(group, &seen, self.memory.surges.is_asking(), self.now);
@@ -236,11 +238,13 @@ impl Pass<'_> {
 
     /// Remembers since when pods that have room have no node, and comes back when it is this group's turn.
     fn placed(&mut self, decision: &Decision) {
-        let Placed { unbound, needs_room, is_next, .. } = &decision.placed;
-        self.memory.needs_room = *needs_room;
-        if let Some(at) = self.memory.unbound.note(unbound.keys(), self.options.bind_timeout, self.now) {
-            self.pass_again(at);
-        }
+        let Placed { unbound, unmade, needs_room, is_blind, is_next, .. } = &decision.placed;
+        (self.memory.needs_room, self.memory.is_blind) = (*needs_room, *is_blind);
+        let again = [
+            self.memory.unbound.note(unbound.keys(), self.options.bind_timeout, self.now),
+            self.memory.unmade.note(unmade, self.options.bind_timeout, self.now),
+        ];
+        again.into_iter().flatten().for_each(|at| self.pass_again(at));
         if *is_next {
             self.pass_again(self.now + NEXT_TURN);
         }
@@ -256,14 +260,18 @@ impl Pass<'_> {
         }
     }
 
-    /// Makes the PodGroups of committed batches, and loosens them once their batch was scheduled.
+    /// Makes the PodGroups of committed batches, loosens them once their batch was scheduled, and tightens them again while
+    /// it is made anew.
     fn pod_groups(&mut self, group: &Arc<Group>, view: &GroupView) {
         let committed =
             view.roles.iter().map(|(role, view)| (role.clone(), view.committed.unwrap_or(0).min(view.desired)));
         for gang in batch_pod_groups(group, view, &committed.collect()) {
             let id = PodGroupId { owner: group.carrier.uid.clone(), name: gang.name.clone() };
-            let known = self.memory.pod_groups.get(&id);
-            if known.is_some_and(|known| *known <= gang.min_member) {
+            let known = self.memory.pod_groups.get(&id).copied();
+            if gang.renewed && known.is_some_and(|known| known < gang.min_member) {
+                // None of its pods goes before that.
+                self.memory.pod_groups.remove(&id);
+            } else if known.is_some_and(|known| known <= gang.min_member) {
                 continue;
             }
             self.begin(&id.in_flight(), || Action::EnsurePodGroup { group: group.clone(), gang });

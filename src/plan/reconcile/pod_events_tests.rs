@@ -26,7 +26,8 @@ impl World {
         let mut world =
             Self { group, view: GroupView::default(), reported: ReportedPods::default(), now: Uptime::default() };
         for (role, desired, pods) in [("prefill", 100, prefill), ("decode", 50, decode)] {
-            let seen = RoleView { desired, unknown: false, committed: None, replicas: Replicas::default() };
+            let seen =
+                RoleView { desired, unknown: false, committed: None, is_scaled: false, replicas: Replicas::default() };
             world.view.roles.insert(role.to_owned(), seen);
             pods.for_each(|ordinal| world.add(role, ordinal, &format!("{role}-{ordinal}")));
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::decide::batches::BatchState;
+use crate::plan::elastic::SegmentCounts;
 use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::{Line, Placer, Sight};
 use crate::plan::reconcile::action::{Action, Ended};
@@ -178,6 +179,9 @@ impl Reconciler {
         let Some(memory) = self.groups.get_mut(key) else { return Vec::new() };
         memory.last_pass = Some(now);
         if snapshot.is_empty() && memory.is_idle() {
+            // Room that was kept for what will not be made.
+            let gone = sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, false, now));
+            gone.into_iter().for_each(|placer| placer.finish(HashSet::new));
             self.groups.remove(key);
             self.line.leaves(key);
             self.unkept.remove(key);
@@ -212,7 +216,7 @@ impl Reconciler {
         if sees || !memory.needs_room {
             self.unkept.remove(key);
         }
-        if memory.held.iter().any(is_blind) {
+        if memory.is_blind || memory.held.iter().any(is_blind) {
             self.blind.insert(key.clone());
         } else {
             self.blind.remove(key);
@@ -410,6 +414,11 @@ impl Reconciler {
             ("blind", self.blind.len()),
             ("unkept", self.unkept.len()),
         ]
+    }
+
+    /// The segments of all groups whose workloads are scaled together.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentCounts> {
+        self.groups.values().map(|memory| memory.segments)
     }
 
     /// Batches of all groups that are made anew, were, or will be no more, by how far that is.

@@ -9,9 +9,9 @@ use crate::plan::recovery::Loss;
 use crate::plan::view::{LastWords, LossKind};
 
 /// Pause before the second recovery within the window; doubles up to `LONGEST_PAUSE`.
-const FIRST_PAUSE: Duration = Duration::from_secs(10);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(10);
 /// Longest pause before a recovery.
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// How far a recovery is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

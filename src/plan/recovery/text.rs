@@ -1,10 +1,10 @@
 //! Recoveries in words.
 
 use crate::api::status::RecoveryState;
-use crate::model::wording::counted;
-use crate::model::{Coordination, Group};
+use crate::model::wording::{counted, time};
+use crate::model::{Coordination, Group, Recovery};
 use crate::plan::recovery::RecoveryPlan;
-use crate::plan::recovery::entry::{Phase, loss_text};
+use crate::plan::recovery::entry::{FIRST_PAUSE, LONGEST_PAUSE, Phase, loss_text};
 
 /// `segment 2`, as its coordination calls it.
 pub fn batch_name(group: &Group, entry: &RecoveryState) -> String {
@@ -37,6 +37,19 @@ pub fn recoveries<'a>(group: &'a Group, plan: &'a RecoveryPlan) -> impl Iterator
     };
     let off = plan.without_effect.iter().map(|name| recovery_is_off(name));
     plan.entries.iter().filter_map(line).chain(off)
+}
+
+/// `a batch of coordination "pd" that loses a replica is made anew, 3 times within 1h at most: …`
+pub fn policy_text(coordination: &str, recovery: &Recovery) -> String {
+    let (limit, window) = (counted(recovery.limit, "time"), time(recovery.window));
+    let unready = recovery.unready_for.map(|most| format!(", or is not ready for {},", time(most)));
+    format!(
+        "coordination {coordination:?}: a batch that loses a replica{} is made anew, {limit} within {window} at most; the \
+         second time after {}, then twice as long, {} at most",
+        unready.unwrap_or_default(),
+        time(FIRST_PAUSE),
+        time(LONGEST_PAUSE),
+    )
 }
 
 /// That a policy has no effect.

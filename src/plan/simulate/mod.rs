@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::api::status::GroupStatus;
-use crate::model::{Group, ProgressState, Role};
+use crate::model::{Group, ProgressState, Role, RolloutClaim, ScaledWorkload};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::{DecisionContext, decide};
+use crate::plan::elastic::ElasticContext;
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::rollout::Rollouts;
 use crate::plan::status::conditions;
 use crate::plan::view::counts::{RoleCounts, TooLarge};
-use crate::plan::view::{GroupView, HeldPod, ObservedCounts, PodFacts};
+use crate::plan::view::{GroupView, HeldPod, ObservedCounts, PodFacts, RoleView};
 use crate::rules::Violation;
 
 /// Where a group gets.
@@ -58,8 +59,11 @@ pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u3
     let pods: usize = view.roles.values().map(|role| role.replicas.pods().count()).sum();
     let (mut steps, mut before, mut work) = (Vec::new(), BTreeMap::new(), 0_usize);
     before.extend(group.batched().flat_map(|(_, batching)| batching.sizes.keys()).map(|role| (role.clone(), 0)));
-    let context = DecisionContext { faults, ..DecisionContext::default() };
     loop {
+        // Its workloads have what may run.
+        let workloads = workloads(&group, &view, |role| role.committed.unwrap_or(0));
+        let elastic = ElasticContext { workloads: &workloads, ..ElasticContext::default() };
+        let context = DecisionContext { faults, elastic, ..DecisionContext::default() };
         let decision = decide(&group, &view, &Rollouts::default(), context, None);
         if decision.release.is_empty() {
             let observation = Observation { view, rollouts: Rollouts::default() };
@@ -88,14 +92,30 @@ pub fn decide_once(
     observed: &ObservedCounts,
     sizes: &BTreeMap<String, u32>,
 ) -> Result<Run, RunError> {
-    let group = without_past(group, observed.ever_ready);
+    let mut group = without_past(group, observed.ever_ready);
+    group.status.recoveries.clone_from(&observed.recoveries);
+    group.desire_beside(&observed.released());
     let view = observed.view(&group, sizes)?;
+    let workloads = workloads(&group, &view, |role| role.replicas.pods_in(..).replicas);
+    let elastic = ElasticContext { workloads: &workloads, ..ElasticContext::default() };
+    let context = DecisionContext { faults, elastic, ..DecisionContext::default() };
     let observation = Observation { rollouts: observed.rollouts(&group), view };
-    let seen = evaluate(&group, observation, DecisionContext { faults, ..DecisionContext::default() }, None);
+    let seen = evaluate(&group, observation, context, None);
     let more = |(role, count): (&String, &u32)| seen.view.roles.get(role).is_some_and(|role| *count > role.released());
     let released = &seen.decision.released;
     let steps = if released.iter().any(more) { vec![released.clone()] } else { Vec::new() };
     Ok(finish(steps, seen, faults))
+}
+
+/// The workloads of a group that is scaled, with these replicas.
+fn workloads(group: &Group, view: &GroupView, replicas: impl Fn(&RoleView) -> u32) -> Vec<ScaledWorkload> {
+    let roles = group.scaled().into_iter().flat_map(|(_, batching)| batching.sizes.keys());
+    let workload = |name: &String| {
+        let key = group.role(name)?.workload.key.clone()?;
+        let claim = RolloutClaim { group: group.key.clone(), role: name.clone() };
+        Some(ScaledWorkload::of_nothing(key, claim, replicas(view.roles.get(name)?)))
+    };
+    roles.filter_map(workload).collect()
 }
 
 /// The group before its status was ever written, or when all that is known is that it was complete once: the status that

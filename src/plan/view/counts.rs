@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::api::status::RecoveryState;
 use crate::model::{Group, PodIdentity};
 use crate::plan::view::{GroupPods, GroupView, PodFacts, PodRef, Stamp};
 
@@ -16,6 +17,8 @@ pub struct ObservedCounts {
     pub roles: BTreeMap<String, RoleCounts>,
     /// The group was complete once: what is missing now is scaling, not deployment.
     pub ever_ready: bool,
+    /// Batches that were broken, as `status.recoveries` has them.
+    pub recoveries: Vec<RecoveryState>,
 }
 
 /// Replicas of one role: each count is of the lowest ordinals, `updated…` of the highest.
@@ -52,6 +55,12 @@ pub struct TooLarge {
 pub const MOST_PODS: u64 = 200_000;
 
 impl ObservedCounts {
+    /// Replicas of each role that may run.
+    pub fn released(&self) -> BTreeMap<String, u32> {
+        let of = |counts: &RoleCounts| counts.released.max(counts.scheduled).max(counts.ready);
+        self.roles.iter().map(|(role, counts)| (role.clone(), of(counts))).collect()
+    }
+
     /// The counts as a view of pods. `sizes` are the pods of one replica, 1 for roles that it does not name.
     ///
     /// # Errors

@@ -87,6 +87,7 @@ fn named_roles(group: &Group) -> BTreeMap<String, RoleView> {
         desired,
         unknown,
         committed: group.committed(name),
+        is_scaled: group.scaled().is_some_and(|(_, batching)| batching.sizes.contains_key(name)),
         ..RoleView::default()
     };
     let batched = group.batched().flat_map(|(_, batching)| batching.sizes.keys());

@@ -101,3 +101,18 @@ fn the_pods_of_one_instance_are_one_replica() {
     let pods = [mk_member("x-0", "x", 1), mk_member("y-0", "y", 1), mk_member("x-1", "x", 2), mk_member("y-1", "y", 2)];
     assert_eq!(ordinals(&mk_workers(2), &pods, &[]), are(&[("x-0", 0), ("x-1", 0), ("y-0", 1), ("y-1", 1)]));
 }
+
+/// The workload of an elastic group has no more replicas than may run: nobody would fill a gap below.
+#[test]
+fn of_a_workload_that_is_scaled_with_its_group_those_beyond_what_may_run_move_down() {
+    let pods = shared(&[mk_released("b", 1, 1), mk_released("c", 2, 2)]);
+    let places = |is_scaled| {
+        let role = RoleView { desired: 8, committed: Some(2), is_scaled, ..RoleView::default() };
+        let placed = assign(&role, pods.iter(), |_| None).into_iter();
+        let mut placed: Vec<_> = placed.map(|(pods, ordinal)| (pods[0].pod.name.to_string(), ordinal)).collect();
+        placed.sort();
+        placed
+    };
+    assert_eq!(places(true), are(&[("b", 1), ("c", 0)]));
+    assert_eq!(places(false), are(&[("b", 1), ("c", 2)]));
+}

@@ -13,11 +13,22 @@ pub struct RoleView {
     pub unknown: bool,
     /// Committed released count, as the status keeps it; `None` when it says nothing.
     pub committed: Option<u32>,
+    /// Its workload has as many replicas as may run, which may be fewer than are desired: the group is scaled by segments.
+    pub is_scaled: bool,
     /// Replicas by ordinal.
     pub replicas: Replicas,
 }
 
 impl RoleView {
+    /// Ordinals below this one are to be taken by replicas that their maker gives none. Above it none is made any more, or not
+    /// yet: a replica that stood there would leave a gap that nobody fills.
+    pub(in crate::plan) fn places(&self) -> u32 {
+        if self.unknown {
+            return u32::MAX;
+        }
+        self.committed.filter(|_| self.is_scaled).map_or(self.desired, |committed| committed.min(self.desired))
+    }
+
     /// Replicas that are released, among those that may be. Beside a commit, a replica beyond the released count that runs
     /// all the same does not count: it would stand for a held one, whose release would make it one more at each pass.
     pub fn current(&self) -> u32 {

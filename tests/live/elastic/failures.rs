@@ -12,7 +12,7 @@ use crate::common::request_proxy::{Kind, RequestProxy};
 use crate::common::stage::typed;
 use crate::common::wait::always;
 use crate::common::{PATIENT, Stage, eventually};
-use crate::elastic::support::{Pair, launch};
+use crate::elastic::support::{Pair, SIZES, launch};
 
 #[tokio::test]
 async fn without_the_word_segments_have_no_effect_and_say_so() {
@@ -96,9 +96,42 @@ async fn a_leader_that_dies_between_two_scales_leaves_the_other_to_its_successor
     leader.kill().await;
     let _successor = launch(&pair.stage).start().await;
     pair.until_scaled(5).await;
-    // And on the way down.
     pair.ratio_was_kept();
     pair.nobody_waited_for_a_turn();
+}
+
+#[tokio::test]
+async fn a_leader_that_dies_between_two_scales_on_the_way_down_leaves_the_other_to_its_successor() {
+    let stage = Stage::new("elastic-leader-down").await;
+    stage.add_node("all", 60).await;
+    let proxy = RequestProxy::before(&stage.plane).await;
+    let leader = launch(&stage).through_requests(&proxy).start().await;
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 5 }), &json!({})).await;
+    pair.until_scaled(5).await;
+    let all: Vec<_> = pair.stage.pods.now(|now| now.all().map(|pod| (pod.uid.clone(), pod.clone())).collect());
+    proxy.lose(Kind { method: "PATCH", path: "/statefulsets/decode/scale" });
+    pair.want(2).await;
+    eventually(PATIENT, "one of the two is scaled", async || match pair.replicas("prefill").await {
+        8 => Ok(()),
+        other => Err(other),
+    })
+    .await;
+    always(Duration::from_secs(1), "and no further before the other is", async || {
+        let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
+        if replicas == (8, 5) { Ok(()) } else { Err(format!("{replicas:?}")) }
+    })
+    .await;
+    leader.kill().await;
+    let _successor = launch(&pair.stage).start().await;
+    pair.until_scaled(2).await;
+    pair.ratio_was_kept();
+    let size = |pod: &Pod| SIZES.iter().find(|(role, _)| *role == pod.role).unwrap().1;
+    let stays = all.iter().filter(|(_, pod)| pod.index < 2 * size(pod)).map(|(uid, _)| uid);
+    pair.stage.pods.now(|now| {
+        for uid in stays {
+            assert!(now.all().any(|pod| pod.uid == *uid), "E2: {uid} {now}");
+        }
+    });
 }
 
 #[tokio::test]

@@ -3,5 +3,6 @@
 mod autoscaler;
 mod changes;
 mod failures;
+mod racks;
 mod scaling;
 mod support;

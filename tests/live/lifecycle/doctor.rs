@@ -71,6 +71,7 @@ async fn a_healthy_installation_and_one_fault_after_another() {
     no_right(&stage).await;
     no_configuration(&stage).await;
     orphans(&stage).await;
+    opt_ins(&stage).await;
     second.terminate().await;
     expired(&stage).await;
 }
@@ -127,6 +128,20 @@ async fn orphans(stage: &Stage) {
     assert_eq!((ran.code, ids(&ran, "warning")), (0, vec!["orphans".to_owned()]), "{ran:?}");
     assert!(ran.out.contains("1 pod held for group doctor/gone, which is not there"), "{ran:?}");
     stage.api::<Pod>().delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await.unwrap();
+}
+
+/// A group asks for what rolegate may not do.
+async fn opt_ins(stage: &Stage) {
+    let group = Group::new("llm").role("main", 1, 1);
+    let mut object = group.object();
+    object["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["recovery"] = json!({ "policy": "Recreate" });
+    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    let ran = until_errors(stage, &["opt-ins"]).await;
+    let what =
+        "group doctor/llm asks for recovery, and system:serviceaccount:rolegate-system:doctor may not delete pods";
+    assert!(ran.out.contains(what) && ran.out.contains("rolegate manifests --allow recovery"), "{ran:?}");
+    stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
+    until_errors(stage, &[]).await;
 }
 
 /// Nobody renews: the certificate expires.

@@ -14,4 +14,4 @@ mod requests;
 mod room;
 mod schemes;
 mod shapes;
-mod support;
+pub mod support;

@@ -27,7 +27,8 @@ fn pod_groups(stage: &Stage) -> Api<DynamicObject> {
     Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind)
 }
 
-async fn members(stage: &Stage, name: &str, wanted: u64) -> DynamicObject {
+/// Waits for so many members.
+pub async fn members(stage: &Stage, name: &str, wanted: u64) -> DynamicObject {
     eventually(PATIENT, "a PodGroup with so many members", async || {
         let found = pod_groups(stage).get(name).await.map_err(|error| error.to_string())?;
         if found.data["spec"]["minMember"] == wanted { Ok(found) } else { Err(found.data.to_string()) }

@@ -7,16 +7,13 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::scene::{Scene, group, launch, recovery, recreate, uids};
+use super::scene::{Scene, group, launch, recovery, recreate, two_segments, uids};
 use crate::common::pods::{Pod, Step};
 use crate::common::{Stage, always};
 
 #[tokio::test]
 async fn a_segment_is_made_anew_so_often_and_then_left_until_all_its_pods_are_ready_again() {
-    let stage = Stage::new("recovery-limit").await;
-    stage.add_node("all", 12).await;
-    let rolegate = launch(&stage).start().await;
-    let scene = Scene::of(stage, group(4, 2), &json!({ "policy": "Recreate", "limit": 2 })).await;
+    let (rolegate, scene) = two_segments("recovery-limit", &json!({ "policy": "Recreate", "limit": 2 })).await;
     scene.delete("llm-decode-0").await;
     scene.until_recovered(&[0], 1).await;
     scene.delete("llm-decode-0").await;
@@ -47,10 +44,7 @@ async fn a_segment_is_made_anew_so_often_and_then_left_until_all_its_pods_are_re
 
 #[tokio::test]
 async fn a_rollout_takes_its_pods_one_by_one_and_nothing_is_recovered() {
-    let stage = Stage::new("recovery-rollout").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = launch(&stage).start().await;
-    let scene = Scene::of(stage, group(4, 2), &recreate()).await;
+    let (_rolegate, scene) = two_segments("recovery-rollout", &recreate()).await;
     let edit = json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "1" } } } } });
     let sets = scene.stage.api::<StatefulSet>();
     for role in ["prefill", "decode"] {

@@ -7,17 +7,14 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::scene::{ApiPod, Scene, group, launch, recovery, recreate, uids};
+use super::scene::{ApiPod, Scene, group, launch, recovery, recreate, two_segments, uids};
 use crate::common::pods::Pod;
 use crate::common::rolegate::Rolegate;
 use crate::common::{PATIENT, Stage, always};
 
 #[tokio::test]
 async fn a_segment_that_loses_a_pod_is_made_anew_as_a_whole_and_the_others_stay() {
-    let stage = Stage::new("recovery-deleted").await;
-    stage.add_node("all", 12).await;
-    let rolegate = launch(&stage).start().await;
-    let scene = Scene::of(stage, group(4, 2), &recreate()).await;
+    let (rolegate, scene) = two_segments("recovery-deleted", &recreate()).await;
     scene.delete("llm-decode-0").await;
     let status = scene.until_recovered(&[0], 1).await;
     scene.made_anew(&[0]);
@@ -45,10 +42,7 @@ async fn a_segment_that_loses_a_pod_is_made_anew_as_a_whole_and_the_others_stay(
 
 #[tokio::test]
 async fn what_a_container_said_last_is_kept() {
-    let stage = Stage::new("recovery-failed").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = launch(&stage).start().await;
-    let scene = Scene::of(stage, group(4, 2), &recreate()).await;
+    let (_rolegate, scene) = two_segments("recovery-failed", &recreate()).await;
     let ended = json!({ "exitCode": 137, "reason": "OOMKilled", "message": "lost the peer", "startedAt": null });
     let container = json!({
         "name": "main", "image": "x", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": ended },
@@ -103,11 +97,8 @@ async fn the_segments_of_a_node_that_is_drained_come_back_elsewhere() {
 
 #[tokio::test]
 async fn a_replica_that_is_not_ready_for_too_long_is_lost_and_no_sooner() {
-    let stage = Stage::new("recovery-unready").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = launch(&stage).start().await;
     let unready_for = json!({ "policy": "Recreate", "unreadyFor": "3s" });
-    let scene = Scene::of(stage, group(4, 2), &unready_for).await;
+    let (_rolegate, scene) = two_segments("recovery-unready", &unready_for).await;
     let key = "kwok.rolegate.dev/not-ready";
     let not_ready = json!({ "metadata": { "annotations": { (key): "" } } });
     let ready = json!({ "metadata": { "annotations": { (key): null } } });

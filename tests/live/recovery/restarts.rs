@@ -1,12 +1,10 @@
 //! The leader is killed at each step of a recovery, and the next one finishes it.
 
-use kube::api::{DeleteParams, Patch, PatchParams};
-use serde_json::json;
+use kube::api::DeleteParams;
 
-use super::scene::{ApiPod, Scene, group, launch, recovery, recreate, uids};
-use crate::common::Stage;
+use super::scene::{ApiPod, behind_a_proxy, launch, recovery, recreate, two_segments, uids};
 use crate::common::pods::Pod;
-use crate::common::request_proxy::{Kind, RequestProxy};
+use crate::common::request_proxy::Kind;
 use crate::common::status::Status;
 
 fn phase(phase: &'static str) -> impl Fn(&Status) -> bool {
@@ -15,11 +13,7 @@ fn phase(phase: &'static str) -> impl Fn(&Status) -> bool {
 
 #[tokio::test]
 async fn what_is_committed_is_deleted_by_the_next_leader() {
-    let stage = Stage::new("recovery-killed-1").await;
-    stage.add_node("all", 12).await;
-    let proxy = RequestProxy::before(&stage.plane).await;
-    let rolegate = launch(&stage).through_requests(&proxy).start().await;
-    let scene = Scene::of(stage, group(4, 2), &recreate()).await;
+    let (proxy, rolegate, scene) = behind_a_proxy("recovery-killed-1").await;
     proxy.lose(Kind { method: "DELETE", path: "/pods/llm-" });
     scene.delete("llm-decode-0").await;
     scene.statuses.until("committed", phase("Recreating")).await;
@@ -32,14 +26,9 @@ async fn what_is_committed_is_deleted_by_the_next_leader() {
 
 #[tokio::test]
 async fn what_is_deleted_is_awaited_and_let_go_by_the_next_leader() {
-    let stage = Stage::new("recovery-killed-2").await;
-    stage.add_node("all", 12).await;
-    let rolegate = launch(&stage).start().await;
-    let scene = Scene::of(stage, group(4, 2), &recreate()).await;
+    let (rolegate, scene) = two_segments("recovery-killed-2", &recreate()).await;
     // One of its pods is long in going.
-    let pods = scene.stage.api::<ApiPod>();
-    let finalizers = |all: &[&str]| Patch::Merge(json!({ "metadata": { "finalizers": all } }));
-    pods.patch("llm-prefill-0", &PatchParams::default(), &finalizers(&["example.com/wait"])).await.unwrap();
+    scene.finalizers("llm-prefill-0", &["example.com/wait"]).await;
     scene.delete("llm-decode-0").await;
     let waits = |now: &crate::common::pods::View| {
         let is_new = |name: &str| now.all().any(|p| p.name == name && scene.first[name] != p.uid && p.is_held());
@@ -49,18 +38,14 @@ async fn what_is_deleted_is_awaited_and_let_go_by_the_next_leader() {
     rolegate.kill().await;
     let rolegate = launch(&scene.stage).start().await;
     rolegate.until_metric(r#"rolegate_held_pods{reason="Recovering"}"#, 2).await;
-    pods.patch("llm-prefill-0", &PatchParams::default(), &finalizers(&[])).await.unwrap();
+    scene.finalizers("llm-prefill-0", &[]).await;
     scene.until_recovered(&[0], 1).await;
     scene.made_anew(&[0]);
 }
 
 #[tokio::test]
 async fn what_is_committed_to_go_is_let_go_by_the_next_leader() {
-    let stage = Stage::new("recovery-killed-3").await;
-    stage.add_node("all", 12).await;
-    let proxy = RequestProxy::before(&stage.plane).await;
-    let rolegate = launch(&stage).through_requests(&proxy).start().await;
-    let scene = Scene::of(stage, group(4, 2), &recreate()).await;
+    let (proxy, rolegate, scene) = behind_a_proxy("recovery-killed-3").await;
     proxy.lose(Kind { method: "PATCH", path: "/pods/llm-" });
     scene.delete("llm-decode-0").await;
     scene.statuses.until("committed", phase("Releasing")).await;
@@ -73,10 +58,7 @@ async fn what_is_committed_to_go_is_let_go_by_the_next_leader() {
 
 #[tokio::test]
 async fn a_replica_that_is_lost_while_nobody_leads_is_found_by_the_next_leader() {
-    let stage = Stage::new("recovery-killed-4").await;
-    stage.add_node("all", 12).await;
-    let first = launch(&stage).start().await;
-    let scene = Scene::of(stage, group(4, 2), &recreate()).await;
+    let (first, scene) = two_segments("recovery-killed-4", &recreate()).await;
     first.kill().await;
     // The webhook of a killed one answers nobody: what it fails is tried again.
     scene.stage.api::<ApiPod>().delete("llm-decode-0", &DeleteParams::default()).await.unwrap();

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::common::pods::{Pod, Step, View};
-use crate::common::rolegate::Launch;
+use crate::common::request_proxy::RequestProxy;
+use crate::common::rolegate::{Launch, Rolegate};
 use crate::common::stage::typed;
 use crate::common::status::{Status, StatusLog};
 use crate::common::{Group, Stage};
@@ -44,11 +45,34 @@ pub fn launch(stage: &Stage) -> Launch {
     stage.launch().flag("allow", "recovery")
 }
 
+/// Two segments on one node, made anew by this recovery.
+pub async fn two_segments(namespace: &str, recovery: &Value) -> (Rolegate, Scene) {
+    let stage = Stage::new(namespace).await;
+    stage.add_node("all", 12).await;
+    let rolegate = launch(&stage).start().await;
+    (rolegate, Scene::of(stage, group(4, 2), recovery).await)
+}
+
+/// The same, behind a proxy that may lose requests.
+pub async fn behind_a_proxy(namespace: &str) -> (RequestProxy, Rolegate, Scene) {
+    let stage = Stage::new(namespace).await;
+    stage.add_node("all", 12).await;
+    let proxy = RequestProxy::before(&stage.plane).await;
+    let rolegate = launch(&stage).through_requests(&proxy).start().await;
+    (proxy, rolegate, Scene::of(stage, group(4, 2), &recreate()).await)
+}
+
 impl Scene {
     /// Deploys a group, and waits until it is complete, and known to be so.
     pub async fn of(stage: Stage, group: Group, recovery: &Value) -> Self {
+        let object = object(&group, recovery);
+        Self::deployed(stage, group, object).await
+    }
+
+    /// The same with an object of its own.
+    pub async fn deployed(stage: Stage, group: Group, object: Value) -> Self {
         let statuses = stage.statuses(&group);
-        stage.groups().create(&PostParams::default(), &typed(object(&group, recovery))).await.unwrap();
+        stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
         stage.create_sets(&group).await;
         Self::complete(stage, group, statuses).await
     }
@@ -62,6 +86,12 @@ impl Scene {
         statuses.until("all are ready", |status| status.ready().starts_with("True")).await;
         let (first, from) = (uids(&stage), stage.pods.events().len());
         Self { stage, group, statuses, first, from }
+    }
+
+    /// Gives a pod finalizers: with any, it is long in going.
+    pub async fn finalizers(&self, name: &str, all: &[&str]) {
+        let patch = Patch::Merge(json!({ "metadata": { "finalizers": all } }));
+        self.stage.api::<ApiPod>().patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
     pub async fn delete(&self, name: &str) {

@@ -48,7 +48,7 @@ const WITHIN: &[(&str, &[Row])] = &[
                 "reconcile",
                 &["decide", "elastic", "evaluate", "gangs", "placement", "recovery", "rollout", "status", "view"],
             ),
-            ("simulate", &["decide", "evaluate", "rollout", "status", "view"]),
+            ("simulate", &["decide", "elastic", "evaluate", "rollout", "status", "view"]),
         ],
     ),
     (

@@ -1,7 +1,8 @@
 //! The API server, and what rolegate may do there.
 
-use crate::cli::doctor::facts::{AskedRight, Facts};
+use crate::cli::doctor::facts::{AskedRight, Facts, OptIn};
 use crate::cli::doctor::finding::Findings;
+use crate::model::wording::counted;
 
 /// The first minor version with all that is needed, if only as beta: matchConditions of webhooks are on from here.
 const OLDEST: u32 = 28;
@@ -47,20 +48,59 @@ pub fn rights(facts: &Facts, found: &mut Findings) {
     if rights.missing.is_empty() {
         found.ok(format!("{who} has all {} rights", rights.asked));
     }
-    let installed = |asked: &AskedRight| {
-        let resource = asked.resource.split('/').next().unwrap_or_default();
-        let name = format!("{resource}.{}", asked.group);
-        BUILT_IN.contains(&asked.group.as_str())
-            || facts.definitions.as_ref().map_or(true, |definitions| definitions.contains_key(&name))
-    };
     for asked in &rights.missing {
-        let group = if asked.group.is_empty() { String::new() } else { format!(".{}", asked.group) };
-        let place = asked.namespace.as_ref().map_or_else(String::new, |namespace| format!(" in {namespace}"));
-        let what = format!("{who} may not {} {}{group}{place}", asked.verb, asked.resource);
-        if installed(asked) {
+        let what = format!("{who} may not {}", deed(asked));
+        if is_installed(facts, asked) {
             found.error(format!("{what}: {}", asked.why), "apply the ClusterRole and Role of this version again");
         } else {
             found.note(format!("{what}; it is not installed"), "grant it before you install that kind");
+        }
+    }
+}
+
+/// `patch statefulsets/scale.apps`, and in which namespace.
+fn deed(asked: &AskedRight) -> String {
+    let group = if asked.group.is_empty() { String::new() } else { format!(".{}", asked.group) };
+    let place = asked.namespace.as_ref().map_or_else(String::new, |namespace| format!(" in {namespace}"));
+    format!("{} {}{group}{place}", asked.verb, asked.resource)
+}
+
+/// A kind that is not installed needs no rights yet.
+fn is_installed(facts: &Facts, asked: &AskedRight) -> bool {
+    let resource = asked.resource.split('/').next().unwrap_or_default();
+    let name = format!("{resource}.{}", asked.group);
+    BUILT_IN.contains(&asked.group.as_str())
+        || facts.definitions.as_ref().map_or(true, |definitions| definitions.contains_key(&name))
+}
+
+/// Is what groups ask for beyond gates, statuses and partitions allowed, and may rolegate do it?
+pub fn opt_ins(facts: &Facts, found: &mut Findings) {
+    let Some(opt_ins) = found.known(&facts.opt_ins, "what groups ask for") else { return };
+    if opt_ins.is_empty() {
+        found.ok("no group asks for more than gates, statuses and partitions");
+    }
+    for OptIn { what, groups, is_on, rights } in opt_ins {
+        let word = what.word();
+        let who = rights.user.as_deref().unwrap_or("whoever runs this");
+        let asked = match groups.as_slice() {
+            [] => format!("`--allow {word}` is on"),
+            [one] => format!("group {one} asks for {word}"),
+            [first, others @ ..] => format!("group {first} and {} ask for {word}", counted(others.len(), "other")),
+        };
+        let missing: Vec<_> = rights.missing.iter().filter(|asked| is_installed(facts, asked)).map(deed).collect();
+        let mend = format!(
+            "`rolegate manifests --allow {word}`, of the chart `--set allow={{{word}}}`, gives the rights and the option"
+        );
+        match (is_on, missing.as_slice()) {
+            (Some(false), _) => {
+                found.warning(format!("{asked}, and rolegate runs without `--allow {word}`: it has no effect"), mend);
+            }
+            (_, []) => found.ok(format!("{asked}, and {who} has the rights for it")),
+            (_, missing) => {
+                let first =
+                    rights.missing.iter().find(|asked| is_installed(facts, asked)).map_or("", |asked| asked.why);
+                found.error(format!("{asked}, and {who} may not {}: {first}", missing.join(", ")), mend);
+            }
         }
     }
 }

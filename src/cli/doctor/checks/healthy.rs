@@ -76,5 +76,6 @@ fn make_healthy() -> Facts {
         orphans: Ok(Vec::new()),
         strangers: Ok(Vec::new()),
         gangs: Ok(Vec::new()),
+        opt_ins: Ok(Vec::new()),
     }
 }

@@ -28,6 +28,7 @@ pub const CHECKS: &[Check] = &[
     ("neighbours", definitions::neighbours),
     ("pod-groups", definitions::pod_groups),
     ("rights", cluster::rights),
+    ("opt-ins", cluster::opt_ins),
     ("webhooks", admission::are_there),
     ("webhooks-current", admission::are_current),
     ("failure-policy", admission::failure_policy),

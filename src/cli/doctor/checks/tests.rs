@@ -11,7 +11,8 @@ use super::healthy::{established, healthy, stored, typed};
 use super::{CHECKS, judge};
 use crate::api::crd;
 use crate::api::pod_group::KUBE_POD_GROUP;
-use crate::cli::doctor::facts::{AskedRight, Facts, Gang, Orphans, Probe, Served, Strangers};
+use crate::cli::allow::Allow;
+use crate::cli::doctor::facts::{AskedRight, Facts, Gang, OptIn, Orphans, Probe, Rights, Served, Strangers};
 use crate::cli::doctor::finding::Level;
 use crate::server::tls::authority::new_ca;
 
@@ -40,6 +41,11 @@ fn other<T: serde::de::DeserializeOwned>(configuration: &str, resources: &[&str]
 fn missing(group: &str, resource: &str) -> AskedRight {
     let text = str::to_owned;
     AskedRight { group: text(group), resource: text(resource), verb: text("patch"), namespace: None, why: "It must." }
+}
+
+fn opt_in(what: Allow, groups: &[&str], is_on: Option<bool>) -> OptIn {
+    let rights = Rights { user: Some("rolegate".to_owned()), missing: Vec::new(), asked: 1 };
+    OptIn { what, groups: groups.iter().map(ToString::to_string).collect(), is_on, rights }
 }
 
 fn definition(facts: &mut Facts, name: &str) -> Option<Value> {
@@ -135,6 +141,26 @@ const CASES: &[Case] = &[
         },
         &["Info neighbours: KAI is there (v2alpha2): counts as in KAI v0.15 and later"],
     ),
+    (
+        |facts| facts.opt_ins = Ok(vec![opt_in(Allow::Scale, &["prod/pd", "prod/chat"], Some(false))]),
+        &[
+            "Warning opt-ins: group prod/pd and 1 other ask for scale, and rolegate runs without `--allow scale`: it has no effect",
+        ],
+    ),
+    (
+        |facts| {
+            let mut asked = opt_in(Allow::Recovery, &["prod/pd"], None);
+            asked.rights.missing = vec![missing("", "pods")];
+            let mut on = opt_in(Allow::Scale, &[], Some(true));
+            on.rights.missing = vec![missing("apps", "statefulsets/scale"), missing("grove.io", "podcliquesets/scale")];
+            facts.opt_ins = Ok(vec![asked, on]);
+        },
+        &[
+            "Error opt-ins: group prod/pd asks for recovery, and rolegate may not patch pods: It must.",
+            "Error opt-ins: `--allow scale` is on, and rolegate may not patch statefulsets/scale.apps: It must.",
+        ],
+    ),
+    (|facts| facts.opt_ins = Ok(vec![opt_in(Allow::Scale, &["prod/pd"], Some(true))]), &[]),
     (
         |facts| {
             facts.rights.as_mut().unwrap().missing = vec![missing("", "pods"), missing("grove.io", "podcliquesets")];

@@ -17,9 +17,11 @@ export function parts(data) {
   return [
     h("p", { class: "sentence" }, why(group)),
     h("dl", { class: "facts" }, facts(group).map(([term, text]) => h("div", {}, h("dt", {}, term), h("dd", {}, text)))),
+    scale(group),
     segments(group),
     where(group, data.room),
     rollouts(group),
+    recoveries(group),
     holds(group),
     conditions(group),
     timeline(data),
@@ -68,6 +70,18 @@ function segments(group) {
     ]),
     others.length > 0 && [h("h3", {}, "Roles without batches"), others.map((name) => line(name, roles[name], 0, roles[name].length - 1))],
   ];
+}
+
+/** The segments that are wanted of a group whose workloads are scaled together, and how far they are. */
+function scale({ elastic }) {
+  if (!elastic) return null;
+  return [h("h2", {}, "Scale"), h("p", { class: elastic.ineffective ? "bad" : null }, elastic.sentence)];
+}
+
+/** Batches that have lost a replica within the window, and what becomes of them. */
+function recoveries({ toldRecoveries }) {
+  if (toldRecoveries.length === 0) return null;
+  return [h("h2", {}, "Recoveries"), h("ul", {}, toldRecoveries.map((text) => h("li", {}, text)))];
 }
 
 function rollouts(group) {

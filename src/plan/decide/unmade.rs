@@ -1,0 +1,185 @@
+//! Batches that are let and whose pods are not made yet. Where batches are placed, the workloads of an elastic group grow only
+//! when the next batch fits, by what their templates ask for; its room is kept until its pods are there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::{Batching, Coordination, Group, HoldReason};
+use crate::plan::decide::DecisionContext;
+use crate::plan::decide::all_or_nothing::batch_waits;
+use crate::plan::decide::held::Held;
+use crate::plan::decide::placed::{Domains, Placed};
+use crate::plan::decide::placing::{no_room, used};
+use crate::plan::elastic::RoomWait;
+use crate::plan::placement::{Answer, Needs, Placer, Request, unmade};
+use crate::plan::view::GroupView;
+
+/// More pods of one batch are not asked for before they are there: nobody has a domain for so many.
+const MOST_PODS: usize = 10_000;
+
+/// Batches that are let and lack pods, none of which went yet.
+pub(super) struct Unmade<'a> {
+    group: &'a Group,
+    view: &'a GroupView,
+    context: DecisionContext<'a>,
+    coordination: &'a Coordination,
+    batching: &'a Batching,
+    key: &'a str,
+    /// Their numbers, lowest first.
+    batches: Vec<u32>,
+    /// The first number that is not committed.
+    next: u32,
+    /// Released counts if all had room.
+    wanted: BTreeMap<String, u32>,
+}
+
+impl<'a> Unmade<'a> {
+    /// Those of an elastic group whose batches are placed. What is not committed of them is taken out of the released counts
+    /// until they are known to have room.
+    pub(super) fn of(
+        group: &'a Group,
+        view: &'a GroupView,
+        released: &mut BTreeMap<String, u32>,
+        context: DecisionContext<'a>,
+    ) -> Option<Self> {
+        let (_, batching) = group.scaled()?;
+        batching.placed_in()?;
+        let (coordination, _) = group.batched().next()?;
+        let (_, key) = context.domain_keys.iter().find(|(index, _)| *index == coordination.index)?;
+        let batches_of = |role: &String, count: Option<u32>| Some(count?.div_ceil(batching.size(role)?));
+        let roles = || batching.sizes.keys();
+        let target = roles().filter_map(|role| batches_of(role, released.get(role).copied())).max().unwrap_or(0);
+        let committed = |role: &String| view.roles.get(role)?.committed;
+        let next = roles().filter_map(|role| batches_of(role, committed(role))).max().unwrap_or(0);
+        let batches: Vec<_> = (0..target).filter(|batch| batch_waits(view, batching, *batch)).collect();
+        let wanted = released.clone();
+        let unmade = Self { group, view, context, coordination, batching, key, batches, next, wanted };
+        let first = unmade.batches.iter().copied().find(|batch| *batch >= next);
+        first.into_iter().for_each(|batch| unmade.stop_at(batch, released));
+        Some(unmade)
+    }
+
+    /// Asks for the room of each, lowest first, once the pods that are there have theirs. What has room is let; the first that
+    /// has none waits, and all after it.
+    pub(super) fn ask(
+        &self,
+        released: &mut BTreeMap<String, u32>,
+        (given, without_place): (&mut Placed, &[Held]),
+        placer: &mut Placer<'_>,
+    ) -> Option<RoomWait> {
+        let index = self.coordination.index;
+        let mut domains = given.domains.get(&index).cloned().unwrap_or_default();
+        for batch in self.batches.iter().copied() {
+            let is_new = batch >= self.next;
+            if !is_new && domains.contains_key(&batch) {
+                continue;
+            }
+            // Room is not kept for ever.
+            if !is_new && self.context.not_bound.contains(&(index, batch)) {
+                given.unmade.insert((index, batch));
+                continue;
+            }
+            if let Some(before) = without_place.iter().find(|held| is_new && self.is_before(held)) {
+                let name = self.batching.batch_name(before.batch.unwrap_or_default());
+                return Some(self.wait(batch, before.reason, &format!("{name} has no place yet"), released));
+            }
+            let answer = self.place(batch, &mut domains, placer);
+            given.needs_room = true;
+            match answer {
+                Some(Answer::To { domain, .. }) => {
+                    domains.insert(batch, domain);
+                    given.unmade.insert((index, batch));
+                }
+                // Who may not read nodes places nothing.
+                Some(Answer::Anywhere) | None => {}
+                Some(_) if !is_new => {}
+                Some(Answer::NoRoom { why, closed }) => {
+                    let why = no_room(self.batching, self.key, batch, &why, closed.as_ref());
+                    return Some(self.wait(batch, HoldReason::NoRoom, &why, released));
+                }
+                Some(Answer::AfterOthers) => {
+                    given.is_next = true;
+                    return Some(self.wait(batch, HoldReason::RoomUnknown, OTHERS_FIRST, released));
+                }
+                Some(Answer::NotYet) => {
+                    given.is_blind = true;
+                    return Some(self.wait(batch, HoldReason::RoomUnknown, NOT_KNOWN, released));
+                }
+            }
+        }
+        released.clone_from(&self.wanted);
+        None
+    }
+
+    fn is_before(&self, held: &Held) -> bool {
+        let is_own = held.coordination.as_ref().is_some_and(|of| of.index == self.coordination.index);
+        is_own && matches!(held.reason, HoldReason::NoRoom | HoldReason::RoomUnknown) && !held.pods.is_empty()
+    }
+
+    /// A place for a batch; `None` while it is not known what its pods ask for.
+    fn place(&self, batch: u32, domains: &mut Domains, placer: &mut Placer<'_>) -> Option<Answer> {
+        let needs = self.needs(batch, placer).filter(|needs| needs.len() <= MOST_PODS)?;
+        let pods = unmade(&self.group.key, self.coordination.index, batch, needs.len());
+        Some(placer.place(&Request {
+            pods: &pods,
+            needs: Some(&needs),
+            others: &[],
+            key: self.key,
+            committed: None,
+            used: &used(self.batching, domains, batch),
+            when_no_fit: self.coordination.when_no_fit(),
+        }))
+    }
+
+    /// What the pods of a batch ask for, by the templates of their workloads. The priority that goes with the name of a class
+    /// is on pods only.
+    fn needs(&self, batch: u32, placer: &Placer<'_>) -> Option<Vec<Arc<Needs>>> {
+        let mut all = Vec::new();
+        for name in self.batching.sizes.keys() {
+            let role = self.view.roles.get(name)?;
+            let ordinals = self.batching.ordinals(name, batch, role.desired);
+            let key = self.group.role(name)?.workload.key.as_ref()?;
+            let workload = self.context.elastic.workloads.iter().find(|workload| workload.key == *key)?;
+            let sibling = role.replicas.pods().next().and_then(|(_, pod)| placer.priority_of(&pod.pod.uid));
+            let mut replica = Vec::new();
+            for (pod, count) in &workload.replica.0 {
+                let mut needs = Needs::of(pod).ok()?;
+                needs.load.priority = needs.load.priority.max(sibling.unwrap_or(i32::MIN));
+                let count = usize::try_from(*count).ok().filter(|count| *count <= MOST_PODS)?;
+                replica.extend(std::iter::repeat_n(Arc::new(needs), count));
+            }
+            for _ in ordinals {
+                all.extend(replica.iter().cloned());
+                if all.len() > MOST_PODS {
+                    return None;
+                }
+            }
+        }
+        Some(all)
+    }
+
+    fn wait(&self, batch: u32, reason: HoldReason, why: &str, released: &mut BTreeMap<String, u32>) -> RoomWait {
+        self.stop_at(batch, released);
+        let message = match reason {
+            HoldReason::NoRoom => why.to_owned(),
+            _ => format!("{} is not made yet: {why}", self.batching.batch_name(batch)),
+        };
+        RoomWait { batch, reason, message }
+    }
+
+    /// Lets all that is wanted below a batch, and nothing from there on but what went already.
+    fn stop_at(&self, batch: u32, released: &mut BTreeMap<String, u32>) {
+        for (role, count) in released.iter_mut() {
+            let (Some(size), Some(view)) = (self.batching.size(role), self.view.roles.get(role)) else { continue };
+            let wanted = self.wanted.get(role).copied().unwrap_or(0);
+            *count = wanted.min(batch.saturating_mul(size).max(view.released()));
+        }
+    }
+}
+
+const OTHERS_FIRST: &str = "others that come before it are looked at first";
+const NOT_KNOWN: &str = "what room there is, is not known yet";
+
+#[cfg(test)]
+#[path = "unmade_tests.rs"]
+mod tests;
