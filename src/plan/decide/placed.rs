@@ -11,6 +11,7 @@ pub(in crate::plan) type Domains = BTreeMap<u32, String>;
 pub type Pin = BTreeMap<String, String>;
 
 /// Where batches go.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 #[derive(Clone, Debug, Default)]
 pub struct Placed {
     /// By coordination, by its place in the group's list: to be committed before anything is released there.

@@ -170,7 +170,7 @@ pub(in crate::plan) fn plan(
         deferred,
         room_wait: None,
         scales,
-        marks: marks(group.status.draining, &roles),
+        marks: marks(group.status.draining, &roles).into_iter().chain(marks_of_others(view, batching)).collect(),
     })
 }
 
@@ -246,13 +246,22 @@ fn marks(draining: Option<Draining>, roles: &[Scaled<'_>]) -> Vec<Mark> {
     roles.iter().flat_map(of_role).collect()
 }
 
+/// Marks of roles that are not of the segments any longer: they are taken back.
+fn marks_of_others(view: &GroupView, batching: &Batching) -> Vec<Mark> {
+    let others = view.roles.iter().filter(|(name, _)| !batching.sizes.contains_key(*name));
+    others.flat_map(|(_, role)| taken_back(role)).collect()
+}
+
 /// Marks of a group whose workloads nobody scales any longer: they are taken back.
 pub(in crate::plan) fn stray_marks(group: &Group, view: &GroupView) -> Vec<Mark> {
     if group.elastic.is_some() || group.status.draining.is_none() {
         return Vec::new();
     }
-    let pods = view.roles.values().flat_map(|role| role.replicas.draining(..));
-    pods.map(|pod| Mark { pod: pod.pod.clone(), draining: false, by_cost: true }).collect()
+    view.roles.values().flat_map(taken_back).collect()
+}
+
+fn taken_back(role: &RoleView) -> impl Iterator<Item = Mark> {
+    role.replicas.draining(..).map(|pod| Mark { pod: pod.pod.clone(), draining: false, by_cost: true })
 }
 
 #[cfg(test)]

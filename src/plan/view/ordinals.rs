@@ -54,14 +54,14 @@ fn candidate<'a>(mut pods: Pods<'a>, given: &impl Fn(&PodRef) -> Option<u32>) ->
 }
 
 fn place<'a>(role: &RoleView, mut candidates: Vec<Candidate<'a>>) -> Vec<(Pods<'a>, u32)> {
-    let places = role.places();
+    let bound = role.places();
     let mut taken: BTreeSet<u32> = role.replicas.iter().map(|(ordinal, _)| ordinal).collect();
     candidates.sort_by(|a, b| a.rank.cmp(&b.rank));
     let mut placed = Vec::with_capacity(candidates.len());
     let (wishing, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| one.wished.is_some());
     for candidate in wishing {
         // One that stays held and wishes for a place beyond those is one too many.
-        let stays = |ordinal: &u32| *ordinal < places || candidate.rank.0 == 2;
+        let stays = |ordinal: &u32| *ordinal < bound || candidate.rank.0 == 2;
         match candidate.wished.filter(stays).filter(|ordinal| taken.insert(*ordinal)) {
             Some(ordinal) => placed.push((candidate.pods, ordinal)),
             None => others.push(candidate),
