@@ -11,7 +11,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         name: settings.name.clone(),
         reach: Reach::Service { namespace: settings.namespace.clone(), name: settings.name.clone() },
         own_namespace: settings.namespace.clone(),
-        namespaces: settings.namespaces.clone(),
+        namespaces: if settings.more.by_helm { Vec::new() } else { settings.namespaces.clone() },
     };
     let metadata = json!({
         "name": settings.name,
@@ -26,7 +26,23 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             if let Some(fields) = configuration.as_object_mut() {
                 fields.insert("metadata".to_owned(), metadata.clone());
             }
+            complete(&mut configuration, settings.more.by_helm);
             configuration
         })
         .collect()
+}
+
+/// Adds what the API server would fill in, and for Helm the chart's own list of namespaces beside those that are left out.
+fn complete(configuration: &mut Value, by_helm: bool) {
+    let one =
+        json!({ "key": "kubernetes.io/metadata.name", "operator": "In", "values": "{{with .Values.namespaces}}" });
+    for webhook in configuration.pointer_mut("/webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(fields) = webhook.as_object_mut() {
+            fields.insert("objectSelector".to_owned(), json!({}));
+        }
+        let all = webhook.pointer_mut("/namespaceSelector/matchExpressions").and_then(Value::as_array_mut);
+        if let Some(all) = all.filter(|_| by_helm) {
+            all.push(json!({ "=": one, "?": "namespaces" }));
+        }
+    }
 }

@@ -190,12 +190,23 @@ pub(super) enum PageArg {
     Off,
 }
 
+/// How the log is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum LogFormat {
+pub enum LogFormat {
     /// For people.
     Text,
     /// One JSON object a line.
     Json,
+}
+
+impl LogFormat {
+    /// As it is written.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

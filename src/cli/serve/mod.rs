@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use args::ServeArgs;
+pub use args::{LogFormat, ServeArgs};
 use args::{PageArg, PlacementArg};
 
 use crate::cli::connection::Failure;
