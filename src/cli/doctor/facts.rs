@@ -80,6 +80,15 @@ pub struct Strangers {
     pub pods: u32,
 }
 
+/// Another rolegate of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// Name of its webhook configurations.
+    pub name: String,
+    /// Namespaces for which it holds pods, and ours as well.
+    pub shared: Vec<String>,
+}
+
 /// A group that asks for PodGroups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gang {
@@ -128,6 +137,8 @@ pub struct Facts {
     pub lease: Read<Option<Lease>>,
     /// What became of a pod that names a group.
     pub probe: Read<Probe>,
+    /// Other rolegates.
+    pub others: Read<Vec<Other>>,
     /// Held pods whose group is missing.
     pub orphans: Read<Vec<Orphans>>,
     /// Pods whose role is missing in their group.

@@ -1,6 +1,6 @@
 //! Reads everything that `doctor` judges, at one time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -20,15 +20,17 @@ use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
 use super::checks;
-use super::facts::{AskedRight, Facts, Gang, Orphans, Probe, Read, Rights, Served, Services, Strangers, Target};
+use super::facts::{AskedRight, Facts, Gang, Orphans, Other, Probe, Read, Rights, Served, Services, Strangers, Target};
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
 use crate::cli::rights::{OF_CERTIFICATES, RIGHTS};
+use crate::cluster::read::installations::{Installation, installations};
 use crate::cluster::read::listing::list_cluster;
 use crate::model::names;
 use crate::server::tls::certificates::read_secret;
 
+static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 /// Requests in flight at a time.
 const AT_A_TIME: usize = 16;
 
@@ -55,7 +57,7 @@ impl Reader<'_> {
         let (mutating, validating) =
             tokio::join!(self.list(Api::all(client.clone())), self.list(Api::all(client.clone())));
         let leases = Api::namespaced(client.clone(), own);
-        let (definitions, rights, namespaces, services, certificates, lease, probe, of_groups) = tokio::join!(
+        let (definitions, rights, namespaces, services, certificates, lease, probe, of_groups, others) = tokio::join!(
             self.definitions(),
             self.rights(),
             self.namespaces(),
@@ -64,6 +66,7 @@ impl Reader<'_> {
             leases.get_opt(name),
             self.probe(),
             self.groups(),
+            self.others(&mutating),
         );
         let (orphans, strangers, gangs) = match of_groups {
             Ok((orphans, strangers, gangs)) => (Ok(orphans), Ok(strangers), Ok(gangs)),
@@ -82,6 +85,7 @@ impl Reader<'_> {
             services,
             certificates,
             probe,
+            others,
             orphans,
             strangers,
             gangs,
@@ -200,6 +204,26 @@ impl Reader<'_> {
             }
         }
         Ok(labels)
+    }
+
+    /// Other rolegates, and what they share with ours.
+    async fn others(&self, mutating: &Read<Vec<MutatingWebhookConfiguration>>) -> Read<Vec<Other>> {
+        let all = installations(mutating.as_ref().map_err(Clone::clone)?);
+        let (ours, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.name == self.target.name);
+        if others.is_empty() {
+            return Ok(Vec::new());
+        }
+        let namespaces = self.list(Api::<Namespace>::all(self.connection.client.clone())).await?;
+        let served = |by: &Installation| {
+            let served = namespaces.iter().filter(|one| by.serves(one.metadata.labels.as_ref().unwrap_or(&NO_LABELS)));
+            served.filter_map(|one| one.metadata.name.clone()).collect::<BTreeSet<_>>()
+        };
+        let ours: BTreeSet<_> = ours.iter().flat_map(served).collect();
+        let shared = |other: Installation| Other {
+            shared: served(&other).intersection(&ours).cloned().collect(),
+            name: other.name,
+        };
+        Ok(others.into_iter().map(shared).collect())
     }
 
     async fn services(

@@ -73,6 +73,7 @@ fn make_healthy() -> Facts {
         certificates: Ok(Some(Served { stored, self_managed: true })),
         lease: Ok(Some(lease)),
         probe: Ok(Probe::Held),
+        others: Ok(Vec::new()),
         orphans: Ok(Vec::new()),
         strangers: Ok(Vec::new()),
         gangs: Ok(Vec::new()),

@@ -8,6 +8,7 @@ mod definitions;
 mod healthy;
 mod holds;
 mod neighbours;
+mod others;
 mod selector;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ pub const CHECKS: &[Check] = &[
     ("ca-bundle", certificates::trusted),
     ("admission", admission::answers),
     ("other-webhooks", neighbours::on_pods),
+    ("other-rolegates", others::serve_the_same),
     ("our-namespace", neighbours::on_our_namespace),
     ("grove-authorizer", neighbours::grove_authorizer),
     ("leader", holds::leader),

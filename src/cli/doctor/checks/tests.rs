@@ -11,7 +11,7 @@ use super::healthy::{established, healthy, stored, typed};
 use super::{CHECKS, judge};
 use crate::api::crd;
 use crate::api::pod_group::KUBE_POD_GROUP;
-use crate::cli::doctor::facts::{AskedRight, Facts, Gang, Orphans, Probe, Served, Strangers};
+use crate::cli::doctor::facts::{AskedRight, Facts, Gang, Orphans, Other, Probe, Served, Strangers};
 use crate::cli::doctor::finding::Level;
 use crate::server::tls::authority::new_ca;
 
@@ -282,6 +282,13 @@ const CASES: &[Case] = &[
     (
         |facts| facts.validating.as_mut().unwrap().push(other("grove", &["x"], "/webhooks/authorizer-webhook")),
         &["Warning grove-authorizer: Grove's authorizer is on: it refuses to let others lift gates of its pods"],
+    ),
+    (
+        |facts| {
+            facts.others =
+                Ok(vec![Other { name: "b".to_owned(), shared: ["a", "b", "c", "d"].map(str::to_owned).into() }])
+        },
+        &["Error other-rolegates: the rolegate b serves 4 namespaces that ours serves too: a, b, c and 1 more"],
     ),
     (|facts| facts.lease = Ok(None), &["Error leader: no replica has ever led: held pods are not released"]),
     (
