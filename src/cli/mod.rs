@@ -26,6 +26,7 @@ pub mod plan;
 mod progress;
 pub mod release;
 pub mod rights;
+mod serving;
 pub mod serve;
 pub mod status;
 mod terminal;

@@ -58,6 +58,15 @@ impl Pass<'_> {
         }
     }
 
+    /// Nothing is held in its namespace: what was held before is released, and nothing else is written.
+    pub(in crate::plan) fn let_go(&mut self, snapshot: &Snapshot) {
+        self.memory.held.clear();
+        self.memory.batches.clear();
+        self.memory.recoveries.clear();
+        self.memory.stalled = false;
+        self.release_all(snapshot);
+    }
+
     pub(in crate::plan) fn release_all(&mut self, snapshot: &Snapshot) {
         for pod in snapshot.pods.iter().filter(|pod| pod.held) {
             self.release(&pod.pod, None, Pin::new());

@@ -105,7 +105,7 @@ fn lease(lease: &Value) {
             }
         });
         let options =
-            LeaseOptions { namespace: "ns".into(), name: "rolegate".into(), identity: OURS.into(), duration: own };
+            LeaseOptions { namespace: "ns".into(), name: "rolegate".into(), identity: OURS.into(), duration: own, told: std::collections::BTreeMap::new() };
         Election::new(&client, options).0.run(stop).await;
     });
     // An API server keeps none with negative numbers.
