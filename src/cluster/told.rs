@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use kube::Client;
 use kube::api::DynamicObject;
 
 use crate::api::selector::LabelSelector;
+use crate::cluster::lease::leases;
 use crate::model::{Mode, Serving, names};
 
 /// Annotation of the Lease: which namespaces are served, a LabelSelector as JSON.
@@ -15,6 +17,11 @@ pub fn annotations(serving: &Serving) -> BTreeMap<String, String> {
     let selector = serde_json::to_string(&serving.selector).unwrap_or_default();
     let all = [(names::MODE, serving.mode.as_str().to_owned()), (SELECTOR, selector)];
     all.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// What the replica that leads tells; `None` where nobody does, or the Lease may not be read.
+pub async fn read(client: &Client, namespace: &str, name: &str) -> Option<Serving> {
+    serving(&leases(client, namespace).get_opt(name).await.ok()??)
 }
 
 /// What a Lease tells; `None` where it tells nothing: an earlier release leads.

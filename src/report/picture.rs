@@ -74,7 +74,8 @@ impl Picture {
         let Some(claims) = &snapshot.claims else {
             let seen = Evaluation::of_missing(key, &snapshot);
             let (batches, fitted, makers) = (Vec::new(), Vec::new(), Vec::new());
-            let would_hold = if snapshot.lets_go() == Some(LetGo::Observed) { of_unready(key, &snapshot) } else { Vec::new() };
+            let would_hold =
+                if snapshot.lets_go() == Some(LetGo::Observed) { of_unready(key, &snapshot) } else { Vec::new() };
             return Self { key: key.clone(), batches, seen, snapshot, fitted, makers, would_hold };
         };
         let group = &claims.group;

@@ -81,7 +81,10 @@ mod tests {
         let errors: Vec<_> = warned.errors.iter().map(|error| (error.rule, error.cause)).collect();
         assert_eq!(errors, [("recovery", Cause::Forbidden)]);
         let warnings: Vec<_> = warned.warnings.iter().map(|warning| &*warning.detail).collect();
-        assert_eq!(warnings, ["must", "must (refused once rolegate enforces)", "must (refused once rolegate enforces)"]);
+        assert_eq!(
+            warnings,
+            ["must", "must (refused once rolegate enforces)", "must (refused once rolegate enforces)"]
+        );
     }
 
     #[test]

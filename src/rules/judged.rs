@@ -64,7 +64,8 @@ pub(super) fn judge_read<T: JudgedObject>(object: &T, old: Option<&T>, world: &W
     }
     let too_large = weighed(run(T::SIZE_RULES, object, world), world);
     if !too_large.is_empty() {
-        return Judged::of(too_large).forgive(&old.map_or_else(Vec::new, |old| weighed(run(T::SIZE_RULES, old, world), world)));
+        return Judged::of(too_large)
+            .forgive(&old.map_or_else(Vec::new, |old| weighed(run(T::SIZE_RULES, old, world), world)));
     }
     let judged = Judged::of(weighed(object.weigh(run(T::RULES, object, world)), world));
     match old {

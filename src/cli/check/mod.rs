@@ -21,8 +21,8 @@ use crate::cli::fit::FileCluster;
 use crate::cli::node::Position;
 use crate::cli::options::{Color, KaiDialectArg};
 use crate::cli::serving::ModeArgs;
-use crate::fit::shortages;
 use crate::cluster::watch::sources::NAMESPACE;
+use crate::fit::shortages;
 use crate::model::{Allowed, FieldPath, Mode, Serving};
 use crate::rules::{Judged, Operation, Options, Violation, World, judge_json, judged_kinds, read_group};
 

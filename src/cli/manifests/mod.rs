@@ -18,11 +18,14 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::api::crd;
+use crate::api::selector::LabelSelector;
 use crate::cli::allow::{Allow, allowed};
 pub use crate::cli::manifests::certificates::serving_secret;
 pub use crate::cli::manifests::files::files;
 use crate::cli::manifests::settings::{Certificates, Choices, Settings, Spread, when_unsatisfiable};
 use crate::cli::manifests::yaml::{Target, documents};
+use crate::cli::serving::{ModeArgs, parse_selector};
+use crate::model::Mode;
 
 /// Port of the webhook in a pod.
 const WEBHOOK_PORT: u16 = 9443;
@@ -110,6 +113,11 @@ pub struct ManifestsArgs {
     /// Serve these namespaces only.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     namespaces: Vec<String>,
+    #[command(flatten)]
+    modes: ModeArgs,
+    /// Serve only namespaces with these labels, as `kubectl get -l` takes them.
+    #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
+    namespace_selector: Option<LabelSelector>,
     /// More arguments of `rolegate serve`.
     #[arg(last = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
@@ -117,6 +125,18 @@ pub struct ManifestsArgs {
 
 /// Prints them.
 pub fn run(args: &ManifestsArgs) -> ExitCode {
+    let rules = match args.modes.rules() {
+        Ok(rules) => rules.to_string(),
+        Err(error) => {
+            eprintln!("rolegate: --rule: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    args.modes.without_effect().into_iter().for_each(|what| eprintln!("rolegate: {what}"));
+    let mode = Mode::from(args.modes.mode);
+    let (selects, sets_rules) = (args.namespace_selector.is_some(), !rules.is_empty());
+    let selector = args.namespace_selector.clone().unwrap_or_default();
+    let selector_json = serde_json::to_string(&selector).unwrap_or_default();
     let settings = Settings {
         name: args.name.clone(),
         namespace: args.namespace.clone(),
@@ -124,6 +144,11 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         replicas: json!(args.replicas),
         when_unsatisfiable: when_unsatisfiable(args.spread).to_owned(),
         namespaces: args.namespaces.clone(),
+        selector,
+        selector_argument: format!("--namespace-selector={selector_json}"),
+        mode,
+        mode_argument: format!("--mode={}", mode.as_str()),
+        rules,
         allow: args.allow.iter().map(|allow| allow.word()).collect::<Vec<_>>().join(","),
         arguments: json!(args.arguments),
         ..Settings::default()
@@ -133,6 +158,9 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         service_monitor: args.service_monitor,
         recreate_mis_stamped: args.recreate_mis_stamped,
         allowed: allowed(&args.allow),
+        mode,
+        sets_rules,
+        selects,
     };
     let all = Part::value_variants();
     for part in all.iter().filter(|part| args.part.is_empty() || args.part.contains(part)) {

@@ -3,7 +3,8 @@
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
-use crate::model::Allowed;
+use crate::api::selector::LabelSelector;
+use crate::model::{Allowed, Mode};
 
 /// Where the serving certificate comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -36,6 +37,12 @@ pub struct Choices {
     pub recreate_mis_stamped: bool,
     /// What is done beyond gates, statuses and partitions.
     pub allowed: Allowed,
+    /// How much is done.
+    pub mode: Mode,
+    /// Single rules are set to weigh something.
+    pub sets_rules: bool,
+    /// Namespaces are selected by their labels.
+    pub selects: bool,
 }
 
 /// A condition on which a part of an object is there.
@@ -76,6 +83,9 @@ const CONDITIONS: &[Condition] = &[
         helm: ".Values.allow",
         holds: |choices| choices.allowed.scale || choices.allowed.recovery,
     },
+    Condition { name: "mode", helm: r#"ne .Values.mode "enforce""#, holds: |choices| choices.mode != Mode::Enforce },
+    Condition { name: "rules", helm: ".Values.rules", holds: |choices| choices.sets_rules },
+    Condition { name: "selector", helm: ".Values.namespaceSelector", holds: |choices| choices.selects },
     Condition { name: "scale", helm: r#"has "scale" .Values.allow"#, holds: |choices| choices.allowed.scale },
     Condition {
         name: "not scale",
@@ -112,6 +122,16 @@ pub struct Settings {
     pub when_unsatisfiable: String,
     /// Namespaces to serve; all when empty.
     pub namespaces: Vec<String>,
+    /// Labels of the namespaces to serve.
+    pub selector: LabelSelector,
+    /// The same as an argument of `serve`.
+    pub selector_argument: String,
+    /// The mode, which decides what happens while we are away.
+    pub mode: Mode,
+    /// The same as an argument of `serve`.
+    pub mode_argument: String,
+    /// How much single rules weigh, as `serve --rule` takes it.
+    pub rules: String,
     /// What is allowed, as `serve --allow` takes it.
     pub allow: String,
     /// More arguments of `rolegate serve`.
@@ -120,11 +140,11 @@ pub struct Settings {
     pub resources: Value,
     /// Priority of the pods.
     pub priority_class: Value,
-    /// Fields of the pod that only the chart offers; else `null`.
+    /// Fields that only the chart offers; else `null`.
     pub more: PodValues,
 }
 
-/// Fields of the pod that only the chart offers.
+/// Fields that only the chart offers.
 #[derive(Clone, Debug, Default)]
 pub struct PodValues {
     /// `imagePullSecrets`.
@@ -133,6 +153,12 @@ pub struct PodValues {
     pub node_selector: Value,
     /// `tolerations`.
     pub tolerations: Value,
+    /// `failurePolicy` of the webhooks.
+    pub failure_policy: Value,
+    /// `matchLabels` of the namespaces to serve.
+    pub namespace_labels: Value,
+    /// `matchExpressions` of the namespaces to serve.
+    pub namespace_expressions: Value,
 }
 
 impl Default for Settings {
@@ -145,6 +171,11 @@ impl Default for Settings {
             replicas: json!(2),
             when_unsatisfiable: when_unsatisfiable(Spread::Preferred).to_owned(),
             namespaces: Vec::new(),
+            selector: LabelSelector::default(),
+            selector_argument: String::new(),
+            mode: Mode::Enforce,
+            mode_argument: String::new(),
+            rules: String::new(),
             allow: String::new(),
             arguments: Value::Null,
             resources: resources(),
@@ -164,6 +195,10 @@ impl Settings {
             pull_policy: "{{ .Values.image.pullPolicy }}".to_owned(),
             replicas: json!("{{ .Values.replicas }}"),
             when_unsatisfiable: "{{ .Values.whenUnsatisfiable }}".to_owned(),
+            selector_argument: r#"{{ printf "--namespace-selector=%s" (toJson .Values.namespaceSelector) | quote }}"#
+                .to_owned(),
+            mode_argument: "--mode={{ .Values.mode }}".to_owned(),
+            rules: r#"{{ join "," .Values.rules }}"#.to_owned(),
             allow: r#"{{ join "," .Values.allow }}"#.to_owned(),
             arguments: with("extraArguments"),
             resources: with("resources"),
@@ -172,6 +207,9 @@ impl Settings {
                 pull_secrets: with("imagePullSecrets"),
                 node_selector: with("nodeSelector"),
                 tolerations: with("tolerations"),
+                failure_policy: json!(r#"{{ eq .Values.mode "observe" | ternary "Ignore" "Fail" }}"#),
+                namespace_labels: with("namespaceSelector.matchLabels"),
+                namespace_expressions: with("namespaceSelector.matchExpressions"),
             },
             ..Self::default()
         }
@@ -213,6 +251,13 @@ pub fn chart_values() -> Map<String, Value> {
         "serviceMonitor": false,
         "#recreateMisStamped": "Held pods that were made for another batch are deleted, to be made again: takes the right to delete pods.",
         "recreateMisStamped": false,
+        "#mode": "How much is done: enforce, warn (what breaks a rule is let in with a warning) or observe (nothing is refused, \
+                  held or written; failurePolicy is Ignore). A namespace's label rolegate.dev/mode goes before it.",
+        "mode": "enforce",
+        "#rules": "How much single rules weigh, as segment-ratio=off or segment-remainder=deny.",
+        "rules": [],
+        "#namespaceSelector": "Serve only namespaces with these labels: matchLabels and matchExpressions of a LabelSelector.",
+        "namespaceSelector": {},
         "#allow": "What is done beyond gates, statuses and partitions, with the rights that it takes: scale (workloads of \
                    elastic groups), recovery (pods of a batch that broke are deleted).",
         "allow": [],

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::settings::Settings;
+use super::settings::{PodValues, Settings};
 use crate::server::admission::registration::{Reach, Registration};
 
 /// Both configurations. Whoever keeps the certificates fills in their `caBundle`.
@@ -12,6 +12,8 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         reach: Reach::Service { namespace: settings.namespace.clone(), name: settings.name.clone() },
         own_namespace: settings.namespace.clone(),
         namespaces: settings.namespaces.clone(),
+        selector: settings.selector.clone(),
+        mode: settings.mode,
     };
     let metadata = json!({
         "name": settings.name,
@@ -26,7 +28,20 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             if let Some(fields) = configuration.as_object_mut() {
                 fields.insert("metadata".to_owned(), metadata.clone());
             }
+            left_to_helm(&mut configuration, &settings.more);
             configuration
         })
         .collect()
+}
+
+/// What the chart's values say of every webhook.
+fn left_to_helm(configuration: &mut Value, values: &PodValues) {
+    let webhooks = configuration.pointer_mut("/webhooks").and_then(Value::as_array_mut);
+    for webhook in webhooks.into_iter().flatten().filter(|_| !values.failure_policy.is_null()) {
+        webhook["failurePolicy"] = values.failure_policy.clone();
+        webhook["namespaceSelector"]["matchLabels"] = values.namespace_labels.clone();
+        if let Some(all) = webhook.pointer_mut("/namespaceSelector/matchExpressions").and_then(Value::as_array_mut) {
+            all.push(values.namespace_expressions.clone());
+        }
+    }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::api::selector::LabelSelector;
 use crate::cli::allow::{Allow, allowed};
 use crate::cli::bytes;
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
-use crate::api::selector::LabelSelector;
 use crate::cli::options::{KaiDialectArg, PodArgs};
 use crate::cli::serving::{ModeArgs, parse_selector, serving};
 use crate::cluster::run::{IncompleteBatch, LoopOptions, MissingGroup};

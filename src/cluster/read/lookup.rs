@@ -19,8 +19,8 @@ use crate::api::{Object, ObjectKind, PodGroup};
 use crate::cluster::failure::short;
 use crate::cluster::index::{CarrierObject, Index, LookedUp, SeenWorkload, SharedIndex};
 use crate::cluster::watch::sources::{
-    CARRIERS, CLIQUE_SETS, NAMESPACE, Named, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group, read_rbg,
-    read_topology,
+    CARRIERS, CLIQUE_SETS, NAMESPACE, Named, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group,
+    read_rbg, read_topology,
 };
 use crate::cluster::watch::watched::{Guarded, api};
 use crate::model::object_name::{label_fault, subdomain_fault};
@@ -364,7 +364,11 @@ impl Lookup {
         match Box::pin(tokio::time::timeout_at(deadline, read)).await {
             Ok(Ok(stance)) => stance.unwrap_or_else(flags),
             Ok(Err(error)) => {
-                tracing::warn!(namespace, error = short(&error), "namespace cannot be read: it is served as --mode says");
+                tracing::warn!(
+                    namespace,
+                    error = short(&error),
+                    "namespace cannot be read: it is served as --mode says"
+                );
                 flags()
             }
             Err(_) => {

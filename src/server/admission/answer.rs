@@ -67,12 +67,19 @@ impl Verdict {
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
+    /// It passed as it is.
     Allowed,
+    /// It was changed, and is no pod that is held.
     Patched,
+    /// A pod has our gate.
     Held,
+    /// It was refused.
     Denied,
+    /// It would be changed where rolegate enforces.
     WouldPatch,
+    /// The pod would be held where rolegate enforces.
     WouldHold,
+    /// It would be refused where rolegate enforces.
     WouldDeny,
 }
 
@@ -161,7 +168,9 @@ impl Outcome {
             return answer(api_version, &request.uid, true, &audit, &warnings, |text| patched(patch, text));
         }
         let status = refusal(request, &judged.errors, judged.is_forbidden());
-        answer(api_version, &request.uid, false, &audit, &warnings, |text| _ = write!(text, r#","status":{}"#, json!(status)))
+        answer(api_version, &request.uid, false, &audit, &warnings, |text| {
+            _ = write!(text, r#","status":{}"#, json!(status))
+        })
     }
 }
 

@@ -24,14 +24,16 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span};
 
-use crate::api::review::Request;
 use crate::api::pod::POD;
+use crate::api::review::Request;
 use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::read::live_world::{LiveWorld, LiveWorldError};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::cluster::read::shortages::Shortages;
 use crate::model::{Group, Mode, WorkloadKey, WorkloadKind, names};
-use crate::mutate::{GroupLookup, Lookups, PodMutation, PodSettings, Subject, TopologyLookup, mutate_pod, protect_topology};
+use crate::mutate::{
+    GroupLookup, Lookups, PodMutation, PodSettings, Subject, TopologyLookup, mutate_pod, protect_topology,
+};
 use crate::rules::decode::decode as decode_object;
 use crate::rules::question::Question;
 use crate::rules::{DecodeError, Judged, Operation, judge_json, judge_names};
@@ -163,7 +165,8 @@ impl Admission {
                 let mut outcome = verdict.in_mode(mode);
                 span.in_scope(|| tell(row, &request, &outcome));
                 self.metrics.count(row, &request, metric(outcome.word));
-                outcome.audit.verdict = outcome.audit.verdict.filter(|_| says || matches!(outcome.word, Word::Denied | Word::WouldDeny));
+                outcome.audit.verdict =
+                    outcome.audit.verdict.filter(|_| says || matches!(outcome.word, Word::Denied | Word::WouldDeny));
                 Answer::json(outcome.into_json(version, &request))
             }
             Err(fault) if mode == Mode::Observe => {
