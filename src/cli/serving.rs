@@ -67,6 +67,28 @@ fn parse_rule(text: &str) -> Result<RuleSetting, String> {
     text.parse().map_err(|error: SettingError| error.to_string())
 }
 
+/// A selector as an argument, in the one form that Helm gives it as well: keys in order, and nothing that is empty.
+pub fn selector_text(selector: &LabelSelector) -> String {
+    let mut all = serde_json::Map::new();
+    let requirement = |one: &Requirement| {
+        let mut fields = serde_json::Map::new();
+        fields.insert("key".to_owned(), one.key.clone().into());
+        fields.insert("operator".to_owned(), one.operator.clone().into());
+        if !one.values.is_empty() {
+            fields.insert("values".to_owned(), one.values.clone().into());
+        }
+        serde_json::Value::Object(fields)
+    };
+    if !selector.match_expressions.is_empty() {
+        all.insert("matchExpressions".to_owned(), selector.match_expressions.iter().map(requirement).collect());
+    }
+    if !selector.match_labels.is_empty() {
+        let labels = selector.match_labels.iter().map(|(key, value)| (key.clone(), value.clone().into()));
+        all.insert("matchLabels".to_owned(), serde_json::Value::Object(labels.collect()));
+    }
+    serde_json::Value::Object(all).to_string()
+}
+
 /// What the flags say of all namespaces.
 pub fn serving(mode: Mode, selector: Option<&LabelSelector>) -> Serving {
     Serving { mode, selector: selector.cloned().unwrap_or_default() }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, de};
 
 use super::names::hint;
-use super::{Severity, Violation, catalogue};
+use super::{Cause, Severity, Violation, catalogue};
 
 /// How much a rule weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,6 +134,10 @@ impl RuleSettings {
             (None, _) | (Some(Setting::Deny | Setting::Warn), Severity::Note) => true,
             (Some(Setting::Deny), _) => {
                 violation.severity = Severity::Error;
+                // What refuses has a cause that Kubernetes knows.
+                if violation.cause == Cause::Notice {
+                    violation.cause = Cause::Invalid;
+                }
                 true
             }
             (Some(Setting::Warn), _) => {

@@ -144,7 +144,7 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
     let before: HashMap<_, _> = old.documents.iter().map(|document| (document.identity(), document)).collect();
     let objects = read.documents.iter().map(|document| {
         let old = before.get(&document.identity()).map(|old| old.stored());
-        let mode = modes.get(document.namespace.as_str()).copied().unwrap_or(serving.mode);
+        let mode = modes.get(document.identity().2).copied().unwrap_or(serving.mode);
         Checked { document, judged: judge(document, old.as_deref(), &world).in_mode(mode) }
     });
     let checks = Checks { objects: objects.collect(), unreadable: &unreadable };

@@ -21,8 +21,11 @@ const PARTS: &[(Part, &str)] = &[
 ];
 
 /// Values of the chart that are one of some words.
-const WORDS: &[(&str, &[&str])] =
-    &[("certificates", &["self-managed", "cert-manager"]), ("whenUnsatisfiable", &["ScheduleAnyway", "DoNotSchedule"])];
+const WORDS: &[(&str, &[&str])] = &[
+    ("certificates", &["self-managed", "cert-manager"]),
+    ("mode", &["enforce", "warn", "observe"]),
+    ("whenUnsatisfiable", &["ScheduleAnyway", "DoNotSchedule"]),
+];
 
 /// Values of the chart that are lists of some words.
 const LISTS: &[(&str, &[&str])] = &[("allow", &[Allow::Scale.word(), Allow::Recovery.word()])];

@@ -24,7 +24,7 @@ pub use crate::cli::manifests::certificates::serving_secret;
 pub use crate::cli::manifests::files::files;
 use crate::cli::manifests::settings::{Certificates, Choices, Settings, Spread, when_unsatisfiable};
 use crate::cli::manifests::yaml::{Target, documents};
-use crate::cli::serving::{ModeArgs, parse_selector};
+use crate::cli::serving::{ModeArgs, parse_selector, selector_text};
 use crate::model::Mode;
 
 /// Port of the webhook in a pod.
@@ -136,7 +136,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
     let mode = Mode::from(args.modes.mode);
     let (selects, sets_rules) = (args.namespace_selector.is_some(), !rules.is_empty());
     let selector = args.namespace_selector.clone().unwrap_or_default();
-    let selector_json = serde_json::to_string(&selector).unwrap_or_default();
+    let selector_text = selector_text(&selector);
     let settings = Settings {
         name: args.name.clone(),
         namespace: args.namespace.clone(),
@@ -145,7 +145,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         when_unsatisfiable: when_unsatisfiable(args.spread).to_owned(),
         namespaces: args.namespaces.clone(),
         selector,
-        selector_argument: format!("--namespace-selector={selector_json}"),
+        selector_argument: format!("--namespace-selector={selector_text}"),
         mode,
         mode_argument: format!("--mode={}", mode.as_str()),
         rules,

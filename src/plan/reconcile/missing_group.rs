@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::api::ObjectKind;
 use crate::model::RolledWorkload;
 use crate::plan::decide::placed::Pin;
+use crate::plan::elastic::Mark;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::options::MissingGroup;
@@ -65,6 +66,11 @@ impl Pass<'_> {
         self.memory.recoveries.clear();
         self.memory.stalled = false;
         self.release_all(snapshot);
+        // Nothing is taken away any longer, and routers go by what pods say.
+        for pod in snapshot.pods.iter().filter(|pod| pod.draining) {
+            let mark = Mark { pod: pod.pod.clone(), draining: false, by_cost: true };
+            self.begin(&pod.pod.uid, || Action::MarkDraining { mark });
+        }
     }
 
     pub(in crate::plan) fn release_all(&mut self, snapshot: &Snapshot) {

@@ -64,6 +64,11 @@ const WAYS: &[(&str, &[&str], &[&str])] = &[
         &["--replicas", "3", "--spread", "required"],
         &["--set", "replicas=3", "--set", "whenUnsatisfiable=DoNotSchedule"],
     ),
+    (
+        "deploy/opt-in",
+        &["--namespace-selector", "rolegate.dev/serve"],
+        &["--set-json", r#"namespaceSelector={"matchExpressions":[{"key":"rolegate.dev/serve","operator":"Exists"}]}"#],
+    ),
 ];
 
 #[test]
@@ -85,6 +90,12 @@ fn what_is_chosen_reaches_the_pods_in_every_way() {
         "--service-monitor",
         "--allow",
         "scale,recovery",
+        "--mode",
+        "observe",
+        "--rule",
+        "segment-ratio=off,segment-remainder=deny",
+        "--namespace-selector",
+        r#"{"matchLabels":{"team":"llm"},"matchExpressions":[{"key":"env","operator":"NotIn","values":["a","b"]}]}"#,
         "--",
         "--strict",
         "--log=debug",
@@ -101,6 +112,12 @@ fn what_is_chosen_reaches_the_pods_in_every_way() {
         "--set",
         "allow={scale,recovery}",
         "--set",
+        "mode=observe",
+        "--set",
+        "rules={segment-ratio=off,segment-remainder=deny}",
+        "--set-json",
+        r#"namespaceSelector={"matchExpressions":[{"key":"env","operator":"NotIn","values":["a","b"]}],"matchLabels":{"team":"llm"}}"#,
+        "--set",
         "extraArguments={--strict,--log=debug}",
     ];
     let found = objects(&template(&values));
@@ -116,7 +133,7 @@ fn what_is_chosen_reaches_the_pods_in_every_way() {
 fn the_chart_is_sound_and_refuses_values_that_it_does_not_know() {
     let chart = root().join("deploy/chart");
     helm(&["lint", "--strict", chart.to_str().unwrap()]);
-    for wrong in ["certificates=none", "replicas=0", "replica=3", "allow={scaling}"] {
+    for wrong in ["certificates=none", "replicas=0", "replica=3", "allow={scaling}", "mode=dryrun"] {
         let helm = rig_binary().with_file_name("helm");
         let output = Command::new(helm).arg("template").arg(&chart).args(["--set", wrong]).output().unwrap();
         assert!(!output.status.success(), "{wrong}");
