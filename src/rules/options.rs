@@ -6,7 +6,7 @@ use super::RuleSettings;
 use crate::model::{Allowed, Mode};
 
 /// How to judge, where designs differ.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Options {
     /// Which KAI release PodGroups are written for.

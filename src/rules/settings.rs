@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer, de};
 
@@ -41,9 +41,31 @@ pub fn is_fixed(rule: &str) -> bool {
     FIXED.iter().any(|(id, _)| *id == rule)
 }
 
+/// Ids of all rules, in the order of the catalogue.
+static IDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| catalogue().iter().map(|rule| rule.id).collect());
+
+/// A set of rules: a bit for each, by its place in the catalogue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct RuleSet(u128);
+
+impl RuleSet {
+    fn bit(rule: &str) -> u128 {
+        let place = IDS.iter().position(|id| *id == rule).and_then(|place| u32::try_from(place).ok());
+        place.and_then(|place| 1_u128.checked_shl(place)).unwrap_or_default()
+    }
+
+    const fn has(self, bit: u128) -> bool {
+        self.0 & bit != 0
+    }
+}
+
 /// How much single rules weigh; each of the others as its table has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RuleSettings(Arc<BTreeMap<&'static str, Setting>>);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleSettings {
+    deny: RuleSet,
+    warn: RuleSet,
+    off: RuleSet,
+}
 
 /// One setting as it is written: `ID=deny`, `ID=warn` or `ID=off`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,26 +133,39 @@ impl RuleSettings {
     ///
     /// When a rule is set to two different things.
     pub fn of(settings: impl IntoIterator<Item = RuleSetting>) -> Result<Self, SettingError> {
-        let mut all = BTreeMap::new();
+        let mut all = Self::default();
         for RuleSetting { rule, setting } in settings {
-            if all.insert(rule, setting).is_some_and(|before| before != setting) {
+            if all.get(rule).is_some_and(|before| before != setting) {
                 return Err(SettingError::Twice(rule));
             }
+            let set = match setting {
+                Setting::Deny => &mut all.deny,
+                Setting::Warn => &mut all.warn,
+                Setting::Off => &mut all.off,
+            };
+            set.0 |= RuleSet::bit(rule);
         }
-        Ok(Self(Arc::new(all)))
+        Ok(all)
     }
 
-    /// Rules that are set to this.
-    pub fn set_to(&self, setting: Setting) -> impl Iterator<Item = &'static str> {
-        self.0.iter().filter(move |(_, set)| **set == setting).map(|(rule, _)| *rule)
+    /// What a rule is set to, if it is.
+    fn get(self, rule: &str) -> Option<Setting> {
+        let bit = RuleSet::bit(rule);
+        let sets = [(self.deny, Setting::Deny), (self.warn, Setting::Warn), (self.off, Setting::Off)];
+        sets.into_iter().find(|(set, _)| set.has(bit)).map(|(_, setting)| setting)
+    }
+
+    /// Rules that are set to this, in the order of the catalogue.
+    pub fn set_to(self, setting: Setting) -> impl Iterator<Item = &'static str> {
+        IDS.iter().copied().filter(move |rule| self.get(rule) == Some(setting))
     }
 
     /// What findings weigh.
-    pub fn weigh(&self, mut found: Vec<Violation>) -> Vec<Violation> {
-        if self.0.is_empty() {
+    pub fn weigh(self, mut found: Vec<Violation>) -> Vec<Violation> {
+        if self == Self::default() {
             return found;
         }
-        found.retain_mut(|violation| match (self.0.get(violation.rule), violation.severity) {
+        found.retain_mut(|violation| match (self.get(violation.rule), violation.severity) {
             (None, _) | (Some(Setting::Deny | Setting::Warn), Severity::Note) => true,
             (Some(Setting::Deny), _) => {
                 violation.severity = Severity::Error;
@@ -153,7 +188,8 @@ impl RuleSettings {
 impl fmt::Display for RuleSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |setting| Setting::ALL.iter().find(|(_, known)| *known == setting).map_or("", |(word, _)| word);
-        let all: Vec<_> = self.0.iter().map(|(rule, setting)| format!("{rule}={}", word(*setting))).collect();
+        let set = IDS.iter().filter_map(|rule| Some((rule, self.get(rule)?)));
+        let all: Vec<_> = set.map(|(rule, setting)| format!("{rule}={}", word(setting))).collect();
         f.write_str(&all.join(","))
     }
 }
@@ -200,9 +236,10 @@ mod tests {
 
     #[test]
     fn a_rule_is_set_once() {
+        assert!(IDS.len() <= 128, "a set has a bit for each rule");
         let of = |all: &[&str]| RuleSettings::of(all.iter().map(|text| parse(text).unwrap()));
         let both = of(&["segment-ratio=off", "segment-remainder=deny", "segment-ratio=off"]).unwrap();
-        assert_eq!(both.to_string(), "segment-ratio=off,segment-remainder=deny");
+        assert_eq!(both.to_string(), "segment-remainder=deny,segment-ratio=off");
         assert_eq!(both.set_to(Setting::Off).collect::<Vec<_>>(), ["segment-ratio"]);
         let twice = of(&["segment-ratio=off", "segment-ratio=warn"]);
         assert_eq!(twice, Err(SettingError::Twice("segment-ratio")));

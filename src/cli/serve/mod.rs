@@ -135,9 +135,9 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     index.write(|index| {
         index.allow_scale(args.loop_options().allowed.scale);
         index.serve(serving.clone());
-        index.weigh_rules(rules.clone());
+        index.weigh_rules(rules);
     });
-    tell_mode(&args, &serving, &rules);
+    tell_mode(&args, &serving, rules);
     registry.register_collector(Box::new(Stances { index: index.clone(), mode: serving.mode }));
     let sources = Sources::start(&client, &index, &args.namespaces);
     parts.add("cache check", follow_caches(readiness.register("caches"), index.synced()));
@@ -152,7 +152,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         rules,
         ..Options::default()
     };
-    let live_world = LiveWorld::new(client.clone(), lookup.index().clone(), options.clone());
+    let live_world = LiveWorld::new(client.clone(), lookup.index().clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
     let writer = Writer::new(client.clone(), args.write_timeout);
     let events = Events::new(writer.clone(), &identity, loop_metrics.clone());
@@ -168,7 +168,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     // It has a budget of its own, apart from that of reviews.
     let topologies = TopologyKeeper::new(
         writer.clone(),
-        LiveWorld::new(client.clone(), lookup.index().clone(), options.clone()),
+        LiveWorld::new(client.clone(), lookup.index().clone(), options),
         leader.clone(),
         serving.mode,
     );
@@ -232,7 +232,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
 }
 
 /// How much is done is told at the start; less than all of it loudly.
-fn tell_mode(args: &ServeArgs, serving: &Serving, rules: &RuleSettings) {
+fn tell_mode(args: &ServeArgs, serving: &Serving, rules: RuleSettings) {
     let (mode, rules) = (serving.mode.as_str(), rules.to_string());
     match serving.mode {
         Mode::Enforce => tracing::info!(mode, rules, "what breaks a rule is refused, pods are held"),

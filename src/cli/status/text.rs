@@ -74,7 +74,7 @@ fn head(picture: &Picture, now: Timestamp, style: Style) -> String {
     }
     parts.extend(picture.snapshot.lets_go().map(|why| why.words().to_owned()));
     if picture.snapshot.stance.mode == Mode::Warn {
-        parts.push("its namespace is warned".to_owned());
+        parts.push("in mode warn".to_owned());
     }
     let created = picture.group().and_then(|group| group.carrier.created.parse().ok());
     parts.extend(created.map(|created| age(seconds_since(created, now))));

@@ -17,7 +17,7 @@ pub(super) struct Context<'a> {
     /// Workloads of elastic groups are scaled.
     pub(super) may_scale: Option<bool>,
     /// How much single rules weigh.
-    pub(super) rules: &'a RuleSettings,
+    pub(super) rules: RuleSettings,
 }
 
 impl Context<'_> {
@@ -25,7 +25,7 @@ impl Context<'_> {
     /// absent, and nothing is held against a group from ignorance.
     pub(super) fn world_of(&self, group: &Group) -> World {
         let mut world = World::default();
-        world.options.rules = self.rules.clone();
+        world.options.rules = self.rules;
         for need in needs_of_group(group) {
             match need {
                 Need::RoleBasedGroup(_) => self.rbg.iter().for_each(|rbg| world.add_group(rbg.clone())),

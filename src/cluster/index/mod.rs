@@ -275,7 +275,7 @@ impl Index {
                 workloads: &self.workloads,
                 topologies: &self.topologies,
                 may_scale: self.may_scale,
-                rules: &self.rules,
+                rules: self.rules,
             };
             self.carriers.rebuild(&key, &context, because);
             self.dirty.insert(key);

@@ -101,7 +101,7 @@ impl LiveWorld {
     ) -> Result<Result<World, DecodeError>, LiveWorldError> {
         let Question { kind, operation, object, old } = question;
         let mut world = World::default();
-        world.options = self.options.clone();
+        world.options = self.options;
         if kind == POD_GROUP || kind == POD {
             self.read_definition(&mut world, deadline).await;
         }

@@ -75,10 +75,7 @@ async fn every_verdict_is_noted_and_in_each_mode_as_it_is() {
     let let_in = notes(&[("mode", "warn"), ("rules", "segment-size-conflict"), ("verdict", "would-deny")]);
     assert_eq!(noted(&stage, "rolebasedgroups", "warned").await, let_in);
     let shown = status(&stage, &["warned"]).await;
-    assert!(
-        shown.contains("its namespace is warned") && shown.contains("would be refused: segment-size-conflict"),
-        "{shown}"
-    );
+    assert!(shown.contains("in mode warn") && shown.contains("would be refused: segment-size-conflict"), "{shown}");
 
     label(&stage, "rolegate.dev/mode=observe");
     stage.pods.until("what was held goes", |now| now.count_all(Pod::is_held) == 0).await;

@@ -32,7 +32,7 @@ export function parts(data) {
 function facts(group) {
   const carrier = group.carrier ? `${group.carrier.kind} ${group.carrier.name}` : "not there: only pods name it";
   const all = [["carried by", carrier], ["segments", group.segments], ["pods ready", group.ready], ["pods held", String(group.held)]];
-  const served = group.letsGo ? SERVED[group.letsGo] : group.mode === "warn" && "is warned";
+  const served = group.letsGo ? SERVED[group.letsGo] : group.mode === "warn" && "in mode warn";
   if (served) all.push(["namespace", served]);
   const { refused = [], holds = [] } = group.would ?? {};
   if (refused.length) all.push(["would be refused", refused.join(", ")]);
