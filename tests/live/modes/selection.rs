@@ -11,8 +11,7 @@ use crate::modes::{label, stage, try_group, wrong_group};
 
 /// True when a pod of a group is held, as a dry run.
 async fn is_held(stage: &Stage) -> bool {
-    let pod = Group::new("g").role("main", 1, 1);
-    let pod: ApiPod = typed(pod.pod(pod.find("main"), "probe", &stage.namespace));
+    let pod: ApiPod = typed(Group::new("g").pod("main", "probe", &stage.namespace));
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     let pod = stage.api::<ApiPod>().create(&dry_run, &pod).await.unwrap();
     pod.spec.unwrap().scheduling_gates.unwrap_or_default().iter().any(|gate| gate.name == GATE)
