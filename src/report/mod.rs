@@ -1,6 +1,6 @@
 //! What is told of groups: by `status`, `explain` and `fit`, and by the status page. One picture and one shape of it for all.
 //!
-//! `picture` a group with what would be decided about it now → `status`, `fitted`, `pod_group` the same as JSON → `page`, `domains` what
+//! `picture` a group with what would be decided about it now → `status`, `fitted`, `pod_group`, `would` the same as JSON → `page`, `domains` what
 //! the status page draws besides
 
 mod domains;
@@ -9,9 +9,11 @@ mod page;
 mod picture;
 mod pod_group;
 mod status;
+mod would;
 
 pub use fitted::coordination;
 pub use page::{Drawing, Line};
 pub use picture::{Findings, Picture, TreePicture};
 pub use pod_group::{PodGroupStatus, SubGroup, TreeHold};
 pub use status::Status;
+pub use would::Would;

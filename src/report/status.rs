@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Picture, coordination};
+use super::{Picture, Would, coordination};
 use crate::api::status::{Condition, RecoveryState};
-use crate::model::Group;
+use crate::model::{Group, LetGo};
 use crate::plan::rollout::{RoleRollout, waits_for};
 use crate::plan::{Batch, Held};
 
@@ -24,6 +24,14 @@ pub struct Status<'a> {
     reason: &'a str,
     /// The namespace has opted out.
     ignored: bool,
+    /// How much is done in its namespace, as far as that is known: `enforce`, `warn` or `observe`.
+    mode: &'static str,
+    /// Why nothing of it is held: `OptedOut`, `NotSelected` or `Observed`.
+    #[serde(rename = "letsGo", skip_serializing_if = "Option::is_none")]
+    lets_go: Option<&'static str>,
+    /// What would be were its namespace served in mode `enforce`; absent where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would: Option<Would<'a>>,
     conditions: &'a [Condition],
     coordinations: Vec<Coordination<'a>>,
     holds: Vec<Hold<'a>>,
@@ -98,9 +106,9 @@ struct Share {
 pub struct Hold<'a> {
     coordination: Option<&'a str>,
     batch: Option<u32>,
-    reason: &'static str,
-    message: &'a str,
-    pods: u32,
+    pub(super) reason: &'static str,
+    pub(super) message: &'a str,
+    pub(super) pods: u32,
 }
 
 impl<'a> Status<'a> {
@@ -123,7 +131,10 @@ impl<'a> Status<'a> {
                 .map(|held| held.reason)
                 .min()
                 .map_or("", |reason| reason.as_str()),
-            ignored: picture.snapshot.ignored,
+            ignored: picture.snapshot.lets_go() == Some(LetGo::OptedOut),
+            mode: picture.snapshot.stance.mode.as_str(),
+            lets_go: picture.snapshot.lets_go().map(LetGo::as_str),
+            would: Would::of(picture),
             conditions: &status.conditions,
             coordinations: picture.group().map(|group| coordinations(group, picture)).unwrap_or_default(),
             holds: picture.seen.decision.held.iter().map(Hold::of).collect(),
@@ -135,7 +146,8 @@ impl<'a> Status<'a> {
 }
 
 impl<'a> Hold<'a> {
-    fn of(held: &'a Held) -> Self {
+    /// Of what is decided.
+    pub(super) fn of(held: &'a Held) -> Self {
         let Held { batch, reason, message, .. } = held;
         let (coordination, pods) = (held.coordination_name(), held.count());
         Self { coordination, batch: *batch, reason: reason.as_str(), message, pods }

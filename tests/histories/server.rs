@@ -27,7 +27,8 @@ pub enum Event {
     Workload(usize, u32),
     /// A claimed StatefulSet.
     Set(Arc<Set>),
-    Ignored(bool),
+    /// Nothing is held in the namespace, or pods are again; and whether that is said by its mode.
+    Ignored(bool, bool),
 }
 
 /// The watches: pods, groups, StatefulSets, LeaderWorkerSets, Deployments, namespaces that opted out.
@@ -55,6 +56,8 @@ pub struct Server {
     pub ledger: Ledger,
     pub ignored: bool,
     pub was_ignored: bool,
+    /// It is ignored by its mode: every other time.
+    pub observes: bool,
     /// Pods may run that no count was committed for: nothing held them for a while, or somebody let them go.
     pub uncounted: bool,
     /// By watch: version and event.
@@ -81,6 +84,7 @@ impl Server {
             ledger: Ledger::default(),
             ignored: false,
             was_ignored: false,
+            observes: false,
             uncounted: false,
             log: [const { Vec::new() }; WATCHES],
             born: HashMap::new(),
@@ -322,10 +326,11 @@ impl Server {
     pub fn ignore(&mut self, ignored: bool) {
         if self.ignored != ignored {
             self.ignored = ignored;
+            self.observes ^= ignored;
             self.was_ignored |= ignored;
             self.uncounted |= ignored;
             self.next_version();
-            self.tell(NAMESPACES, Event::Ignored(ignored));
+            self.tell(NAMESPACES, Event::Ignored(ignored, self.observes));
         }
     }
 }

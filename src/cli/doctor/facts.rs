@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
 
 use crate::api::ObjectKind;
+use crate::model::{Mode, Serving, Stance};
 use crate::server::tls::certificates::Stored;
 
 /// What was read, or why it could not be.
@@ -87,6 +88,8 @@ pub struct Other {
     pub name: String,
     /// Namespaces for which it holds pods, and ours as well.
     pub shared: Vec<String>,
+    /// One of the two, by its name, that lets go of what is held in namespaces which it does not select.
+    pub lets_go: Option<String>,
 }
 
 /// A group that asks for PodGroups.
@@ -96,6 +99,25 @@ pub struct Gang {
     pub group: String,
     /// Their kind.
     pub kind: ObjectKind,
+}
+
+/// How namespaces are served.
+#[derive(Clone, Debug, Default)]
+pub struct ServedNamespaces {
+    /// What the replica that leads tells of its flags; `None` where it tells nothing.
+    pub told: Option<Serving>,
+    /// By name.
+    pub stances: BTreeMap<String, Stance>,
+    /// How many groups there are in those that have some.
+    pub groups: BTreeMap<String, usize>,
+}
+
+impl ServedNamespaces {
+    /// True where no namespace is served in another mode than `observe`.
+    pub fn only_observes(&self) -> bool {
+        let observes = |stance: &Stance| stance.out.is_some() || stance.mode == Mode::Observe;
+        self.told.as_ref().is_some_and(|told| told.mode == Mode::Observe) && self.stances.values().all(observes)
+    }
 }
 
 /// Services by namespace and name, and how many endpoints of each are ready; `None`: it is not there.
@@ -145,4 +167,8 @@ pub struct Facts {
     pub strangers: Read<Vec<Strangers>>,
     /// Groups that ask for PodGroups.
     pub gangs: Read<Vec<Gang>>,
+    /// How namespaces are served.
+    pub served: Read<ServedNamespaces>,
+    /// The namespace of the pod of the dry run.
+    pub try_in: String,
 }

@@ -20,13 +20,16 @@ use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
 use super::checks;
-use super::facts::{AskedRight, Facts, Gang, Orphans, Other, Probe, Read, Rights, Served, Services, Strangers, Target};
+use super::facts::{
+    AskedRight, Facts, Gang, Orphans, Other, Probe, Read, Rights, Served, ServedNamespaces, Services, Strangers, Target,
+};
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
 use crate::cli::rights::{OF_CERTIFICATES, RIGHTS};
 use crate::cluster::read::installations::{Installation, installations};
 use crate::cluster::read::listing::list_cluster;
+use crate::cluster::told;
 use crate::model::names;
 use crate::server::tls::certificates::read_secret;
 
@@ -68,9 +71,9 @@ impl Reader<'_> {
             self.groups(),
             self.others(&mutating),
         );
-        let (orphans, strangers, gangs) = match of_groups {
-            Ok((orphans, strangers, gangs)) => (Ok(orphans), Ok(strangers), Ok(gangs)),
-            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why)),
+        let (orphans, strangers, gangs, served) = match of_groups {
+            Ok((orphans, strangers, gangs, served)) => (Ok(orphans), Ok(strangers), Ok(gangs), Ok(served)),
+            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why.clone()), Err(why)),
         };
         Ok(Facts {
             version: (number(&version.major), number(&version.minor)),
@@ -89,6 +92,8 @@ impl Reader<'_> {
             orphans,
             strangers,
             gangs,
+            served,
+            try_in: self.try_in,
         })
     }
 
@@ -218,9 +223,12 @@ impl Reader<'_> {
             let served = namespaces.iter().filter(|one| by.serves(one.metadata.labels.as_ref().unwrap_or(&NO_LABELS)));
             served.filter_map(|one| one.metadata.name.clone()).collect::<BTreeSet<_>>()
         };
+        let lets_go = |one: &Installation| one.lets_go_elsewhere().then(|| one.name.clone());
+        let ours_lets_go = ours.iter().find_map(lets_go);
         let ours: BTreeSet<_> = ours.iter().flat_map(served).collect();
         let shared = |other: Installation| Other {
             shared: served(&other).intersection(&ours).cloned().collect(),
+            lets_go: ours_lets_go.clone().or_else(|| lets_go(&other)),
             name: other.name,
         };
         Ok(others.into_iter().map(shared).collect())
@@ -292,15 +300,24 @@ impl Reader<'_> {
         }
     }
 
-    async fn groups(&self) -> Read<(Vec<Orphans>, Vec<Strangers>, Vec<Gang>)> {
-        let seen = Box::pin(list_cluster(&self.connection.client, None)).await.map_err(|error| self.why(&error))?;
+    async fn groups(&self) -> Read<(Vec<Orphans>, Vec<Strangers>, Vec<Gang>, ServedNamespaces)> {
+        let Target { namespace, name } = &self.target;
+        let told = told::read(&self.connection.client, namespace, name).await;
+        let serving = std::future::ready(told.clone().unwrap_or_default());
+        let seen = Box::pin(list_cluster(&self.connection.client, None, serving));
+        let seen = seen.await.map_err(|error| self.why(&error))?;
         // A kind that may not be read could hold the group.
         if let [first, ..] = seen.forbidden.as_slice() {
             return Err(format!("{} may not be read", first.crd_name()));
         }
         let (mut orphans, mut strangers, mut gangs) = (Vec::new(), Vec::new(), Vec::new());
+        let stances = seen.index.stances().map(|(name, stance)| (name.to_string(), stance)).collect();
+        let mut served = ServedNamespaces { told, stances, ..ServedNamespaces::default() };
         for picture in pictures(&seen.index) {
             let group = picture.key.to_string();
+            if picture.group().is_some_and(|group| !group.coordinations.is_empty()) {
+                *served.groups.entry(picture.key.namespace.to_string()).or_default() += 1;
+            }
             let batched = picture.group().into_iter().flat_map(|group| group.batched());
             let kinds = batched.filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
             gangs.extend(kinds.map(|kind| Gang { group: group.clone(), kind }));
@@ -313,7 +330,7 @@ impl Reader<'_> {
                 })),
             }
         }
-        Ok((orphans, strangers, gangs))
+        Ok((orphans, strangers, gangs, served))
     }
 }
 

@@ -11,6 +11,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("certificates", &["self-managed", "cert-manager"]),
     ("whenUnsatisfiable", &["ScheduleAnyway", "DoNotSchedule"]),
     ("logFormat", &["json", "text"]),
+    ("mode", &["enforce", "warn", "observe"]),
     ("dnsPolicy", &["", "ClusterFirst", "ClusterFirstWithHostNet", "Default"]),
     ("image.pullPolicy", &["Always", "IfNotPresent", "Never"]),
 ];
@@ -45,6 +46,8 @@ const SHAPES: &[(&str, Shape)] = &[
         list(&[], json!(fields))
     }),
     ("topologySpreadConstraints", || list(&["maxSkew", "topologyKey", "whenUnsatisfiable"], Value::Null)),
+    ("rules", || json!({ "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9-]+=(deny|warn|off)$" } })),
+    ("namespaceSelector", selector),
     ("resources", || closed(&["limits", "requests", "claims"], &json!({ "type": ["object", "array"] }))),
     ("webhookPort", port),
     ("adminPort", port),
@@ -62,6 +65,18 @@ fn text() -> Value {
 
 fn port() -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": u16::MAX })
+}
+
+/// A LabelSelector.
+fn selector() -> Value {
+    let values = json!({ "type": "array", "items": text() });
+    let expression =
+        json!({ "key": text(), "operator": { "enum": ["In", "NotIn", "Exists", "DoesNotExist"] }, "values": values });
+    json!({
+        "type": "object",
+        "properties": { "matchLabels": texts(&[]), "matchExpressions": list(&["key", "operator"], expression) },
+        "additionalProperties": false,
+    })
 }
 
 /// A name that Services may have, or none.

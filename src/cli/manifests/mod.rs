@@ -21,6 +21,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use crate::api::crd;
+use crate::api::selector::LabelSelector;
 use crate::cli::allow::{Allow, allowed};
 pub use crate::cli::manifests::certificates::serving_secret;
 pub use crate::cli::manifests::files::files;
@@ -29,6 +30,8 @@ use crate::cli::manifests::settings::{
 };
 use crate::cli::manifests::yaml::{Target, documents};
 use crate::cli::serve::LogFormat;
+use crate::cli::serving::{ModeArgs, parse_selector, selector_text};
+use crate::model::Mode;
 
 /// The label by which our objects, and the pods, are found; its value is the name of the installation.
 const OWN_LABEL: &str = "app.kubernetes.io/name";
@@ -117,6 +120,11 @@ pub struct ManifestsArgs {
     /// Serve these namespaces only.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     namespaces: Vec<String>,
+    #[command(flatten)]
+    modes: ModeArgs,
+    /// Serve only namespaces with these labels, as `kubectl get -l` takes them.
+    #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
+    namespace_selector: Option<LabelSelector>,
     /// Run on the network of the nodes: for clusters whose API server cannot reach pods.
     #[arg(long)]
     host_network: bool,
@@ -160,6 +168,16 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
 /// Prints them.
 pub fn run(args: &ManifestsArgs) -> ExitCode {
     let labels: Map<_, _> = args.labels.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    let rules = match args.modes.rules() {
+        Ok(rules) => rules.to_string(),
+        Err(error) => {
+            eprintln!("rolegate: --rule: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    args.modes.without_effect().into_iter().for_each(|what| eprintln!("rolegate: {what}"));
+    let mode = Mode::from(args.modes.mode);
+    let selector_argument = args.namespace_selector.as_ref().map(selector_text);
     let settings = Settings {
         name: args.name.clone(),
         namespace: args.namespace.clone(),
@@ -167,6 +185,11 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         replicas: json!(args.replicas),
         when_unsatisfiable: when_unsatisfiable(args.spread).to_owned(),
         namespaces: args.namespaces.clone(),
+        selector: args.namespace_selector.clone().unwrap_or_default(),
+        selector_argument: selector_argument.map(|text| format!("--namespace-selector={text}")),
+        mode,
+        mode_argument: format!("--mode={}", mode.as_str()),
+        rules,
         allow: args.allow.iter().map(|allow| allow.word()).collect::<Vec<_>>().join(","),
         arguments: json!(args.arguments),
         common_labels: json!(labels),
@@ -183,6 +206,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         service_monitor: args.service_monitor,
         recreate_mis_stamped: args.recreate_mis_stamped,
         allowed: allowed(&args.allow),
+        mode,
         host_network: args.host_network,
         without: Without {
             network_policy: args.without.contains(&WithoutArg::NetworkPolicy),

@@ -3,7 +3,8 @@
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::model::Allowed;
+use crate::api::selector::LabelSelector;
+use crate::model::{Allowed, Mode};
 
 /// Where the serving certificate comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -36,6 +37,8 @@ pub struct Choices {
     pub recreate_mis_stamped: bool,
     /// What is done beyond gates, statuses and partitions.
     pub allowed: Allowed,
+    /// How much is done.
+    pub mode: Mode,
     /// Pods share the network of their node.
     pub host_network: bool,
     /// What is left out.
@@ -89,6 +92,9 @@ const CONDITIONS: &[Condition] = &[
         helm: ".Values.allow",
         holds: |choices| choices.allowed.scale || choices.allowed.recovery,
     },
+    Condition { name: "mode", helm: r#"ne .Values.mode "enforce""#, holds: |choices| choices.mode != Mode::Enforce },
+    Condition { name: "rules", helm: ".Values.rules", holds: |_| true },
+    Condition { name: "selector", helm: ".Values.namespaceSelector", holds: |_| true },
     Condition { name: "scale", helm: r#"has "scale" .Values.allow"#, holds: |choices| choices.allowed.scale },
     Condition {
         name: "not scale",
@@ -149,6 +155,16 @@ pub struct Settings {
     pub when_unsatisfiable: String,
     /// Namespaces to serve; all when empty.
     pub namespaces: Vec<String>,
+    /// Labels of the namespaces to serve.
+    pub selector: LabelSelector,
+    /// The same as an argument of `serve`.
+    pub selector_argument: Option<String>,
+    /// The mode, which decides what happens while we are away.
+    pub mode: Mode,
+    /// The same as an argument of `serve`.
+    pub mode_argument: String,
+    /// How much single rules weigh, as `serve --rule` takes it.
+    pub rules: String,
     /// What is allowed, as `serve --allow` takes it.
     pub allow: String,
     /// More arguments of `rolegate serve`.
@@ -208,6 +224,12 @@ pub struct PodValues {
     pub node_selector: Value,
     /// `tolerations`.
     pub tolerations: Value,
+    /// `failurePolicy` of the webhooks.
+    pub failure_policy: Value,
+    /// `matchLabels` of the namespaces to serve.
+    pub namespace_labels: Value,
+    /// `matchExpressions` of the namespaces to serve.
+    pub namespace_expressions: Value,
 }
 
 impl Default for Settings {
@@ -220,6 +242,11 @@ impl Default for Settings {
             replicas: json!(2),
             when_unsatisfiable: when_unsatisfiable(Spread::Preferred).to_owned(),
             namespaces: Vec::new(),
+            selector: LabelSelector::default(),
+            selector_argument: None,
+            mode: Mode::Enforce,
+            mode_argument: String::new(),
+            rules: String::new(),
             allow: String::new(),
             arguments: Value::Null,
             resources: resources(),
@@ -265,6 +292,11 @@ impl Settings {
             pull_policy: "{{ .Values.image.pullPolicy }}".to_owned(),
             replicas: json!("{{ .Values.replicas }}"),
             when_unsatisfiable: "{{ .Values.whenUnsatisfiable }}".to_owned(),
+            selector_argument: Some(
+                r#"{{ printf "--namespace-selector=%s" (toJson .Values.namespaceSelector) | quote }}"#.to_owned(),
+            ),
+            mode_argument: "--mode={{ .Values.mode }}".to_owned(),
+            rules: r#"{{ join "," .Values.rules }}"#.to_owned(),
             allow: r#"{{ join "," .Values.allow }}"#.to_owned(),
             arguments: with("extraArguments"),
             resources: with("resources"),
@@ -292,6 +324,9 @@ impl Settings {
                 pull_secrets: with("imagePullSecrets"),
                 node_selector: with("nodeSelector"),
                 tolerations: with("tolerations"),
+                failure_policy: json!(r#"{{ eq .Values.mode "observe" | ternary "Ignore" "Fail" }}"#),
+                namespace_labels: with("namespaceSelector.matchLabels"),
+                namespace_expressions: with("namespaceSelector.matchExpressions"),
             },
             ..Self::default()
         }

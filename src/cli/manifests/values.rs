@@ -22,6 +22,13 @@ pub fn chart_values() -> Map<String, Value> {
         "serviceMonitor": false,
         "#recreateMisStamped": "Held pods that were made for another batch are deleted, to be made again: takes the right to delete pods.",
         "recreateMisStamped": false,
+        "#mode": "How much is done: enforce, warn (what breaks a rule is let in with a warning) or observe (nothing is refused, \
+                  held or written; failurePolicy is Ignore). A namespace's label rolegate.dev/mode goes before it.",
+        "mode": "enforce",
+        "#rules": "How much single rules weigh, as segment-ratio=off or segment-remainder=deny.",
+        "rules": [],
+        "#namespaceSelector": "Serve only namespaces with these labels: matchLabels and matchExpressions of a LabelSelector.",
+        "namespaceSelector": {},
         "#allow": "What is done beyond gates, statuses and partitions, with the rights that it takes: scale (workloads of \
                    elastic groups), recovery (pods of a batch that broke are deleted).",
         "allow": [],

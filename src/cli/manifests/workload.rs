@@ -147,6 +147,7 @@ fn container(settings: &Settings) -> Value {
     };
     let namespaces =
         (!settings.namespaces.is_empty()).then(|| format!("--namespaces={}", settings.namespaces.join(",")));
+    let rules = (!settings.rules.is_empty()).then(|| format!("--rule={}", settings.rules));
     let of_cert_manager = |argument: String| json!({ "=": argument, "?": "cert-manager" });
     json!({
         "name": "rolegate",
@@ -165,6 +166,9 @@ fn container(settings: &Settings) -> Value {
             of_cert_manager(format!("--cert-file={MOUNT}/tls.crt")),
             of_cert_manager(format!("--key-file={MOUNT}/tls.key")),
             { "=": "--recreate-mis-stamped", "?": "recreate-mis-stamped" },
+            { "=": settings.mode_argument, "?": "mode" },
+            { "=": rules, "?": "rules" },
+            { "=": settings.selector_argument, "?": "selector" },
             { "=": format!("--allow={}", settings.allow), "?": "allow" },
             settings.arguments,
         ],

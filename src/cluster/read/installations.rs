@@ -5,8 +5,13 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
+use crate::model::names;
+
 /// The webhook that holds pods, in the configuration of every rolegate.
 pub const OF_PODS: &str = "pods.rolegate.dev";
+
+/// The label of a namespace that is its name.
+const NAME: &str = "kubernetes.io/metadata.name";
 
 /// A rolegate whose webhook configuration is there, whether it runs or not.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +25,16 @@ impl Installation {
     /// True when it holds pods of a namespace with these labels.
     pub fn serves(&self, labels: &BTreeMap<String, String>) -> bool {
         selects(self.namespaces.as_ref(), labels)
+    }
+
+    /// True when it looks at all namespaces and serves those with some labels: in the others it lets go of what is held.
+    pub fn lets_go_elsewhere(&self) -> bool {
+        let Some(selector) = &self.namespaces else { return false };
+        let expressions = selector.match_expressions.iter().flatten();
+        let mut keys =
+            expressions.map(|one| &*one.key).chain(selector.match_labels.iter().flatten().map(|(key, _)| &**key));
+        let lists = selector.match_expressions.iter().flatten().any(|one| one.key == NAME && one.operator == "In");
+        !lists && keys.any(|key| key != NAME && key != names::IGNORE)
     }
 }
 
@@ -57,6 +72,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn who_selects_by_labels_looks_at_all_namespaces_and_who_names_them_does_not() {
+        let excluded = json!({ "key": NAME, "operator": "NotIn", "values": ["kube-system"] });
+        let ignored = json!({ "key": names::IGNORE, "operator": "DoesNotExist" });
+        let named = json!({ "key": NAME, "operator": "In", "values": ["a"] });
+        let labelled = json!({ "key": "team", "operator": "Exists" });
+        for (expressions, labels, elsewhere) in [
+            (json!([excluded, ignored]), json!({}), false),
+            (json!([excluded, ignored, named]), json!({}), false),
+            (json!([excluded, ignored, named, labelled]), json!({}), false),
+            (json!([excluded, ignored, labelled]), json!({}), true),
+            (json!([excluded, ignored]), json!({ "team": "a" }), true),
+        ] {
+            let selector = json!({ "matchExpressions": expressions, "matchLabels": labels });
+            let one =
+                Installation { name: "a".to_owned(), namespaces: serde_json::from_value(selector.clone()).unwrap() };
+            assert_eq!(one.lets_go_elsewhere(), elsewhere, "{selector}");
+        }
+    }
 
     #[test]
     fn selectors_are_read_as_the_api_server_reads_them() {

@@ -42,6 +42,7 @@ pages! {
     elastic: "docs/guides/elastic.md" on Cluster::served().allowing("scale");
     rollouts: "docs/guides/rollouts.md" on Cluster::served();
     recovery: "docs/guides/recovery.md" on Cluster::served().allowing("recovery");
+    adopting: "docs/guides/adopting.md" on Cluster::served().audited();
     migration: "docs/migration.md" on Cluster::served();
 }
 

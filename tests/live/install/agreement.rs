@@ -26,6 +26,11 @@ pub const WAYS: &[(&str, &[&str], &[&str])] = &[
         &["--set", "replicas=3", "--set", "whenUnsatisfiable=DoNotSchedule"],
     ),
     ("deploy/host-network", &["--host-network"], &["--set", "hostNetwork=true"]),
+    (
+        "deploy/opt-in",
+        &["--namespace-selector", "rolegate.dev/serve"],
+        &["--set-json", r#"namespaceSelector={"matchExpressions":[{"key":"rolegate.dev/serve","operator":"Exists"}]}"#],
+    ),
 ];
 
 /// What Helm renders, but for the namespace, which it makes by a flag, if at all, and for what is for Helm alone.
@@ -54,16 +59,24 @@ fn three_ways_to_install_are_one() {
 
 #[test]
 fn what_is_chosen_reaches_the_pods_in_every_way() {
+    let selector =
+        r#"{"matchLabels":{"team":"llm"},"matchExpressions":[{"key":"env","operator":"NotIn","values":["a","b"]}]}"#;
     let arguments = "--image example.invalid/gate:9 --service-monitor --allow scale,recovery --namespaces a,b \
                      --webhook-port 10443 --admin-port 10080 --log-format text --label team=serving --label tier=0 \
+                     --mode observe --rule segment-remainder=deny,segment-ratio=off --namespace-selector SELECTOR \
                      --without network-policy,disruption-budget --name gate -- --strict --log=debug";
-    let arguments: Vec<_> = arguments.split_whitespace().collect();
+    let arguments = arguments.split_whitespace().map(|word| if word == "SELECTOR" { selector } else { word });
+    let arguments: Vec<_> = arguments.collect();
     let values = "image.repository=example.invalid/gate serviceMonitor=true allow={scale,recovery} \
                   namespaces={a,b} webhookPort=10443 adminPort=10080 logFormat=text commonLabels.team=serving \
-                  networkPolicy.enabled=false podDisruptionBudget.enabled=false fullnameOverride=gate \
-                  extraArguments={--strict,--log=debug}";
+                  networkPolicy.enabled=false podDisruptionBudget.enabled=false fullnameOverride=gate mode=observe \
+                  rules={segment-remainder=deny,segment-ratio=off} extraArguments={--strict,--log=debug}";
     let mut values: Vec<_> = values.split_whitespace().flat_map(|value| ["--set", value]).collect();
-    values.extend(["--set-string", "commonLabels.tier=0,image.tag=9"]);
+    values.extend(["--set-string", "commonLabels.tier=0,image.tag=9", "--set-json"]);
+    // Helm sorts keys.
+    values.push(
+        r#"namespaceSelector={"matchExpressions":[{"key":"env","operator":"NotIn","values":["a","b"]}],"matchLabels":{"team":"llm"}}"#,
+    );
     let mut found = of_helm(&values);
     for (_, definition) in found.iter_mut().filter(|([kind, ..], _)| kind == "CustomResourceDefinition") {
         // The program prints them as they are.

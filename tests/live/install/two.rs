@@ -13,8 +13,18 @@ use crate::install::support::{Installation, get_named};
 
 /// A release of Helm for a namespace, and a rolegate that serves it.
 async fn release(plane: &Arc<ControlPlane>, name: &str, stage: &Stage, more: &[&str]) -> (Installation, Rolegate) {
-    let namespaces = format!("namespaces={{{}}}", stage.namespace);
-    let arguments = ["install", name, &chart(), "--namespace", SYSTEM, "--set", &namespaces];
+    release_for(plane, name, stage, &format!("namespaces=[\"{}\"]", stage.namespace), more).await
+}
+
+/// The same for the namespaces that this value of the chart says.
+async fn release_for(
+    plane: &Arc<ControlPlane>,
+    name: &str,
+    stage: &Stage,
+    namespaces: &str,
+    more: &[&str],
+) -> (Installation, Rolegate) {
+    let arguments = ["install", name, &chart(), "--namespace", SYSTEM, "--set-json", namespaces];
     let mut helm = helm_command(&arguments);
     let output = helm.args(more).arg("--kubeconfig").arg(&plane.kubeconfig).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -128,4 +138,25 @@ async fn two_that_serve_one_namespace_are_found() {
         let expected = format!("error the rolegate {other} serves 1 namespace that ours serves too: shared");
         assert_eq!(about_others(&report), [expected]);
     }
+}
+
+/// One that selects namespaces by their labels watches all of them, and lets go of what is held where it is not to serve: it
+/// cannot know that another one holds it.
+#[tokio::test]
+async fn one_that_selects_by_labels_beside_another_is_found() {
+    let plane = ControlPlane::own(|| ControlPlane::start_with("kwok", &[])).await;
+    let (first, second) = (Stage::on(plane.clone(), "first").await, Stage::on(plane.clone(), "second").await);
+    plane.must(&["label", "namespace", "first", "team=first"], "");
+    let labels = r#"namespaceSelector={"matchLabels":{"team":"first"}}"#;
+    let (_a, _one) = release_for(&plane, "a", &first, labels, &[]).await;
+    let (_b, _two) = release(&plane, "b", &second, SECOND).await;
+    for name in ["a-rolegate", "b-rolegate"] {
+        let report = doctor(&plane, name).await;
+        let expected =
+            "error a-rolegate selects namespaces by their labels, and lets go of what b-rolegate holds in others";
+        assert_eq!(about_others(&report), [expected]);
+    }
+    second.add_node("second", 20).await;
+    second.deploy(&Group::new("slow").role("main", 2, 1).held_back()).await;
+    second.pods.until("what is held is let go", |now| now.count_all(Pod::is_released) == 2).await;
 }

@@ -7,6 +7,7 @@ mod definitions;
 #[cfg(test)]
 mod healthy;
 mod holds;
+mod modes;
 mod neighbours;
 mod others;
 mod selector;
@@ -31,6 +32,8 @@ pub const CHECKS: &[Check] = &[
     ("rights", cluster::rights),
     ("webhooks", admission::are_there),
     ("webhooks-current", admission::are_current),
+    ("mode", modes::mode),
+    ("selection", modes::selection),
     ("failure-policy", admission::failure_policy),
     ("exclusions", admission::exclusions),
     ("endpoint", admission::endpoint),
