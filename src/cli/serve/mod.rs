@@ -40,7 +40,7 @@ use crate::cluster::write::topologies::TopologyKeeper;
 use crate::cluster::write::writer::Writer;
 use crate::model::{Mode, Serving};
 use crate::mutate::PodSettings;
-use crate::rules::settings::SettingError;
+use crate::rules::rule_setting::SettingError;
 use crate::rules::{Options, RuleSettings};
 use crate::server::admission::Admission;
 use crate::server::admission::beside::Beside;
