@@ -27,6 +27,7 @@ pub enum Spread {
 }
 
 /// Choices that decide which objects and fields are there at all.
+#[expect(clippy::struct_excessive_bools, reason = "independent choices, not states of one machine")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choices {
     /// Where the serving certificate comes from.

@@ -38,8 +38,11 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
 fn left_to_helm(configuration: &mut Value, values: &PodValues) {
     let webhooks = configuration.pointer_mut("/webhooks").and_then(Value::as_array_mut);
     for webhook in webhooks.into_iter().flatten().filter(|_| !values.failure_policy.is_null()) {
-        webhook["failurePolicy"] = values.failure_policy.clone();
-        webhook["namespaceSelector"]["matchLabels"] = values.namespace_labels.clone();
+        let Some(fields) = webhook.as_object_mut() else { continue };
+        fields.insert("failurePolicy".to_owned(), values.failure_policy.clone());
+        if let Some(selector) = fields.get_mut("namespaceSelector").and_then(Value::as_object_mut) {
+            selector.insert("matchLabels".to_owned(), values.namespace_labels.clone());
+        }
         if let Some(all) = webhook.pointer_mut("/namespaceSelector/matchExpressions").and_then(Value::as_array_mut) {
             all.push(values.namespace_expressions.clone());
         }
