@@ -5,7 +5,8 @@ use clap::{Args, ValueEnum};
 use crate::api::selector::{LabelSelector, Requirement};
 use crate::model::names::is_label_value;
 use crate::model::{Mode, Serving};
-use crate::rules::settings::{Setting, SettingError};
+use crate::rules::rule_setting::{SettingError, together};
+use crate::rules::settings::Setting;
 use crate::rules::{RuleSetting, RuleSettings, label_key_fault};
 
 /// How much is done.
@@ -48,7 +49,7 @@ impl ModeArgs {
     ///
     /// When a rule is set to two different things.
     pub fn rules(&self) -> Result<RuleSettings, SettingError> {
-        RuleSettings::of(self.rules.iter().cloned())
+        together(self.rules.iter().cloned())
     }
 
     /// What is said and has no effect.

@@ -9,13 +9,10 @@ use crate::api::selector::LabelSelector;
 use crate::cluster::lease::leases;
 use crate::model::{Mode, Serving, names};
 
-/// Annotation of the Lease: which namespaces are served, a LabelSelector as JSON.
-pub const SELECTOR: &str = "rolegate.dev/namespace-selector";
-
 /// The annotations by which it is told.
 pub fn annotations(serving: &Serving) -> BTreeMap<String, String> {
     let selector = serde_json::to_string(&serving.selector).unwrap_or_default();
-    let all = [(names::MODE, serving.mode.as_str().to_owned()), (SELECTOR, selector)];
+    let all = [(names::MODE, serving.mode.as_str().to_owned()), (names::NAMESPACE_SELECTOR, selector)];
     all.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
@@ -28,6 +25,7 @@ pub async fn read(client: &Client, namespace: &str, name: &str) -> Option<Servin
 pub fn serving(lease: &DynamicObject) -> Option<Serving> {
     let annotations = lease.metadata.annotations.as_ref()?;
     let mode = Mode::parse(annotations.get(names::MODE)?)?;
-    let selector = annotations.get(SELECTOR).and_then(|text| serde_json::from_str::<LabelSelector>(text).ok());
+    let selector =
+        annotations.get(names::NAMESPACE_SELECTOR).and_then(|text| serde_json::from_str::<LabelSelector>(text).ok());
     Some(Serving { mode, selector: selector.unwrap_or_default() })
 }

@@ -5,6 +5,7 @@
 
 mod domains;
 mod fitted;
+mod hold;
 mod page;
 mod picture;
 mod pod_group;

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::hold::Hold;
 use super::{Picture, Would, coordination};
 use crate::api::status::{Condition, RecoveryState};
 use crate::model::{Group, LetGo};
+use crate::plan::Batch;
 use crate::plan::rollout::{RoleRollout, waits_for};
-use crate::plan::{Batch, Held};
 
 /// A group.
 #[derive(Serialize)]
@@ -101,16 +102,6 @@ struct Share {
     ready: u32,
 }
 
-/// Pods that are held for one reason.
-#[derive(Serialize)]
-pub struct Hold<'a> {
-    coordination: Option<&'a str>,
-    batch: Option<u32>,
-    pub(super) reason: &'static str,
-    pub(super) message: &'a str,
-    pub(super) pods: u32,
-}
-
 impl<'a> Status<'a> {
     /// What is seen of a group.
     pub fn of(picture: &'a Picture) -> Self {
@@ -142,15 +133,6 @@ impl<'a> Status<'a> {
             recoveries: &status.recoveries,
             fit: picture.fitted.iter().map(coordination).collect(),
         }
-    }
-}
-
-impl<'a> Hold<'a> {
-    /// Of what is decided.
-    pub(super) fn of(held: &'a Held) -> Self {
-        let Held { batch, reason, message, .. } = held;
-        let (coordination, pods) = (held.coordination_name(), held.count());
-        Self { coordination, batch: *batch, reason: reason.as_str(), message, pods }
     }
 }
 

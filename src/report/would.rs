@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::Picture;
-use super::status::Hold;
+use super::hold::Hold;
 use crate::model::Mode;
 use crate::model::wording::counted;
 

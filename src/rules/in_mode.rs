@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::settings::is_fixed;
+use super::settings::why_fixed;
 use super::{Cause, Judged, Violation};
 use crate::model::Mode;
 
@@ -52,7 +52,7 @@ pub fn faults_in_mode(faults: Arc<[Violation]>, mode: Mode) -> Arc<[Violation]> 
     if mode == Mode::Enforce || faults.is_empty() {
         return faults;
     }
-    faults.iter().filter(|fault| is_fixed(fault.rule)).cloned().collect()
+    faults.iter().filter(|fault| why_fixed(fault.rule).is_some()).cloned().collect()
 }
 
 #[cfg(test)]

@@ -386,16 +386,16 @@ fn come_back_at_once(
         let desired = |role: usize| group.role(ROLES[role]).map_or(0, |role| role.desired);
         let size = |role| server.setup.replica_size(role);
         let pods = |role, ordinal| view.get(&(role, ordinal)).map_or((0, 0), |seen| (seen.pods, seen.held));
-        if !snapshot.lets_go().is_some() && stored.waits_for_batch((place.role, place.ordinal), desired, size, pods) {
+        if snapshot.lets_go().is_none() && stored.waits_for_batch((place.role, place.ordinal), desired, size, pods) {
             continue;
         }
-        if !snapshot.lets_go().is_some()
+        if snapshot.lets_go().is_none()
             && recoveries::holds(stored, (place.role, place.ordinal), replica.looks_at_losses(requests))
         {
             continue;
         }
         let pod_group = stored.pod_group_of(place.role, place.ordinal);
-        if !snapshot.lets_go().is_some()
+        if snapshot.lets_go().is_none()
             && pod_group.is_some_and(|name| replica.makes_pod_group(stored.uid(), &name, requests))
         {
             continue;

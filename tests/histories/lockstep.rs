@@ -108,7 +108,7 @@ pub fn decided(
     hold!(known == Some(workload), "R1: the partition of {role} is set on what is not known: {workload:?}");
     hold!(workload.is_open(), "R1: the partition of {role} is set, and it has no open rollout");
     let rolling =
-        stored.and_then(|stored| stored.rolling).filter(|_| !snapshot.lets_go().is_some() && !workload.unclaimed);
+        stored.and_then(|stored| stored.rolling).filter(|_| snapshot.lets_go().is_none() && !workload.unclaimed);
     let seen = ordinals(workload, snapshot);
     if ends {
         let asked = workload.user_partition.unwrap_or(0);

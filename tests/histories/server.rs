@@ -56,8 +56,8 @@ pub struct Server {
     pub ledger: Ledger,
     pub ignored: bool,
     pub was_ignored: bool,
-    /// It is ignored by its mode: every other time.
-    pub observes: bool,
+    /// How often it was ignored: every other time by its mode.
+    pub ignores: u32,
     /// Pods may run that no count was committed for: nothing held them for a while, or somebody let them go.
     pub uncounted: bool,
     /// By watch: version and event.
@@ -84,7 +84,7 @@ impl Server {
             ledger: Ledger::default(),
             ignored: false,
             was_ignored: false,
-            observes: false,
+            ignores: 0,
             uncounted: false,
             log: [const { Vec::new() }; WATCHES],
             born: HashMap::new(),
@@ -323,14 +323,19 @@ impl Server {
         }
     }
 
+    /// It is ignored by its mode.
+    pub fn observes(&self) -> bool {
+        self.ignores % 2 == 1
+    }
+
     pub fn ignore(&mut self, ignored: bool) {
         if self.ignored != ignored {
             self.ignored = ignored;
-            self.observes ^= ignored;
+            self.ignores += u32::from(ignored);
             self.was_ignored |= ignored;
             self.uncounted |= ignored;
             self.next_version();
-            self.tell(NAMESPACES, Event::Ignored(ignored, self.observes));
+            self.tell(NAMESPACES, Event::Ignored(ignored, self.observes()));
         }
     }
 }

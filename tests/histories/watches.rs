@@ -50,7 +50,7 @@ impl Replica {
                 self.index.workload_change(watch, kind, Change::Listed(listed));
             }
             _ => {
-                let listed = vec![namespace(server.ignored, server.observes)];
+                let listed = vec![namespace(server.ignored, server.observes())];
                 self.index.namespace_change(NAMESPACES, Change::Listed(listed));
             }
         }

@@ -48,7 +48,7 @@ fn the_definitions_take_every_word_that_the_rules_take() {
 
 /// The reference page of the rules, as their tables say it.
 fn rules_page() -> String {
-    use rolegate::rules::settings::is_fixed;
+    use rolegate::rules::settings::why_fixed;
     use rolegate::rules::{Level, catalogue};
     let mut page =
         "# Rules\n\nEvery rule has an id that messages, metrics and tests use, and golden cases that fix what it \
@@ -67,7 +67,7 @@ fn rules_page() -> String {
             Level::Warning => "W",
             Level::Either => "E/W",
         };
-        let mark = if is_fixed(rule.id) { " *" } else { "" };
+        let mark = if why_fixed(rule.id).is_some() { " *" } else { "" };
         _ = writeln!(page, "| {}{mark} | {level} | {} |", rule.id, rule.summary);
     }
     page

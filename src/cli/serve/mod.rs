@@ -40,7 +40,7 @@ use crate::cluster::write::topologies::TopologyKeeper;
 use crate::cluster::write::writer::Writer;
 use crate::model::{Mode, Serving};
 use crate::mutate::PodSettings;
-use crate::rules::settings::SettingError;
+use crate::rules::rule_setting::SettingError;
 use crate::rules::{Options, RuleSettings};
 use crate::server::admission::Admission;
 use crate::server::admission::beside::Beside;
@@ -130,40 +130,20 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let dial = SelfDial::new(webhook.address, store, own).map_err(|error| ServeError::Tls(error.to_string()))?;
     parts.add("self dial", dial.run(readiness.register("tls"), stop.clone()));
 
-    let index = SharedIndex::default();
     let (serving, rules) = (args.serving(), args.modes.rules()?);
-    index.write(|index| {
-        index.allow_scale(args.loop_options().allowed.scale);
-        index.serve(serving.clone());
-        index.weigh_rules(rules);
-    });
+    let index = prepared_index(&args, &serving, rules);
     tell_mode(&args, &serving, rules);
     registry.register_collector(Box::new(Stances { index: index.clone(), mode: serving.mode }));
     let sources = Sources::start(&client, &index, &args.namespaces);
     parts.add("cache check", follow_caches(readiness.register("caches"), index.synced()));
 
     let lookup = Lookup::new(client.clone(), index.clone());
-    let allowed = args.loop_options().allowed;
-    // What is found is weighed in the mode of each namespace afterwards.
-    let options = Options {
-        kai_dialect: args.kai_dialect.into(),
-        strict_roles: args.strict_roles,
-        allowed,
-        rules,
-        ..Options::default()
-    };
+    let options = options(&args, rules);
     let live_world = LiveWorld::new(client.clone(), lookup.index().clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
     let writer = Writer::new(client.clone(), args.write_timeout);
     let events = Events::new(writer.clone(), &identity, loop_metrics.clone());
-    let lease = LeaseOptions {
-        namespace: args.namespace.clone(),
-        name: args.name.clone(),
-        identity: identity.clone(),
-        duration: args.lease_duration,
-        told: told::annotations(&serving),
-    };
-    let (election, leader) = Election::new(&client, lease);
+    let (election, leader) = Election::new(&client, lease_options(&args, &identity, &serving));
     parts.add("election", election.run(draining.clone()));
     // It has a budget of its own, apart from that of reviews.
     let topologies = TopologyKeeper::new(
@@ -229,6 +209,38 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     parts.finish().await;
     drop(sources);
     outcome
+}
+
+/// An index that knows how namespaces are served, and what weighs how much, before anything is taken in.
+fn prepared_index(args: &ServeArgs, serving: &Serving, rules: RuleSettings) -> SharedIndex {
+    let index = SharedIndex::default();
+    index.write(|index| {
+        index.allow_scale(args.loop_options().allowed.scale);
+        index.serve(serving.clone());
+        index.weigh_rules(rules);
+    });
+    index
+}
+
+/// How objects are judged. What is found is weighed in the mode of each namespace afterwards.
+fn options(args: &ServeArgs, rules: RuleSettings) -> Options {
+    Options {
+        kai_dialect: args.kai_dialect.into(),
+        strict_roles: args.strict_roles,
+        allowed: args.loop_options().allowed,
+        rules,
+        ..Options::default()
+    }
+}
+
+fn lease_options(args: &ServeArgs, identity: &str, serving: &Serving) -> LeaseOptions {
+    LeaseOptions {
+        namespace: args.namespace.clone(),
+        name: args.name.clone(),
+        identity: identity.to_owned(),
+        duration: args.lease_duration,
+        told: told::annotations(serving),
+    }
 }
 
 /// How much is done is told at the start; less than all of it loudly.

@@ -41,8 +41,7 @@ pub struct TopologyKeeper {
 impl TopologyKeeper {
     /// Keeps them while this replica leads.
     pub fn new(writer: Writer, live_world: LiveWorld, leader: watch::Receiver<bool>, mode: Mode) -> Self {
-        let writes = mode != Mode::Observe;
-        Self { writer, live_world, leader, writes, recheck: std::sync::Arc::default() }
+        Self { writer, live_world, leader, writes: mode != Mode::Observe, recheck: std::sync::Arc::default() }
     }
 
     /// Runs until `stop`.

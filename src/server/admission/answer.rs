@@ -169,7 +169,7 @@ impl Outcome {
         }
         let status = refusal(request, &judged.errors, judged.is_forbidden());
         answer(api_version, &request.uid, false, &audit, &warnings, |text| {
-            _ = write!(text, r#","status":{}"#, json!(status))
+            _ = write!(text, r#","status":{}"#, json!(status));
         })
     }
 }

@@ -153,11 +153,8 @@ async fn who_only_observes_says_so_and_keeps_nobody_out_while_it_is_away() {
     let arguments = ["doctor", "--name", &stage.namespace, "--try-in", &stage.namespace];
     let output = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
     let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        shown.contains("warning mode                 nothing is refused, held or written (--mode observe)"),
-        "{shown}"
-    );
-    assert!(!shown.contains("failurePolicy Fail") && !shown.contains("error   admission"), "{shown}");
+    assert!(shown.contains(" nothing is refused, held or written (--mode observe)"), "{shown}");
+    assert!(!shown.contains("failurePolicy Fail") && !shown.lines().any(|line| line.starts_with("error")), "{shown}");
     rolegate.kill().await;
     assert_eq!(try_group(&stage, &wrong_group("alone")).await, (201, Vec::new()));
 }

@@ -52,10 +52,16 @@ async fn only_namespaces_with_the_label_are_served_and_what_was_held_goes_with_i
 async fn flags_that_select_less_than_the_configurations_are_a_finding_and_harm_nobody() {
     let stage = stage("modes-differ").await;
     let first = stage.launch().start().await;
+    let address = first.webhook.to_string();
     first.terminate().await;
     // Its configurations stay, and select every namespace.
-    let rolegate =
-        stage.launch().flag("namespace-selector", "team=llm").flag("webhooks", "ca-bundle").start_unready().await;
+    let rolegate = stage
+        .launch()
+        .flag("namespace-selector", "team=llm")
+        .flag("webhooks", "ca-bundle")
+        .flag("listen", &address)
+        .start_unready()
+        .await;
     rolegate.until_ready().await;
     rolegate.until_metric("rolegate_leader", 1).await;
     eventually(PATIENT, "it is let in", async || match try_group(&stage, &wrong_group("wrong")).await {

@@ -201,7 +201,7 @@ pub fn answers(facts: &Facts, found: &mut Findings) {
     match probe {
         Probe::Held => found.ok("a pod of a group, created as a dry run, is held"),
         Probe::NotHeld if rests(facts).is_some() => found.info(format!(
-            "a pod of a group, created as a dry run, is not held: namespace {} is served so: {}",
+            "a pod of a group, created as a dry run in {}, is not held: {}",
             facts.try_in,
             rests(facts).map_or("", LetGo::words)
         )),
