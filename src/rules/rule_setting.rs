@@ -115,7 +115,7 @@ mod tests {
     fn a_rule_is_set_once() {
         let of = |all: &[&str]| together(all.iter().map(|text| parse(text).unwrap()));
         let both = of(&["segment-ratio=off", "segment-remainder=deny", "segment-ratio=off"]).unwrap();
-        assert_eq!(both.to_string(), "segment-remainder=deny,segment-ratio=off");
+        assert_eq!(both.to_string(), "segment-ratio=off,segment-remainder=deny");
         assert_eq!(both.set_to(Setting::Off).collect::<Vec<_>>(), ["segment-ratio"]);
         let twice = of(&["segment-ratio=off", "segment-ratio=warn"]);
         assert_eq!(twice, Err(SettingError::Twice("segment-ratio")));

@@ -13,7 +13,7 @@ async fn noted(stage: &Stage, resource: &str, name: &str) -> Vec<(String, String
     eventually(PATIENT, "it is noted", async || {
         let log = std::fs::read_to_string(&log).unwrap();
         // The last line may be half written.
-        let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let is_it = |event: &Value| {
             let object = &event["objectRef"];
             event["verb"] == "create"
@@ -22,7 +22,7 @@ async fn noted(stage: &Stage, resource: &str, name: &str) -> Vec<(String, String
                 && object["namespace"] == *stage.namespace
                 && (object["name"] == name || event["responseObject"]["metadata"]["name"] == name)
         };
-        let event = events.filter(is_it).last().ok_or("no such request")?;
+        let event = events.rfind(is_it).ok_or("no such request")?;
         let notes = event["annotations"].as_object().unwrap().iter();
         let ours = notes.filter_map(|(key, value)| {
             let key = key.split_once(".rolegate.dev/")?.1;

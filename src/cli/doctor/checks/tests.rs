@@ -66,6 +66,18 @@ type Case = (fn(&mut Facts), &'static [&'static str]);
 
 const CASES: &[Case] = &[
     (
+        |facts| served(facts, Mode::Warn, &[]),
+        &["Warning mode: what breaks a rule is let in with a warning (--mode warn)"],
+    ),
+    (
+        |facts| {
+            let out = Stance { out: Some(Out::NotSelected), ..Stance::default() };
+            served(facts, Mode::Enforce, &[("web", out)]);
+            facts.served.as_mut().unwrap().groups.insert("web".to_owned(), 1);
+        },
+        &["Warning selection: 1 group in namespace web, which is not selected: neither judged nor held"],
+    ),
+    (
         |facts| facts.version = (1, 27),
         &["Error api-server: Kubernetes 1.27 has no matchConditions of webhooks: every pod would wait for rolegate"],
     ),
