@@ -121,7 +121,7 @@ fn crd<Spec: JsonSchema, Status: JsonSchema>(
     let spec = require(schema::<Spec>());
     let columns: Vec<_> =
         columns.iter().map(|(name, kind, path)| json!({"name": name, "type": kind, "jsonPath": path})).collect();
-    json!({
+    let mut definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": kind.crd_name()},
@@ -132,8 +132,8 @@ fn crd<Spec: JsonSchema, Status: JsonSchema>(
                 "listKind": format!("{}List", kind.kind),
                 "plural": kind.plural,
                 "singular": singular,
-                "shortNames": short_names,
             },
+            "conversion": {"strategy": "None"},
             "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
             "versions": [{
                 "name": kind.version,
@@ -148,7 +148,12 @@ fn crd<Spec: JsonSchema, Status: JsonSchema>(
                 }},
             }],
         },
-    })
+    });
+    // The API server drops an empty list, and then finds it a conflict when another one applies it as well.
+    if !short_names.is_empty() {
+        set(&mut definition, "/spec/names", "shortNames", json!(short_names));
+    }
+    definition
 }
 
 /// Fields of a spec without which the object around them says nothing.

@@ -167,34 +167,6 @@ pub struct UserInfo<'a> {
     pub extra: BTreeMap<Cow<'a, str>, Vec<Cow<'a, str>>>,
 }
 
-/// The answer to who is refused; who is allowed may get a patch as well, whose answer is written where it is made.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReviewAnswer<'a> {
-    /// The version that asked.
-    pub api_version: &'a str,
-    /// `AdmissionReview`.
-    pub kind: &'static str,
-    /// The verdict.
-    pub response: Response<'a>,
-}
-
-/// The verdict.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Response<'a> {
-    /// The request's.
-    pub uid: &'a str,
-    /// False refuses the request.
-    pub allowed: bool,
-    /// Why it was refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Status>,
-    /// Shown to the user by kubectl.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
-}
-
 /// `metav1.Status`, as far as a refusal needs it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Status {

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,7 +12,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use super::terminal::{in_words, shown};
-use crate::cluster::failure;
+use crate::cluster::{failure, told};
+use crate::model::Serving;
+use crate::model::object_name::{label_fault, subdomain_fault};
 
 /// Where the API server is.
 #[derive(Args, Clone, Debug)]
@@ -32,6 +35,34 @@ pub struct LiveArgs {
     /// Namespace; by default that of the kubeconfig's context.
     #[arg(short, long)]
     pub namespace: Option<String>,
+    /// Namespace and name of the rolegate that serves the cluster: its Lease tells its mode.
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = "rolegate-system/rolegate", env = "ROLEGATE")]
+    rolegate: RolegateName,
+}
+
+/// Namespace and name of an installation.
+#[derive(Clone, Debug)]
+pub struct RolegateName {
+    namespace: String,
+    name: String,
+}
+
+impl Default for RolegateName {
+    fn default() -> Self {
+        Self { namespace: "rolegate-system".to_owned(), name: "rolegate".to_owned() }
+    }
+}
+
+impl FromStr for RolegateName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (namespace, name) = text.split_once('/').ok_or("must be NAMESPACE/NAME")?;
+        if label_fault(namespace).is_some() || subdomain_fault(name).is_some() {
+            return Err("must be NAMESPACE/NAME, both of which can be names of objects");
+        }
+        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
 }
 
 /// A client and where it leads.
@@ -42,6 +73,7 @@ pub struct Connection {
     /// The namespace to look at.
     pub namespace: String,
     server: String,
+    rolegate: RolegateName,
 }
 
 /// Why a command that talks to a cluster ends.
@@ -99,7 +131,7 @@ impl ConnectionArgs {
 impl LiveArgs {
     /// For a command that has a namespace by other means.
     pub fn new(connection: ConnectionArgs, namespace: &str) -> Self {
-        Self { connection, namespace: Some(namespace.to_owned()) }
+        Self { connection, namespace: Some(namespace.to_owned()), rolegate: RolegateName::default() }
     }
 
     /// True when any of them was written on the command line.
@@ -116,11 +148,17 @@ impl LiveArgs {
         }
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let server = config.cluster_url.to_string();
-        Ok(Connection { client: Client::try_from(config).map_err(Failure::Client)?, namespace, server })
+        let rolegate = self.rolegate.clone();
+        Ok(Connection { client: Client::try_from(config).map_err(Failure::Client)?, namespace, server, rolegate })
     }
 }
 
 impl Connection {
+    /// How namespaces are served, as the rolegate that leads tells it; as by default where it tells nobody, or not this user.
+    pub async fn serving(&self) -> Serving {
+        told::read(&self.client, &self.rolegate.namespace, &self.rolegate.name).await.unwrap_or_default()
+    }
+
     /// A failed request, in one line.
     pub fn failure(&self, error: &kube::Error) -> Failure {
         match error {

@@ -33,7 +33,8 @@ impl Rooms {
 
 /// Lists the cluster, and says what could not be read.
 pub async fn list(connection: &Connection, namespace: Option<&str>) -> Result<ClusterListing, Failure> {
-    let seen = list_cluster(&connection.client, namespace).await.map_err(|error| connection.failure(&error))?;
+    let seen = list_cluster(&connection.client, namespace, connection.serving()).await;
+    let seen = seen.map_err(|error| connection.failure(&error))?;
     if seen.lacks_groups() {
         return Err(Failure::Other(
             "this cluster has neither RoleBasedGroups nor RoleCoordinations: `rolegate crds` prints their definitions"

@@ -27,6 +27,7 @@ mod progress;
 pub mod release;
 pub mod rights;
 pub mod serve;
+mod serving;
 pub mod status;
 mod terminal;
 pub mod test;

@@ -147,6 +147,52 @@ pub const OF_RECOVERY: &[Right] =
 
 /// What each word of `--allow` takes.
 pub const OF_ALLOWED: &[(Allow, &[Right])] = &[(Allow::Scale, OF_SCALE), (Allow::Recovery, OF_RECOVERY)];
+/// For `doctor`, as `helm test` runs it, beside the Secret of the certificates and a pod that is tried.
+pub const OF_DOCTOR: &[Right] = &[
+    of(
+        &["apiextensions.k8s.io"],
+        &["customresourcedefinitions"],
+        &["get"],
+        "Which kinds are there, and which fields they know.",
+    ),
+    of(
+        &["admissionregistration.k8s.io"],
+        &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+        &["list"],
+        "Our webhooks, and those of others that may be in the way.",
+    ),
+    of(&["authorization.k8s.io"], &["subjectaccessreviews"], &["create"], "What the account of the replicas may do."),
+    of(&[""], &["namespaces"], &["get", "list"], "Which namespaces the webhooks are for."),
+    of(&[""], &["pods"], &["list"], "Pods that are held for a group that is not there."),
+    of(&["apps"], &["deployments", "statefulsets"], &["list"], "The groups of these pods."),
+    of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], &["list"], "The same."),
+    of(RBG, &["rolebasedgroups"], &["list"], "The same."),
+    of(&["rolegate.dev"], &["rolecoordinations"], &["list"], "The same."),
+    of(TOPOLOGIES, &["clustertopologies"], &["list"], "The same."),
+    of(&["scheduling.run.ai"], &["podgroups"], &["list"], "The same."),
+    of(&["kai.scheduler"], &["topologies"], &["list"], "The same."),
+    Right {
+        groups: &[""],
+        resources: &["serviceaccounts", "services"],
+        verbs: &["get"],
+        scope: Scope::Own,
+        why: "Are they there?",
+    },
+    Right {
+        groups: &["discovery.k8s.io"],
+        resources: &["endpointslices"],
+        verbs: &["list"],
+        scope: Scope::Own,
+        why: "Is a replica ready?",
+    },
+    Right {
+        groups: &["coordination.k8s.io"],
+        resources: &["leases"],
+        verbs: &["get"],
+        scope: Scope::OwnLease,
+        why: "Does one lead?",
+    },
+];
 
 const fn of(
     groups: &'static [&'static str],

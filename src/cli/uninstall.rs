@@ -53,6 +53,9 @@ struct Outcome {
     /// What was done; with a dry run, what would be.
     items: Vec<Item>,
     failed: Vec<Failed>,
+    /// Other rolegates, to which everything was left that is in their namespaces.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_to: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -69,14 +72,17 @@ pub fn run(args: &UninstallArgs) -> ExitCode {
 async fn uninstall(args: &UninstallArgs) -> Result<ExitCode, Failure> {
     let connection = LiveArgs::new(args.connection.clone(), &args.namespace).connect(false).await?;
     let removal = Removal::new(Writer::new(connection.client.clone(), WRITE_TIMEOUT), &args.namespace, &args.name);
+    let others = removal.others().await.map_err(|error| connection.failure(&error))?;
+    let others: Vec<_> = others.into_iter().map(|other| other.name).collect();
     let plan = removal.plan().await.map_err(|error| connection.failure(&error))?;
     if args.dry_run || plan.is_empty() {
-        return Ok(report(args, &Outcome { items: plan, failed: Vec::new() }));
+        return Ok(report(args, &Outcome { items: plan, failed: Vec::new(), left_to: others }));
     }
     if !args.yes && !says_yes(&format!("{}Do all this, so that nothing is held any more?", table(&plan))) {
         return Err(Failure::Other("nothing was done: not confirmed".to_owned()));
     }
-    let mut work = Work { connection: &connection, removal: &removal, outcome: Outcome::default() };
+    let mut work =
+        Work { connection: &connection, removal: &removal, outcome: Outcome { left_to: others, ..Outcome::default() } };
     work.all().await?;
     Ok(report(args, &work.outcome))
 }
@@ -160,6 +166,9 @@ fn report(args: &UninstallArgs, outcome: &Outcome) -> ExitCode {
                 )
         }
     };
+    let left =
+        format!("what is in namespaces of {} is left alone, and ClusterTopologies are\n", outcome.left_to.join(", "));
+    let text = if outcome.left_to.is_empty() || args.output.data().is_some() { text } else { text + &left };
     // Whoever closed the pipe has seen enough; the outcome stands.
     _ = io::stdout().lock().write_all(text.as_bytes());
     for Failed { item, error } in &outcome.failed {

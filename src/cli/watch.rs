@@ -54,6 +54,8 @@ impl Show {
             return Ok(ExitCode::SUCCESS);
         }
         let index = SharedIndex::default();
+        let serving = connection.serving().await;
+        index.write_quietly(|index| index.serve(serving));
         let namespaces: Vec<_> = scope.map(str::to_owned).into_iter().collect();
         let _sources = Sources::of_groups(&connection.client, &index, &namespaces);
         _ = tokio::time::timeout(FIRST_LISTS, index.synced().wait_for(|synced| *synced)).await;

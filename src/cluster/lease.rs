@@ -1,6 +1,7 @@
 //! Leadership: one replica releases, all answer the webhook. A lost lease is no danger, since a release is committed
 //! under resourceVersion; it only keeps replicas from doing the same work twice.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -24,6 +25,8 @@ pub struct LeaseOptions {
     pub identity: String,
     /// How long a leader that went silent is believed.
     pub duration: Duration,
+    /// Annotations by which the leader tells how it serves.
+    pub told: BTreeMap<String, String>,
 }
 
 /// How often a follower looks, and who could not renew tries again: a leader that leaves hands over within a second.
@@ -231,6 +234,7 @@ impl Election {
         if let Some((meta, _)) = before {
             lease.metadata = meta.clone();
         }
+        lease.metadata.annotations.get_or_insert_default().extend(self.options.told.clone());
         lease
     }
 

@@ -53,8 +53,10 @@ const DURATION: Duration = Duration::from_secs(15);
 fn replica(server: &Server, identity: &str) -> watch::Receiver<bool> {
     let names = ("system".to_owned(), "rolegate".to_owned(), identity.to_owned());
     let (namespace, name, identity) = names;
-    let (election, leads) =
-        Election::new(&server.client(), LeaseOptions { namespace, name, identity, duration: DURATION });
+    let (election, leads) = Election::new(
+        &server.client(),
+        LeaseOptions { namespace, name, identity, duration: DURATION, told: BTreeMap::new() },
+    );
     tokio::spawn(election.run(CancellationToken::new()));
     leads
 }
@@ -119,8 +121,10 @@ async fn an_election_ends_when_the_lease_is_older_than_it_was() {
     let server = Server::default();
     let names = ["system", "rolegate", "one"].map(str::to_owned);
     let [namespace, name, identity] = names;
-    let (election, mut leads) =
-        Election::new(&server.client(), LeaseOptions { namespace, name, identity, duration: DURATION });
+    let (election, mut leads) = Election::new(
+        &server.client(),
+        LeaseOptions { namespace, name, identity, duration: DURATION, told: BTreeMap::new() },
+    );
     let running = tokio::spawn(election.run(CancellationToken::new()));
     leads.wait_for(|leads| *leads).await.unwrap();
     let older = server.lease.lock().unwrap().clone();

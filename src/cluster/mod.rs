@@ -10,5 +10,7 @@ pub mod objects;
 pub mod read;
 pub mod requests;
 pub mod run;
+pub mod stances;
+pub mod told;
 pub mod watch;
 pub mod write;

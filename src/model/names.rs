@@ -16,6 +16,10 @@ pub const ROLE: &str = "rolegate.dev/role";
 pub const SEGMENT: &str = "rolegate.dev/segment";
 /// Namespace label that takes a namespace out, whatever its value.
 pub const IGNORE: &str = "rolegate.dev/ignore";
+/// Namespace label that names the mode in which a namespace is served: `enforce`, `warn` or `observe`.
+pub const MODE: &str = "rolegate.dev/mode";
+/// Annotation of our own Lease: which namespaces are served, a LabelSelector as JSON.
+pub const NAMESPACE_SELECTOR: &str = "rolegate.dev/namespace-selector";
 /// Label of pods in a rollingUpdate coordination: the revision they were made at, whoever made them (KEP-30, Router).
 pub const REVISION: &str = "rolegate.dev/revision";
 /// Label of pods in a rollingUpdate coordination: equal for those of all roles that were rolled together, and another one

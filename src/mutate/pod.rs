@@ -15,6 +15,8 @@ pub struct PodMutation {
     pub warnings: Vec<String>,
     /// True when the pod carries the gate afterwards.
     pub held: bool,
+    /// What holds it, as its annotation says it.
+    pub held_by: Option<String>,
 }
 
 /// One thing that is done to a pod.
@@ -41,9 +43,9 @@ pub fn mutate_pod(pod: &Pod, subject: &Subject, lookups: &Lookups<'_>, settings:
     for step in STEPS {
         step(&context, &mut additions);
     }
-    let held = additions.held_by.is_some();
+    let held_by = additions.held_by.clone();
     let (patch, warnings) = additions.into_patch(pod);
-    PodMutation { patch, warnings, held }
+    PodMutation { patch, warnings, held: held_by.is_some(), held_by }
 }
 
 /// The gate of every pod of a batched role. When in doubt a pod is gated: a gate can be lifted later, not added. No ordinal

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::api::ObjectKind;
 use crate::fit::{Cluster, Fitted, fit};
-use crate::model::{Group, GroupKey, WorkloadKey};
+use crate::model::{Group, GroupKey, LetGo, WorkloadKey};
 use crate::plan::decide::pod_groups::awaited;
 use crate::plan::elastic::ElasticContext;
 use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
@@ -14,7 +14,8 @@ use crate::plan::placement::{Capacity, Line, Placer, Sight};
 use crate::plan::rollout::Edit;
 use crate::plan::status::conditions::says_stalled;
 use crate::plan::{
-    Batch, DecisionContext, Diagnosis, Evaluation, Held, MissingPodGroup, Observation, Snapshot, evaluate,
+    Batch, DecisionContext, Diagnosis, Evaluation, GroupPods, Held, MissingPodGroup, Observation, PodFacts, Snapshot,
+    evaluate,
 };
 
 /// Batches of which it is said how many fit.
@@ -35,6 +36,8 @@ pub struct Picture {
     pub fitted: Vec<Fitted>,
     /// The workloads of the roles that lack pods, in the decision's order; empty where nobody has looked.
     pub makers: Vec<Option<WorkloadKey>>,
+    /// Why pods would be held, were its namespace served in mode `enforce` and not only observed.
+    pub would_hold: Vec<Held>,
 }
 
 /// What was found out about a group beside its pods and workloads.
@@ -71,7 +74,9 @@ impl Picture {
         let Some(claims) = &snapshot.claims else {
             let seen = Evaluation::of_missing(key, &snapshot);
             let (batches, fitted, makers) = (Vec::new(), Vec::new(), Vec::new());
-            return Self { key: key.clone(), batches, seen, snapshot, fitted, makers };
+            let would_hold =
+                if snapshot.lets_go() == Some(LetGo::Observed) { of_unready(key, &snapshot) } else { Vec::new() };
+            return Self { key: key.clone(), batches, seen, snapshot, fitted, makers, would_hold };
         };
         let group = &claims.group;
         // When the loop first saw an edit, nobody else knows.
@@ -92,7 +97,8 @@ impl Picture {
         let mut placer = room.map(|room| Placer::new(key.clone(), room, &mut line, false, Duration::ZERO));
         let seen = evaluate(group, observation, context, placer.as_mut());
         let batches = seen.batches(group);
-        Self { key: key.clone(), batches, seen, snapshot, fitted: Vec::new(), makers: Vec::new() }
+        let would_hold = would_hold(group, &snapshot);
+        Self { key: key.clone(), batches, seen, snapshot, fitted: Vec::new(), makers: Vec::new(), would_hold }
     }
 
     /// True when a pod may go, of a batch that goes only where there is room for it.
@@ -151,6 +157,35 @@ impl Picture {
     pub fn concerns_us(&self) -> bool {
         self.held_pods() > 0 || self.group().is_some_and(|group| !group.coordinations.is_empty())
     }
+}
+
+/// Why pods would be held now, had all been held that are not ready: the same decision about the same group, of which nothing is
+/// held since its namespace is only observed.
+fn would_hold(group: &Arc<Group>, snapshot: &Snapshot) -> Vec<Held> {
+    if snapshot.lets_go() != Some(LetGo::Observed) {
+        return Vec::new();
+    }
+    let enforced = Snapshot { pods: held_unless_ready(snapshot), ..snapshot.clone() };
+    let observation = Observation::of(group, &enforced, |_| None, |_| Edit::long_ago());
+    let context = DecisionContext {
+        faults: &snapshot.spared,
+        missing_layers: &snapshot.missing_layers,
+        domain_keys: &snapshot.domain_keys,
+        elastic: ElasticContext { workloads: &snapshot.scaled, ..ElasticContext::default() },
+        ..DecisionContext::default()
+    };
+    let held = evaluate(group, observation, context, None).decision.held;
+    held.into_iter().filter(|held| !held.pods.is_empty()).collect()
+}
+
+/// The same of a group that is not there.
+fn of_unready(key: &GroupKey, snapshot: &Snapshot) -> Vec<Held> {
+    let held = Held::of_missing_group(key, &held_unless_ready(snapshot));
+    if held.pods.is_empty() { Vec::new() } else { vec![held] }
+}
+
+fn held_unless_ready(snapshot: &Snapshot) -> GroupPods {
+    snapshot.pods.iter().map(|pod| PodFacts { held: !pod.ready, ..PodFacts::clone(pod) }).collect()
 }
 
 /// A KAI PodGroup that places its pods, with what would be decided about it now.

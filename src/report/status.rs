@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Picture, Segments, coordination};
+use super::hold::Hold;
+use super::{Picture, Segments, Would, coordination};
 use crate::api::status::{Condition, RecoveryState};
-use crate::model::Group;
+use crate::model::{Group, LetGo};
+use crate::plan::Batch;
 use crate::plan::rollout::{RoleRollout, waits_for};
-use crate::plan::{Batch, Held};
 
 /// A group.
 #[derive(Serialize)]
@@ -24,6 +25,14 @@ pub struct Status<'a> {
     reason: &'a str,
     /// The namespace has opted out.
     ignored: bool,
+    /// How much is done in its namespace, as far as that is known: `enforce`, `warn` or `observe`.
+    mode: &'static str,
+    /// Why nothing of it is held: `OptedOut`, `NotSelected` or `Observed`.
+    #[serde(rename = "letsGo", skip_serializing_if = "Option::is_none")]
+    lets_go: Option<&'static str>,
+    /// What would be were its namespace served in mode `enforce`; absent where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would: Option<Would<'a>>,
     conditions: &'a [Condition],
     coordinations: Vec<Coordination<'a>>,
     holds: Vec<Hold<'a>>,
@@ -96,16 +105,6 @@ struct Share {
     ready: u32,
 }
 
-/// Pods that are held for one reason.
-#[derive(Serialize)]
-pub struct Hold<'a> {
-    coordination: Option<&'a str>,
-    batch: Option<u32>,
-    reason: &'static str,
-    message: &'a str,
-    pods: u32,
-}
-
 impl<'a> Status<'a> {
     /// What is seen of a group.
     pub fn of(picture: &'a Picture) -> Self {
@@ -126,7 +125,10 @@ impl<'a> Status<'a> {
                 .map(|held| held.reason)
                 .min()
                 .map_or("", |reason| reason.as_str()),
-            ignored: picture.snapshot.ignored,
+            ignored: picture.snapshot.lets_go() == Some(LetGo::OptedOut),
+            mode: picture.snapshot.stance.mode.as_str(),
+            lets_go: picture.snapshot.lets_go().map(LetGo::as_str),
+            would: Would::of(picture),
             conditions: &status.conditions,
             coordinations: picture.group().map(|group| coordinations(group, picture)).unwrap_or_default(),
             holds: picture.seen.decision.held.iter().map(Hold::of).collect(),
@@ -135,14 +137,6 @@ impl<'a> Status<'a> {
             recoveries: &status.recoveries,
             fit: picture.fitted.iter().map(coordination).collect(),
         }
-    }
-}
-
-impl<'a> Hold<'a> {
-    fn of(held: &'a Held) -> Self {
-        let Held { batch, reason, message, .. } = held;
-        let (coordination, pods) = (held.coordination_name(), held.count());
-        Self { coordination, batch: *batch, reason: reason.as_str(), message, pods }
     }
 }
 

@@ -28,7 +28,7 @@ pub fn judge_json(
 ) -> Option<Result<Judged, DecodeError>> {
     let row = row_of(api_version, kind)?;
     let judged = (row.rules?.judge)(Question { kind: row.object, operation, object, old }, world);
-    Some(judged.map(|judged| judged.and(unknown_fields(row.object, object))))
+    Some(judged.map(|judged| judged.and(unknown_fields(row.object, object)).in_mode(world.options.mode)))
 }
 
 /// What has to be read to judge an object, without what the world knows already. Reading it may show further needs (the

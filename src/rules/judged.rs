@@ -52,7 +52,7 @@ pub(super) fn judge<T: JudgedObject>(question: Question<'_>, world: &World) -> R
     }
     let object = T::read(question, question.object, world)?;
     if question.operation == Operation::Delete {
-        return Ok(Judged::of(run(T::DELETE_RULES, &object, world)));
+        return Ok(Judged::of(weighed(run(T::DELETE_RULES, &object, world), world)));
     }
     Ok(judge_read(&object, old(question, world).as_ref(), world))
 }
@@ -62,19 +62,25 @@ pub(super) fn judge_read<T: JudgedObject>(object: &T, old: Option<&T>, world: &W
     if object.passes() {
         return Judged::default();
     }
-    let too_large = run(T::SIZE_RULES, object, world);
+    let too_large = weighed(run(T::SIZE_RULES, object, world), world);
     if !too_large.is_empty() {
-        return Judged::of(too_large).forgive(&old.map_or_else(Vec::new, |old| run(T::SIZE_RULES, old, world)));
+        return Judged::of(too_large)
+            .forgive(&old.map_or_else(Vec::new, |old| weighed(run(T::SIZE_RULES, old, world), world)));
     }
-    let judged = Judged::of(object.weigh(run(T::RULES, object, world)));
+    let judged = Judged::of(weighed(object.weigh(run(T::RULES, object, world)), world));
     match old {
         Some(old) => {
-            let changes = run_changes(T::CHANGE_RULES, &Change { old, new: object }, world);
+            let changes = weighed(run_changes(T::CHANGE_RULES, &Change { old, new: object }, world), world);
             // A fault that weighed less in the old object is an old fault all the same.
-            judged.forgive(&run(T::RULES, old, world)).and(changes)
+            judged.forgive(&weighed(run(T::RULES, old, world), world)).and(changes)
         }
         None => judged,
     }
+}
+
+/// What findings weigh where single rules are set to weigh something.
+fn weighed(found: Vec<Violation>, world: &World) -> Vec<Violation> {
+    world.options.rules.weigh(found)
 }
 
 /// What the rules of an object look up.

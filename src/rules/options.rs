@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::model::Allowed;
+use super::RuleSettings;
+use crate::model::{Allowed, Mode};
 
 /// How to judge, where designs differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -14,6 +15,10 @@ pub struct Options {
     pub strict_roles: bool,
     /// What rolegate does beyond gates, statuses and partitions.
     pub allowed: Allowed,
+    /// How much single rules weigh.
+    pub rules: RuleSettings,
+    /// The mode in which all that is judged is served. Whoever serves several at once asks `Judged::in_mode` instead.
+    pub mode: Mode,
 }
 
 /// Which KAI release PodGroups are written for.

@@ -119,7 +119,7 @@ pub fn decided(
     else {
         return Err(Broken(format!("E: {name} is scaled, and no segments are wanted of it")));
     };
-    hold!(!snapshot.ignored && !group.deleting, "E: {name} is scaled in a namespace that has opted out");
+    hold!(snapshot.lets_go().is_none() && !group.deleting, "E: {name} is scaled in a namespace that has opted out");
     let known = snapshot.scaled.iter().find(|known| known.key == workload.key);
     hold!(known == Some(workload), "E: {name} is scaled as what it is not known to be: {workload:?}");
     let (has, committed) = (workload.desired, stored.committed(role).unwrap_or(0));

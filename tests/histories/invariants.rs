@@ -114,6 +114,16 @@ pub fn pass(
         replica.edits.note(snapshot, stored.map(|stored| &**stored));
     }
     let places = places(replica, snapshot, requests, server);
+    if snapshot.lets_go().is_some() {
+        let gives_back = |request: &Request| match request {
+            Request::Release { .. } => true,
+            Request::SetPartition { ends, .. } => *ends,
+            Request::Mark(mark) => !mark.draining,
+            _ => false,
+        };
+        let more = requests.iter().find(|request| !gives_back(request));
+        hold!(more.is_none(), "where nothing is held more is done than to let go: {more:?}");
+    }
     for request in requests {
         match request {
             Request::Release { pod, .. } => {
@@ -191,7 +201,7 @@ fn may_be_released(
     now: Duration,
 ) -> Result<(), Broken> {
     hold!(snapshot.pods.iter().any(|known| known.pod == *pod && known.held), "{} is not held", pod.name);
-    if snapshot.ignored {
+    if snapshot.lets_go().is_some() {
         hold!(server.was_ignored, "S7: the namespace has never opted out");
         return Ok(());
     }
@@ -374,22 +384,24 @@ fn come_back_at_once(
         let may = Some(place.ordinal) < stored.committed(place.role).map(|count| count.min(desired));
         let seen = &view[&(place.role, place.ordinal)];
         let whole = seen.pods >= server.setup.replica_size(place.role) || seen.held < seen.pods;
-        if !(snapshot.ignored || free || (may && whole)) {
+        if !(snapshot.lets_go().is_some() || free || (may && whole)) {
             continue;
         }
         let desired = |role: usize| group.role(ROLES[role]).map_or(0, |role| role.desired);
         let size = |role| server.setup.replica_size(role);
         let pods = |role, ordinal| view.get(&(role, ordinal)).map_or((0, 0), |seen| (seen.pods, seen.held));
-        if !snapshot.ignored && stored.waits_for_batch((place.role, place.ordinal), desired, size, pods) {
+        if snapshot.lets_go().is_none() && stored.waits_for_batch((place.role, place.ordinal), desired, size, pods) {
             continue;
         }
-        if !snapshot.ignored
+        if snapshot.lets_go().is_none()
             && recoveries::holds(stored, (place.role, place.ordinal), replica.looks_at_losses(requests))
         {
             continue;
         }
         let pod_group = stored.pod_group_of(place.role, place.ordinal);
-        if !snapshot.ignored && pod_group.is_some_and(|name| replica.makes_pod_group(stored.uid(), &name, requests)) {
+        if snapshot.lets_go().is_none()
+            && pod_group.is_some_and(|name| replica.makes_pod_group(stored.uid(), &name, requests))
+        {
             continue;
         }
         let asked =

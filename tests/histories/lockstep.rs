@@ -107,14 +107,15 @@ pub fn decided(
     let known = snapshot.workloads.iter().find(|known| known.key == workload.key);
     hold!(known == Some(workload), "R1: the partition of {role} is set on what is not known: {workload:?}");
     hold!(workload.is_open(), "R1: the partition of {role} is set, and it has no open rollout");
-    let rolling = stored.and_then(|stored| stored.rolling).filter(|_| !snapshot.ignored && !workload.unclaimed);
+    let rolling =
+        stored.and_then(|stored| stored.rolling).filter(|_| snapshot.lets_go().is_none() && !workload.unclaimed);
     let seen = ordinals(workload, snapshot);
     if ends {
         let asked = workload.user_partition.unwrap_or(0);
         hold!(partition == asked, "R2: {role} gets {partition} back, and its user asked for {asked}");
         let is_over = workload.observed && seen.iter().all(|seen| seen.updated && (seen.ready || seen.held));
         hold!(is_over || rolling.is_none(), "R2: {role} is given back, and its rollout is not over");
-        if snapshot.ignored {
+        if snapshot.lets_go().is_some() {
             hold!(server.was_ignored, "S7: the namespace has never opted out");
         } else if stored.is_none() {
             hold!(

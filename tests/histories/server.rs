@@ -27,7 +27,8 @@ pub enum Event {
     Workload(usize, u32),
     /// A claimed StatefulSet.
     Set(Arc<Set>),
-    Ignored(bool),
+    /// Nothing is held in the namespace, or pods are again; and whether that is said by its mode.
+    Ignored(bool, bool),
 }
 
 /// The watches: pods, groups, StatefulSets, LeaderWorkerSets, Deployments, namespaces that opted out.
@@ -57,6 +58,8 @@ pub struct Server {
     pub ledger: Ledger,
     pub ignored: bool,
     pub was_ignored: bool,
+    /// How often it was ignored: every other time by its mode.
+    pub ignores: u32,
     /// Pods may run that no count was committed for: nothing held them for a while, or somebody let them go.
     pub uncounted: bool,
     /// By watch: version and event.
@@ -84,6 +87,7 @@ impl Server {
             ledger: Ledger::default(),
             ignored: false,
             was_ignored: false,
+            ignores: 0,
             uncounted: false,
             log: [const { Vec::new() }; WATCHES],
             born: HashMap::new(),
@@ -322,13 +326,19 @@ impl Server {
         }
     }
 
+    /// It is ignored by its mode.
+    pub fn observes(&self) -> bool {
+        self.ignores % 2 == 1
+    }
+
     pub fn ignore(&mut self, ignored: bool) {
         if self.ignored != ignored {
             self.ignored = ignored;
+            self.ignores += u32::from(ignored);
             self.was_ignored |= ignored;
             self.uncounted |= ignored;
             self.next_version();
-            self.tell(NAMESPACES, Event::Ignored(ignored));
+            self.tell(NAMESPACES, Event::Ignored(ignored, self.observes()));
         }
     }
 }

@@ -6,7 +6,7 @@ use rolegate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
 use rolegate::api::{Meta, Object};
 use rolegate::cluster::index::Change;
 use rolegate::cluster::index::SeenWorkload;
-use rolegate::model::WorkloadKind;
+use rolegate::model::{WorkloadKind, names};
 use serde_json::json;
 
 use crate::replica::Replica;
@@ -50,8 +50,8 @@ impl Replica {
                 self.index.workload_change(watch, kind, Change::Listed(listed));
             }
             _ => {
-                let namespaces = server.ignored.then(namespace).into_iter().collect();
-                self.index.ignored_change(NAMESPACES, Change::Listed(namespaces));
+                let listed = vec![namespace(server.ignored, server.observes())];
+                self.index.namespace_change(NAMESPACES, Change::Listed(listed));
             }
         }
     }
@@ -80,15 +80,19 @@ impl Replica {
             Event::Set(set) => {
                 self.index.workload_change(watch, set.kind, Change::Applied(set.seen()));
             }
-            Event::Ignored(true) => self.index.ignored_change(NAMESPACES, Change::Applied(namespace())),
-            Event::Ignored(false) => self.index.ignored_change(NAMESPACES, Change::Deleted(namespace())),
+            Event::Ignored(ignored, observes) => {
+                self.index.namespace_change(NAMESPACES, Change::Applied(namespace(ignored, observes)));
+            }
         }
         true
     }
 }
 
-fn namespace() -> Namespace {
-    Namespace(Meta { name: Some(NAMESPACE.to_owned()), ..Meta::default() })
+/// The namespace, which has opted out, or is only observed, when it is `ignored`.
+fn namespace(ignored: bool, observes: bool) -> Namespace {
+    let label = if observes { (names::MODE, "observe") } else { (names::IGNORE, "") };
+    let labels = ignored.then(|| (label.0.to_owned(), label.1.to_owned())).into_iter().collect();
+    Namespace(Meta { name: Some(NAMESPACE.to_owned()), labels, ..Meta::default() })
 }
 
 /// A role's workload as its watch reports it.

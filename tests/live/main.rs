@@ -29,6 +29,7 @@ mod examples;
 mod install;
 mod kubectl;
 mod lifecycle;
+mod modes;
 mod monitoring;
 mod page;
 mod placement;

@@ -48,10 +48,13 @@ fn the_definitions_take_every_word_that_the_rules_take() {
 
 /// The reference page of the rules, as their tables say it.
 fn rules_page() -> String {
+    use rolegate::rules::settings::why_fixed;
     use rolegate::rules::{Level, catalogue};
     let mut page =
         "# Rules\n\nEvery rule has an id that messages, metrics and tests use, and golden cases that fix what it \
-         accepts and refuses\n(`tests/cases/<object>/<rule>.yaml`). **E** refuses, **W** warns.\n"
+         accepts and refuses\n(`tests/cases/<object>/<rule>.yaml`). **E** refuses, **W** warns.\n\n\
+         `--rule ID=deny|warn|off` of `serve` and `check` says how much a rule weighs: `deny` makes it refuse whatever it finds. \
+         Rules with a\n* can only be `deny`: without them rolegate does not go.\n"
             .to_owned();
     let mut object = "";
     for rule in catalogue() {
@@ -64,7 +67,8 @@ fn rules_page() -> String {
             Level::Warning => "W",
             Level::Either => "E/W",
         };
-        _ = writeln!(page, "| {} | {level} | {} |", rule.id, rule.summary);
+        let mark = if why_fixed(rule.id).is_some() { " *" } else { "" };
+        _ = writeln!(page, "| {}{mark} | {level} | {} |", rule.id, rule.summary);
     }
     page
 }

@@ -29,6 +29,7 @@ mod krew;
 mod large_objects;
 mod lessons;
 mod links;
+mod modes;
 mod monitoring;
 mod mutate_cli;
 mod mutations;

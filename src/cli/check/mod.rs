@@ -5,21 +5,25 @@ mod json;
 mod sarif;
 mod text;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use serde::Deserialize as _;
+use serde_json::Value;
 
 use crate::cli::context::context;
 use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::fit::FileCluster;
 use crate::cli::node::Position;
 use crate::cli::options::{Color, KaiDialectArg};
+use crate::cli::serving::ModeArgs;
+use crate::cluster::watch::sources::NAMESPACE;
 use crate::fit::shortages;
-use crate::model::{Allowed, FieldPath};
+use crate::model::{Allowed, FieldPath, Mode, Serving};
 use crate::rules::{Judged, Operation, Options, Violation, World, judge_json, judged_kinds, read_group};
 
 /// Arguments of `check`.
@@ -46,6 +50,8 @@ pub struct CheckArgs {
     /// Role names of a Grove set must be unique in the whole set, as upstream has it.
     #[arg(long)]
     strict_roles: bool,
+    #[command(flatten)]
+    modes: ModeArgs,
     /// Exit with 1 for warnings, too.
     #[arg(long)]
     fail_on_warning: bool,
@@ -111,14 +117,31 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
     let mut unreadable = read.unreadable;
     unreadable.extend(with.unreadable);
     unreadable.extend(old.unreadable);
-    let options =
-        Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles, allowed: Allowed::ALL };
+    let rules = match args.modes.rules() {
+        Ok(rules) => rules,
+        Err(error) => {
+            eprintln!("rolegate: --rule: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    args.modes.without_effect().into_iter().for_each(|what| eprintln!("rolegate: {what}"));
+    let options = Options {
+        kai_dialect: args.kai_dialect.into(),
+        strict_roles: args.strict_roles,
+        allowed: Allowed::ALL,
+        rules,
+        // Each object is judged in the mode of its namespace.
+        mode: Mode::Enforce,
+    };
     let world = world(options, (&read.documents, true), &with.documents, &mut unreadable);
+    let serving = Serving { mode: args.modes.mode.into(), ..Serving::default() };
+    let modes = modes(read.documents.iter().chain(&with.documents), &serving);
     let before: HashMap<_, _> = old.documents.iter().map(|document| (document.identity(), document)).collect();
     let objects = read.documents.iter().map(|document| {
         let old = before.get(&document.identity()).map(|old| old.stored());
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-        Checked { document, judged: judge(document, operation, old.as_deref(), &world) }
+        let mode = modes.get(document.identity().2).copied().unwrap_or(serving.mode);
+        Checked { document, judged: judge(document, operation, old.as_deref(), &world).in_mode(mode) }
     });
     let checks = Checks { objects: objects.collect(), unreadable: &unreadable };
     let printed = match args.output {
@@ -154,6 +177,17 @@ pub(in crate::cli) fn world(
         add_shortages(&mut world, files, &cluster);
     }
     world
+}
+
+/// The modes of the namespaces that are among the files, by name.
+fn modes<'a>(all: impl Iterator<Item = &'a Document>, serving: &Serving) -> HashMap<&'a str, Mode> {
+    let namespaces = all.filter(|document| document.is(NAMESPACE));
+    namespaces.map(|document| (document.name.as_str(), serving.stance(&labels(document)).mode)).collect()
+}
+
+fn labels(document: &Document) -> BTreeMap<String, String> {
+    let object: Value = serde_json::from_str(&document.json).unwrap_or_default();
+    object.pointer("/metadata/labels").map(BTreeMap::deserialize).and_then(Result::ok).unwrap_or_default()
 }
 
 /// What does not fit of the groups.

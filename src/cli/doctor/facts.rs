@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::api::ObjectKind;
 use crate::cli::allow::Allow;
+use crate::model::{Mode, Serving, Stance};
 use crate::server::tls::certificates::Stored;
 
 /// What was read, or why it could not be.
@@ -81,6 +82,17 @@ pub struct Strangers {
     pub pods: u32,
 }
 
+/// Another rolegate of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// Name of its webhook configurations.
+    pub name: String,
+    /// Namespaces for which it holds pods, and ours as well.
+    pub shared: Vec<String>,
+    /// One of the two, by its name, that lets go of what is held in namespaces which it does not select.
+    pub lets_go: Option<String>,
+}
+
 /// A group that asks for PodGroups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gang {
@@ -101,6 +113,25 @@ pub struct OptIn {
     pub is_on: Option<bool>,
     /// Rights that it takes and that are missing, and whose they would be.
     pub rights: Rights,
+}
+
+/// How namespaces are served.
+#[derive(Clone, Debug, Default)]
+pub struct ServedNamespaces {
+    /// What the replica that leads tells of its flags; `None` where it tells nothing.
+    pub told: Option<Serving>,
+    /// By name.
+    pub stances: BTreeMap<String, Stance>,
+    /// How many groups there are in those that have some.
+    pub groups: BTreeMap<String, usize>,
+}
+
+impl ServedNamespaces {
+    /// True where no namespace is served in another mode than `observe`.
+    pub fn only_observes(&self) -> bool {
+        let observes = |stance: &Stance| stance.out.is_some() || stance.mode == Mode::Observe;
+        self.told.as_ref().is_some_and(|told| told.mode == Mode::Observe) && self.stances.values().all(observes)
+    }
 }
 
 /// Services by namespace and name, and how many endpoints of each are ready; `None`: it is not there.
@@ -142,6 +173,8 @@ pub struct Facts {
     pub lease: Read<Option<Lease>>,
     /// What became of a pod that names a group.
     pub probe: Read<Probe>,
+    /// Other rolegates.
+    pub others: Read<Vec<Other>>,
     /// Held pods whose group is missing.
     pub orphans: Read<Vec<Orphans>>,
     /// Pods whose role is missing in their group.
@@ -150,4 +183,8 @@ pub struct Facts {
     pub gangs: Read<Vec<Gang>>,
     /// What goes beyond gates, statuses and partitions.
     pub opt_ins: Read<Vec<OptIn>>,
+    /// How namespaces are served.
+    pub served: Read<ServedNamespaces>,
+    /// The namespace of the pod of the dry run.
+    pub try_in: String,
 }

@@ -61,7 +61,7 @@ pub fn run(args: &DoctorArgs) -> ExitCode {
             let target = Target { namespace: args.namespace.clone(), name: args.name.clone() };
             let reader =
                 Reader { connection: &connection, target, user: args.user.clone(), try_in: args.try_in.clone() };
-            reader.facts().await
+            Box::pin(reader.facts()).await
         };
         let facts = match look.await {
             Ok(facts) => facts,

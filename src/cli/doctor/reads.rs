@@ -1,6 +1,6 @@
 //! Reads everything that `doctor` judges, at one time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
@@ -22,16 +22,22 @@ use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
 use super::checks;
-use super::facts::{AskedRight, Facts, Gang, OptIn, Orphans, Probe, Read, Rights, Served, Services, Strangers, Target};
+use super::facts::{
+    AskedRight, Facts, Gang, OptIn, Orphans, Other, Probe, Read, Rights, Served, ServedNamespaces, Services, Strangers,
+    Target,
+};
 use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
 use crate::cli::rights::{OF_ALLOWED, OF_CERTIFICATES, RIGHTS, Right};
+use crate::cluster::read::installations::{Installation, installations};
 use crate::cluster::read::listing::list_cluster;
+use crate::cluster::told;
 use crate::model::{Group, names};
 use crate::server::tls::certificates::read_secret;
 
+static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 /// Requests in flight at a time.
 const AT_A_TIME: usize = 16;
 
@@ -58,7 +64,7 @@ impl Reader<'_> {
         let (mutating, validating) =
             tokio::join!(self.list(Api::all(client.clone())), self.list(Api::all(client.clone())));
         let leases = Api::namespaced(client.clone(), own);
-        let (definitions, rights, namespaces, services, certificates, lease, probe, of_groups) = tokio::join!(
+        let (definitions, rights, namespaces, services, certificates, lease, probe, of_groups, others) = tokio::join!(
             self.definitions(),
             self.rights(),
             self.namespaces(),
@@ -67,12 +73,13 @@ impl Reader<'_> {
             leases.get_opt(name),
             self.probe(),
             self.groups(),
+            self.others(&mutating),
         );
-        let (orphans, strangers, gangs, opt_ins) = match of_groups {
-            Ok(OfGroups { orphans, strangers, gangs, wanted }) => {
-                (Ok(orphans), Ok(strangers), Ok(gangs), self.opt_ins(&wanted).await)
+        let (orphans, strangers, gangs, served, opt_ins) = match of_groups {
+            Ok(OfGroups { orphans, strangers, gangs, served, wanted }) => {
+                (Ok(orphans), Ok(strangers), Ok(gangs), Ok(served), self.opt_ins(&wanted).await)
             }
-            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why.clone()), Err(why)),
+            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why.clone()), Err(why.clone()), Err(why)),
         };
         Ok(Facts {
             version: (number(&version.major), number(&version.minor)),
@@ -87,10 +94,13 @@ impl Reader<'_> {
             services,
             certificates,
             probe,
+            others,
             orphans,
             strangers,
             gangs,
             opt_ins,
+            served,
+            try_in: self.try_in,
         })
     }
 
@@ -236,6 +246,29 @@ impl Reader<'_> {
         Ok(labels)
     }
 
+    /// Other rolegates, and what they share with ours.
+    async fn others(&self, mutating: &Read<Vec<MutatingWebhookConfiguration>>) -> Read<Vec<Other>> {
+        let all = installations(mutating.as_ref().map_err(Clone::clone)?);
+        let (ours, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.name == self.target.name);
+        if others.is_empty() {
+            return Ok(Vec::new());
+        }
+        let namespaces = self.list(Api::<Namespace>::all(self.connection.client.clone())).await?;
+        let served = |by: &Installation| {
+            let served = namespaces.iter().filter(|one| by.serves(one.metadata.labels.as_ref().unwrap_or(&NO_LABELS)));
+            served.filter_map(|one| one.metadata.name.clone()).collect::<BTreeSet<_>>()
+        };
+        let lets_go = |one: &Installation| one.lets_go_elsewhere().then(|| one.name.clone());
+        let ours_lets_go = ours.iter().find_map(lets_go);
+        let ours: BTreeSet<_> = ours.iter().flat_map(served).collect();
+        let shared = |other: Installation| Other {
+            shared: served(&other).intersection(&ours).cloned().collect(),
+            lets_go: ours_lets_go.clone().or_else(|| lets_go(&other)),
+            name: other.name,
+        };
+        Ok(others.into_iter().map(shared).collect())
+    }
+
     async fn services(
         &self,
         mutating: &Read<Vec<MutatingWebhookConfiguration>>,
@@ -303,14 +336,23 @@ impl Reader<'_> {
     }
 
     async fn groups(&self) -> Read<OfGroups> {
-        let seen = Box::pin(list_cluster(&self.connection.client, None)).await.map_err(|error| self.why(&error))?;
+        let Target { namespace, name } = &self.target;
+        let told = told::read(&self.connection.client, namespace, name).await;
+        let serving = std::future::ready(told.clone().unwrap_or_default());
+        let seen = Box::pin(list_cluster(&self.connection.client, None, serving));
+        let seen = seen.await.map_err(|error| self.why(&error))?;
         // A kind that may not be read could hold the group.
         if let [first, ..] = seen.forbidden.as_slice() {
             return Err(format!("{} may not be read", first.crd_name()));
         }
-        let OfGroups { mut orphans, mut strangers, mut gangs, mut wanted } = OfGroups::default();
+        let OfGroups { mut orphans, mut strangers, mut gangs, mut wanted, .. } = OfGroups::default();
+        let stances = seen.index.stances().map(|(name, stance)| (name.to_string(), stance)).collect();
+        let mut served = ServedNamespaces { told, stances, ..ServedNamespaces::default() };
         for picture in pictures(&seen.index) {
             let group = picture.key.to_string();
+            if picture.group().is_some_and(|group| !group.coordinations.is_empty()) {
+                *served.groups.entry(picture.key.namespace.to_string()).or_default() += 1;
+            }
             let batched = picture.group().into_iter().flat_map(|group| group.batched());
             let kinds = batched.filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
             gangs.extend(kinds.map(|kind| Gang { group: group.clone(), kind }));
@@ -331,7 +373,7 @@ impl Reader<'_> {
                 })),
             }
         }
-        Ok(OfGroups { orphans, strangers, gangs, wanted })
+        Ok(OfGroups { orphans, strangers, gangs, served, wanted })
     }
 }
 
@@ -344,6 +386,7 @@ struct OfGroups {
     orphans: Vec<Orphans>,
     strangers: Vec<Strangers>,
     gangs: Vec<Gang>,
+    served: ServedNamespaces,
     wanted: Wanted,
 }
 

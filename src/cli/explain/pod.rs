@@ -14,7 +14,7 @@ use crate::cli::live::{self, Rooms};
 use crate::cli::terminal::{Style, age, shown};
 use crate::cluster::index::Index;
 use crate::model::wording::ordinals;
-use crate::model::{GroupKey, HoldReason, PodIdentity, identify, names, placed_by};
+use crate::model::{GroupKey, HoldReason, LetGo, PodIdentity, identify, names, placed_by};
 use crate::plan::gangs::TreeSnapshot;
 use crate::plan::{Held, PodRef};
 use crate::report::{Picture, TreePicture};
@@ -151,7 +151,7 @@ impl Story {
             }
         };
         match reason {
-            _ if snapshot.ignored => self.due("its namespace has opted out (label rolegate.dev/ignore)"),
+            _ if snapshot.lets_go().is_some() => self.let_go(snapshot.lets_go()),
             Some((reason, message)) => self.reason(reason, message),
             None => self.due("its gang may go"),
         }
@@ -189,8 +189,8 @@ impl Story {
         let decision = &picture.seen.decision;
         let place = Place::of(identity, ordinal, picture);
         self.state = State::Held;
-        if picture.snapshot.ignored {
-            self.due("its namespace has opted out (label rolegate.dev/ignore)");
+        if picture.snapshot.lets_go().is_some() {
+            self.let_go(picture.snapshot.lets_go());
         } else if let Some(held) = pod.and_then(|pod| decision.held.iter().find(|held| held.pods.has(&pod))) {
             self.held(held, picture);
         } else if decision.release.iter().any(|release| is_it(&release.pod.pod)) {
@@ -199,6 +199,11 @@ impl Story {
             self.due("nothing holds it back");
         }
         self.place = Some(place);
+    }
+
+    /// Nothing is held in its namespace.
+    fn let_go(&mut self, why: Option<LetGo>) {
+        self.due(&why.map_or_else(String::new, |why| format!("{} ({})", why.words(), why.said_by())));
     }
 
     fn due(&mut self, message: &str) {

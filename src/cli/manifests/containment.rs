@@ -163,7 +163,28 @@ fn deletions(settings: &Settings) -> [Value; 2] {
             "reason": "Forbidden",
         }),
     };
-    of_pods.policy(settings, None)
+    of_pods.policy(settings, &settings.name, None)
+}
+
+/// The account of `doctor` may create pods where it tries one, and none that is stored.
+pub fn tries(settings: &Settings, account: &str, annotations: &Value) -> [Value; 2] {
+    let of_pods = Judged {
+        name: account.to_owned(),
+        so: "The account of `rolegate doctor` tries pods and makes none.".to_owned(),
+        kind: POD,
+        operation: "CREATE",
+        variables: Vec::new(),
+        validation: json!({
+            "expression": "has(request.dryRun) && request.dryRun",
+            "message": "rolegate doctor may create this pod as a dry run only",
+            "reason": "Forbidden",
+        }),
+    };
+    let mut both = of_pods.policy(settings, account, Some("test"));
+    for metadata in both.iter_mut().filter_map(|object| object.get_mut("metadata")?.as_object_mut()) {
+        metadata.insert("annotations".to_owned(), annotations.clone());
+    }
+    both
 }
 
 fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, when: Option<&str>) -> [Value; 2] {
@@ -193,7 +214,7 @@ fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, w
             "reason": "Forbidden",
         }),
     };
-    judged.policy(settings, when)
+    judged.policy(settings, &settings.name, when)
 }
 
 /// What is judged of our own account, and how.
@@ -207,9 +228,9 @@ struct Judged {
 }
 
 impl Judged {
-    /// The policy and its binding.
-    fn policy(self, settings: &Settings, when: Option<&str>) -> [Value; 2] {
-        let user = format!("system:serviceaccount:{}:{}", settings.namespace, settings.name);
+    /// The policy, for an account of ours, and its binding.
+    fn policy(self, settings: &Settings, account: &str, when: Option<&str>) -> [Value; 2] {
+        let user = format!("system:serviceaccount:{}:{account}", settings.namespace);
         let metadata = json!({ "name": self.name, "labels": super::labels(settings) });
         let policy = json!({
             "?": when,
@@ -219,17 +240,23 @@ impl Judged {
             "metadata": metadata,
             "spec": {
                 "failurePolicy": "Fail",
-                "matchConstraints": { "resourceRules": [{
+                "matchConstraints": {
+                    // The API server's defaults: without them a second apply writes anew.
+                    "matchPolicy": "Equivalent",
+                    "namespaceSelector": {},
+                    "objectSelector": {},
+                    "resourceRules": [{
                     "apiGroups": [self.kind.group],
                     "apiVersions": ["*"],
                     "operations": [self.operation],
                     "resources": [self.kind.plural],
+                    "scope": "*",
                 }] },
                 "matchConditions": [{
                     "name": "by-rolegate",
                     "expression": format!("request.userInfo.username == '{user}'"),
                 }],
-                "variables": self.variables,
+                "variables": (!self.variables.is_empty()).then_some(self.variables),
                 "validations": [self.validation],
             },
         });

@@ -2,12 +2,15 @@
 //! templates of the Helm chart too.
 
 mod certificates;
+mod chart;
 mod containment;
+mod doctor;
 mod files;
 mod krew;
 mod network;
 mod rights;
 mod settings;
+mod values;
 mod webhooks;
 mod workload;
 mod yaml;
@@ -15,19 +18,23 @@ mod yaml;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::api::crd;
+use crate::api::selector::LabelSelector;
 use crate::cli::allow::{Allow, allowed};
 pub use crate::cli::manifests::certificates::serving_secret;
 pub use crate::cli::manifests::files::files;
-use crate::cli::manifests::settings::{Certificates, Choices, Settings, Spread, when_unsatisfiable};
+use crate::cli::manifests::settings::{
+    Certificates, Choices, PodValues, Settings, Spread, Without, when_unsatisfiable,
+};
 use crate::cli::manifests::yaml::{Target, documents};
+use crate::cli::serve::LogFormat;
+use crate::cli::serving::{ModeArgs, parse_selector, selector_text};
+use crate::model::Mode;
 
-/// Port of the webhook in a pod.
-const WEBHOOK_PORT: u16 = 9443;
-/// Port of `/livez`, `/readyz` and `/metrics` in a pod.
-const ADMIN_PORT: u16 = 9080;
+/// The label by which our objects, and the pods, are found; its value is the name of the installation.
+const OWN_LABEL: &str = "app.kubernetes.io/name";
 
 /// A part of the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -48,6 +55,8 @@ pub enum Part {
     Workload,
     /// Webhook configurations. The last: from then on pods of groups wait for us.
     Webhooks,
+    /// A pod that runs `rolegate doctor` once, with an account of its own; printed only when it is asked for.
+    Doctor,
 }
 
 impl Part {
@@ -62,6 +71,7 @@ impl Part {
             Self::Network => network::objects(settings),
             Self::Workload => workload::objects(settings),
             Self::Webhooks => webhooks::objects(settings),
+            Self::Doctor => doctor::objects(settings),
         }
     }
 
@@ -110,13 +120,64 @@ pub struct ManifestsArgs {
     /// Serve these namespaces only.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     namespaces: Vec<String>,
+    #[command(flatten)]
+    modes: ModeArgs,
+    /// Serve only namespaces with these labels, as `kubectl get -l` takes them.
+    #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
+    namespace_selector: Option<LabelSelector>,
+    /// Run on the network of the nodes: for clusters whose API server cannot reach pods.
+    #[arg(long)]
+    host_network: bool,
+    /// Port of the webhook in a pod.
+    #[arg(long, default_value_t = 9443, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    webhook_port: u16,
+    /// Port of /livez, /readyz, /metrics and the status page in a pod.
+    #[arg(long, default_value_t = 9080, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    admin_port: u16,
+    /// Format of the log.
+    #[arg(long, value_enum, default_value = "json")]
+    log_format: LogFormat,
+    /// Labels of every object beside ours, as `team=serving`; not in selectors.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
+    labels: Vec<(String, String)>,
+    /// Leave these out.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    without: Vec<WithoutArg>,
+    /// Namespace in which the part `doctor` tries a pod.
+    #[arg(long, default_value = "default", value_name = "NAMESPACE")]
+    try_in: String,
     /// More arguments of `rolegate serve`.
     #[arg(last = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
 }
 
+/// What can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WithoutArg {
+    /// The NetworkPolicy.
+    NetworkPolicy,
+    /// The PodDisruptionBudget.
+    DisruptionBudget,
+}
+
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
+    if key == OWN_LABEL { Err(format!("{key} is ours")) } else { Ok((key.to_owned(), value.to_owned())) }
+}
+
 /// Prints them.
 pub fn run(args: &ManifestsArgs) -> ExitCode {
+    let labels: Map<_, _> = args.labels.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    let rules = match args.modes.rules() {
+        Ok(rules) => rules.to_string(),
+        Err(error) => {
+            eprintln!("rolegate: --rule: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    args.modes.without_effect().into_iter().for_each(|what| eprintln!("rolegate: {what}"));
+    let mode = Mode::from(args.modes.mode);
+    let selector_argument = args.namespace_selector.as_ref().map(selector_text);
     let settings = Settings {
         name: args.name.clone(),
         namespace: args.namespace.clone(),
@@ -124,18 +185,39 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         replicas: json!(args.replicas),
         when_unsatisfiable: when_unsatisfiable(args.spread).to_owned(),
         namespaces: args.namespaces.clone(),
+        selector: args.namespace_selector.clone().unwrap_or_default(),
+        selector_argument: selector_argument.map(|text| format!("--namespace-selector={text}")),
+        mode,
+        mode_argument: format!("--mode={}", mode.as_str()),
+        rules,
         allow: args.allow.iter().map(|allow| allow.word()).collect::<Vec<_>>().join(","),
         arguments: json!(args.arguments),
+        common_labels: json!(labels),
+        webhook_port: args.webhook_port.to_string(),
+        admin_port: args.admin_port.to_string(),
+        log_format: args.log_format.word().to_owned(),
+        try_in: args.try_in.clone(),
+        more: PodValues { labels: json!(labels), ..PodValues::default() },
         ..Settings::default()
     };
+    let settings = if args.host_network { settings.on_host_network() } else { settings };
     let choices = Choices {
         certificates: args.certificates,
         service_monitor: args.service_monitor,
         recreate_mis_stamped: args.recreate_mis_stamped,
         allowed: allowed(&args.allow),
+        mode,
+        host_network: args.host_network,
+        without: Without {
+            network_policy: args.without.contains(&WithoutArg::NetworkPolicy),
+            disruption_budget: args.without.contains(&WithoutArg::DisruptionBudget),
+        },
     };
     let all = Part::value_variants();
-    for part in all.iter().filter(|part| args.part.is_empty() || args.part.contains(part)) {
+    let is_asked_for = |part: &&Part| {
+        if args.part.is_empty() { **part != Part::Doctor } else { args.part.contains(part) }
+    };
+    for part in all.iter().filter(is_asked_for) {
         print!("{}", part.print(&settings, Target::Cluster(&choices)));
     }
     ExitCode::SUCCESS
@@ -148,10 +230,11 @@ fn namespace(settings: &Settings) -> Value {
         "metadata": {
             "name": settings.namespace,
             "labels": {
-                "app.kubernetes.io/name": settings.name,
-                "pod-security.kubernetes.io/enforce": "restricted",
-                "pod-security.kubernetes.io/audit": "restricted",
-                "pod-security.kubernetes.io/warn": "restricted",
+                OWN_LABEL: settings.name,
+                "pod-security.kubernetes.io/enforce": settings.pod_security,
+                "pod-security.kubernetes.io/audit": settings.pod_security,
+                "pod-security.kubernetes.io/warn": settings.pod_security,
+                "+": settings.common_labels,
             },
         },
     })
@@ -159,10 +242,10 @@ fn namespace(settings: &Settings) -> Value {
 
 /// Labels of every object.
 fn labels(settings: &Settings) -> Value {
-    selector(settings)
+    json!({ OWN_LABEL: settings.name, "+": settings.common_labels })
 }
 
 /// Labels by which pods are found.
 fn selector(settings: &Settings) -> Value {
-    json!({ "app.kubernetes.io/name": settings.name })
+    json!({ OWN_LABEL: settings.name })
 }

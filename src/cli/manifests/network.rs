@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::settings::Settings;
-use super::{ADMIN_PORT, WEBHOOK_PORT};
+use super::settings::{Settings, port};
 
 /// Services, and what may pass.
 pub fn objects(settings: &Settings) -> Vec<Value> {
@@ -16,14 +15,23 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": metadata(name),
-            "spec": { "selector": selector, "ports": [port] },
+            "spec": {
+                "type": "ClusterIP",
+                "internalTrafficPolicy": "Cluster",
+                "sessionAffinity": "None",
+                "selector": selector,
+                "ports": [port],
+            },
         })
     };
-    let mut to_metrics = service(&metrics, json!({ "name": "admin", "port": ADMIN_PORT, "targetPort": "admin" }));
+    let mut to_metrics =
+        service(&metrics, json!({ "name": "admin", "port": 9080, "protocol": "TCP", "targetPort": "admin" }));
     if let Some(labels) = to_metrics.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
         labels.insert("app.kubernetes.io/component".to_owned(), json!("metrics"));
     }
+    let open = |number: &str| json!({ "port": port(number), "protocol": "TCP" });
     let policy = json!({
+        "?": "network-policy",
         "#": "The API server comes from where no selector reaches, and so do the kubelet's probes: the ports are what is \
               limited. What goes out is the API server and DNS, whose addresses nobody knows here.",
         "apiVersion": "networking.k8s.io/v1",
@@ -32,7 +40,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         "spec": {
             "podSelector": { "matchLabels": selector },
             "policyTypes": ["Ingress"],
-            "ingress": [{ "ports": [{ "port": WEBHOOK_PORT }, { "port": ADMIN_PORT }] }],
+            "ingress": [{ "ports": [open(&settings.webhook_port), open(&settings.admin_port)] }],
         },
     });
     let monitor = json!({
@@ -47,5 +55,10 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             "endpoints": [{ "port": "admin", "path": "/metrics", "honorLabels": true }],
         },
     });
-    vec![service(name, json!({ "name": "webhook", "port": 443, "targetPort": "webhook" })), to_metrics, policy, monitor]
+    vec![
+        service(name, json!({ "name": "webhook", "port": 443, "protocol": "TCP", "targetPort": "webhook" })),
+        to_metrics,
+        policy,
+        monitor,
+    ]
 }

@@ -10,7 +10,12 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
     let account = json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": { "name": settings.name, "namespace": settings.namespace, "labels": super::labels(settings) },
+        "metadata": {
+            "name": settings.name,
+            "namespace": settings.namespace,
+            "labels": super::labels(settings),
+            "annotations": settings.more.account_annotations,
+        },
         "#automountServiceAccountToken": "Whoever else runs under this account gets no token by accident.",
         "automountServiceAccountToken": false,
     });
@@ -27,35 +32,69 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             rights.iter().partition(|right| matches!(right.scope, Scope::Cluster | Scope::Webhooks));
         let kinds = [("ClusterRole", cluster), ("Role", own)];
         for (kind, rights) in kinds.into_iter().filter(|(_, rights)| !rights.is_empty()) {
-            objects.extend(role_and_binding(settings, kind, &name, &rights, when));
+            let role = Role {
+                kind,
+                namespace: (kind == "Role").then_some(settings.namespace.as_str()),
+                name: &name,
+                account: &settings.name,
+                annotations: Value::Null,
+                when,
+            };
+            objects.extend(
+                role.with_binding(settings, &rights.iter().map(|right| rule(settings, right)).collect::<Value>()),
+            );
         }
     }
     objects
 }
 
-fn role_and_binding(settings: &Settings, kind: &str, name: &str, rights: &[&Right], when: Option<&str>) -> [Value; 2] {
-    let namespace = if kind == "Role" { json!(settings.namespace) } else { Value::Null };
-    let metadata = json!({ "name": name, "namespace": namespace, "labels": super::labels(settings) });
-    let rules: Vec<_> = rights.iter().map(|right| rule(settings, right)).collect();
-    let role = json!({
-        "?": when,
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": kind,
-        "metadata": metadata,
-        "rules": rules,
-    });
-    let binding = json!({
-        "?": when,
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": format!("{kind}Binding"),
-        "metadata": metadata,
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name },
-        "subjects": [{ "kind": "ServiceAccount", "name": settings.name, "namespace": settings.namespace }],
-    });
-    [role, binding]
+/// A role and its binding to an account of ours.
+pub struct Role<'a> {
+    /// `Role` or `ClusterRole`.
+    pub kind: &'a str,
+    /// Of a Role.
+    pub namespace: Option<&'a str>,
+    /// Of both objects.
+    pub name: &'a str,
+    /// To whom it is given.
+    pub account: &'a str,
+    /// Of both objects.
+    pub annotations: Value,
+    /// The condition on which they are there.
+    pub when: Option<&'a str>,
 }
 
-fn rule(settings: &Settings, right: &Right) -> Value {
+impl Role<'_> {
+    /// The role with these rules, and its binding.
+    pub fn with_binding(self, settings: &Settings, rules: &Value) -> [Value; 2] {
+        let Self { kind, namespace, name, account, annotations, when } = self;
+        let metadata = json!({
+            "name": name,
+            "namespace": namespace,
+            "labels": super::labels(settings),
+            "annotations": annotations,
+        });
+        let role = json!({
+            "?": when,
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": kind,
+            "metadata": metadata,
+            "rules": rules,
+        });
+        let binding = json!({
+            "?": when,
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": format!("{kind}Binding"),
+            "metadata": metadata,
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name },
+            "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": settings.namespace }],
+        });
+        [role, binding]
+    }
+}
+
+/// A rule of a role.
+pub fn rule(settings: &Settings, right: &Right) -> Value {
     let names = match right.scope {
         Scope::Cluster | Scope::Own => Value::Null,
         Scope::Webhooks | Scope::OwnLease => json!([settings.name]),

@@ -1,9 +1,10 @@
 //! What can be chosen of an installation, on the command line or as values of the Helm chart.
 
 use clap::ValueEnum;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::model::Allowed;
+use crate::api::selector::LabelSelector;
+use crate::model::{Allowed, Mode};
 
 /// Where the serving certificate comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -36,6 +37,21 @@ pub struct Choices {
     pub recreate_mis_stamped: bool,
     /// What is done beyond gates, statuses and partitions.
     pub allowed: Allowed,
+    /// How much is done.
+    pub mode: Mode,
+    /// Pods share the network of their node.
+    pub host_network: bool,
+    /// What is left out.
+    pub without: Without,
+}
+
+/// What is left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Without {
+    /// The NetworkPolicy.
+    pub network_policy: bool,
+    /// The PodDisruptionBudget.
+    pub disruption_budget: bool,
 }
 
 /// A condition on which a part of an object is there.
@@ -76,6 +92,9 @@ const CONDITIONS: &[Condition] = &[
         helm: ".Values.allow",
         holds: |choices| choices.allowed.scale || choices.allowed.recovery,
     },
+    Condition { name: "mode", helm: r#"ne .Values.mode "enforce""#, holds: |choices| choices.mode != Mode::Enforce },
+    Condition { name: "rules", helm: ".Values.rules", holds: |_| true },
+    Condition { name: "selector", helm: ".Values.namespaceSelector", holds: |_| true },
     Condition { name: "scale", helm: r#"has "scale" .Values.allow"#, holds: |choices| choices.allowed.scale },
     Condition {
         name: "not scale",
@@ -88,6 +107,30 @@ const CONDITIONS: &[Condition] = &[
         helm: r#"not (has "recovery" .Values.allow)"#,
         holds: |choices| !choices.allowed.recovery,
     },
+    Condition { name: "host-network", helm: ".Values.hostNetwork", holds: |choices| choices.host_network },
+    Condition {
+        name: "network-policy",
+        helm: "and .Values.networkPolicy.enabled (not .Values.hostNetwork)",
+        holds: |choices| !choices.without.network_policy && !choices.host_network,
+    },
+    Condition {
+        name: "disruption-budget",
+        helm: ".Values.podDisruptionBudget.enabled",
+        holds: |choices| !choices.without.disruption_budget,
+    },
+    Condition {
+        name: "volumes",
+        helm: r#"or (eq .Values.certificates "cert-manager") .Values.extraVolumes"#,
+        holds: |choices| choices.certificates == Certificates::CertManager,
+    },
+    Condition {
+        name: "volume-mounts",
+        helm: r#"or (eq .Values.certificates "cert-manager") .Values.extraVolumeMounts"#,
+        holds: |choices| choices.certificates == Certificates::CertManager,
+    },
+    Condition { name: "namespaces", helm: ".Values.namespaces", holds: |_| true },
+    Condition { name: "test", helm: ".Values.test.enabled", holds: |_| true },
+    Condition { name: "log-level", helm: ".Values.logLevel", holds: |_| false },
 ];
 
 /// The condition of a name.
@@ -112,6 +155,16 @@ pub struct Settings {
     pub when_unsatisfiable: String,
     /// Namespaces to serve; all when empty.
     pub namespaces: Vec<String>,
+    /// Labels of the namespaces to serve.
+    pub selector: LabelSelector,
+    /// The same as an argument of `serve`.
+    pub selector_argument: Option<String>,
+    /// The mode, which decides what happens while we are away.
+    pub mode: Mode,
+    /// The same as an argument of `serve`.
+    pub mode_argument: String,
+    /// How much single rules weigh, as `serve --rule` takes it.
+    pub rules: String,
     /// What is allowed, as `serve --allow` takes it.
     pub allow: String,
     /// More arguments of `rolegate serve`.
@@ -120,19 +173,63 @@ pub struct Settings {
     pub resources: Value,
     /// Priority of the pods.
     pub priority_class: Value,
-    /// Fields of the pod that only the chart offers; else `null`.
+    /// Labels of every object beside ours.
+    pub common_labels: Value,
+    /// Port of the webhook in a pod.
+    pub webhook_port: String,
+    /// Port of `/livez`, `/readyz` and `/metrics` in a pod.
+    pub admin_port: String,
+    /// `dnsPolicy` of the pods.
+    pub dns_policy: String,
+    /// Pods that a rollout may make beyond the replicas, and those that it may take away first.
+    pub surge: [Value; 2],
+    /// Format of the log.
+    pub log_format: String,
+    /// What is logged, as `serve --log` takes it.
+    pub log_level: String,
+    /// `maxUnavailable` of the PodDisruptionBudget.
+    pub disruption: Value,
+    /// Pod Security Standard that the namespace enforces.
+    pub pod_security: &'static str,
+    /// Namespace in which `doctor` tries a pod.
+    pub try_in: String,
+    /// What only the chart offers; else `null`.
     pub more: PodValues,
 }
 
-/// Fields of the pod that only the chart offers.
+/// What only the chart offers.
 #[derive(Clone, Debug, Default)]
 pub struct PodValues {
+    /// It is Helm that installs.
+    pub by_helm: bool,
+    /// Labels of the pods beside ours.
+    pub labels: Value,
+    /// Annotations of the pods beside ours.
+    pub annotations: Value,
+    /// Annotations of the ServiceAccount.
+    pub account_annotations: Value,
+    /// `affinity`, instead of ours.
+    pub affinity: Value,
+    /// `topologySpreadConstraints`, instead of ours.
+    pub spread: Value,
+    /// Variables of the environment beside ours.
+    pub env: Value,
+    /// Volumes beside ours.
+    pub volumes: Value,
+    /// Mounts beside ours.
+    pub mounts: Value,
     /// `imagePullSecrets`.
     pub pull_secrets: Value,
     /// `nodeSelector`.
     pub node_selector: Value,
     /// `tolerations`.
     pub tolerations: Value,
+    /// `failurePolicy` of the webhooks.
+    pub failure_policy: Value,
+    /// `matchLabels` of the namespaces to serve.
+    pub namespace_labels: Value,
+    /// `matchExpressions` of the namespaces to serve.
+    pub namespace_expressions: Value,
 }
 
 impl Default for Settings {
@@ -145,37 +242,100 @@ impl Default for Settings {
             replicas: json!(2),
             when_unsatisfiable: when_unsatisfiable(Spread::Preferred).to_owned(),
             namespaces: Vec::new(),
+            selector: LabelSelector::default(),
+            selector_argument: None,
+            mode: Mode::Enforce,
+            mode_argument: String::new(),
+            rules: String::new(),
             allow: String::new(),
             arguments: Value::Null,
             resources: resources(),
             priority_class: json!("system-cluster-critical"),
+            common_labels: Value::Null,
+            webhook_port: "9443".to_owned(),
+            admin_port: "9080".to_owned(),
+            dns_policy: "ClusterFirst".to_owned(),
+            surge: surge(false),
+            log_format: "json".to_owned(),
+            log_level: String::new(),
+            disruption: json!(1),
+            pod_security: "restricted",
+            try_in: "default".to_owned(),
             more: PodValues::default(),
         }
     }
 }
 
+/// `maxSurge` and `maxUnavailable` of a rollout. Two pods on the network of one node would want the same ports: with as many
+/// nodes as replicas there is no place for one more.
+pub fn surge(host_network: bool) -> [Value; 2] {
+    if host_network { [json!(0), json!(1)] } else { [json!(1), json!(0)] }
+}
+
 impl Settings {
-    /// For the templates of the chart. Names are fixed: two in one cluster would hold each other's pods.
+    /// On the network of the nodes, under the one Pod Security Standard that lets pods there.
+    pub fn on_host_network(self) -> Self {
+        let dns_policy = "ClusterFirstWithHostNet".to_owned();
+        Self { dns_policy, surge: surge(true), pod_security: "privileged", ..self }
+    }
+
+    /// For the templates of the chart. Names are those of the release: two in one cluster share nothing.
     pub fn for_chart() -> Self {
         let with = |path: &str| json!(format!("{{{{with .Values.{path}}}}}"));
+        let by_network =
+            |on_host: &str, else_: &str| format!("{{{{ ternary {on_host} {else_} .Values.hostNetwork }}}}");
+        let dns = by_network(r#""ClusterFirstWithHostNet""#, r#""ClusterFirst""#);
         Self {
+            name: r#"{{ include "rolegate.fullname" . }}"#.to_owned(),
             namespace: "{{ .Release.Namespace }}".to_owned(),
             image: r#""{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}""#.to_owned(),
             pull_policy: "{{ .Values.image.pullPolicy }}".to_owned(),
             replicas: json!("{{ .Values.replicas }}"),
             when_unsatisfiable: "{{ .Values.whenUnsatisfiable }}".to_owned(),
+            selector_argument: Some(
+                r#"{{ printf "--namespace-selector=%s" (toJson .Values.namespaceSelector) | quote }}"#.to_owned(),
+            ),
+            mode_argument: "--mode={{ .Values.mode }}".to_owned(),
+            rules: r#"{{ join "," .Values.rules }}"#.to_owned(),
             allow: r#"{{ join "," .Values.allow }}"#.to_owned(),
             arguments: with("extraArguments"),
             resources: with("resources"),
             priority_class: json!("{{ .Values.priorityClassName | quote }}"),
+            common_labels: with("commonLabels"),
+            webhook_port: "{{ .Values.webhookPort }}".to_owned(),
+            admin_port: "{{ .Values.adminPort }}".to_owned(),
+            dns_policy: dns.replace("{{ ", "{{ .Values.dnsPolicy | default (").replace(" }}", ") }}"),
+            surge: [json!(by_network("0", "1")), json!(by_network("1", "0"))],
+            log_format: "{{ .Values.logFormat }}".to_owned(),
+            log_level: "{{ .Values.logLevel }}".to_owned(),
+            disruption: json!("{{ .Values.podDisruptionBudget.maxUnavailable }}"),
+            namespaces: vec![r#"{{ join "," .Values.namespaces }}"#.to_owned()],
+            try_in: "{{ .Values.test.tryIn }}".to_owned(),
             more: PodValues {
+                by_helm: true,
+                labels: json!("{{with (merge (dict) .Values.podLabels .Values.commonLabels)}}"),
+                annotations: with("podAnnotations"),
+                account_annotations: with("serviceAccount.annotations"),
+                affinity: with("affinity"),
+                spread: with("topologySpreadConstraints"),
+                env: with("extraEnv"),
+                volumes: with("extraVolumes"),
+                mounts: with("extraVolumeMounts"),
                 pull_secrets: with("imagePullSecrets"),
                 node_selector: with("nodeSelector"),
                 tolerations: with("tolerations"),
+                failure_policy: json!(r#"{{ eq .Values.mode "observe" | ternary "Ignore" "Fail" }}"#),
+                namespace_labels: with("namespaceSelector.matchLabels"),
+                namespace_expressions: with("namespaceSelector.matchExpressions"),
             },
             ..Self::default()
         }
     }
+}
+
+/// A port, or what Helm puts there.
+pub fn port(text: &str) -> Value {
+    text.parse::<u16>().map_or_else(|_| json!(text), |port| json!(port))
 }
 
 /// `whenUnsatisfiable` of a topologySpreadConstraint.
@@ -193,40 +353,4 @@ fn resources() -> Value {
         "requests": { "cpu": "100m", "memory": "64Mi" },
         "limits": { "memory": "512Mi" },
     })
-}
-
-/// The chart's values with their defaults, as `values.yaml` shows them.
-pub fn chart_values() -> Map<String, Value> {
-    let defaults = Settings::default();
-    let (repository, _) = defaults.image.rsplit_once(':').unwrap_or_default();
-    let values = json!({
-        "#image": "The tag is the chart's appVersion when empty.",
-        "image": { "repository": repository, "tag": "", "pullPolicy": defaults.pull_policy },
-        "imagePullSecrets": [],
-        "#replicas": "The webhook runs on all of them, the loop on one.",
-        "replicas": defaults.replicas,
-        "#whenUnsatisfiable": "DoNotSchedule: no node gets a second replica while another can have its first. ScheduleAnyway: it may.",
-        "whenUnsatisfiable": defaults.when_unsatisfiable,
-        "#certificates": "self-managed, or cert-manager: then its controller and CA injector must be installed.",
-        "certificates": "self-managed",
-        "#serviceMonitor": "Takes the definition of the Prometheus operator.",
-        "serviceMonitor": false,
-        "#recreateMisStamped": "Held pods that were made for another batch are deleted, to be made again: takes the right to delete pods.",
-        "recreateMisStamped": false,
-        "#allow": "What is done beyond gates, statuses and partitions, with the rights that it takes: scale (workloads of \
-                   elastic groups), recovery (pods of a batch that broke are deleted).",
-        "allow": [],
-        "#extraArguments": "More arguments of `rolegate serve`, as --strict.",
-        "extraArguments": [],
-        "#resources": "Requests and limits. Processor time is not limited: see the Deployment.",
-        "resources": defaults.resources,
-        "#priorityClassName": "Pods of groups cannot start without us. Where a quota forbids the class, name another.",
-        "priorityClassName": defaults.priority_class,
-        "nodeSelector": {},
-        "tolerations": [],
-    });
-    match values {
-        Value::Object(values) => values,
-        _ => Map::new(),
-    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::settings::Settings;
+use super::settings::{PodValues, Settings};
 use crate::server::admission::registration::{Reach, Registration};
 
 /// Both configurations. Whoever keeps the certificates fills in their `caBundle`.
@@ -11,7 +11,9 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         name: settings.name.clone(),
         reach: Reach::Service { namespace: settings.namespace.clone(), name: settings.name.clone() },
         own_namespace: settings.namespace.clone(),
-        namespaces: settings.namespaces.clone(),
+        namespaces: if settings.more.by_helm { Vec::new() } else { settings.namespaces.clone() },
+        selector: settings.selector.clone(),
+        mode: settings.mode,
     };
     let metadata = json!({
         "name": settings.name,
@@ -26,7 +28,30 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             if let Some(fields) = configuration.as_object_mut() {
                 fields.insert("metadata".to_owned(), metadata.clone());
             }
+            complete(&mut configuration, &settings.more);
             configuration
         })
         .collect()
+}
+
+/// Adds what the API server would fill in, and what the chart's values say of every webhook.
+fn complete(configuration: &mut Value, values: &PodValues) {
+    let one =
+        json!({ "key": "kubernetes.io/metadata.name", "operator": "In", "values": "{{with .Values.namespaces}}" });
+    for webhook in configuration.pointer_mut("/webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(fields) = webhook.as_object_mut() {
+            fields.insert("objectSelector".to_owned(), json!({}));
+            if values.by_helm {
+                fields.insert("failurePolicy".to_owned(), values.failure_policy.clone());
+            }
+        }
+        let Some(selector) = webhook.get_mut("namespaceSelector").and_then(Value::as_object_mut) else { continue };
+        if values.by_helm {
+            selector.insert("matchLabels".to_owned(), values.namespace_labels.clone());
+            if let Some(all) = selector.get_mut("matchExpressions").and_then(Value::as_array_mut) {
+                all.push(json!({ "=": one, "?": "namespaces" }));
+                all.push(values.namespace_expressions.clone());
+            }
+        }
+    }
 }

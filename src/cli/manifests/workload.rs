@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::certificates::serving_secret;
-use super::settings::Settings;
-use super::{ADMIN_PORT, WEBHOOK_PORT};
+use super::settings::{Settings, port};
 
 /// Where the serving certificate is mounted.
 const MOUNT: &str = "/certificates";
@@ -13,6 +12,7 @@ const MOUNT: &str = "/certificates";
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let metadata = json!({ "name": settings.name, "namespace": settings.namespace, "labels": super::labels(settings) });
     let selector = json!({ "matchLabels": super::selector(settings) });
+    let [max_surge, max_unavailable] = &settings.surge;
     let deployment = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -21,24 +21,29 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             "#replicas": "The webhook answers on all of them; the loop runs on the one that holds the Lease.",
             "replicas": settings.replicas,
             "revisionHistoryLimit": 3,
+            "progressDeadlineSeconds": 600,
             "selector": selector,
             "#strategy": "Never fewer than are asked for: pods of groups are refused while none answers.",
-            "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 0, "maxSurge": 1 } },
+            "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": max_unavailable, "maxSurge": max_surge } },
             "template": {
                 "metadata": {
-                    "labels": super::labels(settings),
-                    "annotations": { "kubectl.kubernetes.io/default-container": "rolegate" },
+                    "labels": { super::OWN_LABEL: settings.name, "+": settings.more.labels },
+                    "annotations": {
+                        "kubectl.kubernetes.io/default-container": "rolegate",
+                        "+": settings.more.annotations,
+                    },
                 },
                 "spec": pod(settings),
             },
         },
     });
     let budget = json!({
+        "?": "disruption-budget",
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": metadata,
         "spec": {
-            "maxUnavailable": 1,
+            "maxUnavailable": settings.disruption,
             "selector": selector,
             "#unhealthyPodEvictionPolicy": "A replica that does not answer is no reason to keep a node from being drained.",
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
@@ -49,6 +54,8 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
 
 fn pod(settings: &Settings) -> Value {
     let selector = json!({ "matchLabels": super::selector(settings) });
+    let secret = json!({ "secretName": serving_secret(&settings.name), "defaultMode": 0o440 });
+    let certificates = json!({ "name": "certificates", "secret": secret });
     json!({
         "serviceAccountName": settings.name,
         "automountServiceAccountToken": true,
@@ -59,22 +66,16 @@ fn pod(settings: &Settings) -> Value {
         "imagePullSecrets": settings.more.pull_secrets,
         "nodeSelector": settings.more.node_selector,
         "tolerations": settings.more.tolerations,
-        "securityContext": {
-            "runAsNonRoot": true,
-            "runAsUser": 65532,
-            "runAsGroup": 65532,
-            "fsGroup": 65532,
-            "seccompProfile": { "type": "RuntimeDefault" },
-        },
-        "affinity": {
+        "securityContext": pod_security(),
+        "affinity": or_ours(&settings.more.affinity, json!({
             "podAntiAffinity": {
                 "preferredDuringSchedulingIgnoredDuringExecution": [{
                     "weight": 100,
                     "podAffinityTerm": { "topologyKey": "kubernetes.io/hostname", "labelSelector": selector },
                 }],
             },
-        },
-        "topologySpreadConstraints": [
+        })),
+        "topologySpreadConstraints": or_ours(&settings.more.spread, json!([
             {
                 "maxSkew": 1,
                 "topologyKey": "topology.kubernetes.io/zone",
@@ -90,42 +91,84 @@ fn pod(settings: &Settings) -> Value {
                 "#matchLabelKeys": "Each revision is spread by itself, or the last replica of a rollout finds no node.",
                 "matchLabelKeys": ["pod-template-hash"],
             },
-        ],
+        ])),
+        "?hostNetwork": "host-network",
+        "hostNetwork": true,
+        "dnsPolicy": settings.dns_policy,
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
         "containers": [container(settings)],
-        "?volumes": "cert-manager",
-        "volumes": [{ "name": "certificates", "secret": { "secretName": serving_secret(&settings.name), "defaultMode": 0o440 } }],
+        "?volumes": "volumes",
+        "volumes": [
+            { "=": certificates, "?": "cert-manager" },
+            settings.more.volumes,
+        ],
     })
 }
 
+/// As the restricted Pod Security Standard has it.
+pub fn pod_security() -> Value {
+    json!({
+        "runAsNonRoot": true,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "fsGroup": 65532,
+        "seccompProfile": { "type": "RuntimeDefault" },
+    })
+}
+
+/// The same for a container.
+pub fn container_security() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "capabilities": { "drop": ["ALL"] },
+    })
+}
+
+/// The chart's value, which stands instead of ours where it is given.
+fn or_ours(value: &Value, ours: Value) -> Value {
+    match value.as_str() {
+        Some(with) => json!({ with: ours }),
+        None => ours,
+    }
+}
+
 fn container(settings: &Settings) -> Value {
-    let field = |path: &str| json!({ "fieldRef": { "fieldPath": path } });
+    let field = |path: &str| json!({ "fieldRef": { "apiVersion": "v1", "fieldPath": path } });
     let probe = |path: &str, period: u32, failures: u32| {
         json!({
-            "httpGet": { "path": path, "port": "admin" },
+            "httpGet": { "path": path, "port": "admin", "scheme": "HTTP" },
+            "successThreshold": 1,
             "periodSeconds": period,
             "failureThreshold": failures,
             "timeoutSeconds": 2,
         })
     };
-    let of_cert_manager = |argument: String| json!({ "=": argument, "?": "cert-manager" });
     let namespaces =
         (!settings.namespaces.is_empty()).then(|| format!("--namespaces={}", settings.namespaces.join(",")));
+    let rules = (!settings.rules.is_empty()).then(|| format!("--rule={}", settings.rules));
+    let of_cert_manager = |argument: String| json!({ "=": argument, "?": "cert-manager" });
     json!({
         "name": "rolegate",
         "image": settings.image,
         "imagePullPolicy": settings.pull_policy,
         "args": [
             "serve",
-            format!("--listen=0.0.0.0:{WEBHOOK_PORT}"),
-            format!("--admin-listen=0.0.0.0:{ADMIN_PORT}"),
+            format!("--listen=0.0.0.0:{}", settings.webhook_port),
+            format!("--admin-listen=0.0.0.0:{}", settings.admin_port),
             format!("--name={}", settings.name),
             format!("--reach=service/{}", settings.name),
             "--drain-grace=10s",
-            "--log-format=json",
-            namespaces,
+            format!("--log-format={}", settings.log_format),
+            { "=": format!("--log={}", settings.log_level), "?": "log-level" },
+            { "=": namespaces, "?": "namespaces" },
             of_cert_manager(format!("--cert-file={MOUNT}/tls.crt")),
             of_cert_manager(format!("--key-file={MOUNT}/tls.key")),
             { "=": "--recreate-mis-stamped", "?": "recreate-mis-stamped" },
+            { "=": settings.mode_argument, "?": "mode" },
+            { "=": rules, "?": "rules" },
+            { "=": settings.selector_argument, "?": "selector" },
             { "=": format!("--allow={}", settings.allow), "?": "allow" },
             settings.arguments,
         ],
@@ -135,11 +178,9 @@ fn container(settings: &Settings) -> Value {
             { "name": "POD_NAMESPACE", "valueFrom": field("metadata.namespace") },
             { "name": "MIMALLOC_PURGE_DELAY", "value": "0" },
             { "name": "MIMALLOC_ALLOW_THP", "value": "0" },
+            settings.more.env,
         ],
-        "ports": [
-            { "name": "webhook", "containerPort": WEBHOOK_PORT },
-            { "name": "admin", "containerPort": ADMIN_PORT },
-        ],
+        "ports": [opened("webhook", &settings.webhook_port), opened("admin", &settings.admin_port)],
         "startupProbe": probe("/livez", 1, 30),
         "#livenessProbe": "Only that the process answers. What else is wrong is not cured by a restart.",
         "livenessProbe": probe("/livez", 10, 3),
@@ -148,12 +189,19 @@ fn container(settings: &Settings) -> Value {
         "#resources": "Memory is limited, processor time is not: a webhook that is throttled makes pods wait, up to the \
                        timeout of three seconds.",
         "resources": settings.resources,
-        "securityContext": {
-            "allowPrivilegeEscalation": false,
-            "readOnlyRootFilesystem": true,
-            "capabilities": { "drop": ["ALL"] },
-        },
-        "?volumeMounts": "cert-manager",
-        "volumeMounts": [{ "name": "certificates", "mountPath": MOUNT, "readOnly": true }],
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "securityContext": container_security(),
+        "?volumeMounts": "volume-mounts",
+        "volumeMounts": [
+            { "=": { "name": "certificates", "mountPath": MOUNT, "readOnly": true }, "?": "cert-manager" },
+            settings.more.mounts,
+        ],
     })
+}
+
+/// A port of the container; on the network of the node it is one of the node as well.
+fn opened(name: &str, number: &str) -> Value {
+    let number = port(number);
+    json!({ "name": name, "containerPort": number, "protocol": "TCP", "?hostPort": "host-network", "hostPort": number })
 }

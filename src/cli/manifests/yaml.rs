@@ -3,7 +3,9 @@
 //! Objects are JSON, with marks beside what they are about: `"#key"` is a comment on `key`, `"?key"` names the condition on
 //! which `key` is there. An item of a list takes the form `{"=": item, "#": comment, "?": condition}` for the same; a list
 //! among the items stands for its own items; `null` stands for nothing. A document's marks are `"#"` and `"?"`.
-//! Text with `{{` is Helm's: `{{with X}}` is the chart's value X in whatever shape it has, or nothing when it is empty.
+//! Text with `{{` is Helm's: `{{with X}}` is the chart's value X in whatever shape it has, or nothing when it is empty;
+//! `{"{{with X}}": value}` is X, or this value when X is empty. `"+"` in an object holds further entries of it, or the chart's
+//! value that does.
 
 use serde_json::{Map, Value};
 
@@ -92,7 +94,7 @@ impl Writer<'_> {
     }
 
     fn map(&mut self, indent: usize, map: &Map<String, Value>) {
-        let plain = |key: &str| !key.starts_with(['#', '?']);
+        let plain = |key: &str| !key.starts_with(['#', '?', '+']);
         let first = |key: &str| FIRST.iter().position(|known| *known == key).unwrap_or(FIRST.len());
         let mut entries: Vec<_> = map.iter().filter(|(key, value)| plain(key) && !value.is_null()).collect();
         entries.sort_by_key(|(key, _)| first(key));
@@ -102,14 +104,26 @@ impl Writer<'_> {
                 writer.entry(indent, key, value);
             });
         }
+        match map.get("+") {
+            Some(Value::Object(more)) => self.map(indent, more),
+            Some(more) => self.item(indent, more),
+            None => {}
+        }
     }
 
     fn entry(&mut self, indent: usize, key: &str, value: &Value) {
         let key = scalar(&Value::String(key.to_owned()));
-        if let Some(expression) = with(value) {
+        let alternative = value.as_object().filter(|map| map.len() == 1).and_then(|map| map.iter().next());
+        let alternative = alternative.and_then(|(key, ours)| Some((with(key)?, Some(ours))));
+        let alternative = alternative.or_else(|| Some((with(value.as_str()?)?, None)));
+        if let Some((expression, ours)) = alternative {
             self.line(indent, &format!("{{{{- with {expression} }}}}"));
             self.line(indent, &format!("{key}:"));
             self.line(indent + 2, &format!("{{{{- toYaml . | nindent {} }}}}", indent + 2));
+            if let Some(ours) = ours {
+                self.line(indent, "{{- else }}");
+                self.entry(indent, &key, ours);
+            }
             self.line(indent, "{{- end }}");
             return;
         }
@@ -131,7 +145,7 @@ impl Writer<'_> {
     }
 
     fn item(&mut self, indent: usize, item: &Value) {
-        if let Some(expression) = with(item) {
+        if let Some(expression) = item.as_str().and_then(with) {
             self.line(indent, &format!("{{{{- with {expression} }}}}"));
             self.line(indent, &format!("{{{{- toYaml . | nindent {indent} }}}}"));
             self.line(indent, "{{- end }}");
@@ -155,8 +169,8 @@ impl Writer<'_> {
 }
 
 /// The chart's value that stands here in whatever shape it has.
-fn with(value: &Value) -> Option<&str> {
-    value.as_str()?.strip_prefix("{{with ")?.strip_suffix("}}")
+fn with(text: &str) -> Option<&str> {
+    text.strip_prefix("{{with ")?.strip_suffix("}}")
 }
 
 /// True for an item that may stand in one line with others.
@@ -201,6 +215,8 @@ mod tests {
             "c": null,
             "d": "{{with .Values.d}}",
             "e": "{{ .Values.e }}",
+            "f": { "{{with .Values.f}}": { "g": [] } },
+            "h": { "i": 1, "+": "{{with .Values.h}}" },
         })
     }
 
@@ -208,10 +224,12 @@ mod tests {
     fn for_a_cluster_only_what_holds_is_written() {
         let choices = Choices { certificates: Certificates::CertManager, ..Choices::default() };
         let mut object = object();
-        object.as_object_mut().unwrap().retain(|key, _| key != "d" && key != "e");
+        object.as_object_mut().unwrap().retain(|key, _| !["d", "e", "f"].contains(&key.as_str()));
+        object["h"]["+"] = json!({ "a": "b" });
         let yaml = documents([&object], Target::Cluster(&choices));
         let expected = "---\n# About it all.\na:\n  w: \"a: b\"\n  x: \"yes\"\n  z: \"9\"\n\
-                        # About b.\nb:\n  - 1\n  - three\n  - four\n  - k: 1\n    l: []\n";
+                        # About b.\nb:\n  - 1\n  - three\n  - four\n  - k: 1\n    l: []\n\
+                        h:\n  i: 1\n  a: b\n";
         assert_eq!(yaml, expected);
         assert_eq!(documents([&object], Target::Cluster(&Choices::default())), "");
     }
@@ -223,7 +241,9 @@ mod tests {
                         a:\n  w: \"a: b\"\n  x: \"yes\"\n  z: \"9\"\n# About b.\nb:\n  - 1\n  \
                         {{- if eq .Values.certificates \"self-managed\" }}\n  # About two.\n  - two\n  {{- end }}\n  \
                         - three\n  - four\n  - k: 1\n    l: []\n\
-                        {{- with .Values.d }}\nd:\n  {{- toYaml . | nindent 2 }}\n{{- end }}\ne: {{ .Values.e }}\n{{- end }}\n";
+                        {{- with .Values.d }}\nd:\n  {{- toYaml . | nindent 2 }}\n{{- end }}\ne: {{ .Values.e }}\n\
+                        {{- with .Values.f }}\nf:\n  {{- toYaml . | nindent 2 }}\n{{- else }}\nf:\n  g: []\n{{- end }}\n\
+                        h:\n  i: 1\n  {{- with .Values.h }}\n  {{- toYaml . | nindent 2 }}\n  {{- end }}\n{{- end }}\n";
         assert_eq!(yaml, expected);
     }
 

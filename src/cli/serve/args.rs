@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::api::selector::LabelSelector;
 use crate::cli::allow::{Allow, allowed};
 use crate::cli::bytes;
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
 use crate::cli::options::{KaiDialectArg, PodArgs};
+use crate::cli::serving::{ModeArgs, parse_selector, serving};
 use crate::cluster::run::{IncompleteBatch, LoopOptions, MissingGroup};
 use crate::model::object_name::label_fault;
+use crate::model::{Mode, Serving};
 use crate::server::tls::acceptor::OldestTls;
 
 /// Options of `serve`.
@@ -69,6 +72,11 @@ pub struct ServeArgs {
     /// Serve these namespaces only.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE", value_parser = parse_namespace)]
     pub(super) namespaces: Vec<String>,
+    #[command(flatten)]
+    pub(super) modes: ModeArgs,
+    /// Serve only namespaces with these labels, as `kubectl get -l` takes them; the webhook configurations must say the same.
+    #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
+    pub(super) namespace_selector: Option<LabelSelector>,
     /// Pods that name a group which never appears: `release-after=DURATION` or `hold`.
     #[arg(long, default_value = "release-after=60s", value_parser = parse_missing)]
     pub(super) missing_group: MissingGroup,
@@ -129,6 +137,11 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
+    /// Which namespaces are served, and how.
+    pub(super) fn serving(&self) -> Serving {
+        serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref())
+    }
+
     /// How the loop behaves.
     pub fn loop_options(&self) -> LoopOptions {
         LoopOptions {
@@ -190,12 +203,23 @@ pub(super) enum PageArg {
     Off,
 }
 
+/// How the log is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum LogFormat {
+pub enum LogFormat {
     /// For people.
     Text,
     /// One JSON object a line.
     Json,
+}
+
+impl LogFormat {
+    /// As it is written.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

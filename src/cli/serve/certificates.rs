@@ -83,6 +83,8 @@ pub(super) async fn start(
         reach,
         own_namespace: args.namespace.clone(),
         namespaces: args.namespaces.clone(),
+        selector: args.serving().selector,
+        mode: args.serving().mode,
     };
     parts.add("webhook configurations", Webhooks::new(client, registration, keep).run(publication, stop.clone()));
     Ok(())

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use args::ServeArgs;
+pub use args::{LogFormat, ServeArgs};
 use args::{PageArg, PlacementArg};
 
 use crate::cli::connection::Failure;
@@ -29,6 +29,8 @@ use crate::cluster::read::lookup::Lookup;
 use crate::cluster::read::shortages::Shortages;
 use crate::cluster::requests::ApiRequests;
 use crate::cluster::run::GateLoop;
+use crate::cluster::stances::Stances;
+use crate::cluster::told;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::capacity;
 use crate::cluster::watch::sources::Sources;
@@ -36,8 +38,10 @@ use crate::cluster::write::events::Events;
 use crate::cluster::write::executor::Executor;
 use crate::cluster::write::topologies::TopologyKeeper;
 use crate::cluster::write::writer::Writer;
+use crate::model::{Mode, Serving};
 use crate::mutate::PodSettings;
-use crate::rules::Options;
+use crate::rules::rule_setting::SettingError;
+use crate::rules::{Options, RuleSettings};
 use crate::server::admission::Admission;
 use crate::server::admission::beside::Beside;
 use crate::server::admission::metrics::AdmissionMetrics;
@@ -72,6 +76,8 @@ enum ServeError {
     ClientCa(#[from] FilesError<ClientAuthError>),
     #[error("--page-token-file: {0}")]
     PageToken(#[from] TokenError),
+    #[error("--rule: {0}")]
+    Rule(#[from] SettingError),
     #[error("TLS: {0}")]
     Tls(String),
     #[error("runtime: {0}")]
@@ -109,6 +115,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let ages = CacheAges::register(&mut registry);
     let client = ages.client(&requests, args.connection.config().await?)?;
     readiness.show(&mut registry);
+    readiness.tell_mode(Mode::from(args.modes.mode).as_str());
     registry.register_collector(Box::new(ProcessUsage));
     let server_metrics = metrics::register(&mut registry);
     let admission_metrics = AdmissionMetrics::register(&mut registry);
@@ -123,31 +130,27 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let dial = SelfDial::new(webhook.address, store, own).map_err(|error| ServeError::Tls(error.to_string()))?;
     parts.add("self dial", dial.run(readiness.register("tls"), stop.clone()));
 
-    let index = SharedIndex::default();
-    index.write(|index| index.allow_scale(args.loop_options().allowed.scale));
+    let (serving, rules) = (args.serving(), args.modes.rules()?);
+    let index = prepared_index(&args, &serving, rules);
+    tell_mode(&args, &serving, rules);
+    registry.register_collector(Box::new(Stances { index: index.clone(), mode: serving.mode }));
     let sources = Sources::start(&client, &index, &args.namespaces);
     parts.add("cache check", follow_caches(readiness.register("caches"), index.synced()));
 
     let lookup = Lookup::new(client.clone(), index.clone());
-    let allowed = args.loop_options().allowed;
-    let options = Options { kai_dialect: args.kai_dialect.into(), strict_roles: args.strict_roles, allowed };
+    let options = options(&args, rules);
     let live_world = LiveWorld::new(client.clone(), lookup.index().clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
     let writer = Writer::new(client.clone(), args.write_timeout);
     let events = Events::new(writer.clone(), &identity, loop_metrics.clone());
-    let lease = LeaseOptions {
-        namespace: args.namespace.clone(),
-        name: args.name.clone(),
-        identity: identity.clone(),
-        duration: args.lease_duration,
-    };
-    let (election, leader) = Election::new(&client, lease);
+    let (election, leader) = Election::new(&client, lease_options(&args, &identity, &serving));
     parts.add("election", election.run(draining.clone()));
     // It has a budget of its own, apart from that of reviews.
     let topologies = TopologyKeeper::new(
         writer.clone(),
         LiveWorld::new(client.clone(), lookup.index().clone(), options),
         leader.clone(),
+        serving.mode,
     );
     parts.add("topologies", topologies.run(draining.clone()));
     let pods = PodSettings { places: args.placement == PlacementArg::On, ..args.pods.settings() };
@@ -165,6 +168,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         leader: leader.clone(),
         identity,
         readiness: readiness.clone(),
+        mode: serving.mode,
     };
     let page = status_page(&args, source, &stop)?;
     let shortages = Shortages::new(client.clone(), lookup.index().clone(), capacity.clone());
@@ -205,6 +209,49 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     parts.finish().await;
     drop(sources);
     outcome
+}
+
+/// An index that knows how namespaces are served, and what weighs how much, before anything is taken in.
+fn prepared_index(args: &ServeArgs, serving: &Serving, rules: RuleSettings) -> SharedIndex {
+    let index = SharedIndex::default();
+    index.write(|index| {
+        index.allow_scale(args.loop_options().allowed.scale);
+        index.serve(serving.clone());
+        index.weigh_rules(rules);
+    });
+    index
+}
+
+/// How objects are judged. What is found is weighed in the mode of each namespace afterwards.
+fn options(args: &ServeArgs, rules: RuleSettings) -> Options {
+    Options {
+        kai_dialect: args.kai_dialect.into(),
+        strict_roles: args.strict_roles,
+        allowed: args.loop_options().allowed,
+        rules,
+        ..Options::default()
+    }
+}
+
+fn lease_options(args: &ServeArgs, identity: &str, serving: &Serving) -> LeaseOptions {
+    LeaseOptions {
+        namespace: args.namespace.clone(),
+        name: args.name.clone(),
+        identity: identity.to_owned(),
+        duration: args.lease_duration,
+        told: told::annotations(serving),
+    }
+}
+
+/// How much is done is told at the start; less than all of it loudly.
+fn tell_mode(args: &ServeArgs, serving: &Serving, rules: RuleSettings) {
+    let (mode, rules) = (serving.mode.as_str(), rules.to_string());
+    match serving.mode {
+        Mode::Enforce => tracing::info!(mode, rules, "what breaks a rule is refused, pods are held"),
+        Mode::Warn => tracing::warn!(mode, rules, "what breaks a rule is let in with a warning, pods are held"),
+        Mode::Observe => tracing::warn!(mode, rules, "nothing is refused, held or written"),
+    }
+    args.modes.without_effect().into_iter().for_each(|what| tracing::warn!("{what}"));
 }
 
 /// Ready once every watch has listed.

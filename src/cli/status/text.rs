@@ -9,11 +9,11 @@ use crate::cli::draw::{self, BATCH};
 use crate::cli::fit::brief;
 use crate::cli::terminal::{Style, Table, age, shown};
 use crate::model::wording::counted;
-use crate::model::{Batching, Coordination, Group};
+use crate::model::{Batching, Coordination, Group, Mode};
 use crate::plan::elastic::segments_line;
 use crate::plan::recovery::text::recoveries;
 use crate::plan::rollout::rollouts;
-use crate::report::Picture;
+use crate::report::{Picture, Would};
 
 /// Most cells of a bar.
 const WIDTH: usize = 50;
@@ -46,6 +46,9 @@ pub(super) fn render(pictures: &[Picture], detail: Detail, now: Timestamp) -> St
             _ = writeln!(text, "  {}", shown(&line));
         }
         text.push_str(&holds(picture, style));
+        for line in Would::of(picture).iter().flat_map(Would::lines) {
+            _ = writeln!(text, "  {}", shown(&line));
+        }
         if detail.conditions {
             for line in picture.fitted.iter().flat_map(brief) {
                 _ = writeln!(text, "  {}", shown(&line));
@@ -73,8 +76,9 @@ fn head(picture: &Picture, now: Timestamp, style: Style) -> String {
     if picture.held_pods() > 0 {
         parts.push(format!("{} held", counted(picture.held_pods(), "pod")));
     }
-    if picture.snapshot.ignored {
-        parts.push("its namespace has opted out".to_owned());
+    parts.extend(picture.snapshot.lets_go().map(|why| why.words().to_owned()));
+    if picture.snapshot.stance.mode == Mode::Warn {
+        parts.push("in mode warn".to_owned());
     }
     let created = picture.group().and_then(|group| group.carrier.created.parse().ok());
     parts.extend(created.map(|created| age(seconds_since(created, now))));

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
 
+use crate::model::Mode;
 use crate::mutate::PodSettings;
 use crate::plan::ObservedCounts;
-use crate::rules::{KaiDialect, Operation};
+use crate::rules::rule_setting::together;
+use crate::rules::{KaiDialect, Operation, RuleSetting, RuleSettings};
 
 /// `apiVersion` of test files.
 pub const API_VERSION: &str = "cli.rolegate.dev/v1alpha1";
@@ -111,6 +113,11 @@ pub struct CaseOptions {
     pub kai_dialect: Option<KaiDialect>,
     /// `check --strict-roles`.
     pub strict_roles: Option<bool>,
+    /// `check --rule`: `deny`, `warn` or `off` by the id of the rule.
+    #[serde(default, deserialize_with = "rules")]
+    pub rules: Option<RuleSettings>,
+    /// `check --mode`.
+    pub mode: Option<Mode>,
     /// `mutate --cluster-domain`.
     pub cluster_domain: Option<String>,
     /// `mutate --discovery`: false is `off`.
@@ -121,6 +128,14 @@ pub struct CaseOptions {
     pub segment_label: Option<String>,
     /// `mutate --cohort-label`.
     pub cohort_label: Option<String>,
+}
+
+/// Rules that are there, set to what they may be set to.
+fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RuleSettings>, D::Error> {
+    let written = BTreeMap::<String, String>::deserialize(deserializer)?;
+    let read = written.iter().map(|(rule, word)| format!("{rule}={word}").parse::<RuleSetting>());
+    let settings = read.collect::<Result<Vec<_>, _>>().map_err(de::Error::custom)?;
+    together(settings).map(Some).map_err(de::Error::custom)
 }
 
 /// Pods that name a group by our own label, and a role that it does not have.
@@ -136,7 +151,7 @@ pub enum UnknownRole {
 impl CaseOptions {
     /// Those of `check` that are set.
     pub(super) fn of_check(&self) -> bool {
-        self.kai_dialect.is_some() || self.strict_roles.is_some()
+        self.kai_dialect.is_some() || self.strict_roles.is_some() || self.rules.is_some() || self.mode.is_some()
     }
 
     /// Those of `mutate` that are set.

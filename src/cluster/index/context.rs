@@ -6,7 +6,7 @@ use super::named::Named;
 use super::workloads::Workloads;
 use crate::api::status::{Condition, GroupStatus};
 use crate::model::{Group, GroupKey, Layers, Sources, Standing, Workload, WorkloadKey};
-use crate::rules::{Need, World, needs_of_group};
+use crate::rules::{Need, RuleSettings, World, needs_of_group};
 
 /// What a group is read and judged with.
 pub(super) struct Context<'a> {
@@ -16,6 +16,8 @@ pub(super) struct Context<'a> {
     pub(super) topologies: &'a Named<Layers>,
     /// Workloads of elastic groups are scaled.
     pub(super) may_scale: Option<bool>,
+    /// How much single rules weigh.
+    pub(super) rules: RuleSettings,
 }
 
 impl Context<'_> {
@@ -23,6 +25,7 @@ impl Context<'_> {
     /// absent, and nothing is held against a group from ignorance.
     pub(super) fn world_of(&self, group: &Group) -> World {
         let mut world = World::default();
+        world.options.rules = self.rules;
         for need in needs_of_group(group) {
             match need {
                 Need::RoleBasedGroup(_) => self.rbg.iter().for_each(|rbg| world.add_group(rbg.clone())),

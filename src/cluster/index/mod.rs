@@ -9,6 +9,7 @@ mod domains;
 mod gone_pods;
 mod looked_up;
 mod named;
+mod namespaces;
 mod pods;
 mod shared;
 mod tombstones;
@@ -29,12 +30,13 @@ pub use trees::KaiLevels;
 pub use workloads::SeenWorkload;
 
 use crate::api::definition::Definition;
-use crate::api::{Meta, Object, ObjectKind, Pod};
+use crate::api::{Meta, ObjectKind, Pod};
 use crate::model::{
-    CliqueSet, Dialect, GangTree, Group, GroupKey, Layers, OrdinalStarts, ScaledWorkload, Workload, WorkloadKey,
+    CliqueSet, Dialect, GangTree, Group, GroupKey, Layers, Mode, OrdinalStarts, ScaledWorkload, Workload, WorkloadKey,
     WorkloadKind, names,
 };
 use crate::plan::{LastWords, Snapshot};
+use crate::rules::{RuleSettings, Violation, faults_in_mode};
 
 /// Names one watch: what one has listed, another must not remove.
 pub type SourceId = usize;
@@ -56,7 +58,9 @@ pub struct Index {
     tree_pods: trees::TreePods,
     /// What the counts of KAI's PodGroups mean, where somebody said so.
     dialect: Option<Dialect>,
-    ignored: HashSet<Arc<str>>,
+    namespaces: namespaces::Namespaces,
+    /// How much single rules weigh.
+    rules: RuleSettings,
     /// Whether workloads of elastic groups are scaled, where somebody said so.
     may_scale: Option<bool>,
     definitions: definitions::Definitions,
@@ -164,7 +168,8 @@ impl Index {
         let claims = self.carriers.claims(key).cloned();
         Snapshot {
             returned: if claims.is_none() { self.returned() } else { Vec::new() },
-            faults: self.carriers.faults(key),
+            faults: self.faults(key),
+            spared: self.spared(key),
             missing_layers: claims.iter().flat_map(|claims| self.missing_layers(&claims.group)).collect(),
             domain_keys: claims.iter().flat_map(|claims| self.domain_keys(&claims.group)).collect(),
             pods: self.pods.of(key),
@@ -176,9 +181,27 @@ impl Index {
                 .filter(|c| c.group.elastic.is_some())
                 .flat_map(|_| self.workloads.scaled(key))
                 .collect(),
-            ignored: self.ignored.contains(&key.namespace),
+            stance: self.stance(&key.namespace).unwrap_or_default(),
+            awaits_namespace: self.stance(&key.namespace).is_none(),
             claims,
         }
+    }
+
+    /// The faults of a group that count in the mode of its namespace.
+    fn faults(&self, key: &GroupKey) -> Arc<[Violation]> {
+        let mode = self.stance(&key.namespace).unwrap_or_default().mode;
+        faults_in_mode(self.carriers.faults(key), mode)
+    }
+
+    /// The faults of a group that would refuse it, were its namespace served in mode `enforce`; none where it is.
+    fn spared(&self, key: &GroupKey) -> Arc<[Violation]> {
+        let enforces = self.stance(&key.namespace).unwrap_or_default().mode == Mode::Enforce;
+        if enforces { Arc::default() } else { self.carriers.faults(key) }
+    }
+
+    /// Says how much single rules weigh, before any group is taken in.
+    pub fn weigh_rules(&mut self, rules: RuleSettings) {
+        self.rules = rules;
     }
 
     /// The same of every group, by namespace and name.
@@ -197,7 +220,7 @@ impl Index {
             ("pod_groups", self.pod_groups.len()),
             ("kai_topologies", self.kai_topologies.len()),
             ("placed_pods", self.tree_pods.len()),
-            ("ignored_namespaces", self.ignored.len()),
+            ("namespaces", self.namespaces.len()),
             ("changed", self.dirty.len()),
         ];
         self.carriers.sizes().into_iter().chain(self.pods.sizes()).chain(own)
@@ -252,6 +275,7 @@ impl Index {
                 workloads: &self.workloads,
                 topologies: &self.topologies,
                 may_scale: self.may_scale,
+                rules: self.rules,
             };
             self.carriers.rebuild(&key, &context, because);
             self.dirty.insert(key);
@@ -380,32 +404,6 @@ impl Index {
     /// A KAI PodGroup.
     pub fn pod_group(&self, key: &GroupKey) -> Option<Arc<GangTree>> {
         self.pod_groups.get(&key.namespace, &key.name)
-    }
-
-    /// Takes in what a watch of namespaces that opted out reports.
-    pub fn ignored_change<T: Object>(&mut self, source: SourceId, change: Change<T>) {
-        let name = |object: &T| Arc::<str>::from(object.meta().display_name());
-        let mut touched = HashSet::new();
-        match change {
-            Change::Listed(namespaces) => {
-                touched.extend(self.ignored.drain());
-                self.ignored = namespaces.iter().map(name).collect();
-                touched.extend(self.ignored.iter().cloned());
-                self.awaited.remove(&source);
-            }
-            Change::Applied(namespace) => {
-                self.ignored.insert(name(&namespace));
-                touched.insert(name(&namespace));
-            }
-            Change::Deleted(namespace) => {
-                self.ignored.remove(&name(&namespace));
-                touched.insert(name(&namespace));
-            }
-            Change::NotServed => _ = self.awaited.remove(&source),
-        }
-        let keys = self.keys().into_iter().chain(self.tree_keys());
-        let keys: Vec<_> = keys.filter(|key| touched.contains(&key.namespace)).collect();
-        self.dirty.extend(keys);
     }
 }
 

@@ -137,7 +137,8 @@ impl Index {
         TreeSnapshot {
             pods: self.tree_pods.of(key),
             keys: levels.filter_map(|share| Some((share.level.clone(), self.key_of(&share.level)?))).collect(),
-            ignored: self.ignored.contains(&key.namespace),
+            stance: self.stance(&key.namespace).unwrap_or_default(),
+            awaits_namespace: self.stance(&key.namespace).is_none(),
             served: self.is_served(POD_GROUP) == Some(true),
             key: key.clone(),
             tree,

@@ -15,6 +15,7 @@ use crate::api::{Object, ObjectKind};
 use crate::cluster::index::{Change, Index, SourceId};
 use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups, add_trees};
 use crate::cluster::watch::watched::api;
+use crate::model::Serving;
 
 /// What was seen.
 #[derive(Debug)]
@@ -32,13 +33,17 @@ impl ClusterListing {
     }
 }
 
-/// Lists everything that groups and KAI PodGroups are planned from, in one namespace or in all.
+/// Lists everything that groups and KAI PodGroups are planned from, in one namespace or in all, which are served so.
 ///
 /// # Errors
 ///
 /// When the API server fails, or pods may not be read.
-pub async fn list_cluster(client: &Client, namespace: Option<&str>) -> Result<ClusterListing, kube::Error> {
-    list(client, |lister| {
+pub async fn list_cluster(
+    client: &Client,
+    namespace: Option<&str>,
+    serving: impl Future<Output = Serving>,
+) -> Result<ClusterListing, kube::Error> {
+    list(client, serving, |lister| {
         add_groups(lister, namespace);
         add_trees(lister, &[namespace], &[namespace]);
         add_cluster_scoped(lister);
@@ -46,14 +51,20 @@ pub async fn list_cluster(client: &Client, namespace: Option<&str>) -> Result<Cl
     .await
 }
 
-async fn list(client: &Client, add: impl FnOnce(&mut Lister)) -> Result<ClusterListing, kube::Error> {
+async fn list(
+    client: &Client,
+    serving: impl Future<Output = Serving>,
+    add: impl FnOnce(&mut Lister),
+) -> Result<ClusterListing, kube::Error> {
     let mut index = Index::default();
     index.definition_change(definitions(client).await?);
     let unread = CARRIERS.iter().copied().filter(|kind| index.reads(*kind) == Some(false)).collect();
     let mut lister = Lister { client: client.clone(), next: 0, unread, reads: Vec::new() };
     add(&mut lister);
     let mut seen = ClusterListing { index, forbidden: Vec::new() };
-    for read in join_all(lister.reads).await {
+    let (serving, reads) = tokio::join!(serving, join_all(lister.reads));
+    seen.index.serve(serving);
+    for read in reads {
         match read? {
             Read::Take(take) => take(&mut seen.index),
             Read::Forbidden(kind) => seen.forbidden.push(kind),

@@ -19,12 +19,12 @@ use crate::api::{Object, ObjectKind, PodGroup};
 use crate::cluster::failure::short;
 use crate::cluster::index::{CarrierObject, Index, LookedUp, SeenWorkload, SharedIndex};
 use crate::cluster::watch::sources::{
-    CARRIERS, CLIQUE_SETS, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group, read_rbg,
-    read_topology,
+    CARRIERS, CLIQUE_SETS, NAMESPACE, Named, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group,
+    read_rbg, read_topology,
 };
 use crate::cluster::watch::watched::{Guarded, api};
-use crate::model::object_name::subdomain_fault;
-use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind};
+use crate::model::object_name::{label_fault, subdomain_fault};
+use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, Stance, WorkloadKey, WorkloadKind};
 
 /// How long an absent group is not read again: the hundreds of pods of one new workload ask together.
 const ABSENT_FOR: Duration = Duration::from_millis(500);
@@ -340,6 +340,42 @@ impl Lookup {
             Err(_) => tracing::warn!(namespace, sets = unknown.len(), "StatefulSets cannot be read in time"),
         }
         true
+    }
+
+    /// How a namespace is served, by a live read: one that its watch has not told of yet, or whose labels may have changed since.
+    /// Where it cannot be read the flags count.
+    pub async fn stance(&self, namespace: &str, deadline: Instant) -> Stance {
+        let read = async {
+            let _turn = self.budget.acquire().await;
+            // Those who asked together have waited for the first.
+            let known = self.index.read().stance(namespace).filter(|stance| stance.out.is_none());
+            if known.is_some() || label_fault(namespace).is_some() {
+                return Ok(known);
+            }
+            // What may be listed need not be read one by one as well.
+            let named = ListParams::default().fields(&format!("metadata.name={namespace}"));
+            let found = api::<Named>(&self.client, NAMESPACE, None).list(&named).await?.items;
+            Ok::<_, kube::Error>(found.first().map(|found| {
+                self.index.write(|index| index.namespace_read(&found.object));
+                self.index.read().stance_of(&found.object)
+            }))
+        };
+        let flags = || self.index.read().stance("").unwrap_or_default();
+        match Box::pin(tokio::time::timeout_at(deadline, read)).await {
+            Ok(Ok(stance)) => stance.unwrap_or_else(flags),
+            Ok(Err(error)) => {
+                tracing::warn!(
+                    namespace,
+                    error = short(&error),
+                    "namespace cannot be read: it is served as --mode says"
+                );
+                flags()
+            }
+            Err(_) => {
+                tracing::warn!(namespace, "namespace cannot be read in time: it is served as --mode says");
+                flags()
+            }
+        }
     }
 
     /// True when a live read says that the group is gone, and that its kind could be seen if it were there: a deleted

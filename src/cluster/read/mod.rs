@@ -1,6 +1,7 @@
 //! Reads by request, where a watch will not do: live reads before a denial, and lists for a single look.
 
 mod answers;
+pub mod installations;
 pub mod listing;
 pub mod live_world;
 pub mod lookup;

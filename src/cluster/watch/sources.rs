@@ -38,11 +38,12 @@ pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROU
 /// Kinds of Grove sets: the kind was renamed.
 pub const CLIQUE_SETS: &[ObjectKind] = &[POD_CLIQUE_SET, POD_GANG_SET];
 
-const NAMESPACE: ObjectKind =
+/// `Namespace`.
+pub const NAMESPACE: ObjectKind =
     ObjectKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
 /// An object of which only the metadata is read.
 #[derive(Clone, Debug, Default, Deserialize)]
-struct Named {
+pub struct Named {
     metadata: Meta,
 }
 
@@ -219,9 +220,9 @@ pub(in crate::cluster) fn add_groups(reader: &mut impl Reader, scope: Option<&st
     });
 }
 
-/// What groups are planned from beside what is in their namespace: namespaces that have opted out, and ClusterTopologies.
+/// What groups are planned from beside what is in their namespace: what namespaces say of themselves, and ClusterTopologies.
 pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
-    reader.add::<Named>(NAMESPACE, None, Some(names::IGNORE.to_owned()), Index::ignored_change);
+    reader.add::<Named>(NAMESPACE, None, None, Index::namespace_change);
     for kind in CLUSTER_TOPOLOGIES.iter().copied() {
         reader.add::<Guarded<ClusterTopology>>(kind, None, None, move |index, source, change| {
             index.looked_up_change(source, kind, change.map(|object| (name_of(&object), read_topology(kind, &object))));

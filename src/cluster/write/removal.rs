@@ -1,11 +1,12 @@
 //! Takes rolegate out of a cluster: what it left on other people's objects, and what is its own. In an order in which
 //! nothing is held that nobody releases: first the webhooks, then the loop, and only then the holds.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
@@ -17,6 +18,7 @@ use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::pod::POD;
 use crate::api::{ObjectKind, Pod};
 use crate::cluster::lease::{Record, leases};
+use crate::cluster::read::installations::{Installation, installations};
 use crate::cluster::watch::watched::api;
 use crate::cluster::write::writer::{Released, Writer, params};
 use crate::model::WorkloadKind;
@@ -113,8 +115,32 @@ impl Removal {
         Ok(plan)
     }
 
-    /// What holds pods: our webhook configurations, and the policy that does without. From when they are gone, no pod is
-    /// held any more. (Policies that only judge stay: they need no rolegate.)
+    /// Other rolegates of the cluster: what is in namespaces that they serve is theirs, and what belongs to no namespace.
+    ///
+    /// # Errors
+    /// When the API server fails.
+    pub async fn others(&self) -> Result<Vec<Installation>, kube::Error> {
+        let all = Api::<MutatingWebhookConfiguration>::all(self.writer.client().clone());
+        let mut all = installations(&all.list(&ListParams::default()).await?.items);
+        all.retain(|one| one.name != self.name);
+        Ok(all)
+    }
+
+    /// Namespaces of which other rolegates hold pods.
+    async fn of_others(&self, others: &[Installation]) -> Result<HashSet<String>, kube::Error> {
+        if others.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let namespaces = Api::<Namespace>::all(self.writer.client().clone()).list(&ListParams::default()).await?;
+        let served = namespaces.items.into_iter().filter(|namespace| {
+            let labels = namespace.metadata.labels.clone().unwrap_or_default();
+            others.iter().any(|other| other.serves(&labels))
+        });
+        Ok(served.filter_map(|namespace| namespace.metadata.name).collect())
+    }
+
+    /// What holds pods: our webhook configurations, and the policy that does without, which the last rolegate of a cluster
+    /// takes away. From when they are gone, no pod is held any more. (Policies that only judge stay: they need no rolegate.)
     ///
     /// # Errors
     /// When the API server fails.
@@ -129,6 +155,9 @@ impl Removal {
             .into_iter()
             .chain(validating.map(|_| deleted("ValidatingWebhookConfiguration", "", name)));
         let mut items: Vec<_> = items.collect();
+        if !self.others().await?.is_empty() {
+            return Ok(items);
+        }
         for object in self.objects(POLICY_BINDING).await? {
             if object.data.pointer("/spec/policyName").and_then(Value::as_str) == Some(HOLD_POLICY) {
                 items.push(marked(RemovalAction::Delete, POLICY_BINDING, &object, Value::Null));
@@ -149,11 +178,13 @@ impl Removal {
         Ok(found.map(|_| deleted("Deployment", &self.namespace, &self.name)).into_iter().collect())
     }
 
-    /// What we left on objects of others: gates, frozen partitions, finalizers.
+    /// What we left on objects of others: gates, frozen partitions, finalizers. Not where another rolegate goes on.
     ///
     /// # Errors
     /// When the API server fails.
     pub async fn marks(&self) -> Result<Vec<Item>, kube::Error> {
+        let others = self.others().await?;
+        let theirs = self.of_others(&others).await?;
         let mut items: Vec<_> = held_pods(self.writer.client(), None)
             .await?
             .into_iter()
@@ -170,7 +201,8 @@ impl Removal {
             });
             items.extend(frozen);
         }
-        for kind in CLUSTER_TOPOLOGIES {
+        items.retain(|item| !theirs.contains(&item.namespace));
+        for kind in CLUSTER_TOPOLOGIES.iter().filter(|_| others.is_empty()) {
             let objects = self.objects(*kind).await?;
             let protected = objects.iter().filter_map(|object| {
                 let meta = &object.metadata;

@@ -18,7 +18,7 @@ use crate::cluster::read::live_world::LiveWorld;
 use crate::cluster::watch::watch as watch_kind;
 use crate::cluster::watch::watched::{Guarded, Watched, api};
 use crate::cluster::write::writer::{Writer, params};
-use crate::model::Layers;
+use crate::model::{Layers, Mode};
 use crate::mutate::topology::{add_finalizer, remove_finalizer};
 use crate::rules::question::Question;
 use crate::rules::{Operation, judge_json, topology_is_valid};
@@ -33,13 +33,15 @@ pub struct TopologyKeeper {
     writer: Writer,
     live_world: LiveWorld,
     leader: watch::Receiver<bool>,
+    /// False where it is only observed: none gets a status or a finalizer, and one that has a finalizer still loses it.
+    writes: bool,
     recheck: std::sync::Arc<tokio::sync::Notify>,
 }
 
 impl TopologyKeeper {
     /// Keeps them while this replica leads.
-    pub fn new(writer: Writer, live_world: LiveWorld, leader: watch::Receiver<bool>) -> Self {
-        Self { writer, live_world, leader, recheck: std::sync::Arc::default() }
+    pub fn new(writer: Writer, live_world: LiveWorld, leader: watch::Receiver<bool>, mode: Mode) -> Self {
+        Self { writer, live_world, leader, writes: mode != Mode::Observe, recheck: std::sync::Arc::default() }
     }
 
     /// Runs until `stop`.
@@ -97,8 +99,10 @@ impl TopologyKeeper {
         let keep = async {
             if topology.metadata.is_deleting() {
                 self.let_go(&api, kind, topology).await
-            } else {
+            } else if self.writes {
                 self.say_status(&api, kind, topology).await.map(|()| true)
+            } else {
+                Ok(true)
             }
         };
         self.writer.in_time(keep).await.unwrap_or_else(|error| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::model::{GangTree, GroupKey, HoldReason, LeafPlacement, Minimum, Placement};
+use crate::model::{GangTree, GroupKey, HoldReason, LeafPlacement, LetGo, Minimum, Placement, Stance};
 use crate::plan::decide::placed::Pin;
 use crate::plan::gangs::grow::{Counts, Growth, at, eligible, is_met};
 use crate::plan::gangs::shape::{LeafShare, Level, MOST_LEVELS, Shape};
@@ -23,13 +23,20 @@ pub struct TreeSnapshot {
     pub pods: Vec<TreePod>,
     /// Node labels of the levels that it names; those that nobody defines are not there.
     pub keys: BTreeMap<Level, String>,
-    /// Its namespace has opted out.
-    pub ignored: bool,
+    /// How its namespace is served.
+    pub stance: Stance,
+    /// Its namespace has not been told of yet, and may be served in any way.
+    pub awaits_namespace: bool,
     /// PodGroups are served.
     pub served: bool,
 }
 
 impl TreeSnapshot {
+    /// Why everything is let go that is held of it.
+    pub fn lets_go(&self) -> Option<LetGo> {
+        self.stance.lets_go()
+    }
+
     /// Pods that carry our gate.
     pub fn held(&self) -> impl Iterator<Item = &PodRef> {
         self.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod)

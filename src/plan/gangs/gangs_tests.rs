@@ -91,7 +91,8 @@ impl World {
             tree: Some(Arc::new(tree)),
             pods: self.pods.clone(),
             keys: BTreeMap::from([level("rack"), level("block")]),
-            ignored: false,
+            stance: crate::model::Stance::default(),
+            awaits_namespace: false,
             served: true,
         }
     }

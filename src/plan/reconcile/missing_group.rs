@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::api::ObjectKind;
 use crate::model::RolledWorkload;
 use crate::plan::decide::placed::Pin;
+use crate::plan::elastic::Mark;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::options::MissingGroup;
@@ -55,6 +56,20 @@ impl Pass<'_> {
         }
         if !std::mem::replace(&mut self.memory.verifying, true) {
             self.actions.push(Action::VerifyGone { carrier });
+        }
+    }
+
+    /// Nothing is held in its namespace: what was held before is released, and nothing else is written.
+    pub(in crate::plan) fn let_go(&mut self, snapshot: &Snapshot) {
+        self.memory.held.clear();
+        self.memory.batches.clear();
+        self.memory.recoveries.clear();
+        self.memory.stalled = false;
+        self.release_all(snapshot);
+        // Nothing is taken away any longer, and routers go by what pods say.
+        for pod in snapshot.pods.iter().filter(|pod| pod.draining) {
+            let mark = Mark { pod: pod.pod.clone(), draining: false, by_cost: true };
+            self.begin(&pod.pod.uid, || Action::MarkDraining { mark });
         }
     }
 

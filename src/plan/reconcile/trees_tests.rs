@@ -53,7 +53,8 @@ impl World {
             pods: ["a", "b"].map(pod).to_vec(),
             tree: Some(Arc::new(GangTree::from_pod_group(&group, None))),
             keys: BTreeMap::new(),
-            ignored: false,
+            stance: crate::model::Stance::default(),
+            awaits_namespace: false,
             served: true,
             key,
         };
@@ -175,6 +176,6 @@ fn a_namespace_that_opts_out_has_its_pods_back_and_who_does_not_lead_does_nothin
     world.reconciler.lead(false, [], world.now);
     assert_eq!(world.pass(1), Vec::<&str>::new());
     world.reconciler.lead(true, [], world.now);
-    world.snapshot.ignored = true;
+    world.snapshot.stance.mode = crate::model::Mode::Observe;
     assert_eq!(world.pass(1), ["release", "release"]);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::ObjectKind;
-use crate::model::{Claims, RolledWorkload, ScaledWorkload};
+use crate::model::{Claims, LetGo, RolledWorkload, ScaledWorkload, Stance};
 use crate::plan::view::{GroupPods, Leaving};
 use crate::rules::Violation;
 
@@ -15,6 +15,8 @@ pub struct Snapshot {
     pub claims: Option<Claims>,
     /// Faults of the stored group: with any, no new batch is released.
     pub faults: Arc<[Violation]>,
+    /// Faults that refuse the object where rolegate enforces; none where it does.
+    pub spared: Arc<[Violation]>,
     /// Coordinations whose layer is not there, by their place in the group's list.
     pub missing_layers: Vec<usize>,
     /// The node label of the domains of each coordination that has some, by its place in the group's list.
@@ -29,14 +31,21 @@ pub struct Snapshot {
     pub workloads: Vec<RolledWorkload>,
     /// Workloads that are claimed for it, as far as their scale goes.
     pub scaled: Vec<ScaledWorkload>,
-    /// The namespace has opted out.
-    pub ignored: bool,
+    /// How its namespace is served.
+    pub stance: Stance,
+    /// Its namespace has not been told of yet, and may be served in any way.
+    pub awaits_namespace: bool,
     /// How long ago kinds of carriers came back that had not been served: while one is away nobody can bring a group
     /// back. Only filled in for a group that is not there.
     pub returned: Vec<(ObjectKind, Duration)>,
 }
 
 impl Snapshot {
+    /// Why everything is let go that is held of it, whoever carries it.
+    pub fn lets_go(&self) -> Option<LetGo> {
+        self.stance.lets_go()
+    }
+
     /// Nothing is left of the group.
     pub(in crate::plan) fn is_empty(&self) -> bool {
         self.claims.is_none() && self.pods.is_empty() && self.workloads.is_empty()

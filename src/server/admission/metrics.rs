@@ -6,6 +6,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use crate::api::review::Request;
+use crate::model::Mode;
+use crate::rules::Judged;
 use crate::server::admission::table::Row;
 use crate::server::http::body::BodyError;
 
@@ -20,6 +22,13 @@ struct Answered {
     verdict: &'static str,
 }
 
+/// Labels of what a rule found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Found {
+    rule: &'static str,
+    verdict: &'static str,
+}
+
 /// Label of a body that was not read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RefusedBody {
@@ -30,6 +39,7 @@ struct RefusedBody {
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionMetrics {
     answered: Family<Answered, Counter>,
+    findings: Family<Found, Counter>,
     refused_bodies: Family<RefusedBody, Counter>,
     /// Bodies that were no review.
     pub unreadable: Counter,
@@ -46,6 +56,8 @@ impl AdmissionMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("reviews", "Reviews answered", metrics.answered.clone());
+        let help = "What rules found in reviews, by rule, and what became of it";
+        registry.register("findings", help, metrics.findings.clone());
         // There from the beginning, so that an alert sees the first one.
         BodyError::REASONS.iter().for_each(|reason| _ = metrics.refused_bodies(reason));
         registry.register("refused_bodies", "Bodies not read to their end, by reason", metrics.refused_bodies.clone());
@@ -59,6 +71,19 @@ impl AdmissionMetrics {
     /// Counts a body that was not read to its end.
     pub(in crate::server) fn refuse_body(&self, error: &BodyError) {
         self.refused_bodies(error.as_str()).inc();
+    }
+
+    /// Counts what rules found, and what becomes of it in a mode.
+    pub(in crate::server) fn count_findings(&self, judged: &Judged, mode: Mode) {
+        let (denied, warned) = match mode {
+            Mode::Enforce => ("denied", "warned"),
+            Mode::Warn => ("would-deny", "warned"),
+            Mode::Observe => ("would-deny", "would-warn"),
+        };
+        let errors = judged.errors.iter().map(|violation| (violation.rule, denied));
+        for (rule, verdict) in errors.chain(judged.warnings.iter().map(|violation| (violation.rule, warned))) {
+            self.findings.get_or_create(&Found { rule, verdict }).inc();
+        }
     }
 
     fn refused_bodies(&self, reason: &'static str) -> Counter {

@@ -24,17 +24,20 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span};
 
+use crate::api::pod::POD;
 use crate::api::review::Request;
 use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::read::live_world::{LiveWorld, LiveWorldError};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::cluster::read::shortages::Shortages;
-use crate::model::{Group, WorkloadKey, WorkloadKind};
-use crate::mutate::{GroupLookup, Lookups, PodSettings, Subject, TopologyLookup, mutate_pod, protect_topology};
+use crate::model::{Group, Mode, WorkloadKey, WorkloadKind, names};
+use crate::mutate::{
+    GroupLookup, Lookups, PodMutation, PodSettings, Subject, TopologyLookup, mutate_pod, protect_topology,
+};
 use crate::rules::decode::decode as decode_object;
 use crate::rules::question::Question;
-use crate::rules::{DecodeError, Operation, judge_json, judge_names};
-use crate::server::admission::answer::Verdict;
+use crate::rules::{DecodeError, Judged, Operation, judge_json, judge_names};
+use crate::server::admission::answer::{Outcome, Verdict, Word};
 use crate::server::admission::beside::{Beside, LIGHT};
 use crate::server::admission::deadline::deadline;
 use crate::server::admission::decode::{DecodedReview, decode};
@@ -149,12 +152,28 @@ impl Admission {
             }
         };
         let span = span_of(endpoint, &request);
+        let Some(mode) = self.mode(row, &request, deadline).await else {
+            // The API server asks of namespaces that a configuration selects, and not of those that the flags do.
+            self.metrics.count(row, &request, "allowed");
+            return Answer::json(Verdict::pass().in_mode(Mode::Enforce).into_json(version, &request));
+        };
+        let says = says_verdict(row, pod.as_ref(), mode);
         let judged = timeout_at(deadline, self.judge(row, &request, pod, deadline)).instrument(span.clone()).await;
         match judged.unwrap_or(Err(AdmissionError::Late)) {
             Ok(verdict) => {
-                span.in_scope(|| tracing::debug!(verdict = verdict.as_str(), "answered"));
-                self.metrics.count(row, &request, verdict.as_str());
-                Answer::json(verdict.into_json(version, &request))
+                self.metrics.count_findings(&verdict.judged, mode);
+                let mut outcome = verdict.in_mode(mode);
+                span.in_scope(|| tell(row, &request, &outcome));
+                self.metrics.count(row, &request, metric(outcome.word));
+                outcome.audit.verdict =
+                    outcome.audit.verdict.filter(|_| says || matches!(outcome.word, Word::Denied | Word::WouldDeny));
+                Answer::json(outcome.into_json(version, &request))
+            }
+            Err(fault) if mode == Mode::Observe => {
+                self.metrics.late.inc_by(u64::from(fault.is_late()));
+                self.metrics.count(row, &request, "error");
+                span.in_scope(|| tracing::warn!(uid = %request.uid, %fault, "nothing found out, and nothing refused"));
+                Answer::json(Outcome::unknown(mode).into_json(version, &request))
             }
             Err(late) if late.is_late() => {
                 self.metrics.late.inc();
@@ -168,6 +187,19 @@ impl Admission {
                 Answer::text(StatusCode::INTERNAL_SERVER_ERROR, format!("request {}: {fault}", request.uid))
             }
         }
+    }
+
+    /// How much is done in the namespace of a request; `None` where nothing is.
+    async fn mode(&self, row: Option<&Row>, request: &Request<'_>, deadline: Instant) -> Option<Mode> {
+        let is_namespaced = row.is_some_and(|row| row.kind.namespaced);
+        let namespace = request.namespace.as_deref().filter(|_| is_namespaced).unwrap_or_default();
+        let known = self.lookup.index().read().stance(namespace);
+        let stance = match known {
+            Some(stance) if stance.out.is_none() => stance,
+            // It is new, or its labels have changed just now, or else the configurations select more than the flags.
+            _ => self.lookup.stance(namespace, deadline).await,
+        };
+        stance.out.is_none().then_some(stance.mode)
     }
 
     async fn judge(
@@ -194,7 +226,7 @@ impl Admission {
             },
             Handling::HoldRollout => Ok(Box::pin(self.hold_rollout(row.kind, object, request, deadline)).await?),
             Handling::ProtectTopology => decode_object::<ClusterTopology>(object.get())
-                .map(|topology| Verdict::Allow { patch: protect_topology(&topology), warnings: Vec::new() }),
+                .map(|topology| Verdict::change(protect_topology(&topology))),
             Handling::Judge => Box::pin(self.judge_object(row.kind, request, object, deadline)).await?,
         };
         Ok(judged.unwrap_or_else(|error| self.unexpected_shape(row.kind.kind, request, &error)))
@@ -206,7 +238,7 @@ impl Admission {
         let (namespace, name) = (request.namespace.as_deref(), request.name.as_deref());
         tracing::warn!(kind, namespace, name, %error, "object does not have the expected shape");
         if self.strict {
-            return Verdict::Deny { violations: vec![error.violation()], warnings: Vec::new(), forbidden: false };
+            return Verdict::of(Judged { errors: vec![error.violation()], ..Judged::default() });
         }
         Verdict::warn(format!("rolegate cannot read this {kind} and lets it pass: {error}"))
     }
@@ -232,7 +264,7 @@ impl Admission {
         let Some(judged) = judge_json(&kind.api_version(), kind.kind, operation, object.get(), old, &world) else {
             return Ok(Ok(Verdict::pass()));
         };
-        Ok(judged.map(Verdict::of))
+        Ok(judged.map(|judged| Verdict { held_by: held_by(kind, object), ..Verdict::of(judged) }))
     }
 
     /// Gives a pod what it must be born with. Everything it names is known from caches, or else read live once.
@@ -277,7 +309,8 @@ impl Admission {
             pod_group: pod_group.as_deref(),
         };
         let mutation = mutate_pod(pod, &subject, &lookups, &self.pods);
-        Ok(Verdict::Allow { patch: mutation.patch, warnings: mutation.warnings })
+        let PodMutation { patch, warnings, held_by, .. } = mutation;
+        Ok(Verdict { patch, warnings, held_by, ..Verdict::default() })
     }
 
     /// The group of a pod, as it is now where that decides what cannot be added later.
@@ -333,6 +366,46 @@ impl Admission {
         self.lookup.stateful_sets(&group.key.namespace, &sets.collect::<Vec<_>>(), deadline).await;
         self.lookup.group(&group.key, deadline).await
     }
+}
+
+/// False where another webhook of ours says what became of the request: under one name the API server notes a key once, and of
+/// one object the webhook that judges has the last word.
+fn says_verdict(row: Option<&Row>, pod: Option<&Pod>, mode: Mode) -> bool {
+    let names_pod_group = || pod.is_some_and(|pod| pod.metadata.annotation(names::KAI_POD_GROUP).is_some());
+    match row.map(|row| (row.endpoint, row.handling)) {
+        Some((Endpoint::Mutate, Handling::ProtectTopology)) => false,
+        Some((Endpoint::Mutate, Handling::HoldPod)) => mode == Mode::Observe || !names_pod_group(),
+        Some((Endpoint::Validate, Handling::Judge)) => mode != Mode::Observe || row.is_none_or(|row| row.kind != POD),
+        _ => true,
+    }
+}
+
+/// What holds a pod that is judged: it has been through the other webhook.
+fn held_by(kind: ObjectKind, object: &RawValue) -> Option<String> {
+    let pod = (kind == POD).then(|| decode_object::<Pod>(object.get()).ok())??;
+    let by = pod.metadata.annotation(names::HELD_BY).filter(|_| pod.has_gate(names::GATE));
+    by.map(str::to_owned)
+}
+
+/// Metrics know no difference between a pod that is held and another object that is changed.
+const fn metric(word: Word) -> &'static str {
+    match word {
+        Word::Held => Word::Patched.as_str(),
+        Word::WouldHold => Word::WouldPatch.as_str(),
+        other => other.as_str(),
+    }
+}
+
+/// What would have been refused is worth a line; the rest is for who asks for details.
+fn tell(row: Option<&Row>, request: &Request<'_>, outcome: &Outcome) {
+    let verdict = outcome.word.as_str();
+    if outcome.word != Word::WouldDeny {
+        return tracing::debug!(verdict, "answered");
+    }
+    let kind = row.map_or("", |row| row.kind.kind);
+    let (namespace, name) = (request.namespace.as_deref(), request.name.as_deref());
+    let (rules, mode) = (outcome.audit.rules.join(","), outcome.audit.mode.as_str());
+    tracing::info!(kind, namespace, name, rules, mode, "would be refused in mode enforce");
 }
 
 /// The media type without its parameters, whose letters' case does not count (RFC 9110, 8.3.1).

@@ -9,7 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use kube::api::ObjectMeta;
 
 use crate::api::pod::POD;
-use crate::model::names;
+use crate::api::selector::LabelSelector as LabelSelectorOfNamespaces;
+use crate::model::{Mode, names};
 use crate::server::admission::deadline::TIMEOUT;
 use crate::server::admission::table::{Endpoint, Handling, Row, TABLE};
 
@@ -38,6 +39,10 @@ pub struct Registration {
     pub own_namespace: String,
     /// Namespaces to serve; all when empty.
     pub namespaces: Vec<String>,
+    /// Labels of the namespaces to serve.
+    pub selector: LabelSelectorOfNamespaces,
+    /// The mode where a namespace names none: while we are away nothing is refused where we only observe.
+    pub mode: Mode,
 }
 
 impl Registration {
@@ -47,7 +52,7 @@ impl Registration {
             name: name.to_owned(),
             admission_review_versions: vec!["v1".to_owned()],
             client_config: self.client_config(Endpoint::Mutate, ca_bundle),
-            failure_policy: Some("Fail".to_owned()),
+            failure_policy: Some(failure_policy(self.mode).to_owned()),
             match_conditions: (!conditions.is_empty()).then_some(conditions),
             match_policy: Some("Equivalent".to_owned()),
             namespace_selector: Some(self.namespace_selector()),
@@ -67,7 +72,7 @@ impl Registration {
             name: name.to_owned(),
             admission_review_versions: vec!["v1".to_owned()],
             client_config: self.client_config(Endpoint::Validate, ca_bundle),
-            failure_policy: Some("Fail".to_owned()),
+            failure_policy: Some(failure_policy(self.mode).to_owned()),
             match_conditions: (!conditions.is_empty()).then_some(conditions),
             match_policy: Some("Equivalent".to_owned()),
             namespace_selector: Some(self.namespace_selector()),
@@ -104,7 +109,18 @@ impl Registration {
         if !self.namespaces.is_empty() {
             all.push(require(name, "In", self.namespaces.clone()));
         }
-        LabelSelector { match_expressions: Some(all), match_labels: None }
+        let chosen = &self.selector;
+        all.extend(chosen.match_expressions.iter().map(|one| require(&one.key, &one.operator, one.values.clone())));
+        let labels = (!chosen.match_labels.is_empty()).then(|| chosen.match_labels.clone());
+        LabelSelector { match_expressions: Some(all), match_labels: labels }
+    }
+}
+
+/// What the API server does while we do not answer.
+pub const fn failure_policy(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Enforce | Mode::Warn => "Fail",
+        Mode::Observe => "Ignore",
     }
 }
 

@@ -41,7 +41,7 @@ impl Admission {
         let former = || rollout_claim(&meta(&old), namespace).or_else(|| former_claim(&meta(&old), namespace));
         let is_claimed = claimed.is_some();
         let Some(claim) = claimed.or_else(former) else { return Ok(Verdict::pass()) };
-        let let_go = || Ok(Verdict::Allow { patch: let_go(kind, &old, &new), warnings: Vec::new() });
+        let let_go = || Ok(Verdict::change(let_go(kind, &old, &new)));
         let Some(group) = self.rolled_group(&claim.group, deadline).await? else {
             return if is_claimed { Ok(Verdict::pass()) } else { let_go() };
         };
@@ -53,7 +53,7 @@ impl Admission {
             return let_go();
         }
         let patch = hold_rollout(kind, &old, &new, &claim, &group, ready_once);
-        Ok(Verdict::Allow { patch, warnings: Vec::new() })
+        Ok(Verdict::change(patch))
     }
 
     /// The group of a claimed workload. One that looks as if it had never served is read live: nothing of it would be frozen,
@@ -81,7 +81,7 @@ impl Admission {
         let ready_once = group.status.first_ready_time.is_some();
         let has_pods = self.lookup.index().read().has_pods(&claim.group, &claim.role);
         let patch = hold_created(kind, new, &claim, &group, has_pods, ready_once);
-        Ok(Verdict::Allow { patch, warnings: Vec::new() })
+        Ok(Verdict::change(patch))
     }
 }
 

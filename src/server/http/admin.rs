@@ -25,7 +25,11 @@ type Checks = BTreeMap<String, Result<(), String>>;
 
 /// All that must be well before this process may be called. Clones share the checks.
 #[derive(Debug, Clone, Default)]
-pub struct Readiness(Arc<Mutex<Checks>>);
+pub struct Readiness {
+    checks: Arc<Mutex<Checks>>,
+    /// What is told beside the checks, on request.
+    mode: Arc<Mutex<&'static str>>,
+}
 
 impl Readiness {
     /// Adds a check, which fails until it is first set. A second one of the same name replaces the first.
@@ -45,13 +49,18 @@ impl Readiness {
         self.checks().iter().filter_map(failing).collect()
     }
 
+    /// Has `?verbose` tell how much this process does.
+    pub fn tell_mode(&self, mode: &'static str) {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+
     /// Shows the checks as metrics.
     pub fn show(&self, registry: &mut Registry) {
         registry.register_collector(Box::new(self.clone()));
     }
 
     fn checks(&self) -> MutexGuard<'_, Checks> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn report(&self, verbose: bool) -> (StatusCode, String) {
@@ -65,6 +74,10 @@ impl Readiness {
                 Err(why) if verbose => writeln!(text, "[-] {name} failed: {why}"),
                 Err(why) => writeln!(text, "{name}: {why}"),
             };
+        }
+        let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        if verbose && !mode.is_empty() {
+            _ = writeln!(text, "mode {mode}");
         }
         if ready {
             text.push_str("ok");

@@ -16,7 +16,7 @@ use crate::cluster::failure::short;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::read::told::told;
 use crate::fit::Cluster;
-use crate::model::GroupKey;
+use crate::model::{GroupKey, Mode};
 use crate::plan::Sight;
 use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::Capacity;
@@ -47,6 +47,8 @@ pub struct Source {
     pub identity: String,
     /// What is wrong with it.
     pub readiness: Readiness,
+    /// How much it does where a namespace does not say.
+    pub mode: Mode,
 }
 
 /// What somebody looks at.
@@ -70,6 +72,8 @@ struct Replica<'a> {
     leads: bool,
     /// Names of the readiness checks that fail, with why.
     failing: Vec<(String, String)>,
+    /// How much it does where a namespace does not say.
+    mode: &'static str,
     /// Not every watch has listed yet: what is shown is a part.
     listing: bool,
 }
@@ -188,6 +192,7 @@ impl Source {
             identity: &self.identity,
             leads: *self.leader.borrow(),
             failing: self.readiness.failing(),
+            mode: self.mode.as_str(),
             listing: !self.index.read().is_synced(),
         }
     }

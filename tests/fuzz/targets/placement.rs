@@ -7,7 +7,7 @@ use rolegate::api::scheduling::SchedulingPod;
 use rolegate::api::{Node, PodGroup};
 use rolegate::fit::{Cluster, domain_keys, fit};
 use rolegate::model::quantity::amount;
-use rolegate::model::{Dialect, GangTree};
+use rolegate::model::{Dialect, GangTree, Stance};
 use rolegate::plan::PodRef;
 use rolegate::plan::gangs::{Shape, TreePod, TreeSnapshot, decide};
 use rolegate::plan::placement::Capacity;
@@ -114,7 +114,8 @@ fn tree(scenario: &Scenario, tree: GangTree) {
     }
     let keys = shape.shares.iter().map(|share| (share.level.clone(), share.level.name.clone())).collect();
     let key = tree.key.clone();
-    let snapshot = TreeSnapshot { key, tree: Some(Arc::new(tree)), pods, keys, ignored: false, served: true };
+    let (stance, tree) = (Stance::default(), Some(Arc::new(tree)));
+    let snapshot = TreeSnapshot { key, tree, pods, keys, stance, awaits_namespace: false, served: true };
     let decision = decide(&snapshot, &capacity, None);
     let going = decision.plan.as_ref().map(|plan| plan.pods.as_slice()).unwrap_or_default();
     let held = decision.held.iter().flat_map(|held| &held.pods);

@@ -104,8 +104,13 @@ fn lease(lease: &Value) {
                 Err(_) => not_found(),
             }
         });
-        let options =
-            LeaseOptions { namespace: "ns".into(), name: "rolegate".into(), identity: OURS.into(), duration: own };
+        let options = LeaseOptions {
+            namespace: "ns".into(),
+            name: "rolegate".into(),
+            identity: OURS.into(),
+            duration: own,
+            told: std::collections::BTreeMap::new(),
+        };
         Election::new(&client, options).0.run(stop).await;
     });
     // An API server keeps none with negative numbers.

@@ -35,12 +35,14 @@ pub struct Cluster {
     served: bool,
     /// What the rolegate that serves may do beyond gates.
     allowed: Option<&'static str>,
+    /// The API server keeps an audit log.
+    audited: bool,
 }
 
 impl Cluster {
     /// One without rolegate, which the page installs.
     pub fn empty() -> Self {
-        Self { extras: "kwok", definitions: Vec::new, served: false, allowed: None }
+        Self { extras: "kwok", definitions: Vec::new, served: false, allowed: None, audited: false }
     }
 
     /// One in which rolegate serves from the beginning, and groups are defined.
@@ -58,6 +60,11 @@ impl Cluster {
         Self { allowed: Some(allowed), ..self }
     }
 
+    /// With an audit log, which the page finds by `$AUDIT_LOG`.
+    pub fn audited(self) -> Self {
+        Self { audited: true, ..self }
+    }
+
     /// With these kinds as well.
     pub fn defining(self, definitions: Definitions) -> Self {
         Self { definitions, ..self }
@@ -66,7 +73,8 @@ impl Cluster {
     /// Starts it.
     pub async fn start(self) -> Running {
         let plane = ControlPlane::own(move || {
-            let plane = ControlPlane::start_with(self.extras, &[]);
+            let more: &[&str] = if self.audited { &["--audit"] } else { &[] };
+            let plane = ControlPlane::start_with(self.extras, more);
             if self.served {
                 plane.define_groups();
             }
@@ -102,6 +110,11 @@ impl Running {
     /// Of the administrator.
     pub fn kubeconfig(&self) -> PathBuf {
         self.stage.plane.kubeconfig.clone()
+    }
+
+    /// Where the API server's audit log is, if it keeps one.
+    pub fn audit_log(&self) -> PathBuf {
+        self.stage.plane.dir.join("log/audit.jsonl")
     }
 
     async fn is_installed(&self) -> bool {

@@ -43,6 +43,7 @@ pages! {
     rollouts: "docs/guides/rollouts.md" on Cluster::served();
     recovery: "docs/guides/recovery.md" on Cluster::served().allowing("recovery");
     testing_your_specs: "docs/guides/testing-your-specs.md" on Cluster::empty();
+    adopting: "docs/guides/adopting.md" on Cluster::served().audited();
     migration: "docs/migration.md" on Cluster::served();
 }
 

@@ -108,7 +108,7 @@ async fn enter(place: &Path, cluster: &Running) -> Shell {
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = format!("{}:/usr/bin:/bin", programs.display());
-    Shell::start(&folder, &path, &[("KUBECONFIG", &cluster.kubeconfig())]).await
+    Shell::start(&folder, &path, &[("KUBECONFIG", &cluster.kubeconfig()), ("AUDIT_LOG", &cluster.audit_log())]).await
 }
 
 /// What was typed and shown, and what of it is not as the page says.

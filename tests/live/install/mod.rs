@@ -1,10 +1,15 @@
 //! The installation on a real API server: what is printed is accepted, runs with the rights it is given and no more, and
 //! never stands in its own way.
 
-mod agreement;
+pub mod agreement;
 mod cert_manager;
 mod containment;
 mod deadlock;
+mod gitops;
 mod pods;
-mod rights;
+mod releases;
+pub mod render;
+pub mod rights;
 pub mod support;
+mod two;
+mod values;

@@ -13,7 +13,7 @@ use crate::install::support::install;
 use crate::rules::definitions::{install as define, loose, upstream_pod_groups};
 
 /// A verb on a resource, as `patch apps/statefulsets`.
-type Uses = BTreeSet<String>;
+pub type Uses = BTreeSet<String>;
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
@@ -24,7 +24,7 @@ fn name_use(verb: &str, group: &str, resource: &str) -> String {
 }
 
 /// Everything that is granted.
-fn granted(yaml: &str) -> Uses {
+pub fn granted(yaml: &str) -> Uses {
     let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
     let mut uses = Uses::new();
     for rule in documents.iter().flat_map(|document| document["rules"].as_array().into_iter().flatten()) {
@@ -35,13 +35,12 @@ fn granted(yaml: &str) -> Uses {
             uses.extend(all("verbs").map(|verb| name_use(verb, group, resource)));
         }
     }
-    assert!(uses.len() > 50, "{uses:?}");
     uses
 }
 
-/// What the account has used so far, and what it was refused.
-fn used(plane: &ControlPlane) -> (Uses, Uses) {
-    let account = format!("system:serviceaccount:{SYSTEM}:rolegate");
+/// What an account has used so far, and what it was refused.
+pub fn used(plane: &ControlPlane, account: &str) -> (Uses, Uses) {
+    let account = format!("system:serviceaccount:{SYSTEM}:{account}");
     let (mut used, mut refused) = (Uses::new(), Uses::new());
     for line in std::fs::read_to_string(plane.dir.join("log/audit.jsonl")).unwrap().lines() {
         // The last line may be half written.
@@ -331,12 +330,13 @@ async fn every_right_is_used_and_none_is_missing() {
     plane.must(&["patch", "secret", "rolegate-certificates", "-n", SYSTEM, "-p", &spoil], "");
 
     let granted = granted(&manifests(&["--part", "rbac", "--allow", "scale"]));
+    assert!(granted.len() > 50, "{granted:?}");
     eventually(PATIENT, "every right is used", async || {
-        let unused: Vec<_> = granted.difference(&used(plane).0).cloned().collect();
+        let unused: Vec<_> = granted.difference(&used(plane, "rolegate").0).cloned().collect();
         if unused.is_empty() { Ok(()) } else { Err(format!("unused: {unused:#?}")) }
     })
     .await;
-    let (used, refused) = used(plane);
+    let (used, refused) = used(plane, "rolegate");
     assert!(refused.is_empty(), "{refused:#?}");
     let beyond: Vec<_> = used.difference(&granted).collect();
     assert!(beyond.is_empty(), "used without being granted: {beyond:?}");

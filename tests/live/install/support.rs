@@ -35,11 +35,16 @@ pub async fn install(plane: ControlPlane, arguments: &[&str]) -> Installation {
 impl Installation {
     /// What is installed there. Nobody serves yet.
     pub async fn of(plane: Arc<ControlPlane>) -> Self {
+        Self::named(plane, "rolegate").await
+    }
+
+    /// What is installed there under another name.
+    pub async fn named(plane: Arc<ControlPlane>, name: &str) -> Self {
         let client = plane.client().await;
         let service = Proxy::before(NOBODY.parse().unwrap()).await;
-        lead(&plane, service.address);
-        token(&plane, "rolegate");
-        let launch = Launch::as_deployed(plane.clone(), client, &get(&plane, "deployment"));
+        lead(&plane, name, service.address);
+        token(&plane, name);
+        let launch = Launch::as_deployed(plane.clone(), client, &get_named(&plane, "deployment", name));
         Self { plane, service, launch }
     }
 
@@ -76,22 +81,27 @@ pub fn apply(plane: &ControlPlane, yaml: &str) {
 
 /// The object of a kind that is called `rolegate`.
 pub fn get(plane: &ControlPlane, kind: &str) -> Value {
-    let text = plane.must(&["get", kind, "rolegate", "-n", SYSTEM, "-o", "json"], "");
+    get_named(plane, kind, "rolegate")
+}
+
+/// The object of a kind and a name, of the cluster or in our namespace.
+pub fn get_named(plane: &ControlPlane, kind: &str, name: &str) -> Value {
+    let text = plane.must(&["get", kind, name, "-n", SYSTEM, "-o", "json"], "");
     serde_json::from_str(&text).unwrap()
 }
 
 /// Nothing here routes the cluster's own addresses. The API server takes an ExternalName as the address of a Service, and the
 /// port from the webhooks; names in certificates stay those of the Service.
-fn lead(plane: &ControlPlane, to: SocketAddr) {
+fn lead(plane: &ControlPlane, name: &str, to: SocketAddr) {
     let away = json!({ "spec": {
         "type": "ExternalName", "externalName": to.ip().to_string(), "clusterIP": null, "clusterIPs": null,
     } });
     let patch = |kind: &str, form: &str, patch: &Value| {
-        plane.must(&["patch", kind, "rolegate", "-n", SYSTEM, form, "-p", &patch.to_string()], "");
+        plane.must(&["patch", kind, name, "-n", SYSTEM, form, "-p", &patch.to_string()], "");
     };
     patch("service", "--type=merge", &away);
     for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
-        let count = get(plane, kind)["webhooks"].as_array().unwrap().len();
+        let count = get_named(plane, kind, name)["webhooks"].as_array().unwrap().len();
         let port = |i| json!({ "op": "replace", "path": format!("/webhooks/{i}/clientConfig/service/port"), "value": to.port() });
         patch(kind, "--type=json", &json!((0..count).map(port).collect::<Vec<_>>()));
     }

@@ -1,6 +1,7 @@
 //! An installation through its life on a real control plane: looked at, replaced by another version, taken out.
 
 mod doctor;
+mod downgrade;
 mod uninstall;
 mod upgrade;
 

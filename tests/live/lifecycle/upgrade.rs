@@ -17,18 +17,18 @@ use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, always, eventually, invariants};
 
 /// Versions whose leavings are kept, by commit: files in `tests/fixtures/left-behind`.
-const VERSIONS: &[&str] = &["6893f70"];
+pub const VERSIONS: &[&str] = &["6893f70"];
 
 fn file(version: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/left-behind/{version}.json"))
 }
 
 /// Where a group is carried: in the RoleBasedGroup itself, and beside workloads of one's own.
-fn carriers() -> [(&'static str, &'static str); 2] {
+pub fn carriers() -> [(&'static str, &'static str); 2] {
     [("workloads.x-k8s.io", "RoleBasedGroup"), ("rolegate.dev", "RoleCoordination")]
 }
 
-fn carrier_api(stage: &Stage, (group, kind): (&str, &str)) -> Api<DynamicObject> {
+pub fn carrier_api(stage: &Stage, (group, kind): (&str, &str)) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk(group, "v1alpha1", kind);
     Api::namespaced_with(stage.client.clone(), &stage.namespace, &ApiResource::from_gvk(&kind))
 }
@@ -94,7 +94,7 @@ async fn record() {
 }
 
 /// Puts back what a version has left: pods first, which their StatefulSets then adopt.
-async fn replay(stage: &Stage, left: &Value) {
+pub async fn replay(stage: &Stage, left: &Value) {
     let create = PostParams::default();
     let items = |kind: &str| left[kind].as_array().unwrap().clone();
     for carrier in carriers() {
@@ -125,43 +125,56 @@ async fn replay(stage: &Stage, left: &Value) {
 #[tokio::test]
 async fn what_an_older_version_has_left_is_taken_over() {
     for version in VERSIONS {
-        let left: Value = serde_json::from_str(&std::fs::read_to_string(file(version)).unwrap()).unwrap();
-        // The names of nodes, and of the namespace, are in the objects.
-        let plane = ControlPlane::own_with_groups().await;
-        let stage = Stage::on(plane, "upgrade").await;
-        stage.add_node("all", 36).await;
-        replay(&stage, &left).await;
-        let before: Vec<_> =
+        let stage = stage().await;
+        replay(&stage, &left(version)).await;
+        goes_on(&stage).await;
+    }
+}
+
+/// What a version has left behind.
+pub fn left(version: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(file(version)).unwrap()).unwrap()
+}
+
+/// Where it is put back: the names of nodes, and of the namespace, are in the objects.
+pub async fn stage() -> Stage {
+    let stage = Stage::on(ControlPlane::own_with_groups().await, "upgrade").await;
+    stage.add_node("all", 36).await;
+    stage
+}
+
+/// This version takes over what was put back: nothing moves before its turn, nothing is held again, and all come up.
+pub async fn goes_on(stage: &Stage) {
+    let before: Vec<_> =
+        stage.pods.now(|now| now.all().filter(|pod| pod.is_released()).map(|pod| pod.name.clone()).collect());
+    let new = stage.launch().start().await;
+    new.until_metric("rolegate_leader", 1).await;
+    new.until_metric(r#"rolegate_held_pods{reason="PreviousSegmentNotReady"}"#, 12).await;
+    // Two segments each are released, the second is not ready: nothing may move.
+    always(Duration::from_secs(1), "what was held is held", async || {
+        let now: Vec<_> =
             stage.pods.now(|now| now.all().filter(|pod| pod.is_released()).map(|pod| pod.name.clone()).collect());
-        let new = stage.launch().start().await;
-        new.until_metric("rolegate_leader", 1).await;
-        new.until_metric(r#"rolegate_held_pods{reason="PreviousSegmentNotReady"}"#, 12).await;
-        // Two segments each are released, the second is not ready: nothing may move.
-        always(Duration::from_secs(1), "what was held is held", async || {
-            let now: Vec<_> =
-                stage.pods.now(|now| now.all().filter(|pod| pod.is_released()).map(|pod| pod.name.clone()).collect());
-            if now == before { Ok(()) } else { Err(format!("{now:?}")) }
-        })
-        .await;
-        for carrier in carriers() {
-            let object = &carrier_api(&stage, carrier).list(&ListParams::default()).await.unwrap().items[0];
-            let progress = &object.data["status"]["coordinationState"][0]["progress"];
-            assert_eq!(
-                (&progress["prefill"]["released"], &progress["decode"]["released"]),
-                (&json!(8), &json!(4)),
-                "{progress}"
-            );
-        }
-        stage.let_ready(Pod::is_released).await;
-        stage.pods.until("the last segments", |now| now.count_all(Pod::is_scheduled) == 36).await;
-        stage.let_ready(|_| true).await;
-        stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 36).await;
-        invariants::nobody_was_held_again(&stage.pods);
+        if now == before { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+    for carrier in carriers() {
+        let object = &carrier_api(stage, carrier).list(&ListParams::default()).await.unwrap().items[0];
+        let progress = &object.data["status"]["coordinationState"][0]["progress"];
         assert_eq!(
-            stage.pods.events().iter().map(|event| &event.pod.uid).collect::<std::collections::HashSet<_>>().len(),
-            36
+            (&progress["prefill"]["released"], &progress["decode"]["released"]),
+            (&json!(8), &json!(4)),
+            "{progress}"
         );
     }
+    stage.let_ready(Pod::is_released).await;
+    stage.pods.until("the last segments", |now| now.count_all(Pod::is_scheduled) == 36).await;
+    stage.let_ready(|_| true).await;
+    stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 36).await;
+    invariants::nobody_was_held_again(&stage.pods);
+    assert_eq!(
+        stage.pods.events().iter().map(|event| &event.pod.uid).collect::<std::collections::HashSet<_>>().len(),
+        36
+    );
 }
 
 #[tokio::test]

@@ -59,6 +59,8 @@ const WITHIN: &[(&str, &[Row])] = &[
             ("index", &[]),
             ("lease", &[]),
             ("metrics", &[]),
+            ("stances", &["index"]),
+            ("told", &["lease"]),
             ("objects", &[]),
             ("requests", &[]),
             ("watch", &["capacity", "index", "objects", "requests"]),

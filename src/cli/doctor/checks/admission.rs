@@ -4,11 +4,13 @@ use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
     WebhookClientConfig,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as NamespaceSelector;
 
 use super::selector::selects;
-use crate::cli::doctor::facts::{Facts, Probe};
+use crate::api::selector::LabelSelector;
+use crate::cli::doctor::facts::{Facts, Probe, ServedNamespaces};
 use crate::cli::doctor::finding::Findings;
+use crate::model::{LetGo, Mode};
 use crate::server::admission::registration::{Reach, Registration};
 
 /// One of our webhooks, of either kind.
@@ -20,8 +22,8 @@ pub struct Ours {
     pub client: WebhookClientConfig,
     rules: Option<Vec<RuleWithOperations>>,
     conditions: Option<Vec<MatchCondition>>,
-    failure_policy: Option<String>,
-    namespaces: Option<LabelSelector>,
+    pub(super) failure_policy: Option<String>,
+    pub(super) namespaces: Option<NamespaceSelector>,
 }
 
 fn of_mutating(configuration: &MutatingWebhookConfiguration) -> Vec<Ours> {
@@ -65,6 +67,8 @@ fn wanted(facts: &Facts) -> Vec<Ours> {
         reach: Reach::Url(String::new()),
         own_namespace: facts.target.namespace.clone(),
         namespaces: Vec::new(),
+        selector: LabelSelector::default(),
+        mode: Mode::Enforce,
     };
     let mut wanted = of_mutating(&registration.mutating(None));
     wanted.extend(of_validating(&registration.validating(None)));
@@ -125,6 +129,10 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
 
 /// Do they fail closed?
 pub fn failure_policy(facts: &Facts, found: &mut Findings) {
+    // Nothing is held anyway.
+    if facts.served.as_ref().is_ok_and(ServedNamespaces::only_observes) {
+        return;
+    }
     for ours in ours(facts).iter().filter(|ours| ours.failure_policy.as_deref() == Some("Ignore")) {
         found.warning(
             format!("{} is ignored while rolegate is away: pods pass without a hold", ours.title),
@@ -182,11 +190,21 @@ pub fn endpoint(facts: &Facts, found: &mut Findings) {
     }
 }
 
+/// Why nothing is held where the pod is tried.
+fn rests(facts: &Facts) -> Option<LetGo> {
+    facts.served.as_ref().ok()?.stances.get(&facts.try_in)?.lets_go()
+}
+
 /// Does the API server get an answer?
 pub fn answers(facts: &Facts, found: &mut Findings) {
     let Some(probe) = found.known(&facts.probe, "whether a pod is held") else { return };
     match probe {
         Probe::Held => found.ok("a pod of a group, created as a dry run, is held"),
+        Probe::NotHeld if rests(facts).is_some() => found.info(format!(
+            "a pod of a group, created as a dry run in {}, is not held: {}",
+            facts.try_in,
+            rests(facts).map_or("", LetGo::words)
+        )),
         Probe::NotHeld => found.error(
             "a pod of a group, created as a dry run, is not held",
             "is the namespace excluded, or labelled rolegate.dev/ignore? --try-in names another",

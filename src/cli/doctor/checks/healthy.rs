@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::api::crd;
-use crate::cli::doctor::facts::{Facts, Probe, Rights, Served, Target};
+use crate::api::selector::LabelSelector;
+use crate::cli::doctor::facts::{Facts, Probe, Rights, Served, ServedNamespaces, Target};
+use crate::model::{Mode, Serving};
 use crate::server::admission::registration::{Reach, Registration};
 use crate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
 use crate::server::tls::certificates::{CaBundle, Stored};
@@ -47,6 +49,8 @@ fn make_healthy() -> Facts {
         reach: Reach::Service { namespace: "rolegate-system".to_owned(), name: "rolegate".to_owned() },
         own_namespace: "rolegate-system".to_owned(),
         namespaces: Vec::new(),
+        selector: LabelSelector::default(),
+        mode: Mode::Enforce,
     };
     let service = typed(json!({ "metadata": { "name": "rolegate" }, "spec": { "ports": [{ "port": 443 }] } }));
     let lease = json!({
@@ -73,9 +77,12 @@ fn make_healthy() -> Facts {
         certificates: Ok(Some(Served { stored, self_managed: true })),
         lease: Ok(Some(lease)),
         probe: Ok(Probe::Held),
+        others: Ok(Vec::new()),
         orphans: Ok(Vec::new()),
         strangers: Ok(Vec::new()),
         gangs: Ok(Vec::new()),
         opt_ins: Ok(Vec::new()),
+        served: Ok(ServedNamespaces { told: Some(Serving::default()), ..ServedNamespaces::default() }),
+        try_in: "default".to_owned(),
     }
 }

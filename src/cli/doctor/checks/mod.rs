@@ -7,7 +7,9 @@ mod definitions;
 #[cfg(test)]
 mod healthy;
 mod holds;
+mod modes;
 mod neighbours;
+mod others;
 mod selector;
 #[cfg(test)]
 mod tests;
@@ -31,6 +33,8 @@ pub const CHECKS: &[Check] = &[
     ("opt-ins", cluster::opt_ins),
     ("webhooks", admission::are_there),
     ("webhooks-current", admission::are_current),
+    ("mode", modes::mode),
+    ("selection", modes::selection),
     ("failure-policy", admission::failure_policy),
     ("exclusions", admission::exclusions),
     ("endpoint", admission::endpoint),
@@ -38,6 +42,7 @@ pub const CHECKS: &[Check] = &[
     ("ca-bundle", certificates::trusted),
     ("admission", admission::answers),
     ("other-webhooks", neighbours::on_pods),
+    ("other-rolegates", others::serve_the_same),
     ("our-namespace", neighbours::on_our_namespace),
     ("grove-authorizer", neighbours::grove_authorizer),
     ("leader", holds::leader),

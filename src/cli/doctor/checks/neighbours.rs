@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::selector::{matches, selects};
 use crate::cli::doctor::facts::Facts;
 use crate::cli::doctor::finding::Findings;
+use crate::cluster::read::installations::OF_PODS;
 
 /// What is told apart of a webhook of either kind.
 struct Hook<'a> {
@@ -51,6 +52,8 @@ pub fn on_pods(facts: &Facts, found: &mut Findings) {
     let Some((mutating, _)) = others(facts) else { return };
     let after = mutating
         .iter()
+        // Another rolegate adds no labels of groups, and is looked at by itself.
+        .filter(|hook| hook.name != OF_PODS)
         .filter(|hook| hook.configuration > facts.target.name.as_str() && matches(hook.rules, "", "pods", "CREATE"));
     let after: Vec<_> = after.map(|hook| hook.configuration).collect();
     if after.is_empty() {

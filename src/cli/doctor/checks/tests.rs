@@ -11,9 +11,13 @@ use super::healthy::{established, healthy, stored, typed};
 use super::{CHECKS, judge};
 use crate::api::crd;
 use crate::api::pod_group::KUBE_POD_GROUP;
+use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
-use crate::cli::doctor::facts::{AskedRight, Facts, Gang, OptIn, Orphans, Probe, Rights, Served, Strangers};
+use crate::cli::doctor::facts::{
+    AskedRight, Facts, Gang, OptIn, Orphans, Other, Probe, Rights, Served, ServedNamespaces, Strangers,
+};
 use crate::cli::doctor::finding::Level;
+use crate::model::{Mode, Out, Serving, Stance};
 use crate::server::tls::authority::new_ca;
 
 fn mutating(facts: &mut Facts) -> &mut MutatingWebhookConfiguration {
@@ -69,6 +73,18 @@ fn nothing_is_wrong_with_a_healthy_installation() {
 type Case = (fn(&mut Facts), &'static [&'static str]);
 
 const CASES: &[Case] = &[
+    (
+        |facts| served(facts, Mode::Warn, &[]),
+        &["Warning mode: what breaks a rule is let in with a warning (--mode warn)"],
+    ),
+    (
+        |facts| {
+            let out = Stance { out: Some(Out::NotSelected), ..Stance::default() };
+            served(facts, Mode::Enforce, &[("web", out)]);
+            facts.served.as_mut().unwrap().groups.insert("web".to_owned(), 1);
+        },
+        &["Warning selection: 1 group in namespace web, which is not selected: neither judged nor held"],
+    ),
     (
         |facts| facts.version = (1, 27),
         &["Error api-server: Kubernetes 1.27 has no matchConditions of webhooks: every pod would wait for rolegate"],
@@ -309,6 +325,22 @@ const CASES: &[Case] = &[
         |facts| facts.validating.as_mut().unwrap().push(other("grove", &["x"], "/webhooks/authorizer-webhook")),
         &["Warning grove-authorizer: Grove's authorizer is on: it refuses to let others lift gates of its pods"],
     ),
+    (
+        |facts| {
+            facts.others = Ok(vec![Other {
+                name: "b".to_owned(),
+                shared: ["a", "b", "c", "d"].map(str::to_owned).into(),
+                lets_go: None,
+            }])
+        },
+        &["Error other-rolegates: the rolegate b serves 4 namespaces that ours serves too: a, b, c and 1 more"],
+    ),
+    (
+        |facts| {
+            facts.others = Ok(vec![Other { name: "b".to_owned(), shared: Vec::new(), lets_go: Some("b".to_owned()) }])
+        },
+        &["Error other-rolegates: b selects namespaces by their labels, and lets go of what rolegate holds in others"],
+    ),
     (|facts| facts.lease = Ok(None), &["Error leader: no replica has ever led: held pods are not released"]),
     (
         |facts| {
@@ -380,4 +412,71 @@ fn whatever_does_not_work_comes_with_a_hint() {
             assert!(finding.level < Level::Warning || finding.hint.is_some(), "{finding:?}");
         }
     }
+}
+
+fn served(facts: &mut Facts, mode: Mode, namespaces: &[(&str, Stance)]) {
+    let stances = namespaces.iter().map(|(name, stance)| ((*name).to_owned(), *stance)).collect();
+    let told = Some(Serving { mode, ..Serving::default() });
+    facts.served = Ok(ServedNamespaces { told, stances, ..ServedNamespaces::default() });
+}
+
+#[test]
+fn less_than_all_is_said_loudly_and_who_only_observes_must_not_stand_in_the_way() {
+    let mut facts = healthy();
+    let stance = |mode: Mode| Stance { mode, ..Stance::default() };
+    served(&mut facts, Mode::Warn, &[]);
+    assert_eq!(
+        found(&facts, Level::Warning),
+        ["Warning mode: what breaks a rule is let in with a warning (--mode warn)"]
+    );
+    served(&mut facts, Mode::Observe, &[("a", stance(Mode::Observe))]);
+    assert_eq!(
+        found(&facts, Level::Warning),
+        [
+            "Warning mode: nothing is refused, held or written (--mode observe)",
+            "Warning mode: mutating webhook pods.rolegate.dev has failurePolicy Fail, and rolegate only observes: while it is away, pods are refused all the same",
+        ]
+    );
+    // One namespace is in force: then the policy is right.
+    served(&mut facts, Mode::Observe, &[("a", stance(Mode::Observe)), ("b", stance(Mode::Enforce))]);
+    assert_eq!(
+        found(&facts, Level::Info),
+        [
+            "Warning mode: nothing is refused, held or written (--mode observe)",
+            "Info mode: by their labels in mode enforce: b",
+        ]
+    );
+    let unknown = Stance { has_unknown_mode: true, ..Stance::default() };
+    served(&mut facts, Mode::Enforce, &[("a", unknown)]);
+    assert_eq!(
+        found(&facts, Level::Warning),
+        ["Warning mode: label rolegate.dev/mode names no mode, and that of --mode counts: a"]
+    );
+    // A pod that is not held where nothing is, is as it should be.
+    served(&mut facts, Mode::Enforce, &[("default", stance(Mode::Observe))]);
+    facts.probe = Ok(Probe::NotHeld);
+    assert_eq!(found(&facts, Level::Warning), [""; 0]);
+}
+
+#[test]
+fn groups_where_nothing_is_served_and_configurations_that_select_others_are_found() {
+    let mut facts = healthy();
+    let selector =
+        LabelSelector { match_labels: [("team".to_owned(), "llm".to_owned())].into(), ..LabelSelector::default() };
+    let out = Stance { out: Some(Out::NotSelected), ..Stance::default() };
+    facts.served = Ok(ServedNamespaces {
+        told: Some(Serving { selector: selector.clone(), ..Serving::default() }),
+        stances: [("web".to_owned(), out)].into(),
+        groups: [("web".to_owned(), 2)].into(),
+    });
+    let differs = "Warning selection: mutating webhook pods.rolegate.dev selects other namespaces than the replica that leads serves (--namespace-selector)";
+    let left = "Warning selection: 2 groups in namespace web, which is not selected: neither judged nor held";
+    assert_eq!(found(&facts, Level::Warning), [differs, left]);
+    for webhook in mutating(&mut facts).webhooks.iter_mut().flatten() {
+        webhook.namespace_selector.as_mut().unwrap().match_labels = Some(selector.match_labels.clone());
+    }
+    for webhook in validating(&mut facts).webhooks.iter_mut().flatten() {
+        webhook.namespace_selector.as_mut().unwrap().match_labels = Some(selector.match_labels.clone());
+    }
+    assert_eq!(found(&facts, Level::Warning), [left]);
 }

@@ -4,6 +4,9 @@ import { cells, legend } from "./cells.js";
 import { ago, h, kept } from "./dom.js";
 import { bar, batchWord, where } from "./room.js";
 
+/** Why nothing is held in the namespace of a group. */
+const SERVED = { OptedOut: "has opted out", NotSelected: "is not selected", Observed: "is only observed" };
+
 /** The one sentence why it waits, or how it is. */
 export function why(group) {
   const held = group.holds.find((hold) => hold.reason === group.reason) ?? group.holds[0];
@@ -31,7 +34,11 @@ export function parts(data) {
 function facts(group) {
   const carrier = group.carrier ? `${group.carrier.kind} ${group.carrier.name}` : "not there: only pods name it";
   const all = [["carried by", carrier], ["segments", group.segments], ["pods ready", group.ready], ["pods held", String(group.held)]];
-  if (group.ignored) all.push(["namespace", "has opted out"]);
+  const served = group.letsGo ? SERVED[group.letsGo] : group.mode === "warn" && "in mode warn";
+  if (served) all.push(["namespace", served]);
+  const { refused = [], holds = [] } = group.would ?? {};
+  if (refused.length) all.push(["would be refused", refused.join(", ")]);
+  if (holds.length) all.push(["would be held", holds.map(({ reason, pods }) => `${reason} (${pods})`).join(", ")]);
   return all.filter(([, text]) => text);
 }
 

@@ -67,11 +67,12 @@ addEventListener("hashchange", () => {
   if (location.hash.startsWith("#/")) $("main").focus({ preventScroll: true });
 });
 
-function showReplica({ identity, leads, failing, listing }) {
+function showReplica({ identity, leads, failing, listing, mode }) {
   const parts = [`${identity} ${leads ? "leads" : "does not lead, and shows the same"}`];
   if (listing) parts.push("is still listing: this is a part");
+  if (mode !== "enforce") parts.push(`mode ${mode}`);
   failing.forEach(([check, why]) => parts.push(`${check}: ${why}`));
-  const bad = listing || failing.length > 0;
+  const bad = listing || mode !== "enforce" || failing.length > 0;
   morph($("replica"), h("p", { id: "replica", class: bad ? "bad" : "faint" }, parts.join("; ")));
 }
 

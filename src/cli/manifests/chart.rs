@@ -1,0 +1,176 @@
+//! What the Helm chart has beside the templates of our objects: the schema of its values, the names, the definitions.
+
+use serde_json::{Map, Value, json};
+
+use super::values::chart_values;
+use crate::api::crd;
+use crate::cli::allow::Allow;
+
+/// Values that are one of some words.
+const WORDS: &[(&str, &[&str])] = &[
+    ("certificates", &["self-managed", "cert-manager"]),
+    ("whenUnsatisfiable", &["ScheduleAnyway", "DoNotSchedule"]),
+    ("logFormat", &["json", "text"]),
+    ("mode", &["enforce", "warn", "observe"]),
+    ("dnsPolicy", &["", "ClusterFirst", "ClusterFirstWithHostNet", "Default"]),
+    ("image.pullPolicy", &["Always", "IfNotPresent", "Never"]),
+];
+
+/// Values that are lists of some words.
+const LISTS: &[(&str, &[&str])] = &[("allow", &[Allow::Scale.word(), Allow::Recovery.word()])];
+
+/// A schema.
+type Shape = fn() -> Value;
+
+/// Values whose shape Kubernetes has set, or of which not every text or number will do.
+const SHAPES: &[(&str, Shape)] = &[
+    ("affinity", || closed(&["nodeAffinity", "podAffinity", "podAntiAffinity"], &json!({ "type": "object" }))),
+    ("commonLabels", || texts(&[super::OWN_LABEL, "app.kubernetes.io/component"])),
+    ("podLabels", || texts(&[super::OWN_LABEL])),
+    ("podAnnotations", || texts(&["kubectl.kubernetes.io/default-container"])),
+    ("serviceAccount.annotations", || texts(&[])),
+    ("nodeSelector", || texts(&[])),
+    ("extraArguments", || json!({ "type": "array", "items": { "type": "string", "minLength": 1 } })),
+    (
+        "namespaces",
+        || json!({ "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" } }),
+    ),
+    ("extraEnv", || list(&["name"], json!({ "name": text(), "value": text(), "valueFrom": { "type": "object" } }))),
+    ("extraVolumes", || list(&["name"], Value::Null)),
+    ("extraVolumeMounts", || list(&["name", "mountPath"], Value::Null)),
+    ("imagePullSecrets", || list(&["name"], json!({ "name": text() }))),
+    ("tolerations", || {
+        let words = ["key", "operator", "value", "effect"].map(|key| (key.to_owned(), text()));
+        let mut fields: Map<_, _> = words.into_iter().collect();
+        fields.insert("tolerationSeconds".to_owned(), json!({ "type": "integer" }));
+        list(&[], json!(fields))
+    }),
+    ("topologySpreadConstraints", || list(&["maxSkew", "topologyKey", "whenUnsatisfiable"], Value::Null)),
+    ("rules", || json!({ "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9-]+=(deny|warn|off)$" } })),
+    ("namespaceSelector", selector),
+    ("resources", || closed(&["limits", "requests", "claims"], &json!({ "type": ["object", "array"] }))),
+    ("webhookPort", port),
+    ("adminPort", port),
+    ("nameOverride", name),
+    ("fullnameOverride", name),
+    (
+        "podDisruptionBudget.maxUnavailable",
+        || json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string", "pattern": "^[0-9]+%$" }] }),
+    ),
+];
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn port() -> Value {
+    json!({ "type": "integer", "minimum": 1, "maximum": u16::MAX })
+}
+
+/// A LabelSelector.
+fn selector() -> Value {
+    let values = json!({ "type": "array", "items": text() });
+    let expression =
+        json!({ "key": text(), "operator": { "enum": ["In", "NotIn", "Exists", "DoesNotExist"] }, "values": values });
+    json!({
+        "type": "object",
+        "properties": { "matchLabels": texts(&[]), "matchExpressions": list(&["key", "operator"], expression) },
+        "additionalProperties": false,
+    })
+}
+
+/// A name that Services may have, or none.
+fn name() -> Value {
+    json!({ "type": "string", "pattern": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$", "maxLength": 50 })
+}
+
+/// A map of texts without these keys, which are ours.
+fn texts(ours: &[&str]) -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": text(),
+        "propertyNames": { "not": { "enum": ours.iter().chain(&["*"]).collect::<Vec<_>>() } },
+    })
+}
+
+/// An object with these keys, or some of them.
+fn closed(keys: &[&str], of: &Value) -> Value {
+    let properties: Map<_, _> = keys.iter().map(|key| ((*key).to_owned(), of.clone())).collect();
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+/// A list of objects that have these keys; no others than the fields, where there are some.
+fn list(required: &[&str], fields: Value) -> Value {
+    let closed = !fields.is_null();
+    let properties = if closed { fields } else { json!({}) };
+    let item = json!({
+        "type": "object", "required": required, "properties": properties, "additionalProperties": !closed,
+    });
+    json!({ "type": "array", "items": item })
+}
+
+/// The schema of the chart's values: a misspelt one is refused by Helm.
+pub fn schema() -> String {
+    let mut schema = of_object("", &chart_values());
+    if let Some(schema) = schema.as_object_mut() {
+        schema.insert("$schema".to_owned(), json!("http://json-schema.org/draft-07/schema#"));
+    }
+    if let Some(properties) = schema.pointer_mut("/properties").and_then(Value::as_object_mut) {
+        // Helm adds `global` to the values of every chart.
+        properties.insert("global".to_owned(), json!({}));
+    }
+    format!("{schema:#}\n")
+}
+
+fn of_object(path: &str, values: &Map<String, Value>) -> Value {
+    let values = values.iter().filter(|(key, _)| !key.starts_with('#'));
+    let properties: Map<_, _> = values
+        .map(|(key, value)| {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            (key.clone(), property(&path, value))
+        })
+        .collect();
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+fn property(path: &str, value: &Value) -> Value {
+    if let Some((_, words)) = LISTS.iter().find(|(known, _)| *known == path) {
+        return json!({ "type": "array", "items": { "enum": words } });
+    }
+    if let Some((_, words)) = WORDS.iter().find(|(known, _)| *known == path) {
+        return json!({ "enum": words });
+    }
+    if let Some((_, shape)) = SHAPES.iter().find(|(known, _)| *known == path) {
+        return shape();
+    }
+    match value {
+        Value::Number(_) => json!({ "type": "integer", "minimum": 1 }),
+        Value::Bool(_) => json!({ "type": "boolean" }),
+        Value::Array(_) => json!({ "type": "array" }),
+        Value::Object(values) => of_object(path, values),
+        _ => text(),
+    }
+}
+
+/// Names by release. What comes behind them, as `-certificates`, has to fit into 63 characters.
+pub const HELPERS: &str = r#"{{- /* Written by `make docs`, from the source of `rolegate manifests`. */ -}}
+{{- define "rolegate.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- $named := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- default $named .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+"#;
+
+/// The definitions as a template: Helm installs what stands in `crds/` once, and never upgrades it.
+pub fn definitions() -> String {
+    let keep = "  {{- if .Values.crds.keep }}\n  annotations:\n    helm.sh/resource-policy: keep\n  {{- end }}\n";
+    let labels = "  {{- with .Values.commonLabels }}\n  labels:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n";
+    let template = |(_, yaml): (String, String)| {
+        // Nothing in a description is Helm's.
+        let yaml = yaml.replace("{{", "{{ \"{{\" }}");
+        let (head, spec) = yaml.split_once("spec:\n").unwrap_or((&yaml, ""));
+        format!("---\n{head}{keep}{labels}spec:\n{spec}")
+    };
+    let all: String = crd::files(false).into_iter().map(template).collect();
+    format!("{{{{- if .Values.crds.enabled }}}}\n{all}{{{{- end }}}}\n")
+}

@@ -1,0 +1,123 @@
+//! One setting of a rule, as it is written: `ID=deny`, `ID=warn` or `ID=off`.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use super::catalogue;
+use super::names::hint;
+use super::settings::{RuleSettings, Setting, why_fixed};
+
+/// One setting as it is written: `ID=deny`, `ID=warn` or `ID=off`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleSetting {
+    rule: &'static str,
+    setting: Setting,
+}
+
+/// Why a setting is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// It is not `ID=WORD`.
+    #[error("must be ID=deny, ID=warn or ID=off")]
+    Form,
+    /// No rule has this id.
+    #[error("there is no rule {id:?}{hint}; docs/rules.md lists them")]
+    Unknown {
+        /// The id.
+        id: String,
+        /// The one that may be meant, as a part of the sentence.
+        hint: String,
+    },
+    /// The rule must stay.
+    #[error("rule {id:?} can only be deny: {why}")]
+    Fixed {
+        /// The id.
+        id: &'static str,
+        /// What it is for.
+        why: &'static str,
+    },
+    /// A rule is set to two things.
+    #[error("rule {0:?} is set twice")]
+    Twice(&'static str),
+}
+
+impl FromStr for RuleSetting {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        let (id, word) = text.split_once('=').ok_or(SettingError::Form)?;
+        let setting = Setting::parse(word).ok_or(SettingError::Form)?;
+        let all = catalogue();
+        let Some(known) = all.iter().find(|rule| rule.id == id) else {
+            // The names of one kind of object are the nearest where a mistake keeps the beginning.
+            let names = all.iter().map(|rule| rule.id).filter(|known| known.chars().next() == id.chars().next());
+            return Err(SettingError::Unknown { hint: hint(id, names), id: id.to_owned() });
+        };
+        match why_fixed(known.id) {
+            Some(why) if setting != Setting::Deny => Err(SettingError::Fixed { id: known.id, why }),
+            _ => Ok(Self { rule: known.id, setting }),
+        }
+    }
+}
+
+/// All of them together.
+///
+/// # Errors
+///
+/// When a rule is set to two different things.
+pub fn together(settings: impl IntoIterator<Item = RuleSetting>) -> Result<RuleSettings, SettingError> {
+    let mut all = BTreeMap::new();
+    for RuleSetting { rule, setting } in settings {
+        if all.insert(rule.to_owned(), setting).is_some_and(|before| before != setting) {
+            return Err(SettingError::Twice(rule));
+        }
+    }
+    Ok(RuleSettings::of(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::rules::settings::Setting;
+
+    fn parse(text: &str) -> Result<RuleSetting, String> {
+        text.parse().map_err(|error: SettingError| error.to_string())
+    }
+
+    #[test]
+    fn what_is_no_setting_is_said_with_a_hint() {
+        let error = |text: &str| parse(text).unwrap_err();
+        assert_eq!(error("segment-ratio"), "must be ID=deny, ID=warn or ID=off");
+        assert_eq!(error("segment-ratio=no"), "must be ID=deny, ID=warn or ID=off");
+        assert_eq!(
+            error("segment-ration=off"),
+            "there is no rule \"segment-ration\"; did you mean \"segment-ratio\"?; docs/rules.md lists them"
+        );
+        assert_eq!(error("xyz=off"), "there is no rule \"xyz\"; docs/rules.md lists them");
+    }
+
+    #[test]
+    fn a_rule_without_which_nothing_goes_can_only_deny() {
+        let all = catalogue();
+        let fixed: Vec<_> = all.iter().map(|rule| rule.id).filter(|id| why_fixed(id).is_some()).collect();
+        assert_eq!(fixed.len(), 7, "a fixed rule is no rule: {fixed:?}");
+        for id in fixed {
+            assert!(parse(&format!("{id}=deny")).is_ok());
+            for word in ["warn", "off"] {
+                let error = parse(&format!("{id}={word}")).unwrap_err();
+                assert!(error.starts_with(&format!("rule {id:?} can only be deny: ")), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rule_is_set_once() {
+        let of = |all: &[&str]| together(all.iter().map(|text| parse(text).unwrap()));
+        let both = of(&["segment-ratio=off", "segment-remainder=deny", "segment-ratio=off"]).unwrap();
+        assert_eq!(both.to_string(), "segment-ratio=off,segment-remainder=deny");
+        assert_eq!(both.set_to(Setting::Off).collect::<Vec<_>>(), ["segment-ratio"]);
+        let twice = of(&["segment-ratio=off", "segment-ratio=warn"]);
+        assert_eq!(twice, Err(SettingError::Twice("segment-ratio")));
+    }
+}

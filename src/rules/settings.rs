@@ -1,0 +1,111 @@
+//! How much single rules weigh, where whoever runs rolegate says so.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, de};
+
+use super::{Cause, Severity, Violation};
+
+/// How much a rule weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Setting {
+    /// Whatever it finds refuses the object, also what it would only warn about.
+    Deny,
+    /// Whatever it finds is a warning.
+    Warn,
+    /// It finds nothing.
+    Off,
+}
+
+impl Setting {
+    const ALL: &[(&str, Self)] = &[("deny", Self::Deny), ("warn", Self::Warn), ("off", Self::Off)];
+
+    /// Reads a word; `None` for any other.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == word).map(|(_, setting)| *setting)
+    }
+
+    fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, known)| *known == self).map_or("", |(word, _)| word)
+    }
+}
+
+/// Rules that can only refuse, and what each is for.
+const FIXED: &[(&str, &str)] = &[
+    ("group-bounds", "it bounds what one object may cost"),
+    ("group-shape", "nothing can be planned for a group without a shape"),
+    ("group-claimed-twice", "two objects would steer the same pods"),
+    ("pod-group-rights", "it keeps authors from what only rolegate may do"),
+    ("recovery", "it keeps authors from what only rolegate may do"),
+    ("segments-scale", "it keeps authors from what only rolegate may do"),
+    ("pod-names", "names become part of requests"),
+];
+
+/// What a rule is for without which rolegate does not go: it cannot be off, and the loop goes by it in every mode. `None` for
+/// any other.
+pub fn why_fixed(rule: &str) -> Option<&'static str> {
+    FIXED.iter().find(|(id, _)| *id == rule).map(|(_, why)| *why)
+}
+
+/// How much single rules weigh; each of the others as its table has it. They are said once, at the start, and kept for as long as
+/// the process runs: so they can be copied to wherever something is judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleSettings(Option<&'static BTreeMap<String, Setting>>);
+
+impl RuleSettings {
+    /// These, by the id of the rule.
+    pub fn of(settings: BTreeMap<String, Setting>) -> Self {
+        Self((!settings.is_empty()).then(|| &*Box::leak(Box::new(settings))))
+    }
+
+    fn all(self) -> impl Iterator<Item = (&'static str, Setting)> {
+        self.0.into_iter().flatten().map(|(rule, setting)| (rule.as_str(), *setting))
+    }
+
+    /// Rules that are set to this.
+    pub fn set_to(self, setting: Setting) -> impl Iterator<Item = &'static str> {
+        self.all().filter(move |(_, set)| *set == setting).map(|(rule, _)| rule)
+    }
+
+    /// What findings weigh.
+    pub fn weigh(self, mut found: Vec<Violation>) -> Vec<Violation> {
+        let Some(settings) = self.0 else { return found };
+        found.retain_mut(|violation| match (settings.get(violation.rule), violation.severity) {
+            (None, _) | (Some(Setting::Deny | Setting::Warn), Severity::Note) => true,
+            (Some(Setting::Deny), _) => {
+                violation.severity = Severity::Error;
+                // What refuses has a cause that Kubernetes knows.
+                if violation.cause == Cause::Notice {
+                    violation.cause = Cause::Invalid;
+                }
+                true
+            }
+            (Some(Setting::Warn), _) => {
+                violation.severity = Severity::Warning;
+                true
+            }
+            (Some(Setting::Off), _) => false,
+        });
+        found
+    }
+}
+
+impl fmt::Display for RuleSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<_> = self.all().map(|(rule, setting)| format!("{rule}={}", setting.as_str())).collect();
+        f.write_str(&all.join(","))
+    }
+}
+
+impl<'de> Deserialize<'de> for RuleSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = BTreeMap::<String, String>::deserialize(deserializer)?;
+        let read = |(rule, word): (String, String)| {
+            let setting =
+                Setting::parse(&word).ok_or_else(|| de::Error::custom(format!("{rule}: no setting: {word:?}")));
+            Ok((rule, setting?))
+        };
+        written.into_iter().map(read).collect::<Result<_, _>>().map(Self::of)
+    }
+}

@@ -1,0 +1,162 @@
+//! Two rolegates in one cluster: with namespaces of their own they do not meet; where both serve one, it is found.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::common::control_plane::SYSTEM;
+use crate::common::pods::Pod;
+use crate::common::rolegate::{Rolegate, rolegate_command};
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
+use crate::install::render::{chart, helm_command};
+use crate::install::support::{Installation, get_named};
+
+/// A release of Helm for a namespace, and a rolegate that serves it.
+async fn release(plane: &Arc<ControlPlane>, name: &str, stage: &Stage, more: &[&str]) -> (Installation, Rolegate) {
+    release_for(plane, name, stage, &format!("namespaces=[\"{}\"]", stage.namespace), more).await
+}
+
+/// The same for the namespaces that this value of the chart says.
+async fn release_for(
+    plane: &Arc<ControlPlane>,
+    name: &str,
+    stage: &Stage,
+    namespaces: &str,
+    more: &[&str],
+) -> (Installation, Rolegate) {
+    let arguments = ["install", name, &chart(), "--namespace", SYSTEM, "--set-json", namespaces];
+    let mut helm = helm_command(&arguments);
+    let output = helm.args(more).arg("--kubeconfig").arg(&plane.kubeconfig).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    if more.is_empty() {
+        // The definitions came with it; those of RoleBasedGroups are of others.
+        plane.define_groups();
+    }
+    let installed = Installation::named(plane.clone(), &format!("{name}-rolegate")).await;
+    let rolegate = installed.serve(stage).await;
+    rolegate.until_metric("rolegate_leader", 1).await;
+    (installed, rolegate)
+}
+
+async fn doctor(plane: &ControlPlane, name: &str) -> Value {
+    let output = rolegate_command(&plane.kubeconfig, &["doctor", "--name", name, "-o", "json"]).output().await.unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn about_others(report: &Value) -> Vec<String> {
+    let findings = report["findings"].as_array().unwrap().iter();
+    let findings = findings.filter(|finding| finding["check"] == "other-rolegates");
+    findings
+        .map(|finding| format!("{} {}", finding["level"].as_str().unwrap(), finding["what"].as_str().unwrap()))
+        .collect()
+}
+
+/// Six pods that come up, in two segments.
+fn group(name: &str) -> Group {
+    Group::new(name).role("prefill", 4, 2).role("decode", 2, 1)
+}
+
+const SECOND: &[&str] = &["--set", "crds.enabled=false"];
+
+#[tokio::test]
+async fn two_releases_with_namespaces_of_their_own_do_not_meet() {
+    let plane = ControlPlane::own(|| ControlPlane::start_with("kwok", &[])).await;
+    let (first, second) = (Stage::on(plane.clone(), "first").await, Stage::on(plane.clone(), "second").await);
+    for stage in [&first, &second] {
+        stage.add_node(&stage.namespace, 20).await;
+    }
+    let (_a, one) = release(&plane, "a", &first, &[]).await;
+    let (_b, two) = release(&plane, "b", &second, SECOND).await;
+    for (stage, rolegate) in [(&first, &one), (&second, &two)] {
+        stage.deploy(&group("llm")).await;
+        stage.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 6).await;
+        invariants::released_in_order(&stage.pods, &group("llm"));
+        invariants::all_born_held(&stage.pods);
+        assert_eq!(rolegate.metric(r#"rolegate_releases_total{outcome="released"}"#).await, 6, "each its own");
+    }
+    for name in ["a-rolegate", "b-rolegate"] {
+        let lease = get_named(&plane, "lease", name);
+        assert!(lease["spec"]["holderIdentity"].is_string(), "{lease}");
+        get_named(&plane, "secret", &format!("{name}-certificates"));
+    }
+    let report = doctor(&plane, "a-rolegate").await;
+    assert_eq!(about_others(&report), ["ok the rolegate b-rolegate serves other namespaces than ours"]);
+
+    // One goes: what the other holds, it holds on.
+    let held = Group::new("slow").role("main", 2, 1).held_back();
+    for stage in [&first, &second] {
+        stage.deploy(&held).await;
+        stage.pods.until("one is held", |now| now.count_all(Pod::is_held) == 1).await;
+    }
+    let arguments = ["uninstall", "--yes", "--name", "a-rolegate"];
+    let uninstall = async { rolegate_command(&plane.kubeconfig, &arguments).output().await.unwrap() };
+    let ends = async {
+        eventually(PATIENT, "the Deployment gone", async || {
+            let names = plane.must(&["get", "deployments", "-n", SYSTEM, "-o", "name"], "");
+            if names.contains("/a-rolegate") { Err(names) } else { Ok(()) }
+        })
+        .await;
+        one.terminate().await
+    };
+    let (done, _) = tokio::join!(uninstall, ends);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success() && said.contains("what is in namespaces of b-rolegate is left alone"), "{said}");
+    first.pods.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
+    second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
+    second.let_ready(Pod::is_released).await;
+    second.pods.until("released in its turn", |now| now.count_all(Pod::is_held) == 0).await;
+    drop(two);
+}
+
+#[tokio::test]
+async fn two_that_serve_one_namespace_are_found() {
+    let plane = ControlPlane::own(|| ControlPlane::start_with("kwok", &["--audit"])).await;
+    let stage = Stage::on(plane.clone(), "shared").await;
+    stage.add_node("all", 40).await;
+    let (_a, one) = release(&plane, "a", &stage, &[]).await;
+    let (_b, two) = release(&plane, "b", &stage, SECOND).await;
+    let statuses = stage.statuses(&group("llm"));
+    stage.deploy(&group("llm")).await;
+    stage.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 6).await;
+    statuses.until("all ready", |status| status.ready().starts_with("True ")).await;
+    // No harm is done: what is released is committed first, under the version that was read.
+    invariants::all_born_held(&stage.pods);
+    invariants::released_in_order(&stage.pods, &group("llm"));
+    invariants::released_counts_never_fell(&statuses, &group("llm"));
+    invariants::nobody_was_held_again(&stage.pods);
+    for rolegate in [&one, &two] {
+        for metric in ["rolegate_releases_total", "rolegate_status_writes_total", "rolegate_events_total"] {
+            let all = rolegate.metrics().await;
+            all.lines().filter(|line| line.starts_with(metric)).for_each(|line| println!("{line}"));
+        }
+        println!("--");
+    }
+    let gates = plane.must(&["get", "events", "-n", "shared", "--field-selector", "reason=Released", "-o", "name"], "");
+    println!("{gates}");
+    for (name, other) in [("a-rolegate", "b-rolegate"), ("b-rolegate", "a-rolegate")] {
+        let report = doctor(&plane, name).await;
+        let expected = format!("error the rolegate {other} serves 1 namespace that ours serves too: shared");
+        assert_eq!(about_others(&report), [expected]);
+    }
+}
+
+/// One that selects namespaces by their labels watches all of them, and lets go of what is held where it is not to serve: it
+/// cannot know that another one holds it.
+#[tokio::test]
+async fn one_that_selects_by_labels_beside_another_is_found() {
+    let plane = ControlPlane::own(|| ControlPlane::start_with("kwok", &[])).await;
+    let (first, second) = (Stage::on(plane.clone(), "first").await, Stage::on(plane.clone(), "second").await);
+    plane.must(&["label", "namespace", "first", "team=first"], "");
+    let labels = r#"namespaceSelector={"matchLabels":{"team":"first"}}"#;
+    let (_a, _one) = release_for(&plane, "a", &first, labels, &[]).await;
+    let (_b, _two) = release(&plane, "b", &second, SECOND).await;
+    for name in ["a-rolegate", "b-rolegate"] {
+        let report = doctor(&plane, name).await;
+        let expected =
+            "error a-rolegate selects namespaces by their labels, and lets go of what b-rolegate holds in others";
+        assert_eq!(about_others(&report), [expected]);
+    }
+    second.add_node("second", 20).await;
+    second.deploy(&Group::new("slow").role("main", 2, 1).held_back()).await;
+    second.pods.until("what is held is let go", |now| now.count_all(Pod::is_released) == 2).await;
+}
