@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use crate::figures::record;
 
@@ -171,7 +172,7 @@ fn grouped(count: u64) -> String {
 #[test]
 #[ignore = "hours: make fuzz"]
 fn every_target() {
-    let seconds = std::env::var("ROLEGATE_FUZZ").map_or(3600, |seconds| seconds.parse().unwrap());
+    let seconds = std::env::var("ROLEGATE_FUZZ").map_or(3600.0, |seconds| seconds.parse().unwrap());
     let only = std::env::var("ROLEGATE_FUZZ_ONLY").ok();
     let binary = binary();
     let seeds = emptied(Path::new(FOLDER).join(format!("seeds-{}", only.as_deref().unwrap_or("all"))));
@@ -185,11 +186,11 @@ fn every_target() {
         }
         let begun = files(&folder).into_iter().map(|(_, path)| path).collect();
         let (fuzzer, before) = (Fuzzer { binary: binary.clone(), target, seeds: folder, begun }, cpu_time());
-        let (mut tried, mut spent) = (0, 0.0);
+        let (mut tried, mut spent) = (0, 0.0_f64);
         // On a machine that is shared an hour by the clock is less of the processor. What was found is kept now and then, so
         // that a run that is broken off was not for nothing.
-        while spent < seconds as f64 {
-            let left = ((seconds as f64 - spent).ceil() as u64).clamp(1, AT_A_TIME);
+        while spent < seconds {
+            let left = Duration::from_secs_f64(f64::max(seconds - spent, 1.0)).as_secs().min(AT_A_TIME);
             tried += fuzzer.fuzz(left).unwrap_or_else(|said| panic!("{} fails:\n{said}", fuzzer.target));
             spent = cpu_time() - before;
             record("fuzz", &[&format!("`{}`", fuzzer.target), &in_words(spent), &grouped(tried), &fuzzer.found()]);
