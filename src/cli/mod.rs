@@ -30,6 +30,7 @@ pub mod serve;
 pub mod status;
 mod terminal;
 pub mod uninstall;
+mod versions;
 mod watch;
 
 use std::borrow::Cow;

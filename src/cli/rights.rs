@@ -1,6 +1,8 @@
 //! What rolegate may do: each right with its reason. One table for the roles of `manifests` and the questions of `doctor`.
 //! The tests run under exactly these, and find one that is missing and one that is not used.
 
+use crate::api::role_coordination::ROLE_COORDINATION;
+
 /// Where a right holds, and for which objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -14,6 +16,8 @@ pub enum Scope {
     OwnLease,
     /// In our own namespace, the Secret of the self-managed certificates.
     OwnSecret,
+    /// The definition of RoleCoordination.
+    Definition,
 }
 
 /// Some verbs on some resources.
@@ -143,6 +147,15 @@ pub const OF_SCALE: &[Right] = &[
 pub const OF_RECOVERY: &[Right] =
     &[of(&[""], &["pods"], &["delete"], "The pods of a batch that broke are made again together.")];
 
+/// Where v1beta1 is served and certificates are self-managed.
+pub const OF_CONVERSION: &[Right] = &[Right {
+    groups: &["apiextensions.k8s.io"],
+    resources: &["customresourcedefinitions"],
+    verbs: &["patch"],
+    scope: Scope::Definition,
+    why: "The caBundle of its conversion.",
+}];
+
 const fn of(
     groups: &'static [&'static str],
     resources: &'static [&'static str],
@@ -159,6 +172,7 @@ impl Scope {
             Self::Cluster => (None, None),
             Self::Own => (Some(namespace.to_owned()), None),
             Self::Webhooks => (None, Some(name.to_owned())),
+            Self::Definition => (None, Some(ROLE_COORDINATION.crd_name())),
             Self::OwnLease => (Some(namespace.to_owned()), Some(name.to_owned())),
             Self::OwnSecret => (Some(namespace.to_owned()), Some(format!("{name}-certificates"))),
         }

@@ -39,3 +39,4 @@ mod reference;
 mod rules;
 mod server;
 mod terminal;
+mod versions;

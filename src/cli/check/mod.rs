@@ -18,6 +18,7 @@ use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::fit::FileCluster;
 use crate::cli::node::Position;
 use crate::cli::options::{Color, KaiDialectArg};
+use crate::cli::versions::as_written;
 use crate::fit::shortages;
 use crate::model::{Allowed, FieldPath};
 use crate::rules::{Judged, Operation, Options, Violation, World, judge_json, judged_kinds, read_group};
@@ -155,11 +156,12 @@ fn add_shortages(world: &mut World, files: &[Document], cluster: &FileCluster) {
 
 fn judge(document: &Document, old: Option<&str>, world: &World) -> Judged {
     let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-    match judge_json(&document.api_version, &document.kind, operation, &document.stored(), old, world) {
+    let judged = match judge_json(&document.api_version, &document.kind, operation, &document.stored(), old, world) {
         None => Judged::default(),
         Some(Ok(judged)) => judged,
         Some(Err(error)) => Judged { errors: vec![error.violation()], ..Judged::default() },
-    }
+    };
+    if document.is_beta { as_written(judged) } else { judged }
 }
 
 /// Where a path leads in the file: the key of its last field, or the closest that is there.

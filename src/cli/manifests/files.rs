@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::settings::{Certificates, Choices, Settings, chart_values};
+use super::settings::{Certificates, Choices, Serve, Settings, chart_values};
 use super::yaml::{Target, documents, values};
 use super::{Part, krew};
 use crate::api::crd;
@@ -25,7 +25,8 @@ const WORDS: &[(&str, &[&str])] =
     &[("certificates", &["self-managed", "cert-manager"]), ("whenUnsatisfiable", &["ScheduleAnyway", "DoNotSchedule"])];
 
 /// Values of the chart that are lists of some words.
-const LISTS: &[(&str, &[&str])] = &[("allow", &[Allow::Scale.word(), Allow::Recovery.word()])];
+const LISTS: &[(&str, &[&str])] =
+    &[("allow", &[Allow::Scale.word(), Allow::Recovery.word()]), ("serve", &[Serve::V1beta1.word()])];
 
 /// Every generated file: its path from the root of the repository, and its text.
 pub fn files() -> Vec<(String, String)> {

@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
+use crate::api::versions::Version;
 use crate::model::Allowed;
 
 /// Where the serving certificate comes from.
@@ -13,6 +14,22 @@ pub enum Certificates {
     SelfManaged,
     /// cert-manager does both.
     CertManager,
+}
+
+/// A version that is served beside the stored one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Serve {
+    /// RoleCoordination as v1beta1; objects are converted by the webhook.
+    V1beta1,
+}
+
+impl Serve {
+    /// As it is written.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::V1beta1 => Version::V1beta1.name(),
+        }
+    }
 }
 
 /// How replicas are spread over nodes.
@@ -36,6 +53,8 @@ pub struct Choices {
     pub recreate_mis_stamped: bool,
     /// What is done beyond gates, statuses and partitions.
     pub allowed: Allowed,
+    /// RoleCoordination is served as v1beta1 as well.
+    pub v1beta1: bool,
 }
 
 /// A condition on which a part of an object is there.
@@ -59,6 +78,11 @@ const CONDITIONS: &[Condition] = &[
         name: "cert-manager",
         helm: r#"eq .Values.certificates "cert-manager""#,
         holds: |choices| choices.certificates == Certificates::CertManager,
+    },
+    Condition {
+        name: "conversion",
+        helm: r#"and (has "v1beta1" .Values.serve) (eq .Values.certificates "self-managed")"#,
+        holds: |choices| choices.v1beta1 && choices.certificates == Certificates::SelfManaged,
     },
     Condition { name: "service-monitor", helm: ".Values.serviceMonitor", holds: |choices| choices.service_monitor },
     Condition {
@@ -216,6 +240,8 @@ pub fn chart_values() -> Map<String, Value> {
         "#allow": "What is done beyond gates, statuses and partitions, with the rights that it takes: scale (workloads of \
                    elastic groups), recovery (pods of a batch that broke are deleted).",
         "allow": [],
+        "#serve": "v1beta1: the right to keep the bundle of its conversion. The definition itself is printed by `rolegate crds --serve v1beta1`.",
+        "serve": [],
         "#extraArguments": "More arguments of `rolegate serve`, as --strict.",
         "extraArguments": [],
         "#resources": "Requests and limits. Processor time is not limited: see the Deployment.",

@@ -24,6 +24,7 @@ use crate::cli::data::Data;
 use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::fit::FileCluster;
 use crate::cli::progress::Progress;
+use crate::cli::versions::as_written;
 use crate::fit::Fitted;
 use crate::model::{Claims, Group};
 use crate::plan::simulate::RunError;
@@ -256,6 +257,7 @@ fn plan<'a>(
         let of_cluster = cluster.and_then(|cluster| Some(cluster.fit(&cluster.group(document)?)));
         Plan { group, run, fitted: of_cluster.unwrap_or_default() }
     });
+    let judged = if document.is_beta { as_written(judged) } else { judged };
     Planned { document, judged, plan }
 }
 

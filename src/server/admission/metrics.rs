@@ -26,10 +26,18 @@ struct RefusedBody {
     reason: &'static str,
 }
 
+/// Labels of an answered review of conversions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Converted {
+    to: &'static str,
+    result: &'static str,
+}
+
 /// Metrics of the request path.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionMetrics {
     answered: Family<Answered, Counter>,
+    conversions: Family<Converted, Counter>,
     refused_bodies: Family<RefusedBody, Counter>,
     /// Bodies that were no review.
     pub unreadable: Counter,
@@ -46,6 +54,8 @@ impl AdmissionMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("reviews", "Reviews answered", metrics.answered.clone());
+        let conversions = metrics.conversions.clone();
+        registry.register("conversions", "Reviews of conversions answered, by version and result", conversions);
         // There from the beginning, so that an alert sees the first one.
         BodyError::REASONS.iter().for_each(|reason| _ = metrics.refused_bodies(reason));
         registry.register("refused_bodies", "Bodies not read to their end, by reason", metrics.refused_bodies.clone());
@@ -59,6 +69,12 @@ impl AdmissionMetrics {
     /// Counts a body that was not read to its end.
     pub(in crate::server) fn refuse_body(&self, error: &BodyError) {
         self.refused_bodies(error.as_str()).inc();
+    }
+
+    /// Counts an answer to objects that are wanted in a version; `None` for one that nobody knows.
+    pub(in crate::server) fn count_conversion(&self, to: Option<&'static str>, converted: bool) {
+        let result = if converted { "converted" } else { "refused" };
+        self.conversions.get_or_create(&Converted { to: to.unwrap_or(OTHER), result }).inc();
     }
 
     fn refused_bodies(&self, reason: &'static str) -> Counter {

@@ -3,6 +3,7 @@
 mod doctor;
 mod uninstall;
 mod upgrade;
+mod versions;
 
 use std::path::Path;
 
