@@ -145,7 +145,7 @@ async fn groups_of_one_namespace_that_never_rest_let_those_of_another_go_on() {
         join_all(some.iter().map(|group| restless.deploy(group))).await;
     }
     let all = RESTLESS as usize * 4;
-    restless.pods.until_within(2 * PATIENCE, "all pods are there", |now| now.count_all(|_| true) == all).await;
+    restless.pods.until_within(2 * PATIENT, "all pods are there", |now| now.count_all(|_| true) == all).await;
     let comes_up = async |name: &str| {
         let group = Group::new(name).role("prefill", 20, 4).role("decode", 10, 2);
         let (started, before) = (Instant::now(), victim.pods.now(|now| now.count_all(Pod::is_ready)));
