@@ -60,8 +60,29 @@ fn printed(converter: Option<&str>) -> String {
 
 const APPLY: &[&str] = &["apply", "--server-side", "--force-conflicts", "-f", "-"];
 
+/// The group has these versions, the newest first.
+async fn until_served(stage: &Stage, versions: &[&str]) {
+    eventually(PATIENT, "the versions of the group", async || {
+        let group = stage.send("GET", "/apis/rolegate.dev", &Value::Null).await.body;
+        let served =
+            group["versions"].as_array().into_iter().flatten().map(|one| one["version"].as_str().unwrap_or_default());
+        if served.eq(versions.iter().copied()) { Ok(()) } else { Err(group.to_string()) }
+    })
+    .await;
+    // The group is told before its resources are there.
+    let newest = format!("/apis/rolegate.dev/{}", versions[0]);
+    eventually(PATIENT, "their resources", async || {
+        let listed = stage.send("GET", &newest, &Value::Null).await.body;
+        let is_there = |one: &Value| one["name"] == "rolecoordinations";
+        let there = listed["resources"].as_array().is_some_and(|all| all.iter().any(is_there));
+        if there { Ok(()) } else { Err(listed.to_string()) }
+    })
+    .await;
+}
+
 /// v1beta1 is served and objects are converted.
 async fn until_converted(stage: &Stage, name: &str) {
+    until_served(stage, &["v1beta1", "v1alpha1"]).await;
     eventually(PATIENT, "an object in v1beta1", async || {
         let answer = stage.send("GET", &path(stage, "v1beta1", name), &Value::Null).await;
         if answer.code == 200 { Ok(()) } else { Err(format!("{answer:?}")) }
@@ -306,6 +327,7 @@ async fn without_the_converter_v1alpha1_goes_on_and_the_way_back_is_open() {
     // A group that was made in v1beta1, in the middle of its start.
     let entry = json!({ "name": "s", "segmentPlacement": { "segmentSize": { "prefill": 4, "decode": 2 } } });
     let own = object("v1beta1", "own", "coordinations", &json!([entry]));
+    until_served(&stage, &["v1beta1", "v1alpha1"]).await;
     eventually(PATIENT, "an object made in v1beta1", async || {
         let made = stage.send("POST", &path(&stage, "v1beta1", ""), &own).await;
         if made.code == 201 { Ok(()) } else { Err(format!("{made:?}")) }
@@ -333,8 +355,12 @@ async fn without_the_converter_v1alpha1_goes_on_and_the_way_back_is_open() {
     let refused = stage.send("GET", &path(&stage, "v1beta1", "own"), &Value::Null).await;
     let message = refused.body["message"].as_str().unwrap();
     assert!(refused.code == 500 && message.contains("conversion webhook for rolegate.dev/v1alpha1"), "{refused:?}");
-    let refused = stage.plane.kubectl(&["get", "-n", &stage.namespace, "rcoord"], "");
-    assert!(!refused.status.success(), "kubectl asks for the newest version");
+    let newest = "rolecoordinations.v1beta1.rolegate.dev";
+    let refused = stage.plane.kubectl(&["get", "-n", &stage.namespace, newest, "own"], "");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("conversion webhook"), "{said}");
+    let listed = stage.send("GET", path(&stage, "v1beta1", "").trim_end_matches('/'), &Value::Null).await;
+    println!("a list without the converter: {} {}", listed.code, listed.body["message"]);
     let kind = "rolecoordinations.v1alpha1.rolegate.dev";
     assert!(stage.plane.must(&["get", "-n", &stage.namespace, kind], "").contains("own"));
     assert_eq!(get(&stage, "v1alpha1", "own").await["spec"]["coordination"][0]["name"], "s");
@@ -369,11 +395,7 @@ async fn without_the_converter_v1alpha1_goes_on_and_the_way_back_is_open() {
 
     // The way back: the definition with the one version, which takes the conversion with it.
     stage.plane.must(&["replace", "-f", "-"], &printed(None));
-    eventually(PATIENT, "v1beta1 is gone", async || {
-        let gone = stage.send("GET", &path(&stage, "v1beta1", "own"), &Value::Null).await;
-        if gone.code == 404 { Ok(()) } else { Err(format!("{gone:?}")) }
-    })
-    .await;
+    until_served(&stage, &["v1alpha1"]).await;
     assert_eq!(definition(&stage).await["spec"]["conversion"], json!({ "strategy": "None" }));
     eventually(PATIENT, "the namespace is gone", async || {
         let left = namespaces.get_opt("leaving").await.unwrap();
