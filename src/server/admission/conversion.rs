@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, Uri};
 use serde::Deserialize;
@@ -39,7 +40,12 @@ enum NoConversion {
 
 impl Admission {
     /// Answers a review of conversions.
-    pub(super) async fn answer_conversion(self: Arc<Self>, uri: &Uri, headers: &HeaderMap, body: Body) -> Response {
+    pub(super) async fn convert(State(admission): State<Arc<Self>>, request: Request) -> Response {
+        let (head, body) = request.into_parts();
+        admission.answer_conversion(&head.uri, &head.headers, body).await
+    }
+
+    async fn answer_conversion(self: Arc<Self>, uri: &Uri, headers: &HeaderMap, body: Body) -> Response {
         if !is_json(headers) {
             return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
         }

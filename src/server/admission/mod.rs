@@ -106,11 +106,6 @@ impl Admission {
             .with_state(state)
     }
 
-    async fn convert(State(admission): State<Arc<Self>>, request: axum::extract::Request) -> Response {
-        let (head, body) = request.into_parts();
-        admission.answer_conversion(&head.uri, &head.headers, body).await
-    }
-
     async fn answer(self: Arc<Self>, endpoint: Endpoint, uri: &Uri, headers: &HeaderMap, body: Body) -> Response {
         if !is_json(headers) {
             return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");

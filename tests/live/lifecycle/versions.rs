@@ -359,8 +359,6 @@ async fn without_the_converter_v1alpha1_goes_on_and_the_way_back_is_open() {
     let refused = stage.plane.kubectl(&["get", "-n", &stage.namespace, newest, "own"], "");
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success() && said.contains("conversion webhook"), "{said}");
-    let listed = stage.send("GET", path(&stage, "v1beta1", "").trim_end_matches('/'), &Value::Null).await;
-    println!("a list without the converter: {} {}", listed.code, listed.body["message"]);
     let kind = "rolecoordinations.v1alpha1.rolegate.dev";
     assert!(stage.plane.must(&["get", "-n", &stage.namespace, kind], "").contains("own"));
     assert_eq!(get(&stage, "v1alpha1", "own").await["spec"]["coordination"][0]["name"], "s");
