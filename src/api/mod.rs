@@ -5,6 +5,7 @@
 pub mod affinity;
 pub mod autoscaler;
 pub mod cluster_topology;
+pub mod conversion_review;
 pub mod coordinated_policy;
 pub mod coordination;
 pub mod crd;
@@ -23,6 +24,7 @@ pub mod role_coordination;
 pub mod scheduling;
 pub mod selector;
 pub mod status;
+pub mod versions;
 pub mod workload;
 
 pub use cluster_topology::ClusterTopology;

@@ -15,7 +15,9 @@ use super::listed::{Listed, listed};
 use super::node::{Kind, Node, Position};
 use super::progress::Progress;
 use super::terminal::{in_words, shown};
+use super::versions::stored;
 use crate::api::ObjectKind;
+use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::model::CARRIERS;
 
 /// Largest file that is read, in bytes. An API server takes 3 MiB for one object.
@@ -61,8 +63,10 @@ pub struct Document {
     pub namespace: String,
     /// `metadata.name`, or `metadata.generateName`, or `""`.
     pub name: String,
-    /// The object as JSON.
+    /// The object as JSON, in the version that is stored.
     pub json: String,
+    /// It is written in v1beta1: so are the paths of its fields.
+    pub is_beta: bool,
 }
 
 /// Namespace of objects that name none, as the API server would have it.
@@ -249,15 +253,18 @@ impl Documents {
 
     fn add_listed(&mut self, name: &str, listed: Vec<Listed<'_>>) {
         let source = Rc::new(Source { name: name.to_owned(), text: String::new(), lines: OnceCell::new() });
-        self.documents.extend(listed.into_iter().map(|object| Document {
-            source: Rc::clone(&source),
-            node: Node { at: Position::default(), kind: Kind::List(Vec::new()) },
-            api_version: object.api_version,
-            kind: object.kind,
-            namespace: object.namespace,
-            name: object.name,
-            json: object.json.to_owned(),
-        }));
+        for object in listed {
+            self.push(Document {
+                source: Rc::clone(&source),
+                node: Node { at: Position::default(), kind: Kind::List(Vec::new()) },
+                api_version: object.api_version,
+                kind: object.kind,
+                namespace: object.namespace,
+                name: object.name,
+                json: object.json.to_owned(),
+                is_beta: false,
+            });
+        }
     }
 
     /// Adds an object, or the items of a list. The items of a typed list have the list's version, and its kind without `List`.
@@ -288,7 +295,7 @@ impl Documents {
         }
         let name = text(&node, &["metadata", "name"]);
         let name = if name.is_empty() { text(&node, &["metadata", "generateName"]) } else { name };
-        self.documents.push(Document {
+        self.push(Document {
             source: Rc::clone(source),
             namespace: text(&node, &["metadata", "namespace"]),
             name,
@@ -296,7 +303,21 @@ impl Documents {
             api_version,
             kind,
             node,
+            is_beta: false,
         });
+    }
+
+    /// Adds an object, in the version that is stored: as an API server would hand it over.
+    fn push(&mut self, mut document: Document) {
+        if let Some(stored) = stored(&document.api_version, &document.kind, &document.json) {
+            match stored {
+                Ok(json) => document.json = json,
+                Err(error) => return self.unreadable.push(document.unreadable(&error)),
+            }
+            document.is_beta = true;
+            document.api_version = ROLE_COORDINATION.api_version();
+        }
+        self.documents.push(document);
     }
 
     fn refuse(&mut self, file: &str, at: Option<Position>, message: &str) {

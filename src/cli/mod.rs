@@ -32,6 +32,7 @@ pub mod status;
 mod terminal;
 pub mod test;
 pub mod uninstall;
+mod versions;
 mod watch;
 
 use std::borrow::Cow;

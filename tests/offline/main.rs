@@ -41,3 +41,4 @@ mod server;
 mod terminal;
 mod test_cli;
 mod test_guide;
+mod versions;

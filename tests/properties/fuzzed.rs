@@ -44,4 +44,4 @@ macro_rules! replays {
     };
 }
 
-replays!(review, mutate, names, documents, plan, status, secrets, placement);
+replays!(review, mutate, names, documents, plan, status, secrets, placement, convert);

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::settings::Settings;
-use crate::cli::rights::{OF_CERTIFICATES, OF_RECOVERY, OF_RECREATION, OF_SCALE, RIGHTS, Right, Scope};
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::cli::rights::{OF_CERTIFICATES, OF_CONVERSION, OF_RECOVERY, OF_RECREATION, OF_SCALE, RIGHTS, Right, Scope};
 
 /// The ServiceAccount, its roles and bindings.
 pub fn objects(settings: &Settings) -> Vec<Value> {
@@ -24,12 +25,12 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
     for (name, rights, when) in [
         (settings.name.clone(), RIGHTS, None),
         (named("certificates"), OF_CERTIFICATES, Some("self-managed")),
+        (named("conversion"), OF_CONVERSION, Some("conversion")),
         (named("recreation"), OF_RECREATION, Some("recreate-mis-stamped")),
         (named("scale"), OF_SCALE, Some("scale")),
         (named("recovery"), OF_RECOVERY, Some("recovery")),
     ] {
-        let (cluster, own): (Vec<_>, Vec<_>) =
-            rights.iter().partition(|right| matches!(right.scope, Scope::Cluster | Scope::Webhooks));
+        let (cluster, own): (Vec<_>, Vec<_>) = rights.iter().partition(|right| right.scope.place("", "").0.is_none());
         let kinds = [("ClusterRole", cluster), ("Role", own)];
         for (kind, rights) in kinds.into_iter().filter(|(_, rights)| !rights.is_empty()) {
             let role = Role {
@@ -98,6 +99,7 @@ pub fn rule(settings: &Settings, right: &Right) -> Value {
     let names = match right.scope {
         Scope::Cluster | Scope::Own => Value::Null,
         Scope::Webhooks | Scope::OwnLease => json!([settings.name]),
+        Scope::Definition => json!([ROLE_COORDINATION.crd_name()]),
         Scope::OwnSecret => json!([format!("{}-certificates", settings.name)]),
     };
     json!({

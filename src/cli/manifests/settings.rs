@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::api::selector::LabelSelector;
+use crate::api::versions::Version;
 use crate::model::{Allowed, Mode};
 
 /// Where the serving certificate comes from.
@@ -14,6 +15,22 @@ pub enum Certificates {
     SelfManaged,
     /// cert-manager does both.
     CertManager,
+}
+
+/// A version that is served beside the stored one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Serve {
+    /// RoleCoordination as v1beta1; objects are converted by the webhook.
+    V1beta1,
+}
+
+impl Serve {
+    /// As it is written.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::V1beta1 => Version::V1beta1.name(),
+        }
+    }
 }
 
 /// How replicas are spread over nodes.
@@ -37,6 +54,8 @@ pub struct Choices {
     pub recreate_mis_stamped: bool,
     /// What is done beyond gates, statuses and partitions.
     pub allowed: Allowed,
+    /// RoleCoordination is served as v1beta1 as well.
+    pub v1beta1: bool,
     /// How much is done.
     pub mode: Mode,
     /// Pods share the network of their node.
@@ -75,6 +94,11 @@ const CONDITIONS: &[Condition] = &[
         name: "cert-manager",
         helm: r#"eq .Values.certificates "cert-manager""#,
         holds: |choices| choices.certificates == Certificates::CertManager,
+    },
+    Condition {
+        name: "conversion",
+        helm: r#"and (has "v1beta1" .Values.serve) (eq .Values.certificates "self-managed")"#,
+        holds: |choices| choices.v1beta1 && choices.certificates == Certificates::SelfManaged,
     },
     Condition { name: "service-monitor", helm: ".Values.serviceMonitor", holds: |choices| choices.service_monitor },
     Condition {

@@ -291,6 +291,7 @@ fn plan<'a>(
         let of_cluster = cluster.and_then(|cluster| Some(cluster.fit(&cluster.group(document)?)));
         Plan { group, run, fitted: of_cluster.unwrap_or_default() }
     });
+    let judged = if document.is_beta { judged.in_v1beta1() } else { judged };
     Planned { document, judged, plan }
 }
 

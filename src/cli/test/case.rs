@@ -132,8 +132,14 @@ pub struct CaseOptions {
 
 /// Rules that are there, set to what they may be set to.
 fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RuleSettings>, D::Error> {
-    let written = BTreeMap::<String, String>::deserialize(deserializer)?;
-    let read = written.iter().map(|(rule, word)| format!("{rule}={word}").parse::<RuleSetting>());
+    let written = BTreeMap::<String, Value>::deserialize(deserializer)?;
+    let word = |value: &Value| match value {
+        Value::String(word) => word.clone(),
+        // `off` without quotes is that in YAML.
+        Value::Bool(false) => "off".to_owned(),
+        other => other.to_string(),
+    };
+    let read = written.iter().map(|(rule, value)| format!("{rule}={}", word(value)).parse::<RuleSetting>());
     let settings = read.collect::<Result<Vec<_>, _>>().map_err(de::Error::custom)?;
     together(settings).map(Some).map_err(de::Error::custom)
 }

@@ -2,6 +2,8 @@
 
 pub mod answer;
 pub mod beside;
+mod conversion;
+pub mod conversion_bundle;
 pub mod deadline;
 pub mod decode;
 pub mod metrics;
@@ -24,8 +26,10 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span};
 
+use crate::api::crd::CONVERT_PATH;
 use crate::api::pod::POD;
 use crate::api::review::Request;
+use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::read::live_world::{LiveWorld, LiveWorldError};
 use crate::cluster::read::lookup::{Lookup, LookupError};
@@ -44,7 +48,7 @@ use crate::server::admission::decode::{DecodedReview, decode};
 use crate::server::admission::metrics::AdmissionMetrics;
 use crate::server::admission::table::{Endpoint, Handling, Row};
 use crate::server::http::Proven;
-use crate::server::http::body::{Bodies, BodyError};
+use crate::server::http::body::{Bodies, BodyError, BufferedBody};
 
 /// What the request path needs.
 #[derive(Clone)]
@@ -99,6 +103,7 @@ impl Admission {
         Router::new()
             .route(Endpoint::Mutate.path(), admit(Endpoint::Mutate))
             .route(Endpoint::Validate.path(), admit(Endpoint::Validate))
+            .route(CONVERT_PATH, post(Self::convert))
             .route(crate::server::http::self_dial::SELF_DIAL_PATH, get(|| async { "ok" }))
             .layer(tower_http::catch_panic::CatchPanicLayer::new())
             .with_state(state)
@@ -123,6 +128,10 @@ impl Admission {
                 None => return self.refuse(&BodyError::NoTurn),
             }
         };
+        self.respond(answer, body)
+    }
+
+    fn respond(&self, answer: Answer, body: BufferedBody) -> Response {
         let Answer { status, content_type, text } = answer;
         match body.answered(text) {
             // Whoever sends reviews is no stranger any longer.
@@ -161,6 +170,8 @@ impl Admission {
         let judged = timeout_at(deadline, self.judge(row, &request, pod, deadline)).instrument(span.clone()).await;
         match judged.unwrap_or(Err(AdmissionError::Late)) {
             Ok(verdict) => {
+                let is_of_versions = row.is_some_and(|row| row.kind == ROLE_COORDINATION);
+                let verdict = if is_of_versions { conversion::in_words_of_author(verdict, body) } else { verdict };
                 self.metrics.count_findings(&verdict.judged, mode);
                 let mut outcome = verdict.in_mode(mode);
                 span.in_scope(|| tell(row, &request, &outcome));

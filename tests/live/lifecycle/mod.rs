@@ -4,6 +4,7 @@ mod doctor;
 mod downgrade;
 mod uninstall;
 mod upgrade;
+mod versions;
 
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! The server over real sockets, with real TLS clients.
 
 mod certificates;
+mod conversion;
 mod drain;
 mod limits;
 mod requests;

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::cluster::BUILT_IN;
+use crate::api::ObjectKind;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
+use crate::api::crd::{self, Converter};
 use crate::api::grove::POD_CLIQUE_SET;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI};
 use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::versions::Version;
 use crate::api::workload::LEADER_WORKER_SET;
-use crate::api::{ObjectKind, crd};
 use crate::cli::doctor::facts::Facts;
 use crate::cli::doctor::finding::Findings;
 use crate::cli::rights::RIGHTS;
@@ -73,7 +75,9 @@ pub fn carriers(facts: &Facts, found: &mut Findings) {
 /// Are our definitions those of this version?
 pub fn are_current(facts: &Facts, found: &mut Findings) {
     let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
-    let wanted = crd::files(false).into_iter().filter_map(|(_, yaml)| serde_saphyr::from_str::<Value>(&yaml).ok());
+    // With the version that is served where somebody has chosen that.
+    let all = crd::files_with_v1beta1(Converter { namespace: "", name: "", certificate: None });
+    let wanted = all.into_iter().filter_map(|(_, yaml)| serde_saphyr::from_str::<Value>(&yaml).ok());
     for wanted in wanted {
         let name = wanted.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let Some(installed) = definitions.get(name) else { continue };
@@ -82,6 +86,7 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
             let version = version.get("name").and_then(Value::as_str).unwrap_or_default();
             match (schema(&wanted, version), schema(installed, version)) {
                 (Some(wanted), Some(installed)) => compare(wanted, installed, "", &mut missing),
+                (Some(_), None) if version == Version::V1beta1.name() => {}
                 (Some(_), None) => missing.push(version.to_owned()),
                 (None, _) => {}
             }
