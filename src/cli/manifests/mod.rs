@@ -78,7 +78,7 @@ impl Part {
     fn print(self, settings: &Settings, target: Target<'_>) -> String {
         if self == Self::Crds {
             let definitions = match target {
-                Target::Cluster(Choices { v1beta1: true, certificates, .. }) => {
+                Target::Cluster(Choices { serve: Some(Serve::V1beta1), certificates, .. }) => {
                     definitions_with_v1beta1(&settings.namespace, &settings.name, *certificates)
                 }
                 _ => crd::files(false),
@@ -226,7 +226,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
             network_policy: args.without.contains(&WithoutArg::NetworkPolicy),
             disruption_budget: args.without.contains(&WithoutArg::DisruptionBudget),
         },
-        v1beta1: args.serve.contains(&Serve::V1beta1),
+        serve: args.serve.first().copied(),
     };
     let all = Part::value_variants();
     let is_asked_for = |part: &&Part| {

@@ -54,8 +54,8 @@ pub struct Choices {
     pub recreate_mis_stamped: bool,
     /// What is done beyond gates, statuses and partitions.
     pub allowed: Allowed,
-    /// RoleCoordination is served as v1beta1 as well.
-    pub v1beta1: bool,
+    /// Another version that RoleCoordination is served in.
+    pub serve: Option<Serve>,
     /// How much is done.
     pub mode: Mode,
     /// Pods share the network of their node.
@@ -98,7 +98,7 @@ const CONDITIONS: &[Condition] = &[
     Condition {
         name: "conversion",
         helm: r#"and (has "v1beta1" .Values.serve) (eq .Values.certificates "self-managed")"#,
-        holds: |choices| choices.v1beta1 && choices.certificates == Certificates::SelfManaged,
+        holds: |choices| choices.serve.is_some() && choices.certificates == Certificates::SelfManaged,
     },
     Condition { name: "service-monitor", helm: ".Values.serviceMonitor", holds: |choices| choices.service_monitor },
     Condition {
