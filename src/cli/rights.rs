@@ -182,6 +182,13 @@ pub const OF_DOCTOR: &[Right] = &[
         why: "Are they there?",
     },
     Right {
+        groups: &["apps"],
+        resources: &["deployments"],
+        verbs: &["get"],
+        scope: Scope::Own,
+        why: "What do the replicas run with?",
+    },
+    Right {
         groups: &["discovery.k8s.io"],
         resources: &["endpointslices"],
         verbs: &["list"],

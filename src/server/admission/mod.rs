@@ -175,7 +175,7 @@ impl Admission {
                 self.metrics.count_findings(&verdict.judged, mode);
                 let mut outcome = verdict.in_mode(mode);
                 span.in_scope(|| tell(row, &request, &outcome));
-                self.metrics.count(row, &request, metric(outcome.word));
+                self.metrics.count(row, &request, metric(&outcome));
                 outcome.audit.verdict =
                     outcome.audit.verdict.filter(|_| says || matches!(outcome.word, Word::Denied | Word::WouldDeny));
                 Answer::json(outcome.into_json(version, &request))
@@ -399,8 +399,10 @@ fn held_by(kind: ObjectKind, object: &RawValue) -> Option<String> {
 }
 
 /// Metrics know no difference between a pod that is held and another object that is changed.
-const fn metric(word: Word) -> &'static str {
-    match word {
+fn metric(outcome: &Outcome) -> &'static str {
+    match outcome.word {
+        // It came by once more, and is as it should be.
+        Word::Held if outcome.patch.is_empty() => Word::Allowed.as_str(),
         Word::Held => Word::Patched.as_str(),
         Word::WouldHold => Word::WouldPatch.as_str(),
         other => other.as_str(),

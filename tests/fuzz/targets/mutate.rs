@@ -101,8 +101,10 @@ fn keeps(before: &Value, after: &Value, pointer: &str, warned: &str) {
     let entries = before.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
     // Its own keys, KEP-75's among them, follow the pod.
     let is_ours = |key: &str| key.contains("rolegate") || key.contains("workloads.x-k8s.io/");
+    // An empty name of a subgroup is none.
+    let is_none = |key: &str, value: &Value| key == "kai.scheduler/subgroup-name" && value == "";
     let gives_way = |key: &str| warned.contains(&format!("{key}: PodGroup"));
-    for (key, value) in entries.filter(|(key, _)| !is_ours(key) && !gives_way(key)) {
+    for (key, value) in entries.filter(|(key, value)| !is_ours(key) && !gives_way(key) && !is_none(key, value)) {
         let kept = after.pointer(pointer).and_then(|map| map.get(key));
         assert_eq!(kept, Some(value), "{pointer} {key}");
     }

@@ -83,10 +83,20 @@ async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones()
     let before = on_pods(&stage).await;
     let rolegate = launch.start().await;
     until_events(&stage, &[(first[0].0, 2), first[1]]).await;
+    let third = [
+        (first[0].0, 2),
+        ("Normal PreviousSegmentNotReady: segment 3 is held: segment 2 has ", 1),
+        first[1],
+        ("Normal Released: segment 2 is released: decode 5-9, prefill 10-19", 1),
+    ];
     for _ in 0..3 {
         stage.let_ready(Pod::is_released).await;
         let before = stage.pods.now(|now| now.count_all(Pod::is_released));
         stage.pods.until("the next", |now| before == 45 || now.count_all(Pod::is_released) == before + 15).await;
+        if before == 15 {
+            // That the third waits for its turn is told once it has waited for a moment.
+            until_events(&stage, &third).await;
+        }
     }
     stage.let_ready(|_| true).await;
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 45/45 pods ready").await;

@@ -1,10 +1,12 @@
 //! What else happens while a pair is scaled: another target, another hand, a rollout.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
 
-use crate::common::pods::Pod;
+use crate::common::pods::{Pod, View};
+use crate::common::status::Status;
 use crate::common::{PATIENT, Stage, eventually};
 use crate::elastic::support::{Pair, SIZES, launch};
 
@@ -123,4 +125,40 @@ async fn nothing_is_taken_away_while_a_rollout_is_open() {
     let renewed = |pod: &Pod| pod.annotations.contains_key("kwok.rolegate.dev/not-ready") || pod.is_ready();
     pair.stage.pods.until("six pods", |now| now.count_all(renewed) == 6 && now.count_all(|_| true) == 6).await;
     pair.ratio_was_kept();
+}
+
+#[tokio::test]
+async fn nothing_is_made_anew_while_segments_are_taken_away() {
+    let stage = Stage::new("elastic-loss").await;
+    stage.add_node("all", 60).await;
+    let _rolegate = stage.launch().flag("allow", "scale,recovery").start().await;
+    let sizes: Value = SIZES.iter().map(|(role, size)| ((*role).to_owned(), json!(size))).collect();
+    let placement = json!({ "segmentSize": sizes, "recovery": { "policy": "Recreate" } });
+    let spec = json!({
+        "segments": 3,
+        "scaleIn": { "drainSeconds": 10 },
+        "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": placement } }],
+    });
+    let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
+    pair.until_scaled(3).await;
+    let complete = |status: &Status| status.0["coordinationState"][0]["completeBatches"] == json!("0-2");
+    pair.statuses.until("all are known to be complete", complete).await;
+    let first: BTreeMap<_, _> =
+        pair.stage.pods.now(|now| now.all().map(|pod| (pod.name.clone(), pod.uid.clone())).collect());
+    pair.want(2).await;
+    let marked = |pod: &Pod| pod.labels.contains_key("rolegate.dev/draining");
+    pair.stage.pods.until("the last segment is marked", |now| now.count_all(marked) == 3).await;
+    // One of a segment that stays.
+    pair.kubectl(&["delete", "pod", "decode-0", "--wait=false"]).await;
+    let is_back = |now: &View| now.named("decode-0").is_some_and(|pod| pod.is_ready() && pod.uid != first["decode-0"]);
+    pair.stage.pods.until("it is back by itself", is_back).await;
+    assert!(!pair.statuses.now().0["draining"].is_null(), "the drain was over before: nothing is shown");
+    pair.until_scaled(2).await;
+    let status = pair.statuses.until("it is ready", |status| status.ready().starts_with("True")).await;
+    assert!(status.0["recoveries"].is_null(), "{status}");
+    pair.stage.pods.now(|now| {
+        let others: Vec<_> = now.all().filter(|pod| pod.name != "decode-0").collect();
+        assert!(others.iter().all(|pod| first[&pod.name] == pod.uid), "its segment stays as it is");
+        assert_eq!(others.len(), 5);
+    });
 }

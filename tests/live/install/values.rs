@@ -169,6 +169,7 @@ fn of_the_whole() -> Vec<Effect> {
             json!("llm"),
         ),
         ("serviceMonitor", json!(true), "ServiceMonitor", "/metadata/name", json!("rolegate")),
+        ("serve", json!(["v1beta1"]), "CustomResourceDefinition", "/spec/conversion/strategy", json!("Webhook")),
         ("crds.enabled", json!(false), "CustomResourceDefinition", "", Value::Null),
         ("crds.keep", json!(false), "CustomResourceDefinition", "/metadata/annotations", Value::Null),
         ("certificates", json!("cert-manager"), "Certificate", "/metadata/name", json!("rolegate")),

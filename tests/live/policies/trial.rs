@@ -144,6 +144,11 @@ impl Case {
     /// `None` for cases of something else; else with its name.
     fn of(mut golden: golden::Case) -> Option<(String, Self)> {
         expected(&golden, Asked::Check)?;
+        let options = &golden.input.options;
+        // Policies know no modes, and each rule as it is.
+        if options.rules.is_some() || options.mode.is_some() {
+            return None;
+        }
         let input = &mut golden.input;
         let (object, old) = (input.objects.remove(0), input.old.pop());
         assert!(input.objects.is_empty() && input.old.is_empty(), "{}: one object", golden.name);
