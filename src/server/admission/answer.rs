@@ -104,7 +104,7 @@ pub struct Outcome {
     /// What is left of the findings.
     judged: Judged,
     /// The changes.
-    patch: Patch,
+    pub patch: Patch,
     warnings: Vec<String>,
     /// What became of it.
     pub word: Word,
