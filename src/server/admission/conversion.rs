@@ -3,19 +3,13 @@
 //! It needs nothing but the objects: no cache, no client, no leader. So it answers from the first moment on.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::response::Response;
-use http::{HeaderMap, StatusCode, Uri};
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::beside::LIGHT;
-use super::deadline::deadline;
-use super::{Admission, Answer, is_json, plain};
+use super::{Admission, Answer};
 use crate::api::conversion_review::{
     API_VERSION, ConversionAnswer, ConversionRequest, ConversionResponse, ConversionResult, ConversionReview, KIND,
 };
@@ -24,7 +18,6 @@ use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::versions::Version;
 use crate::model::conversion::{convert, text_in_v1beta1};
 use crate::server::admission::answer::Verdict;
-use crate::server::http::body::BodyError;
 
 /// Why a body is no review of conversions. Shown to whoever sent it.
 #[derive(Debug, thiserror::Error)]
@@ -38,33 +31,8 @@ enum NoConversion {
 }
 
 impl Admission {
-    /// Answers a review of conversions.
-    pub(super) async fn convert(State(admission): State<Arc<Self>>, request: Request) -> Response {
-        let (head, body) = request.into_parts();
-        admission.answer_conversion(&head.uri, &head.headers, body).await
-    }
-
-    async fn answer_conversion(self: Arc<Self>, uri: &Uri, headers: &HeaderMap, body: Body) -> Response {
-        if !is_json(headers) {
-            return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
-        }
-        let deadline = deadline(uri.query());
-        let body = match self.bodies.read_by(body, deadline).await {
-            Ok(body) => body,
-            Err(error) => return self.refuse(&error),
-        };
-        if body.len() <= LIGHT {
-            return self.respond(self.converted(&body), body);
-        }
-        let admission = self.clone();
-        let all = async move { (admission.converted(&body), body) };
-        match self.beside.run(deadline, all).await {
-            Some((answer, body)) => self.respond(answer, body),
-            None => self.refuse(&BodyError::NoTurn),
-        }
-    }
-
-    fn converted(&self, body: &[u8]) -> Answer {
+    /// The answer to a review of conversions.
+    pub(super) fn converted(&self, body: &[u8]) -> Answer {
         let request = match asked(body) {
             Ok(request) => request,
             Err(error) => {

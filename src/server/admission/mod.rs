@@ -48,7 +48,7 @@ use crate::server::admission::decode::{DecodedReview, decode};
 use crate::server::admission::metrics::AdmissionMetrics;
 use crate::server::admission::table::{Endpoint, Handling, Row};
 use crate::server::http::Proven;
-use crate::server::http::body::{Bodies, BodyError, BufferedBody};
+use crate::server::http::body::{Bodies, BodyError};
 
 /// What the request path needs.
 #[derive(Clone)]
@@ -90,26 +90,35 @@ impl AdmissionError {
     }
 }
 
+/// What a body asks for.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    /// A verdict.
+    Review(Endpoint),
+    /// Objects in another version.
+    Conversion,
+}
+
 impl Admission {
     /// The routes of the webhook port.
     pub fn router(self) -> Router {
         let state = Arc::new(self);
-        let admit = |endpoint: Endpoint| {
+        let answer = |asked: Asked| {
             post(move |State(admission): State<Arc<Self>>, request: axum::extract::Request| async move {
                 let (head, body) = request.into_parts();
-                admission.answer(endpoint, &head.uri, &head.headers, body).await
+                admission.answer(asked, &head.uri, &head.headers, body).await
             })
         };
         Router::new()
-            .route(Endpoint::Mutate.path(), admit(Endpoint::Mutate))
-            .route(Endpoint::Validate.path(), admit(Endpoint::Validate))
-            .route(CONVERT_PATH, post(Self::convert))
+            .route(Endpoint::Mutate.path(), answer(Asked::Review(Endpoint::Mutate)))
+            .route(Endpoint::Validate.path(), answer(Asked::Review(Endpoint::Validate)))
+            .route(CONVERT_PATH, answer(Asked::Conversion))
             .route(crate::server::http::self_dial::SELF_DIAL_PATH, get(|| async { "ok" }))
             .layer(tower_http::catch_panic::CatchPanicLayer::new())
             .with_state(state)
     }
 
-    async fn answer(self: Arc<Self>, endpoint: Endpoint, uri: &Uri, headers: &HeaderMap, body: Body) -> Response {
+    async fn answer(self: Arc<Self>, asked: Asked, uri: &Uri, headers: &HeaderMap, body: Body) -> Response {
         if !is_json(headers) {
             return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
         }
@@ -119,19 +128,15 @@ impl Admission {
             Err(error) => return self.refuse(&error),
         };
         let (answer, body) = if body.len() <= LIGHT {
-            (self.review(endpoint, &body, deadline).await, body)
+            (self.reply(asked, &body, deadline).await, body)
         } else {
             let (admission, beside) = (self.clone(), self.beside.clone());
-            let review = async move { (admission.review(endpoint, &body, deadline).await, body) };
+            let review = async move { (admission.reply(asked, &body, deadline).await, body) };
             match Box::pin(beside.run(deadline, review)).await {
                 Some(done) => done,
                 None => return self.refuse(&BodyError::NoTurn),
             }
         };
-        self.respond(answer, body)
-    }
-
-    fn respond(&self, answer: Answer, body: BufferedBody) -> Response {
         let Answer { status, content_type, text } = answer;
         match body.answered(text) {
             // Whoever sends reviews is no stranger any longer.
@@ -150,6 +155,13 @@ impl Admission {
         }
         let Answer { status, content_type, text } = Answer::unavailable(&error.to_string());
         (status, [(header::CONTENT_TYPE, content_type)], text).into_response()
+    }
+
+    async fn reply(&self, asked: Asked, body: &[u8], deadline: Instant) -> Answer {
+        match asked {
+            Asked::Review(endpoint) => self.review(endpoint, body, deadline).await,
+            Asked::Conversion => self.converted(body),
+        }
     }
 
     async fn review(&self, endpoint: Endpoint, body: &[u8], deadline: Instant) -> Answer {
