@@ -6,8 +6,7 @@ use super::RuleSettings;
 use crate::model::{Allowed, Mode};
 
 /// How to judge, where designs differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Which KAI release PodGroups are written for.
     pub kai_dialect: KaiDialect,

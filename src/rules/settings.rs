@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, de};
-
 use super::{Cause, Severity, Violation};
 
 /// How much a rule weighs.
@@ -95,17 +93,5 @@ impl fmt::Display for RuleSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all: Vec<_> = self.all().map(|(rule, setting)| format!("{rule}={}", setting.as_str())).collect();
         f.write_str(&all.join(","))
-    }
-}
-
-impl<'de> Deserialize<'de> for RuleSettings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = BTreeMap::<String, String>::deserialize(deserializer)?;
-        let read = |(rule, word): (String, String)| {
-            let setting =
-                Setting::parse(&word).ok_or_else(|| de::Error::custom(format!("{rule}: no setting: {word:?}")));
-            Ok((rule, setting?))
-        };
-        written.into_iter().map(read).collect::<Result<_, _>>().map(Self::of)
     }
 }
