@@ -155,20 +155,16 @@ impl Cluster {
         if object.pointer("/metadata/labels").is_some_and(|labels| labels.get(names::GROUP).is_some()) {
             self.add_pattern(api_version, kind, object, starts)?;
         }
-        let pods = expand(api_version, kind, object, self.left).map_err(|error| error.to_string())?;
-        let mut last: Option<Arc<Needs>> = None;
-        for pod in pods.into_iter().flatten() {
+        let pods = expanded(api_version, kind, object, self.left, starts)?;
+        for pod in pods {
             self.left = self.left.saturating_sub(1);
-            let (Some(replica), pod) = read_pod(pod, starts)? else { continue };
-            let needs = Needs::of(&pod).map_err(|error| error.to_string())?;
-            let needs = last.filter(|last| **last == needs).unwrap_or_else(|| Arc::new(needs));
+            let Some((replica, needs)) = pod else { continue };
             match replica {
                 (group, role, Some(ordinal)) => {
-                    self.templates.entry((group, role, ordinal)).or_default().push(needs.clone());
+                    self.templates.entry((group, role, ordinal)).or_default().push(needs);
                 }
-                (group, role, None) => self.unnumbered_templates.push(((group, role), needs.clone())),
+                (group, role, None) => self.unnumbered_templates.push(((group, role), needs)),
             }
-            last = Some(needs);
         }
         Ok(())
     }
@@ -184,12 +180,10 @@ impl Cluster {
         let mut one = object.clone();
         let Some(spec) = one.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
         spec.insert("replicas".to_owned(), Value::from(1));
-        let pods = expand(api_version, kind, &one, self.left).map_err(|error| error.to_string())?;
+        let pods = expanded(api_version, kind, &one, self.left, starts)?;
         let mut of_any: BTreeMap<Unnumbered, Vec<Arc<Needs>>> = BTreeMap::new();
-        for pod in pods.into_iter().flatten() {
-            let (Some((group, role, _)), pod) = read_pod(pod, starts)? else { continue };
-            let needs = Needs::of(&pod).map_err(|error| error.to_string())?;
-            of_any.entry((group, role)).or_default().push(Arc::new(needs));
+        for ((group, role, _), needs) in pods.into_iter().flatten() {
+            of_any.entry((group, role)).or_default().push(needs);
         }
         self.of_any.extend(of_any);
         Ok(())
@@ -316,6 +310,29 @@ fn number<T>(numbered: &mut BTreeMap<ReplicaKey, Vec<T>>, unnumbered: Vec<(Unnum
         }
         numbered.insert((group, role, *next), vec![one]);
     }
+}
+
+/// A replica, and what a pod of it asks for.
+type Asking = (OfReplica, Arc<Needs>);
+
+/// The pods that a workload makes: of those of groups the replica, and what the pod asks for, which most have in common.
+fn expanded(
+    api_version: &str,
+    kind: &str,
+    object: &Value,
+    most: u64,
+    starts: &impl OrdinalStarts,
+) -> Result<Vec<Option<Asking>>, String> {
+    let pods = expand(api_version, kind, object, most).map_err(|error| error.to_string())?;
+    let mut last: Option<Arc<Needs>> = None;
+    let needs = |pod| {
+        let (Some(replica), pod) = read_pod(pod, starts)? else { return Ok(None) };
+        let needs = Needs::of(&pod).map_err(|error| error.to_string())?;
+        let needs = last.take().filter(|last| **last == needs).unwrap_or_else(|| Arc::new(needs));
+        last = Some(needs.clone());
+        Ok(Some((replica, needs)))
+    };
+    pods.into_iter().flatten().map(needs).collect()
 }
 
 /// A pod, and the replica that it belongs to.
