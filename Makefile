@@ -41,14 +41,14 @@ sbom: $(TOOLS)/cargo-cyclonedx ## What the binary is made of, as CycloneDX: targ
 	$< cyclonedx --format json --spec-version 1.5 --no-build-deps --target $(HOST) --override-filename rolegate.cdx
 	mv rolegate.cdx.json target/
 
-RELEASE_TOOLS := $(addprefix $(TOOLS)/cargo-,auditable cyclonedx about)
+RELEASE_PROGRAMS := $(addprefix $(TOOLS)/cargo-,auditable cyclonedx about)
 # Architectures of a release.
 ARCHS ?= amd64 arm64
 
-release: $(RELEASE_TOOLS) ## What a release consists of, in target/dist: binaries, manifests, chart, licences, bills of materials, checksums.
+release: $(RELEASE_PROGRAMS) ## What a release consists of, in target/dist: binaries, manifests, chart, licences, bills of materials, checksums.
 	deploy/release/build.sh target/dist $(ARCHS)
 
-release-twice: $(RELEASE_TOOLS) ## The same, built twice at two paths: fails where a byte differs.
+release-twice: $(RELEASE_PROGRAMS) ## The same, built twice at two paths: fails where a byte differs.
 	deploy/release/twice.sh $(ARCHS)
 
 crds: ## Write the CustomResourceDefinitions from the Rust types.

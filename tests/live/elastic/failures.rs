@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
 use crate::common::request_proxy::{Kind, RequestProxy};
+use crate::common::rolegate::Rolegate;
 use crate::common::stage::typed;
 use crate::common::wait::always;
 use crate::common::{PATIENT, Stage, eventually};
@@ -77,21 +78,29 @@ async fn a_quota_that_stops_one_role_stops_the_other_and_is_told() {
     pair.ratio_was_kept();
 }
 
-#[tokio::test]
-async fn a_leader_that_dies_between_two_scales_leaves_the_other_to_its_successor() {
-    let stage = Stage::new("elastic-leader").await;
+/// Scaled from so many segments towards so many, of which one workload knows and the other never learns by this leader; with
+/// the pods that there were.
+async fn half_scaled(namespace: &str, [from, to]: [u32; 2], prefills: u64) -> (RequestProxy, Rolegate, Pair, Vec<Pod>) {
+    let stage = Stage::new(namespace).await;
     stage.add_node("all", 60).await;
     let proxy = RequestProxy::before(&stage.plane).await;
     let leader = launch(&stage).through_requests(&proxy).start().await;
-    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
-    pair.until_scaled(2).await;
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": from }), &json!({})).await;
+    pair.until_scaled(from).await;
+    let all = pair.stage.pods.now(|now| now.all().cloned().collect());
     proxy.lose(Kind { method: "PATCH", path: "/statefulsets/decode/scale" });
-    pair.want(5).await;
+    pair.want(to).await;
     eventually(PATIENT, "one of the two is scaled", async || match pair.replicas("prefill").await {
-        6 => Ok(()),
+        found if found == prefills => Ok(()),
         other => Err(other),
     })
     .await;
+    (proxy, leader, pair, all)
+}
+
+#[tokio::test]
+async fn a_leader_that_dies_between_two_scales_leaves_the_other_to_its_successor() {
+    let (_proxy, leader, pair, _) = half_scaled("elastic-leader", [2, 5], 6).await;
     assert_eq!(pair.replicas("decode").await, 2);
     leader.kill().await;
     let _successor = launch(&pair.stage).start().await;
@@ -102,20 +111,7 @@ async fn a_leader_that_dies_between_two_scales_leaves_the_other_to_its_successor
 
 #[tokio::test]
 async fn a_leader_that_dies_between_two_scales_on_the_way_down_leaves_the_other_to_its_successor() {
-    let stage = Stage::new("elastic-leader-down").await;
-    stage.add_node("all", 60).await;
-    let proxy = RequestProxy::before(&stage.plane).await;
-    let leader = launch(&stage).through_requests(&proxy).start().await;
-    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 5 }), &json!({})).await;
-    pair.until_scaled(5).await;
-    let all: Vec<_> = pair.stage.pods.now(|now| now.all().map(|pod| (pod.uid.clone(), pod.clone())).collect());
-    proxy.lose(Kind { method: "PATCH", path: "/statefulsets/decode/scale" });
-    pair.want(2).await;
-    eventually(PATIENT, "one of the two is scaled", async || match pair.replicas("prefill").await {
-        8 => Ok(()),
-        other => Err(other),
-    })
-    .await;
+    let (_proxy, leader, pair, all) = half_scaled("elastic-leader-down", [5, 2], 8).await;
     always(Duration::from_secs(1), "and no further before the other is", async || {
         let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
         if replicas == (8, 5) { Ok(()) } else { Err(format!("{replicas:?}")) }
@@ -126,7 +122,7 @@ async fn a_leader_that_dies_between_two_scales_on_the_way_down_leaves_the_other_
     pair.until_scaled(2).await;
     pair.ratio_was_kept();
     let size = |pod: &Pod| SIZES.iter().find(|(role, _)| *role == pod.role).unwrap().1;
-    let stays = all.iter().filter(|(_, pod)| pod.index < 2 * size(pod)).map(|(uid, _)| uid);
+    let stays = all.iter().filter(|pod| pod.index < 2 * size(pod)).map(|pod| &pod.uid);
     pair.stage.pods.now(|now| {
         for uid in stays {
             assert!(now.all().any(|pod| pod.uid == *uid), "E2: {uid} {now}");
