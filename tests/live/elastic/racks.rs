@@ -98,7 +98,8 @@ async fn deployments_wait_for_a_rack_as_well_and_follow_a_template_that_asks_for
     let pair = Pair::create(stage, "Deployment", &in_racks(1), &container(&too_much)).await;
     pair.until_told("True NoRoom: 0 of 1 segment released: no example.com/rack fits segment 1").await;
     assert_eq!(pair.stage.pods.births().len(), 0);
-    for (role, _) in SIZES {
+    // The prefills last: with theirs alone the segment would fit, and the decode would be rolled beside it without room.
+    for (role, _) in SIZES.into_iter().rev() {
         let less = json!({ "spec": { "template": container(&json!({ "requests": { "cpu": "300" } })) } });
         pair.kubectl(&["patch", "deployment", role, "-p", &less.to_string()]).await;
     }

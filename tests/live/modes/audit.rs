@@ -139,9 +139,13 @@ async fn who_only_observes_says_so_and_keeps_nobody_out_while_it_is_away() {
     let stage = stage("modes-flag").await;
     let rolegate = stage.launch().flag("mode", "observe").start_unready().await;
     rolegate.until_ready().await;
+    let mut tried = 0;
     eventually(PATIENT, "the API server asks", async || {
-        let (code, warnings) = try_group(&stage, &wrong_group("wrong")).await;
-        stage.plane.must(&["-n", &stage.namespace, "delete", "--ignore-not-found", "rolebasedgroup", "wrong"], "");
+        // A name of its own: one that was just deleted may still be taken.
+        tried += 1;
+        let name = format!("wrong-{tried}");
+        let (code, warnings) = try_group(&stage, &wrong_group(&name)).await;
+        stage.plane.must(&["-n", &stage.namespace, "delete", "--ignore-not-found", "rolebasedgroup", &name], "");
         assert_eq!((code, warnings), (201, Vec::new()));
         let asked = r#"rolegate_reviews_total{resource="rolebasedgroups",operation="CREATE",verdict="would-deny"}"#;
         if rolegate.metric(asked).await > 0 { Ok(()) } else { Err("not asked yet") }
