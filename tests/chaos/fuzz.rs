@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use crate::figures::record;
+use crate::common::figures::record;
 
 /// The coverage that libFuzzer reads. Every crate is built with it: what a parser does with its input is as telling as what
 /// is done with what was parsed.

@@ -14,7 +14,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
-mod figures;
 mod fuzz;
 mod network;
 mod rolling;

@@ -11,12 +11,12 @@ use kube::api::PostParams;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
+use crate::common::figures::record;
 use crate::common::pods::{GATE, Pod};
 use crate::common::proxy::Proxy;
 use crate::common::rolegate::{Launch, Rolegate};
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, http, invariants};
-use crate::figures::record;
 
 /// Between two looks at who is ready: a kubelet looks every second, but tells of a pod that is ending at once.
 const LOOK: Duration = Duration::from_millis(50);

@@ -10,6 +10,7 @@
 pub mod account;
 pub mod audit;
 pub mod control_plane;
+pub mod figures;
 pub mod group;
 pub mod http;
 pub mod invariants;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the control plane's binaries and the tools of tests: build.sh [rig|addons|tools|all] [OUTDIR]
+# Builds the control plane's binaries and the tools of tests: build.sh [rig|addons|tools|all|neighbours[/NAME]] [OUTDIR]
 # See README.md. Does nothing, quickly, when OUTDIR is up to date.
 set -eu
 
@@ -13,7 +13,9 @@ die() { say "$*"; exit 1; }
 case $what in
 rig | addons | tools) targets=$what ;;
 all) targets="rig addons tools" ;;
-*) die "usage: build.sh [rig|addons|tools|all] [OUTDIR]" ;;
+neighbours) targets=$(cd "$here" && ls -d neighbours/*/ | sed 's|/$||') ;;
+neighbours/*) targets=$what && [ -f "$here/$what/programs" ] || die "there is no $what" ;;
+*) die "usage: build.sh [rig|addons|tools|all|neighbours[/NAME]] [OUTDIR]" ;;
 esac
 
 command -v go >/dev/null || die "the Go toolchain is not installed (go.mod says which version is needed)"
@@ -28,12 +30,16 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$here"
 
-# stamp_of TARGET covers everything the result depends on. The tools are a module of their own.
+# stamp_of TARGET covers everything the result depends on. The tools are a module of their own, as each neighbour is; what
+# is needed for neighbours alone may change in this script without a build of all the others.
 stamp_of() {
 	{
 		go version
-		if [ "$1" = tools ]; then find tools build.sh -type f; else find . -path ./tools -prune -o -type f -print; fi |
-			grep -E '(\.go|\.tmpl|/go\.(mod|sum)|build\.sh)$' | LC_ALL=C sort | xargs sha256sum
+		case $1 in
+		tools | neighbours/*) find "$1" -type f ;;
+		*) find . \( -path ./tools -o -path ./neighbours \) -prune -o -type f -print ;;
+		esac | grep -E '(\.go|\.tmpl|/go\.(mod|sum)|/programs|/files)$' | LC_ALL=C sort | xargs sha256sum
+		sed -n '/^go_build()/,/^}/p' build.sh
 	} | sha256sum | cut -d' ' -f1
 }
 
@@ -106,19 +112,38 @@ copy_addon_files() {
 	copy_files "$dir/config/webhook" "$out/lws/webhook" manifests.yaml mutating-patch.yaml validating-patch.yaml
 }
 
+# build_neighbour neighbours/NAME: what its file `programs` lists (name, package) and its file `files` (module, folder in it,
+# folder under OUTDIR/neighbours/NAME, patterns); lines that begin with # are comments.
+build_neighbour() {
+	mkdir -p "$out/$1"
+	grep -v '^#' "$1/programs" | while read -r name package; do
+		go_build "$name" "$1" "$package" </dev/null
+		mv "$out/$name" "$out/$1/$name"
+	done
+	[ ! -f "$1/files" ] || grep -v '^#' "$1/files" | while read -r module from to patterns; do
+		dir=$(cd "$1" && module_dir "$module" </dev/null)
+		# shellcheck disable=SC2086 # patterns are several
+		copy_files "$dir/$from" "$out/$1/$to" $patterns
+	done
+}
+
 for t in $targets; do
 	binaries=$t
-	[ "$t" != tools ] || binaries="helm promtool h2spec"
+	case $t in
+	tools) binaries="helm promtool h2spec" ;;
+	neighbours/*) binaries=$(sed -n "s|^\([^# ][^ ]*\) .*|$t/\1|p" "$t/programs") ;;
+	esac
+	mark=$out/.$(echo "$t" | tr / -)
 	stamp=$(stamp_of "$t")
 	(
 		# A second build waits for the first one and then finds its result.
 		flock 9
 		missing=
 		for b in $binaries; do [ -x "$out/$b" ] || missing=$b; done
-		if [ -z "$missing" ] && [ "$(cat "$out/.$t.stamp" 2>/dev/null)" = "$stamp" ]; then
+		if [ -z "$missing" ] && [ "$(cat "$mark.stamp" 2>/dev/null)" = "$stamp" ]; then
 			exit 0
 		fi
-		rm -f "$out/.$t.stamp"
+		rm -f "$mark.stamp"
 		case $t in
 		tools)
 			go_build helm tools helm.sh/helm/v4/cmd/helm
@@ -126,9 +151,10 @@ for t in $targets; do
 			go_build promtool tools github.com/prometheus/prometheus/cmd/promtool remove_all_sd
 			go_build h2spec tools github.com/summerwind/h2spec/cmd/h2spec
 			;;
+		neighbours/*) build_neighbour "$t" ;;
 		*) go_build "$t" . "./cmd/$t" ;;
 		esac
 		[ "$t" != addons ] || copy_addon_files
-		echo "$stamp" >"$out/.$t.stamp"
-	) 9>"$out/.$t.lock"
+		echo "$stamp" >"$mark.stamp"
+	) 9>"$mark.lock"
 done

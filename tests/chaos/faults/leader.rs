@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
+use crate::common::figures::record;
 use crate::common::group::Group;
 use crate::common::pods::Pod;
 use crate::common::request_proxy::{Fate, Kind, RequestProxy};
@@ -12,7 +13,6 @@ use crate::common::stage::typed;
 use crate::common::status::Status;
 use crate::common::{Stage, eventually, invariants};
 use crate::faults::story::{RECOVERY, Story, leads, seconds, tell};
-use crate::figures::record;
 
 /// PATCHes of pods: releases.
 const RELEASES: Kind = Kind { method: "PATCH", path: "/pods/" };

@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 
+use crate::common::figures::record;
 use crate::common::pods::Pod;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, always, eventually, invariants};
 use crate::faults::story::{Story, seconds, tell};
-use crate::figures::record;
 
 /// Notes of the Events of a reason on the group.
 async fn told(stage: &Stage, reason: &str) -> Vec<String> {

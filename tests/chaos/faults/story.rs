@@ -11,13 +11,13 @@ use kube::api::{ListParams, PostParams};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
+use crate::common::figures::record;
 use crate::common::pods::{GATE, Pod};
 use crate::common::proxy::Proxy;
 use crate::common::rolegate::{Launch, Rolegate};
 use crate::common::stage::typed;
 use crate::common::status::{Status, StatusLog};
 use crate::common::{Group, Stage, eventually, invariants};
-use crate::figures::record;
 
 /// Within this time after a fault something must move again, and a run that was disturbed must end.
 pub const RECOVERY: Duration = Duration::from_secs(180);

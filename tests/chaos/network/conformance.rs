@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::target::Target;
 use crate::common::PATIENT;
 use crate::common::control_plane::tool;
-use crate::figures::record;
+use crate::common::figures::record;
 
 /// A section, and a case of it.
 type Case = (String, String);

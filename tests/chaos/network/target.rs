@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::common::figures;
 use crate::common::http::Caller;
 use crate::common::rolegate::{Launch, Rolegate};
 use crate::common::{PATIENT, Stage, eventually};
-use crate::figures;
 
 /// How much more memory than when nobody calls an attack may make it take.
 const MOST_OVER_IDLE: u64 = 64 << 20;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use churn::{Answers, Kind, Slot};
 use sample::Sample;
 
+use crate::common::figures::record;
 use crate::common::rolegate::Rolegate;
 use crate::common::{ControlPlane, PATIENT, Stage, eventually};
-use crate::figures::record;
 
 /// Between two samples.
 const SAMPLED_EVERY: Duration = Duration::from_secs(15);

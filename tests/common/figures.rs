@@ -1,4 +1,4 @@
-//! The tables of `docs/reliability.md`, each row of which is written by the test that saw it.
+//! Tables of pages in `docs/`, each row of which is written by the test that saw it.
 
 use std::fs;
 use std::path::Path;
@@ -6,23 +6,28 @@ use std::sync::{Mutex, PoisonError};
 
 static PAGE: Mutex<()> = Mutex::new(());
 
-/// Says what was seen. With `UPDATE_DOCS` set the row replaces the one that begins with the same cell in the table between
-/// `<!-- figures: TABLE -->` and `<!-- end of figures -->`, or is added to it.
-pub fn record(table: &str, row: &[&str]) {
+/// Says what was seen. With `UPDATE_DOCS` set the row replaces the one of this page that begins with the same cell in the table
+/// between `<!-- figures: TABLE -->` and `<!-- end of figures -->`, or is added to it.
+pub fn record_in(page: &str, table: &str, row: &[&str]) {
     let line = format!("| {} |", row.join(" | "));
     println!("{table}: {line}");
     if std::env::var_os("UPDATE_DOCS").is_none() {
         return;
     }
     let _alone = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reliability.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
     let page = fs::read_to_string(&path).unwrap();
     fs::write(&path, with_row(&page, table, row[0], &line)).unwrap();
 }
 
+/// A row of `docs/reliability.md`.
+pub fn record(table: &str, row: &[&str]) {
+    record_in("docs/reliability.md", table, row);
+}
+
 fn with_row(page: &str, table: &str, name: &str, line: &str) -> String {
     let mark = format!("<!-- figures: {table} -->");
-    let begin = page.find(&mark).unwrap_or_else(|| panic!("docs/reliability.md has no {mark}"));
+    let begin = page.find(&mark).unwrap_or_else(|| panic!("the page has no {mark}"));
     let end = begin + page[begin..].find("<!-- end of figures -->").expect("an end of the table");
     let known = format!("| {name} |");
     let (mut rows, mut replaced) = (String::new(), false);
