@@ -25,6 +25,7 @@ pub mod scheduling;
 pub mod selector;
 pub mod status;
 pub mod versions;
+pub mod webhook_configuration;
 pub mod workload;
 
 pub use cluster_topology::ClusterTopology;

@@ -128,6 +128,14 @@ pub const OF_CERTIFICATES: &[Right] = &[
     },
 ];
 
+/// For `--namespace-selector`.
+pub const OF_SELECTION: &[Right] = &[of(
+    &["admissionregistration.k8s.io"],
+    &["mutatingwebhookconfigurations"],
+    &["list", "watch"],
+    "What is held in namespaces that are not selected is let go, unless another rolegate serves them.",
+)];
+
 /// For `--recreate-mis-stamped`.
 pub const OF_RECREATION: &[Right] =
     &[of(&[""], &["pods"], &["get", "delete"], "Held pods that were made for another batch are made again.")];

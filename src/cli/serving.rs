@@ -92,7 +92,7 @@ pub fn selector_text(selector: &LabelSelector) -> String {
 
 /// What the flags say of all namespaces.
 pub fn serving(mode: Mode, selector: Option<&LabelSelector>) -> Serving {
-    Serving { mode, selector: selector.cloned().unwrap_or_default() }
+    Serving { mode, selector: selector.cloned().unwrap_or_default(), ..Serving::default() }
 }
 
 /// Reads a selector of namespaces, as `kubectl get -l` takes it, or as JSON in the form of `metav1.LabelSelector`.

@@ -24,11 +24,13 @@ pub struct Stances {
 const UNKNOWN: &str = "unknown-mode";
 const OPTED_OUT: &str = "opted-out";
 const NOT_SELECTED: &str = "not-selected";
+const OF_OTHER: &str = "of-other-rolegate";
 
 fn word(stance: Stance) -> &'static str {
     match stance.out {
         Some(Out::OptedOut) => OPTED_OUT,
         Some(Out::NotSelected) => NOT_SELECTED,
+        Some(Out::OfOther) => OF_OTHER,
         None => stance.mode.as_str(),
     }
 }
@@ -42,7 +44,7 @@ impl Collector for Stances {
             ConstGauge::new(is_it).encode(family.encode_family(&[("mode", mode.as_str())])?)?;
         }
         // There from the beginning, so that an alert sees the first one.
-        let words = Mode::ALL.iter().map(|mode| mode.as_str()).chain([OPTED_OUT, NOT_SELECTED, UNKNOWN]);
+        let words = Mode::ALL.iter().map(|mode| mode.as_str()).chain([OPTED_OUT, NOT_SELECTED, OF_OTHER, UNKNOWN]);
         let mut counts: BTreeMap<_, i64> = words.map(|word| (word, 0)).collect();
         for (_, stance) in self.index.read().stances() {
             *counts.entry(word(stance)).or_default() += 1;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::api::selector::LabelSelector;
-use crate::model::{Mode, names};
+use crate::model::{Mode, Others, names};
 
 /// What the flags say of all namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct Serving {
     pub mode: Mode,
     /// Which namespaces are served; without requirements, all.
     pub selector: LabelSelector,
+    /// Who else serves namespaces.
+    pub others: Others,
 }
 
 /// How one namespace is served.
@@ -32,6 +34,8 @@ pub enum Out {
     OptedOut,
     /// The selector of namespaces does not take it.
     NotSelected,
+    /// Nor does the selector take it, and another rolegate serves it, or may: what is held there is not ours to let go.
+    OfOther,
 }
 
 /// Why everything is let go that is held in a namespace, and nothing of it is written.
@@ -81,7 +85,8 @@ impl Serving {
         let out = if labels.contains_key(names::IGNORE) {
             Some(Out::OptedOut)
         } else {
-            (!self.selector.matches(labels)).then_some(Out::NotSelected)
+            let left = if self.others.may_serve(labels) { Out::OfOther } else { Out::NotSelected };
+            (!self.selector.matches(labels)).then_some(left)
         };
         Stance { mode: said.flatten().unwrap_or(self.mode), out, has_unknown_mode: said == Some(None) }
     }
@@ -93,13 +98,27 @@ impl Serving {
 }
 
 impl Stance {
-    /// Why everything is let go that is held here; `None` where pods are held.
+    /// True where nothing is done at all, not even let go: another rolegate does.
+    pub const fn is_of_other(self) -> bool {
+        matches!(self.out, Some(Out::OfOther))
+    }
+
+    /// Why nothing is held here by us, in one word: that of `lets_go`, or `OfOther`.
+    pub const fn unserved(self) -> Option<&'static str> {
+        match self.lets_go() {
+            Some(why) => Some(why.as_str()),
+            None if self.is_of_other() => Some("OfOther"),
+            None => None,
+        }
+    }
+
+    /// Why everything is let go that is held here; `None` where pods are held, by us or by others.
     pub const fn lets_go(self) -> Option<LetGo> {
         match (self.out, self.mode) {
             (Some(Out::OptedOut), _) => Some(LetGo::OptedOut),
             (Some(Out::NotSelected), _) => Some(LetGo::NotSelected),
             (None, Mode::Observe) => Some(LetGo::Observed),
-            (None, Mode::Enforce | Mode::Warn) => None,
+            (Some(Out::OfOther), _) | (None, Mode::Enforce | Mode::Warn) => None,
         }
     }
 }
@@ -107,6 +126,8 @@ impl Stance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::selector::Requirement;
+    use crate::model::Installation;
 
     fn labels(labels: &[(&str, &str)]) -> BTreeMap<String, String> {
         labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -137,5 +158,36 @@ mod tests {
         assert_eq!(lets_go(&[("team", "llm"), (names::MODE, "warn")]), None);
         assert_eq!(lets_go(&[("team", "llm"), (names::MODE, "observe")]), Some(LetGo::Observed));
         assert_eq!(lets_go(&[("team", "llm"), (names::IGNORE, "")]), Some(LetGo::OptedOut));
+    }
+
+    #[test]
+    fn what_is_not_selected_is_anothers_who_serves_it_or_may() {
+        let installation = |key: &str, operator: &str| Installation {
+            name: "other".to_owned(),
+            namespaces: LabelSelector {
+                match_expressions: vec![Requirement {
+                    key: key.to_owned(),
+                    operator: operator.to_owned(),
+                    ..Requirement::default()
+                }],
+                ..LabelSelector::default()
+            },
+        };
+        let selector = LabelSelector { match_labels: labels(&[("team", "llm")]), ..LabelSelector::default() };
+        let known = |key, operator| Others::Known([installation(key, operator)].into());
+        for (others, out) in [
+            (Others::NotAsked, Out::NotSelected),
+            (Others::Unknown, Out::OfOther),
+            (Others::Known([].into()), Out::NotSelected),
+            (known("canary", "Exists"), Out::NotSelected),
+            (known("canary", "DoesNotExist"), Out::OfOther),
+        ] {
+            let serving = Serving { selector: selector.clone(), others: others.clone(), ..Serving::default() };
+            let stance = |of: &[(&str, &str)]| serving.stance(&labels(of));
+            assert_eq!(stance(&[("team", "web")]).out, Some(out), "{others:?}");
+            assert_eq!(stance(&[("team", "web")]).lets_go().is_some(), out == Out::NotSelected);
+            assert_eq!(stance(&[("team", "llm")]).out, None, "what is selected is ours");
+            assert_eq!(stance(&[("team", "web"), (names::IGNORE, "")]).out, Some(Out::OptedOut));
+        }
     }
 }

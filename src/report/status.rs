@@ -27,7 +27,7 @@ pub struct Status<'a> {
     ignored: bool,
     /// How much is done in its namespace, as far as that is known: `enforce`, `warn` or `observe`.
     mode: &'static str,
-    /// Why nothing of it is held: `OptedOut`, `NotSelected` or `Observed`.
+    /// Why nothing of it is held: `OptedOut`, `NotSelected` or `Observed`; `OfOther` where another rolegate does that.
     #[serde(rename = "letsGo", skip_serializing_if = "Option::is_none")]
     lets_go: Option<&'static str>,
     /// What would be were its namespace served in mode `enforce`; absent where it is.
@@ -127,7 +127,7 @@ impl<'a> Status<'a> {
                 .map_or("", |reason| reason.as_str()),
             ignored: picture.snapshot.lets_go() == Some(LetGo::OptedOut),
             mode: picture.snapshot.stance.mode.as_str(),
-            lets_go: picture.snapshot.lets_go().map(LetGo::as_str),
+            lets_go: picture.snapshot.stance.unserved(),
             would: Would::of(picture),
             conditions: &status.conditions,
             coordinations: picture.group().map(|group| coordinations(group, picture)).unwrap_or_default(),

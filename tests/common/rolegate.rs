@@ -130,7 +130,7 @@ impl Launch {
 
     /// The kubeconfig of its account: it has the rights that are shipped, and no others.
     pub async fn kubeconfig(&self) -> PathBuf {
-        let takes_rights = |flag: &str| ["recreate-mis-stamped", "allow"].contains(&flag);
+        let takes_rights = |flag: &str| ["recreate-mis-stamped", "allow", "namespace-selector"].contains(&flag);
         let more: Vec<_> = self.flags.iter().filter(|(flag, _)| takes_rights(flag)).map(as_argument).collect();
         let more: Vec<_> = more.iter().map(String::as_str).collect();
         let file = account(&self.plane, &self.client, self.value("name"), &more).await;

@@ -89,8 +89,6 @@ pub struct Other {
     pub name: String,
     /// Namespaces for which it holds pods, and ours as well.
     pub shared: Vec<String>,
-    /// One of the two, by its name, that lets go of what is held in namespaces which it does not select.
-    pub lets_go: Option<String>,
 }
 
 /// A group that asks for PodGroups.

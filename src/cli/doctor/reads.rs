@@ -26,14 +26,16 @@ use super::facts::{
     AskedRight, Facts, Gang, OptIn, Orphans, Other, Probe, Read, Rights, Served, ServedNamespaces, Services, Strangers,
     Target,
 };
+use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
-use crate::cli::rights::{OF_ALLOWED, OF_CERTIFICATES, RIGHTS, Right};
-use crate::cluster::read::installations::{Installation, installations};
+use crate::cli::rights::{OF_ALLOWED, OF_CERTIFICATES, OF_SELECTION, RIGHTS, Right};
+use crate::cluster::read::installations::installations;
 use crate::cluster::read::listing::list_cluster;
 use crate::cluster::told;
+use crate::model::Installation;
 use crate::model::{Group, names};
 use crate::server::tls::certificates::read_secret;
 
@@ -141,7 +143,10 @@ impl Reader<'_> {
         // Whoever brings certificates does without the rights to keep them.
         let of_certificates =
             if self.certificates().await?.is_some_and(|served| served.self_managed) { OF_CERTIFICATES } else { &[] };
-        self.missing_of(RIGHTS.iter().chain(of_certificates)).await
+        let told = told::read(&self.connection.client, &self.target.namespace, &self.target.name).await;
+        let selects = told.is_some_and(|told| told.selector != LabelSelector::default());
+        let of_selection = if selects { OF_SELECTION } else { &[] };
+        self.missing_of(RIGHTS.iter().chain(of_certificates).chain(of_selection)).await
     }
 
     /// Which of these rights are missing.
@@ -258,12 +263,9 @@ impl Reader<'_> {
             let served = namespaces.iter().filter(|one| by.serves(one.metadata.labels.as_ref().unwrap_or(&NO_LABELS)));
             served.filter_map(|one| one.metadata.name.clone()).collect::<BTreeSet<_>>()
         };
-        let lets_go = |one: &Installation| one.lets_go_elsewhere().then(|| one.name.clone());
-        let ours_lets_go = ours.iter().find_map(lets_go);
         let ours: BTreeSet<_> = ours.iter().flat_map(served).collect();
         let shared = |other: Installation| Other {
             shared: served(&other).intersection(&ours).cloned().collect(),
-            lets_go: ours_lets_go.clone().or_else(|| lets_go(&other)),
             name: other.name,
         };
         Ok(others.into_iter().map(shared).collect())

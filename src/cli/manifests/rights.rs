@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::settings::Settings;
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::cli::rights::{OF_CERTIFICATES, OF_CONVERSION, OF_RECOVERY, OF_RECREATION, OF_SCALE, RIGHTS, Right, Scope};
+use crate::cli::rights::{
+    OF_CERTIFICATES, OF_CONVERSION, OF_RECOVERY, OF_RECREATION, OF_SCALE, OF_SELECTION, RIGHTS, Right, Scope,
+};
 
 /// The ServiceAccount, its roles and bindings.
 pub fn objects(settings: &Settings) -> Vec<Value> {
@@ -21,11 +23,13 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         "automountServiceAccountToken": false,
     });
     let named = |part: &str| format!("{}-{part}", settings.name);
+    let of_selection = if settings.selector_argument.is_some() { OF_SELECTION } else { &[] };
     let mut objects = vec![account];
     for (name, rights, when) in [
         (settings.name.clone(), RIGHTS, None),
         (named("certificates"), OF_CERTIFICATES, Some("self-managed")),
         (named("conversion"), OF_CONVERSION, Some("conversion")),
+        (named("selection"), of_selection, Some("selector")),
         (named("recreation"), OF_RECREATION, Some("recreate-mis-stamped")),
         (named("scale"), OF_SCALE, Some("scale")),
         (named("recovery"), OF_RECOVERY, Some("recovery")),

@@ -14,6 +14,7 @@ use crate::cli::duration;
 use crate::cli::options::{KaiDialectArg, PodArgs};
 use crate::cli::serving::{ModeArgs, parse_selector, serving};
 use crate::cluster::run::{IncompleteBatch, LoopOptions, MissingGroup};
+use crate::model::Others;
 use crate::model::object_name::label_fault;
 use crate::model::{Mode, Serving};
 use crate::server::tls::acceptor::OldestTls;
@@ -139,7 +140,8 @@ pub struct ServeArgs {
 impl ServeArgs {
     /// Which namespaces are served, and how.
     pub(super) fn serving(&self) -> Serving {
-        serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref())
+        let others = if self.namespace_selector.is_some() { Others::Unknown } else { Others::NotAsked };
+        Serving { others, ..serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref()) }
     }
 
     /// How the loop behaves.

@@ -38,6 +38,7 @@ use crate::cluster::write::events::Events;
 use crate::cluster::write::executor::Executor;
 use crate::cluster::write::topologies::TopologyKeeper;
 use crate::cluster::write::writer::Writer;
+use crate::model::Others;
 use crate::model::{Mode, Serving};
 use crate::mutate::PodSettings;
 use crate::rules::rule_setting::SettingError;
@@ -134,7 +135,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let index = prepared_index(&args, &serving, rules);
     tell_mode(&args, &serving, rules);
     registry.register_collector(Box::new(Stances { index: index.clone(), mode: serving.mode }));
-    let sources = Sources::start(&client, &index, &args.namespaces);
+    let sources = sources(&args, &serving, &client, &index);
     parts.add("cache check", follow_caches(readiness.register("caches"), index.synced()));
 
     let lookup = Lookup::new(client.clone(), index.clone());
@@ -209,6 +210,15 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     parts.finish().await;
     drop(sources);
     outcome
+}
+
+/// All that is watched.
+fn sources(args: &ServeArgs, serving: &Serving, client: &kube::Client, index: &SharedIndex) -> Sources {
+    let mut sources = Sources::start(client, index, &args.namespaces);
+    if serving.others != Others::NotAsked {
+        sources.add_others(&args.name);
+    }
+    sources
 }
 
 /// An index that knows how namespaces are served, and what weighs how much, before anything is taken in.

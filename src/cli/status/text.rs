@@ -77,6 +77,9 @@ fn head(picture: &Picture, now: Timestamp, style: Style) -> String {
         parts.push(format!("{} held", counted(picture.held_pods(), "pod")));
     }
     parts.extend(picture.snapshot.lets_go().map(|why| why.words().to_owned()));
+    if picture.snapshot.stance.is_of_other() {
+        parts.push("another rolegate serves its namespace".to_owned());
+    }
     if picture.snapshot.stance.mode == Mode::Warn {
         parts.push("in mode warn".to_owned());
     }

@@ -182,7 +182,7 @@ impl Index {
                 .flat_map(|_| self.workloads.scaled(key))
                 .collect(),
             stance: self.stance(&key.namespace).unwrap_or_default(),
-            awaits_namespace: self.stance(&key.namespace).is_none(),
+            rests: self.rests_in(&key.namespace),
             claims,
         }
     }

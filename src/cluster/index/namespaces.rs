@@ -5,13 +5,18 @@ use std::sync::Arc;
 
 use super::{Change, Index, SourceId};
 use crate::api::Object;
-use crate::model::{Serving, Stance};
+use crate::api::webhook_configuration::MutatingWebhookConfiguration;
+use crate::model::{Installation, Others, Out, Serving, Stance};
 
 /// How namespaces are served, by name.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces {
     serving: Serving,
     stances: HashMap<Arc<str>, Stance>,
+    /// Labels of those that are not selected: they become another rolegate's, or nobody's.
+    left: HashMap<Arc<str>, BTreeMap<String, String>>,
+    /// Other rolegates by name, once they have been told of.
+    others: BTreeMap<String, Installation>,
     /// Every namespace that there is has been told of once.
     listed: bool,
 }
@@ -28,10 +33,26 @@ impl Namespaces {
         self.stances.len()
     }
 
+    fn forget(&mut self, name: &str) {
+        self.stances.remove(name);
+        self.left.remove(name);
+    }
+
+    /// Knows other rolegates from now on; returns the namespaces that are served in another way.
+    fn told_of_others(&mut self) -> Vec<Arc<str>> {
+        self.serving.others = Others::Known(self.others.values().cloned().collect());
+        let left = std::mem::take(&mut self.left);
+        left.iter().filter(|(name, labels)| self.apply(name, labels)).map(|(name, _)| name.clone()).collect()
+    }
+
     /// Takes in the labels of a namespace; true when it is served in another way from now on.
     fn apply(&mut self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         let stance = self.serving.stance(labels);
         let before = self.stances.insert(name.into(), stance);
+        match stance.out {
+            Some(Out::NotSelected | Out::OfOther) => _ = self.left.insert(name.into(), labels.clone()),
+            Some(Out::OptedOut) | None => _ = self.left.remove(name),
+        }
         if stance.has_unknown_mode && before != Some(stance) {
             let (label, mode) = (crate::model::names::MODE, self.serving.mode.as_str());
             let said = labels.get(label).map_or("", String::as_str);
@@ -50,6 +71,30 @@ impl Index {
     /// How a namespace is served, `""` for what is in none; `None` for one that nobody has told of yet.
     pub fn stance(&self, namespace: &str) -> Option<Stance> {
         self.namespaces.stance(namespace)
+    }
+
+    /// True where nothing is done: nobody has told of the namespace yet, or another rolegate serves it.
+    pub(super) fn rests_in(&self, namespace: &str) -> bool {
+        self.stance(namespace).is_none_or(Stance::is_of_other)
+    }
+
+    /// Takes in what a watch of webhook configurations reports of rolegates other than `own`.
+    pub fn others_change(&mut self, own: &str, change: Change<MutatingWebhookConfiguration>) {
+        let of_other = |configuration: &MutatingWebhookConfiguration| {
+            Installation::of(configuration).filter(|one| one.name != own).map(|one| (one.name.clone(), one))
+        };
+        let others = &mut self.namespaces.others;
+        match change {
+            Change::Listed(all) => *others = all.iter().filter_map(of_other).collect(),
+            Change::Applied(one) => match of_other(&one) {
+                Some((name, other)) => _ = others.insert(name, other),
+                None => _ = others.remove(one.metadata.display_name()),
+            },
+            Change::Deleted(one) => _ = others.remove(one.metadata.display_name()),
+            Change::NotServed => return,
+        }
+        let changed = self.namespaces.told_of_others();
+        self.touch_namespaces(&|of| changed.iter().any(|name| **name == *of));
     }
 
     /// True when every namespace that there is has been told of once.
@@ -81,6 +126,7 @@ impl Index {
         match change {
             Change::Listed(namespaces) => {
                 let before = std::mem::take(&mut self.namespaces.stances);
+                self.namespaces.left.clear();
                 for namespace in &namespaces {
                     let meta = namespace.meta();
                     self.namespaces.apply(meta.display_name(), &meta.labels);
@@ -98,7 +144,7 @@ impl Index {
             }
             Change::Deleted(namespace) => {
                 let name = namespace.meta().display_name();
-                self.namespaces.stances.remove(name);
+                self.namespaces.forget(name);
                 self.touch_namespaces(&|of| of == name);
             }
             Change::NotServed => _ = self.awaited.remove(&source),

@@ -138,7 +138,7 @@ impl Index {
             pods: self.tree_pods.of(key),
             keys: levels.filter_map(|share| Some((share.level.clone(), self.key_of(&share.level)?))).collect(),
             stance: self.stance(&key.namespace).unwrap_or_default(),
-            awaits_namespace: self.stance(&key.namespace).is_none(),
+            rests: self.rests_in(&key.namespace),
             served: self.is_served(POD_GROUP) == Some(true),
             key: key.clone(),
             tree,

@@ -19,6 +19,7 @@ use crate::api::pod::POD;
 use crate::api::pod_group::{POD_GROUP, TOPOLOGY, Topology};
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
 use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::webhook_configuration::{MUTATING_WEBHOOK_CONFIGURATION, MutatingWebhookConfiguration};
 use crate::api::{
     ClusterTopology, Meta, Object, ObjectKind, Pod, PodCliqueSet, PodGroup, RoleBasedGroup, RoleCoordination,
 };
@@ -91,6 +92,19 @@ impl Sources {
         add_cluster_scoped(&mut sources);
         sources.add_crds();
         sources
+    }
+
+    /// Watches for other rolegates than `own`: what they hold in namespaces that are not selected is theirs. Nothing waits for
+    /// the list: until it is there nothing is let go.
+    pub fn add_others(&mut self, own: &str) {
+        let (index, own) = (self.index.clone(), own.to_owned());
+        let api = api::<MutatingWebhookConfiguration>(&self.client, MUTATING_WEBHOOK_CONFIGURATION, None);
+        self.tasks.spawn(async move {
+            let take = |change: Change<MutatingWebhookConfiguration>| {
+                index.write(|index| index.others_change(&own, change));
+            };
+            watch(api, None, &Notify::new(), take).await;
+        });
     }
 
     /// What the webhook looks up beside groups.

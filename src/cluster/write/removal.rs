@@ -18,9 +18,10 @@ use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::pod::POD;
 use crate::api::{ObjectKind, Pod};
 use crate::cluster::lease::{Record, leases};
-use crate::cluster::read::installations::{Installation, installations};
+use crate::cluster::read::installations;
 use crate::cluster::watch::watched::api;
 use crate::cluster::write::writer::{Released, Writer, params};
+use crate::model::Installation;
 use crate::model::WorkloadKind;
 use crate::model::names::GATE;
 use crate::mutate::rollout::thaw;
@@ -120,10 +121,7 @@ impl Removal {
     /// # Errors
     /// When the API server fails.
     pub async fn others(&self) -> Result<Vec<Installation>, kube::Error> {
-        let all = Api::<MutatingWebhookConfiguration>::all(self.writer.client().clone());
-        let mut all = installations(&all.list(&ListParams::default()).await?.items);
-        all.retain(|one| one.name != self.name);
-        Ok(all)
+        installations::others(self.writer.client(), &self.name).await
     }
 
     /// Namespaces of which other rolegates hold pods.

@@ -25,8 +25,8 @@ pub struct TreeSnapshot {
     pub keys: BTreeMap<Level, String>,
     /// How its namespace is served.
     pub stance: Stance,
-    /// Its namespace has not been told of yet, and may be served in any way.
-    pub awaits_namespace: bool,
+    /// Nothing is done: its namespace has not been told of yet and may be served in any way, or another rolegate serves it.
+    pub rests: bool,
     /// PodGroups are served.
     pub served: bool,
 }

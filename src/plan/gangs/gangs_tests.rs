@@ -92,7 +92,7 @@ impl World {
             pods: self.pods.clone(),
             keys: BTreeMap::from([level("rack"), level("block")]),
             stance: crate::model::Stance::default(),
-            awaits_namespace: false,
+            rests: false,
             served: true,
         }
     }

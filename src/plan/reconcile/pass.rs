@@ -62,7 +62,7 @@ impl Pass<'_> {
 
     fn decide(&mut self, snapshot: &Snapshot) {
         match &snapshot.claims {
-            _ if snapshot.awaits_namespace => {}
+            _ if snapshot.rests => {}
             _ if snapshot.lets_go().is_some() => self.let_go(snapshot),
             Some(claims) => {
                 self.group(&claims.group, snapshot);

@@ -45,7 +45,7 @@ impl TreePass<'_> {
         self.memory.needs_room = held || unbound;
         self.memory.held.clear();
         let tree = match &snapshot.tree {
-            _ if snapshot.awaits_namespace => return,
+            _ if snapshot.rests => return,
             _ if snapshot.lets_go().is_some() => return self.let_go(snapshot),
             Some(tree) if !tree.place => return self.let_go(snapshot),
             Some(tree) => tree.clone(),

@@ -54,7 +54,7 @@ impl World {
             tree: Some(Arc::new(GangTree::from_pod_group(&group, None))),
             keys: BTreeMap::new(),
             stance: crate::model::Stance::default(),
-            awaits_namespace: false,
+            rests: false,
             served: true,
             key,
         };

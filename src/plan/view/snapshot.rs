@@ -33,8 +33,8 @@ pub struct Snapshot {
     pub scaled: Vec<ScaledWorkload>,
     /// How its namespace is served.
     pub stance: Stance,
-    /// Its namespace has not been told of yet, and may be served in any way.
-    pub awaits_namespace: bool,
+    /// Nothing is done: its namespace has not been told of yet and may be served in any way, or another rolegate serves it.
+    pub rests: bool,
     /// How long ago kinds of carriers came back that had not been served: while one is away nobody can bring a group
     /// back. Only filled in for a group that is not there.
     pub returned: Vec<(ObjectKind, Duration)>,

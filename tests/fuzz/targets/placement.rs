@@ -115,7 +115,7 @@ fn tree(scenario: &Scenario, tree: GangTree) {
     let keys = shape.shares.iter().map(|share| (share.level.clone(), share.level.name.clone())).collect();
     let key = tree.key.clone();
     let (stance, tree) = (Stance::default(), Some(Arc::new(tree)));
-    let snapshot = TreeSnapshot { key, tree, pods, keys, stance, awaits_namespace: false, served: true };
+    let snapshot = TreeSnapshot { key, tree, pods, keys, stance, rests: false, served: true };
     let decision = decide(&snapshot, &capacity, None);
     let going = decision.plan.as_ref().map(|plan| plan.pods.as_slice()).unwrap_or_default();
     let held = decision.held.iter().flat_map(|held| &held.pods);

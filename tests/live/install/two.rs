@@ -140,23 +140,43 @@ async fn two_that_serve_one_namespace_are_found() {
     }
 }
 
-/// One that selects namespaces by their labels watches all of them, and lets go of what is held where it is not to serve: it
-/// cannot know that another one holds it.
+/// One that selects namespaces by their labels watches all of them: what another one holds it leaves alone, and what is nobody's
+/// it lets go.
 #[tokio::test]
-async fn one_that_selects_by_labels_beside_another_is_found() {
-    let plane = ControlPlane::own(|| ControlPlane::start_with("kwok", &[])).await;
+async fn one_that_selects_by_labels_lets_go_of_nothing_that_is_anothers() {
+    let plane = ControlPlane::own(|| ControlPlane::start_with("kwok", &["--audit"])).await;
     let (first, second) = (Stage::on(plane.clone(), "first").await, Stage::on(plane.clone(), "second").await);
-    plane.must(&["label", "namespace", "first", "team=first"], "");
-    let labels = r#"namespaceSelector={"matchLabels":{"team":"first"}}"#;
-    let (_a, _one) = release_for(&plane, "a", &first, labels, &[]).await;
-    let (_b, _two) = release(&plane, "b", &second, SECOND).await;
-    for name in ["a-rolegate", "b-rolegate"] {
-        let report = doctor(&plane, name).await;
-        let expected =
-            "error a-rolegate selects namespaces by their labels, and lets go of what b-rolegate holds in others";
-        assert_eq!(about_others(&report), [expected]);
+    let slow = Group::new("slow").role("main", 2, 1).held_back();
+    for stage in [&first, &second] {
+        stage.add_node(&stage.namespace, 20).await;
     }
-    second.add_node("second", 20).await;
-    second.deploy(&Group::new("slow").role("main", 2, 1).held_back()).await;
+    plane.must(&["label", "namespace", "first", "team=first"], "");
+    // The other one is there first, and holds.
+    let (b, two) = release(&plane, "b", &second, &[]).await;
+    second.deploy(&slow).await;
+    second.pods.until("one is held", |now| now.count_all(Pod::is_held) == 1).await;
+    let labels = r#"namespaceSelector={"matchLabels":{"team":"first"}}"#;
+    let (_a, one) = release_for(&plane, "a", &first, labels, SECOND).await;
+    first.deploy(&slow).await;
+    first.pods.until("one is held", |now| now.count_all(Pod::is_held) == 1).await;
+    one.until_metric(r#"rolegate_namespaces{served="of-other-rolegate"}"#, 1).await;
+    second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
+    assert_eq!(one.metric(r#"rolegate_releases_total{outcome="released"}"#).await, 0, "of all that is held");
+    for (name, other) in [("a-rolegate", "b-rolegate"), ("b-rolegate", "a-rolegate")] {
+        let report = doctor(&plane, name).await;
+        assert_eq!(about_others(&report), [format!("ok the rolegate {other} serves other namespaces than ours")]);
+    }
+    let arguments = ["status", "slow", "-n", "second", "--rolegate", "rolegate-system/a-rolegate"];
+    let shown = rolegate_command(&plane.kubeconfig, &arguments).output().await.unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("another rolegate serves its namespace"), "{shown}");
+
+    // Taken out of its hands, nobody's: the group goes.
+    plane.must(&["label", "namespace", "first", "team-"], "");
+    first.pods.until("what is held is let go", |now| now.count_all(Pod::is_released) == 2).await;
+    second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
+    // Its configurations gone, what the other one left behind is nobody's either.
+    drop((b, two));
+    plane.must(&["delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", "b-rolegate"], "");
     second.pods.until("what is held is let go", |now| now.count_all(Pod::is_released) == 2).await;
 }

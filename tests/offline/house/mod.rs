@@ -60,7 +60,7 @@ const WITHIN: &[(&str, &[Row])] = &[
             ("lease", &[]),
             ("metrics", &[]),
             ("stances", &["index"]),
-            ("told", &["lease"]),
+            ("told", &["lease", "read"]),
             ("objects", &[]),
             ("requests", &[]),
             ("watch", &["capacity", "index", "objects", "requests"]),

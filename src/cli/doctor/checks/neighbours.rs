@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::selector::{matches, selects};
 use crate::cli::doctor::facts::Facts;
 use crate::cli::doctor::finding::Findings;
-use crate::cluster::read::installations::OF_PODS;
+use crate::model::installation::OF_PODS;
 
 /// What is told apart of a webhook of either kind.
 struct Hook<'a> {

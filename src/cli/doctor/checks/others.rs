@@ -1,6 +1,6 @@
 //! Other rolegates in the cluster.
 
-use crate::cli::doctor::facts::{Facts, Other};
+use crate::cli::doctor::facts::Facts;
 use crate::cli::doctor::finding::Findings;
 use crate::model::wording::counted;
 
@@ -12,19 +12,8 @@ pub fn serve_the_same(facts: &Facts, found: &mut Findings) {
     let Some(others) = found.known(&facts.others, "other rolegates") else { return };
     for other in others {
         let shared = &other.shared;
-        if let Some(one) = &other.lets_go {
-            found.error(
-                format!(
-                    "{one} selects namespaces by their labels, and lets go of what {} holds in others",
-                    the_other(one, other, facts)
-                ),
-                "where there are two, name the namespaces of each: --namespaces instead of --namespace-selector",
-            );
-        }
-        if shared.is_empty() && other.lets_go.is_none() {
-            found.ok(format!("the rolegate {} serves other namespaces than ours", other.name));
-        }
         if shared.is_empty() {
+            found.ok(format!("the rolegate {} serves other namespaces than ours", other.name));
             continue;
         }
         let named = shared.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -40,9 +29,4 @@ pub fn serve_the_same(facts: &Facts, found: &mut Findings) {
              one of them",
         );
     }
-}
-
-/// Of ours and another one, by the name of the one, the name of the other.
-fn the_other<'a>(one: &str, other: &'a Other, facts: &'a Facts) -> &'a str {
-    if other.name == one { &facts.target.name } else { &other.name }
 }

@@ -327,19 +327,10 @@ const CASES: &[Case] = &[
     ),
     (
         |facts| {
-            facts.others = Ok(vec![Other {
-                name: "b".to_owned(),
-                shared: ["a", "b", "c", "d"].map(str::to_owned).into(),
-                lets_go: None,
-            }]);
+            facts.others =
+                Ok(vec![Other { name: "b".to_owned(), shared: ["a", "b", "c", "d"].map(str::to_owned).into() }]);
         },
         &["Error other-rolegates: the rolegate b serves 4 namespaces that ours serves too: a, b, c and 1 more"],
-    ),
-    (
-        |facts| {
-            facts.others = Ok(vec![Other { name: "b".to_owned(), shared: Vec::new(), lets_go: Some("b".to_owned()) }]);
-        },
-        &["Error other-rolegates: b selects namespaces by their labels, and lets go of what rolegate holds in others"],
     ),
     (|facts| facts.lease = Ok(None), &["Error leader: no replica has ever led: held pods are not released"]),
     (

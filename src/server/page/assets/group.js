@@ -5,7 +5,7 @@ import { ago, h, kept } from "./dom.js";
 import { bar, batchWord, where } from "./room.js";
 
 /** Why nothing is held in the namespace of a group. */
-const SERVED = { OptedOut: "has opted out", NotSelected: "is not selected", Observed: "is only observed" };
+const SERVED = { OptedOut: "has opted out", NotSelected: "is not selected", Observed: "is only observed", OfOther: "is another rolegate's" };
 
 /** The one sentence why it waits, or how it is. */
 export function why(group) {
