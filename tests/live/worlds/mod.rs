@@ -1,0 +1,69 @@
+//! Beside operators that are not run by these tests, a stand-in does what they were seen to do; what was once broken by it
+//! stays mended.
+
+mod habits;
+mod operator;
+mod sets;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use self::operator::{Operator, ROLE};
+use crate::common::audit::Account;
+use crate::common::control_plane::Shared;
+use crate::common::{ControlPlane, Group, Stage, eventually};
+
+/// The control plane of these tests: it writes down who wrote what.
+static PLANE: Shared = LazyLock::new(|| {
+    let plane = ControlPlane::start_with_groups("kwok", &["--audit"]);
+    let rights = json!({ "apiGroups": ["", "apps", "workloads.x-k8s.io"], "resources": ["*"],
+        "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"] });
+    let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": ROLE }, "rules": [rights] });
+    plane.must(&["create", "-f", "-"], &role.to_string());
+    Arc::new(plane)
+});
+
+/// A namespace on the control plane that all tests of this suite share.
+async fn stage(namespace: &str) -> Stage {
+    Stage::on(PLANE.clone(), namespace).await
+}
+
+/// What rolegate has written, by verb and resource, without its Lease and its Events.
+fn writes(stage: &Stage) -> BTreeMap<String, u32> {
+    let counts = Account::of(stage).counts().into_iter();
+    let is_write = |what: &str| {
+        ["create ", "patch ", "update ", "delete "].iter().any(|verb| what.starts_with(verb))
+            && !["leases", "events", "selfsubject", "subjectaccess"].iter().any(|other| what.contains(other))
+    };
+    counts.filter(|(what, _)| is_write(what)).collect()
+}
+
+/// How long nobody may have written before both are at rest: longer than any of their pauses in a fight.
+const REST: Duration = Duration::from_secs(2);
+
+/// Waits until neither of the two has anything left to write.
+async fn until_at_rest(stage: &Stage, operator: &Operator) {
+    let mut known = (operator.done(), writes(stage), std::time::Instant::now());
+    eventually(Duration::from_secs(30), "neither of the two writes any more", async || {
+        let now = (operator.done(), writes(stage));
+        if (&known.0, &known.1) != (&now.0, &now.1) {
+            known = (now.0, now.1, std::time::Instant::now());
+        }
+        if known.2.elapsed() > REST { Ok(()) } else { Err(format!("{:?} {:?}", known.0, known.1)) }
+    })
+    .await;
+}
+
+/// A RoleCoordination that coordinates a RoleBasedGroup.
+fn coordination_of(group: &Group, coordination: &Value) -> Value {
+    json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": group.name },
+        "spec": { "groupRef": { "name": group.name }, "coordination": coordination },
+    })
+}
