@@ -10,6 +10,7 @@ use crate::plan::decide::batches::BatchState;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::pod_groups::MissingPodGroup;
 use crate::plan::elastic::SegmentCounts;
+use crate::plan::reconcile::ahead::ReportedAhead;
 use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
@@ -92,6 +93,7 @@ pub(in crate::plan) struct Memory {
     /// Batches by state, as they were last decided.
     pub(in crate::plan) batches: BTreeMap<BatchState, u32>,
     pub(in crate::plan) reported: Reported,
+    pub(in crate::plan) reported_ahead: ReportedAhead,
     pub(in crate::plan) reported_pods: ReportedPods,
     pub(in crate::plan) release_timer: ReleaseTimer,
     pub(in crate::plan) reported_rollouts: ReportedRollouts,
@@ -156,6 +158,7 @@ impl Memory {
             stalled: false,
             batches: BTreeMap::new(),
             reported: Reported::default(),
+            reported_ahead: ReportedAhead::default(),
             reported_pods: ReportedPods::default(),
             release_timer: ReleaseTimer::default(),
             reported_rollouts: ReportedRollouts::default(),

@@ -2,6 +2,7 @@
 //! client, so that a simulated cluster can drive exactly what a real one does.
 
 pub mod action;
+mod ahead;
 mod behind;
 pub mod dropped;
 pub mod events;

@@ -134,6 +134,9 @@ impl Pass<'_> {
         self.released = self.memory.release_timer.decided(view, decision, self.now);
         let (mut events, again) = self.memory.reported.events(group, &seen, self.memory.surges.is_asking(), self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
+        let (ahead, again) = self.memory.reported_ahead.events(group, view, self.now);
+        again.into_iter().for_each(|at| self.pass_again(at));
+        events.extend(ahead);
         events.extend(self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled));
         events.extend(decision.placed.moved.iter().map(|moved| EventNote::moved(group, moved)));
         events.extend(self.memory.reported_recoveries.events(group, &decision.recovery));
