@@ -1,10 +1,10 @@
 //! Replicas that run before it is their turn: something else has lifted our gate. They stay, those before them wait as they did,
 //! and that is said.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::model::Group;
-use crate::model::wording::{counted, ordinals};
+use crate::model::wording::{counted, numbers};
 use crate::plan::reconcile::events::{EventNote, LASTS};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::{GroupView, ReplicaIs, RoleView};
@@ -19,7 +19,7 @@ pub(in crate::plan) struct ReportedAhead(BTreeMap<String, Ahead>);
 
 #[derive(Debug)]
 struct Ahead {
-    ordinals: BTreeSet<u32>,
+    ordinals: Vec<u32>,
     since: Uptime,
     told: bool,
 }
@@ -36,7 +36,7 @@ impl ReportedAhead {
         let found = batched.map(|(name, role)| (name, ahead(role))).filter(|(_, ordinals)| !ordinals.is_empty());
         let mut before = std::mem::take(&mut self.0);
         for (name, ordinals) in found {
-            let known = before.remove(name).filter(|known| ordinals.is_subset(&known.ordinals));
+            let known = before.remove(name).filter(|known| ordinals.iter().all(|one| known.ordinals.contains(one)));
             let known = known.map(|known| Ahead { ordinals: ordinals.clone(), ..known });
             self.0.insert(name.clone(), known.unwrap_or(Ahead { ordinals, since: now, told: false }));
         }
@@ -51,14 +51,14 @@ impl ReportedAhead {
     fn note(&self) -> EventNote {
         let count: usize = self.0.values().map(|ahead| ahead.ordinals.len()).sum();
         let subject: Vec<_> =
-            self.0.iter().map(|(name, ahead)| format!("{name} {}", ranges(&ahead.ordinals))).collect();
+            self.0.iter().map(|(name, ahead)| format!("{name} {}", numbers(&ahead.ordinals))).collect();
         let (subject, run) = (subject.join(", "), if count == 1 { "runs" } else { "run" });
         EventNote {
             reason: AHEAD.to_owned(),
             note: format!(
                 "{} {run} ahead of the batch: {subject}. Something else has lifted gate rolegate.dev/hold; what comes before \
                  waits for its turn all the same",
-                counted(u32::try_from(count).unwrap_or(u32::MAX), "replica"),
+                counted(count as u64, "replica"),
             ),
             subject,
             warning: true,
@@ -68,28 +68,16 @@ impl ReportedAhead {
 }
 
 /// Released replicas behind a gap, which were held when they were made.
-fn ahead(role: &RoleView) -> BTreeSet<u32> {
+fn ahead(role: &RoleView) -> Vec<u32> {
     let beyond = role.released()..role.desired;
     if role.committed.is_none() || role.unknown || role.replicas.count_in(beyond.clone(), ReplicaIs::Released) == 0 {
-        return BTreeSet::new();
+        return Vec::new();
     }
     let was_held = |ordinal: &u32| {
         let pods = role.replicas.pods_of(*ordinal);
         !pods.is_empty() && pods.iter().all(|pod| !pod.held && pod.stamp.carrier.is_some())
     };
     beyond.filter(was_held).collect()
-}
-
-/// `3, 5-7`
-fn ranges(all: &BTreeSet<u32>) -> String {
-    let mut ranges: Vec<std::ops::RangeInclusive<u32>> = Vec::new();
-    for ordinal in all.iter().copied() {
-        match ranges.last_mut().filter(|last| last.end().checked_add(1) == Some(ordinal)) {
-            Some(last) => *last = *last.start()..=ordinal,
-            None => ranges.push(ordinal..=ordinal),
-        }
-    }
-    ranges.iter().map(ordinals).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
 use bytes::Bytes;
@@ -28,14 +28,8 @@ pub const GROUP_GANG: &str = "rbg.workloads.x-k8s.io/group-gang-scheduling";
 pub struct Converter {
     address: SocketAddr,
     ca: String,
-    state: Arc<State>,
+    is_away: Arc<AtomicBool>,
     task: JoinHandle<()>,
-}
-
-#[derive(Default)]
-struct State {
-    is_away: AtomicBool,
-    calls: AtomicUsize,
 }
 
 impl Converter {
@@ -51,20 +45,20 @@ impl Converter {
         let mut config = server_config(&store, None).unwrap();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let state = Arc::new(State::default());
-        let serving = state.clone();
+        let is_away = Arc::new(AtomicBool::new(false));
+        let serving = is_away.clone();
         let task = tokio::spawn(async move {
             let mut callers = JoinSet::new();
             while let Ok((caller, _)) = listener.accept().await {
-                let (acceptor, state) = (acceptor.clone(), serving.clone());
+                let (acceptor, is_away) = (acceptor.clone(), serving.clone());
                 callers.spawn(async move {
                     let Ok(caller) = acceptor.accept(caller).await else { return };
-                    let service = service_fn(|request| answer(&state, request));
+                    let service = service_fn(|request| answer(&is_away, request));
                     _ = http1::Builder::new().serve_connection(TokioIo::new(caller), service).await;
                 });
             }
         });
-        Self { address, ca: ca.cert_pem, state, task }
+        Self { address, ca: ca.cert_pem, is_away, task }
     }
 
     /// `spec.conversion` of a definition.
@@ -77,12 +71,7 @@ impl Converter {
 
     /// From now on it answers with 500, or converts.
     pub fn is_away(&self, is_away: bool) {
-        self.state.is_away.store(is_away, Ordering::SeqCst);
-    }
-
-    /// How often it was asked.
-    pub fn calls(&self) -> usize {
-        self.state.calls.load(Ordering::SeqCst)
+        self.is_away.store(is_away, Ordering::SeqCst);
     }
 }
 
@@ -92,10 +81,9 @@ impl Drop for Converter {
     }
 }
 
-async fn answer(state: &State, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+async fn answer(is_away: &AtomicBool, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let body = request.into_body().collect().await?.to_bytes();
-    state.calls.fetch_add(1, Ordering::SeqCst);
-    if state.is_away.load(Ordering::SeqCst) {
+    if is_away.load(Ordering::SeqCst) {
         return Ok(Response::builder().status(500).body(Full::default()).unwrap());
     }
     let review: Value = serde_json::from_slice(&body).unwrap();

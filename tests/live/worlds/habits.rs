@@ -51,21 +51,6 @@ pub static READY_KEPT: Habit = Habit { name: "ready-kept", turn: |world| Box::pi
 /// It writes the whole status of its group by a type that knows its own fields alone.
 pub static STATUS_REPLACED: Habit = Habit { name: "status-replaced", turn: |world| Box::pin(status_replaced(world)) };
 
-/// All of them.
-pub const HABITS: [&Habit; 11] = [
-    &SETS_MADE,
-    &PODS_MADE,
-    &ANNOTATIONS_COMPARED,
-    &PARTITION_STEPPED,
-    &SET_LABELS_RESET,
-    &SET_MADE_ANEW,
-    &GATES_CLEARED,
-    &GATES_LISTED,
-    &POD_LABELS_RESET,
-    &READY_KEPT,
-    &STATUS_REPLACED,
-];
-
 fn by(manager: &str) -> PatchParams {
     PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() }
 }
@@ -202,13 +187,19 @@ fn gates(pod: &Pod) -> Option<Vec<Value>> {
     gates.iter().any(|gate| gate.name == GATE_OF_GROVE).then(|| gates.iter().map(|gate| json!(gate)).collect())
 }
 
+/// All are tried: what is refused of one pod does not keep the others.
 async fn gates_cleared(world: &World) -> Turn {
-    let mut writes = 0;
+    let (mut writes, mut refused) = (0, None);
     for pod in pods(world).await?.iter().filter(|pod| gates(pod).is_some()) {
-        patch_pod(world, pod, json!({ "spec": { "schedulingGates": null } })).await?;
-        writes += 1;
+        match patch_pod(world, pod, json!({ "spec": { "schedulingGates": null } })).await {
+            Ok(()) => writes += 1,
+            Err(error) => refused = Some(error),
+        }
     }
-    Ok(writes)
+    match refused {
+        Some(error) if writes == 0 => Err(error),
+        _ => Ok(writes),
+    }
 }
 
 async fn gates_listed(world: &World) -> Turn {

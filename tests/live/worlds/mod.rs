@@ -14,12 +14,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use self::operator::{Operator, ROLE};
 use crate::common::audit::Account;
 use crate::common::control_plane::Shared;
-use crate::common::{ControlPlane, Group, Stage, eventually};
+use crate::common::stage::CORE;
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::policies::cluster::client_as;
 
 /// The control plane of these tests: it writes down who wrote what.
 static PLANE: Shared = LazyLock::new(|| {
@@ -59,6 +64,45 @@ async fn until_at_rest(stage: &Stage, operator: &Operator) {
             known = (now.0, now.1, std::time::Instant::now());
         }
         if known.2.elapsed() > REST { Ok(()) } else { Err(format!("{:?} {:?}", known.0, known.1)) }
+    })
+    .await;
+}
+
+/// A pod by which it is seen that a policy is in force.
+async fn make_probe(stage: &Stage, labels: &Value, gates: &[&str]) {
+    let gates: Vec<_> = [gates, &["example.com/probe"]].concat().iter().map(|name| json!({ "name": name })).collect();
+    let spec = json!({ "containers": [{ "name": "main", "image": "none" }], "schedulingGates": gates });
+    let metadata = json!({ "name": "probe", "labels": labels });
+    let probe = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec });
+    let made = stage.post(CORE, "pods", &probe).await;
+    assert_eq!(made.code, 201, "{made:?}");
+}
+
+/// Waits until a user's change of the probe would be refused with these words, or would be taken.
+async fn until_refused(stage: &Stage, user: &str, change: &Value, words: Option<&str>) {
+    let pods: Api<Pod> = Api::namespaced(client_as(&stage.plane, user).await, &stage.namespace);
+    let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
+    eventually(PATIENT, "the policy is in force", async || {
+        match (pods.patch("probe", &dry_run, &Patch::Merge(change)).await, words) {
+            (Ok(_), None) => Ok(()),
+            (Err(kube::Error::Api(status)), Some(words)) if status.message.contains(words) => Ok(()),
+            (other, _) => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+/// Waits for an Event of a group that says this.
+async fn until_event(stage: &Stage, reason: &str, words: &str) {
+    let events = stage.objects("events.k8s.io", "v1", "Event");
+    eventually(PATIENT, &format!("{reason}: {words}"), async || {
+        let all = events.list(&ListParams::default()).await.unwrap().items.into_iter();
+        let told: Vec<_> = all.map(|event| (event.data["reason"].clone(), event.data["note"].to_string())).collect();
+        if told.iter().any(|(found, note)| found == reason && note.contains(words)) {
+            Ok(())
+        } else {
+            Err(format!("{told:#?}"))
+        }
     })
     .await;
 }
