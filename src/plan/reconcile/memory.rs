@@ -15,6 +15,7 @@ use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
 use crate::plan::reconcile::overwritten::Overwritten;
+use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
@@ -28,11 +29,6 @@ use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::entry::Phase;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::{GroupPods, GroupView, HeldPod, PodRef, RoleView, Snapshot};
-
-/// Pause after the first failure of a write; doubles up to `LONGEST_RETRY`.
-const FIRST_RETRY: Duration = Duration::from_millis(200);
-/// Longest pause between attempts of one write.
-const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 /// A PodGroup that is made for a batch. One that was made for an earlier object of the same name is garbage-collected with
 /// that object, so the owner's uid is a part of it.
@@ -416,10 +412,6 @@ fn note_since<'a>(
         let present: HashSet<_> = uids.collect();
         since.retain(|uid, _| present.contains(uid));
     }
-}
-
-pub(in crate::plan) fn pause(failures: u32) -> Duration {
-    FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_RETRY)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod missing_group;
 pub mod options;
 mod overwritten;
 mod pass;
+mod pauses;
 mod pod_events;
 mod probes;
 mod queue;

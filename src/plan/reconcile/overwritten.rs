@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::api::status::GroupStatus;
 use crate::model::Group;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::reconcile::memory::pause;
+use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::transition_times::says_the_same;
 
@@ -104,7 +104,7 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..10 {
             let at = overwritten.due(&group(None), &status(Some(1))).unwrap_or(now);
-            pauses.push((at - now).as_millis());
+            pauses.push(at.saturating_sub(now).as_millis());
             now = at;
             overwritten.writes(&group(None), &status(Some(1)), now);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::HoldReason;
 use crate::plan::gangs::{TreePlan, TreeSnapshot};
 use crate::plan::reconcile::action::Ended;
-use crate::plan::reconcile::memory::pause;
+use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::uptime::Uptime;
 

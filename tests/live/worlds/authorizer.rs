@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{make_probe, stage, until_event, until_refused, writes};
+use super::{make_probe, stage, tries_in, until_event, until_refused, writes};
 use crate::common::pods::Pod;
 use crate::common::{Group, PATIENT, Stage, eventually, invariants};
 
@@ -65,10 +65,10 @@ async fn an_authorizer_that_refuses_releases_is_named_and_asked_more_and_more_se
     let before = refused();
     // Two pods of the first segment, each after 0.2, 0.4, 0.8, ... s.
     eventually(PATIENT, "it is tried again", async || if refused() > before { Ok(()) } else { Err(refused()) }).await;
-    let most = 2 * (2 + (1.0 + since.elapsed().as_secs_f64() / 0.2).log2().ceil() as u32);
+    let most = 2 * (1 + tries_in(since.elapsed()));
     assert!(refused() - before <= most, "{} in {:?}", refused() - before, since.elapsed());
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_scheduled), 0, "{now}"));
-    stage.plane.must(&["apply", "-f", "-"], &authorizer(&stage, &[user.clone()]).to_string());
+    stage.plane.must(&["apply", "-f", "-"], &authorizer(&stage, std::slice::from_ref(&user)).to_string());
     until_refused(&stage, &user, &release, None).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
     invariants::released_in_order(&stage.pods, &group);

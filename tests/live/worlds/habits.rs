@@ -41,7 +41,7 @@ pub static SET_LABELS_RESET: Habit =
 pub static SET_MADE_ANEW: Habit = Habit { name: "set-made-anew", turn: |world| Box::pin(set_made_anew(world)) };
 /// When it lifts its gate, it sets the whole list of gates to nothing.
 pub static GATES_CLEARED: Habit = Habit { name: "gates-cleared", turn: |world| Box::pin(gates_cleared(world)) };
-/// It lifts its gate by a list of all others, as it has read them.
+/// It lifts its gate by a list of all others, as it has read them; of a scaled gang when all pods of its base have nodes.
 pub static GATES_LISTED: Habit = Habit { name: "gates-listed", turn: |world| Box::pin(gates_listed(world)) };
 /// Labels and annotations of a pod that it has not written go.
 pub static POD_LABELS_RESET: Habit =
@@ -203,11 +203,20 @@ async fn gates_cleared(world: &World) -> Turn {
 }
 
 async fn gates_listed(world: &World) -> Turn {
+    let all = pods(world).await?;
+    let gang_of = |pod: &Pod, key: &str| pod.metadata.labels.as_ref()?.get(key).cloned();
+    let has_node = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+    let is_scheduled =
+        |gang: &Option<String>| all.iter().filter(|pod| gang_of(pod, "grove.io/podgang") == *gang).all(has_node);
     let mut writes = 0;
-    for pod in pods(world).await? {
-        let Some(mut gates) = gates(&pod) else { continue };
+    for pod in &all {
+        let Some(mut gates) = gates(pod) else { continue };
+        let base = gang_of(pod, "grove.io/base-podgang");
+        if base.is_some() && !is_scheduled(&base) {
+            continue;
+        }
         gates.retain(|gate| gate["name"] != GATE_OF_GROVE);
-        patch_pod(world, &pod, json!({ "spec": { "schedulingGates": gates } })).await?;
+        patch_pod(world, pod, json!({ "spec": { "schedulingGates": gates } })).await?;
         writes += 1;
     }
     Ok(writes)

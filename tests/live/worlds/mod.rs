@@ -68,6 +68,18 @@ async fn until_at_rest(stage: &Stage, operator: &Operator) {
     .await;
 }
 
+/// How often something is tried in this time after pauses that double, from 0.2 s.
+fn tries_in(time: Duration) -> u32 {
+    let (mut tries, mut next) = (1, Duration::from_millis(200));
+    let mut at = next;
+    while at <= time {
+        next *= 2;
+        at += next;
+        tries += 1;
+    }
+    tries
+}
+
 /// A pod by which it is seen that a policy is in force.
 async fn make_probe(stage: &Stage, labels: &Value, gates: &[&str]) {
     let gates: Vec<_> = [gates, &["example.com/probe"]].concat().iter().map(|name| json!({ "name": name })).collect();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::habits::{Habit, READY_KEPT, STATUS_REPLACED};
 use super::operator::{Operator, Wanted};
-use super::{stage, until_at_rest, until_event, writes};
+use super::{stage, tries_in, until_at_rest, until_event, writes};
 use crate::common::pods::Pod;
 use crate::common::rolegate::Rolegate;
 use crate::common::status::{Status, StatusLog};
@@ -46,7 +46,7 @@ async fn a_status_that_another_replaces_is_written_more_and_more_seldom_and_no_p
     statuses.until("it is written again", told).await;
     // After 0.2, 0.4, 0.8, ... s.
     let more = writes(&stage)["patch rolebasedgroups/status"] - before;
-    let most = 4 + (1.0 + since.elapsed().as_secs_f64() / 0.2).log2().ceil() as u32;
+    let most = 2 + tries_in(since.elapsed());
     assert!(more <= most, "{more} in {:?}: {:?}", since.elapsed(), operator.done());
     invariants::released_in_order(&stage.pods, &group);
 }
