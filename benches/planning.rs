@@ -108,11 +108,11 @@ impl Loop {
                 let (role, ordinal) = pod.name.split_once('-').unwrap();
                 self.tell(role, ordinal.parse().unwrap(), false);
                 self.ready += 1;
-                Ended::Tried { object: pod.clone(), failed: false }
+                Ended::Tried { object: pod.clone(), failure: None }
             }
             Action::WriteStatus { status, .. } => {
                 self.store(&status);
-                Ended::Written { failed: false }
+                Ended::Written { failure: None }
             }
             Action::ConfirmGroup => Ended::Confirmed { failed: false },
             Action::Publish { .. } | Action::PublishOfPods { .. } => return,

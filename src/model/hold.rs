@@ -17,6 +17,8 @@ pub enum HoldReason {
     StampMismatch,
     /// The PodGroup of their batch could not be made: they would be scheduled without it.
     PodGroupMissing,
+    /// The API server refused the release.
+    PatchFailed,
     /// A quota leaves no room for pods that others wait for, and the held ones use it up.
     QuotaDeadlock,
     /// No domain has room for the batch.
@@ -41,8 +43,6 @@ pub enum HoldReason {
     PreviousStepNotScheduled,
     /// Pods of the batch do not exist yet.
     IncompleteBatch,
-    /// The API server refused the release.
-    PatchFailed,
 }
 
 impl HoldReason {
@@ -54,6 +54,7 @@ impl HoldReason {
         Self::TopologyMissing,
         Self::StampMismatch,
         Self::PodGroupMissing,
+        Self::PatchFailed,
         Self::QuotaDeadlock,
         Self::NoRoom,
         Self::PlacedNotBound,
@@ -66,7 +67,6 @@ impl HoldReason {
         Self::PreviousSegmentNotReady,
         Self::PreviousStepNotScheduled,
         Self::IncompleteBatch,
-        Self::PatchFailed,
     ];
 
     /// One word, stable: reason of conditions and Events, label of metrics.

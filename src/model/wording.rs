@@ -23,6 +23,17 @@ pub fn numbers(sorted: &[u32]) -> String {
     written.collect::<Vec<_>>().join(", ")
 }
 
+/// The beginning of a text, to a whole character, of so many bytes at most.
+pub fn beginning(text: &str, longest: usize) -> &str {
+    let end = (0..=longest.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    text.get(..end).unwrap_or_default()
+}
+
+/// What somebody answered, as far as a sentence has room for it.
+pub fn answer(text: &str) -> &str {
+    beginning(text, 300)
+}
+
 /// Ordinals as people write them: `7`, `0-9`.
 pub fn ordinals(range: &RangeInclusive<u32>) -> String {
     if range.start() == range.end() { range.start().to_string() } else { format!("{}-{}", range.start(), range.end()) }

@@ -20,6 +20,8 @@ pub struct Account {
 pub struct Request {
     /// As the API server calls it, with the resource and subresource: `patch rolebasedgroups/status`.
     pub what: String,
+    /// API that was asked, as `apps/v1`.
+    pub version: String,
     /// The object's namespace, empty where it has none.
     pub namespace: String,
     /// The object's name, empty for a list or a watch.
@@ -52,8 +54,9 @@ impl Account {
             let what = format!("{} {}", text(&event["verb"]), resource.trim_end_matches('/'));
             let code = event["responseStatus"]["code"].as_u64().unwrap_or_default();
             let looked_for = (event["verb"] == "list" || event["verb"] == "watch") && code == 404;
+            let version = [text(&object["apiGroup"]), text(&object["apiVersion"])].join("/");
             let [namespace, name] = ["namespace", "name"].map(|field| text(&object[field]));
-            (!looked_for).then_some(Request { what, namespace, name, code })
+            (!looked_for).then_some(Request { what, version, namespace, name, code })
         };
         log.lines().filter(|line| line.contains(&self.user)).filter_map(request).collect()
     }

@@ -23,6 +23,12 @@ pub const GATE: &str = "rolegate.dev/hold";
 /// the group.
 const ORDINALS: [&str; 2] = ["leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index"];
 
+/// Labels with a pod's role: ours, and that of RBG's releases since v0.7.
+const ROLES: [&str; 2] = ["rolegate.dev/role", "rbg.workloads.x-k8s.io/role-name"];
+
+/// Name of RBG's RoleInstance, which ends in its ordinal.
+const INSTANCE: &str = "rbg.workloads.x-k8s.io/role-instance-name";
+
 /// A pod as the API server had it at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Pod {
@@ -308,14 +314,14 @@ struct Condition {
 
 fn read(pod: Watched) -> Pod {
     let labels = pod.metadata.labels.unwrap_or_default();
-    let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
+    let of_instance = || labels.get(INSTANCE)?.rsplit_once('-')?.1.parse().ok();
     let conditions = pod.status.and_then(|status| status.conditions).unwrap_or_default();
     Pod {
         name: pod.metadata.name.unwrap_or_default(),
         uid: pod.metadata.uid.unwrap_or_default(),
         version: pod.metadata.resource_version.and_then(|version| version.parse().ok()).unwrap_or_default(),
-        role: label("rolegate.dev/role"),
-        index: ORDINALS.iter().find_map(|key| labels.get(*key)?.parse().ok()).unwrap_or_default(),
+        role: ROLES.iter().find_map(|key| labels.get(*key)).cloned().unwrap_or_default(),
+        index: ORDINALS.iter().find_map(|key| labels.get(*key)?.parse().ok()).or_else(of_instance).unwrap_or_default(),
         annotations: pod.metadata.annotations.unwrap_or_default(),
         gates: pod.spec.scheduling_gates.unwrap_or_default().into_iter().map(|gate| gate.name).collect(),
         node: pod.spec.node_name,

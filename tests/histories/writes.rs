@@ -133,7 +133,7 @@ impl Replica {
                 } else {
                     self.refused.remove(&object.uid)
                 };
-                Ended::Tried { object, failed }
+                Ended::Tried { object, failure: failed.then(String::new) }
             }
             Answer::Written(answer) => {
                 let answer = answer.map_err(kube::Error::Api);
@@ -141,14 +141,16 @@ impl Replica {
                     Ok(Written::Done(object)) => {
                         answer.iter().for_each(|stored| self.seen.read_group(stored));
                         object.into_iter().for_each(|object| self.index.apply_carrier(None, object));
-                        Ended::Written { failed: false }
+                        Ended::Written { failure: None }
                     }
                     Ok(Written::Conflict) => {
                         self.requests.push(Request::Reread);
                         return true;
                     }
-                    Ok(Written::Gone) => Ended::Written { failed: true },
-                    Err(_) => Ended::Written { failed: self.sabotage != Some(Sabotage::ForgetsFailures) },
+                    Ok(Written::Gone) => Ended::Written { failure: Some(String::new()) },
+                    Err(_) => {
+                        Ended::Written { failure: (self.sabotage != Some(Sabotage::ForgetsFailures)).then(String::new) }
+                    }
                 }
             }
             Answer::PartitionSet(object, answer) => {
@@ -159,7 +161,7 @@ impl Replica {
                 } else {
                     self.frozen.insert(object.uid.clone());
                 }
-                Ended::Tried { object, failed }
+                Ended::Tried { object, failure: failed.then(String::new) }
             }
             Answer::Scaled { role, workload, replicas, answer, read } => {
                 self.take_read(&read);
@@ -176,7 +178,7 @@ impl Replica {
                 };
                 Ended::PodGroupEnsured { owner, gang, failure: failed.then(|| "refused".to_owned()) }
             }
-            Answer::Reread(read) => Ended::Written { failed: !self.take_read(&read) },
+            Answer::Reread(read) => Ended::Written { failure: (!self.take_read(&read)).then(String::new) },
             Answer::Confirmed(read) => {
                 let failed = !self.take_read(&read);
                 self.confirm_failed = failed;
@@ -204,8 +206,8 @@ impl Replica {
                 Ended::Verified { gone }
             }
         };
-        if let Ended::Written { failed } = &ended {
-            self.write_failed = *failed;
+        if let Ended::Written { failure } = &ended {
+            self.write_failed = failure.is_some();
         }
         self.reconciler.ended(key(), ended, self.clock(now));
         true
@@ -217,7 +219,7 @@ impl Replica {
         } else {
             self.undeleted.remove(&object.uid)
         };
-        Ended::Tried { object, failed }
+        Ended::Tried { object, failure: failed.then(String::new) }
     }
 
     fn scaled(
@@ -255,7 +257,7 @@ impl Replica {
         } else {
             self.unscaled.remove(&object.uid)
         };
-        Ended::Tried { object, failed }
+        Ended::Tried { object, failure: failed.then(String::new) }
     }
 
     /// What a look at what makes the pods shows.

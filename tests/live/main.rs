@@ -39,3 +39,4 @@ mod recovery;
 mod rollouts;
 mod rules;
 mod tenants;
+mod worlds;

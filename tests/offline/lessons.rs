@@ -1,4 +1,4 @@
-//! The tables of what tenants can do and of what others got wrong name tests that are there, and names that look like ours are none of ours.
+//! The tables of what tenants can do, of what others got wrong and of what operators do name tests that are there, and names that look like ours are none of ours.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,8 @@ use serde_json::json;
 
 /// The tests that a section of the page names, with their files: `` `tests/live/a.rs`: `test_name`, `test_name` ``.
 fn named<'a>(page: &'a str, title: &str) -> Vec<(&'a str, Vec<&'a str>)> {
-    let section = page.split("\n## ").find(|section| section.starts_with(title)).expect("the section");
+    let mut sections = page.split("\n## ").flat_map(|section| section.split("\n### "));
+    let section = sections.find(|section| section.starts_with(title)).expect("the section");
     let rows = section.lines().filter(|line| line.starts_with("| ")).skip(1);
     let mut all = Vec::new();
     for row in rows {
@@ -31,10 +32,15 @@ fn is_file(word: &str) -> bool {
 }
 
 #[test]
-fn what_tenants_can_do_and_each_lesson_has_tests_that_are_there() {
+fn what_tenants_can_do_each_lesson_and_what_operators_do_has_tests_that_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("docs/security.md")).unwrap();
-    let named = [named(&page, "What a tenant can do"), named(&page, "Lessons of others")];
+    let page = |name: &str| fs::read_to_string(root.join("docs").join(name)).unwrap();
+    let (security, compatibility) = (page("security.md"), page("compatibility.md"));
+    let named = [
+        named(&security, "What a tenant can do"),
+        named(&security, "Lessons of others"),
+        named(&compatibility, "What operators do"),
+    ];
     assert!(named.iter().all(|named| named.len() >= 9), "{named:?}");
     for (file, tests) in named.into_iter().flatten() {
         let text = fs::read_to_string(root.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -44,6 +50,19 @@ fn what_tenants_can_do_and_each_lesson_has_tests_that_are_there() {
             let before: String = text[..at].chars().rev().take(400).collect::<Vec<_>>().into_iter().rev().collect();
             assert!(before.contains("test]") || text.contains("proptest!"), "{file}: {test} is no test");
         }
+    }
+}
+
+/// Whatever the stand-in for operators can do stands in the table, under its name.
+#[test]
+fn every_habit_of_the_stand_in_is_in_the_table() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/compatibility.md")).unwrap();
+    let habits = fs::read_to_string(root.join("tests/live/worlds/habits.rs")).unwrap();
+    let named: Vec<_> = habits.split("name: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(named.len() >= 9, "{named:?}");
+    for name in named {
+        assert!(page.contains(&format!("\n| `{name}`: ")), "docs/compatibility.md lacks `{name}`");
     }
 }
 

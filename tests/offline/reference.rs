@@ -227,7 +227,8 @@ fn the_versions_of_the_page_are_those_that_are_built() {
 #[test]
 fn what_is_said_to_be_recorded_is() {
     let (page, fixtures) = (read("docs/compatibility.md"), read("tests/fixtures/reviews/README.md"));
-    let rows = section(&page, "## Recorded, not run").lines().filter(|line| line.starts_with("| "));
+    let recorded = section(&page, "## Recorded, not run").split("\n### ").next().unwrap();
+    let rows = recorded.lines().filter(|line| line.starts_with("| "));
     let versions: Vec<_> = rows.skip(1).filter_map(|row| row.split('|').nth(2)).map(str::trim).collect();
     assert!(!versions.is_empty());
     for version in versions {

@@ -212,16 +212,16 @@ impl World {
                     self.pods[ordinal as usize].0 = false;
                     self.tell_pod(ordinal);
                 }
-                Ended::Tried { object: pod, failed }
+                Ended::Tried { object: pod, failure: failed.then(String::new) }
             }
             Action::WriteStatus { group, status, .. } => {
                 self.store(&group.carrier.uid, &group.carrier.resource_version, status, succeeds);
-                Ended::Written { failed }
+                Ended::Written { failure: failed.then(String::new) }
             }
             Action::WriteConflicted { other, status } => {
                 self.store(&other.carrier.uid, &other.carrier.resource_version, status, succeeds);
                 let (name, uid) = (other.carrier.name.as_str().into(), other.carrier.uid.as_str().into());
-                Ended::Tried { object: PodRef { name, uid }, failed }
+                Ended::Tried { object: PodRef { name, uid }, failure: failed.then(String::new) }
             }
             Action::ConfirmGroup => Ended::Confirmed { failed },
             Action::ConfirmPods => {

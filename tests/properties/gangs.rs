@@ -284,7 +284,7 @@ impl World {
                     self.pods.insert(uid.clone(), Pod { held: false, pin, ..found });
                     self.tell_pod(&uid);
                 }
-                Ended::Tried { object: pod, failed }
+                Ended::Tried { object: pod, failure: failed.then(String::new) }
             }
             Action::CommitPlacement { tree, placement } => {
                 let is_current = tree.resource_version == self.placements[of].0.to_string();

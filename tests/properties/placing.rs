@@ -292,14 +292,14 @@ impl World {
                         self.tell_pod(&uid);
                     }
                 }
-                Ended::Tried { object: pod, failed }
+                Ended::Tried { object: pod, failure: failed.then(String::new) }
             }
             Action::WriteStatus { group, status, .. } => {
                 if succeeds && group.carrier.resource_version == self.statuses[of].0.to_string() {
                     self.statuses[of].1 = status;
                     self.tell_group(of);
                 }
-                Ended::Written { failed }
+                Ended::Written { failure: failed.then(String::new) }
             }
             Action::ConfirmGroup => Ended::Confirmed { failed },
             Action::ConfirmPods => Ended::PodsConfirmed { failed },

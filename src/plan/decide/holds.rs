@@ -6,6 +6,7 @@ use std::iter;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
+use crate::model::wording::answer;
 use crate::model::{Batching, Coordination, Group, HoldReason, ProgressState};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
@@ -14,7 +15,7 @@ use crate::plan::decide::held_pods::{HeldPods, Ordinals};
 use crate::plan::decide::progression::{CoordinationTarget, Targets, requirement_of};
 use crate::plan::elastic::{ElasticPlan, RoomWait};
 use crate::plan::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
-use crate::plan::view::{GroupView, HeldPod, RoleView};
+use crate::plan::view::{GroupView, HeldPod, PodRef, RoleView};
 
 /// What says whose turn it is.
 #[derive(Clone, Copy, Debug)]
@@ -218,10 +219,13 @@ pub(super) fn missing_layer(batching: &Batching) -> Option<String> {
 }
 
 /// Pods that may go and were refused.
-pub(super) fn refused(release: &[Release], refused: &[Arc<str>]) -> Option<Held> {
-    let pods = release.iter().map(|release| &release.pod).filter(|pod| refused.binary_search(&pod.pod.uid).is_ok());
+pub(super) fn refused(release: &[Release], refused: &BTreeMap<Arc<str>, Arc<str>>) -> Option<Held> {
+    let pods = release.iter().map(|release| &release.pod).filter(|pod| refused.contains_key(&pod.pod.uid));
     let pods: Vec<_> = pods.cloned().collect();
-    let message = format!("pod {:?} is held: its release was refused and is tried again", &*pods.first()?.pod.name);
+    let PodRef { name, uid } = &pods.first()?.pod;
+    let why = refused.get(uid).filter(|why| !why.is_empty());
+    let why = why.map(|why| format!(": {}", answer(why))).unwrap_or_default();
+    let message = format!("pod {:?} is held: its release was refused and is tried again{why}", &**name);
     Some(Held::new(HoldReason::PatchFailed, message, pods))
 }
 

@@ -54,8 +54,8 @@ pub struct DecisionContext<'a> {
     pub missing_layers: &'a [usize],
     /// Nothing moved for longer than the progress deadline.
     pub stalled: bool,
-    /// Unique ids of pods whose release was refused, and is tried again after a pause; in order.
-    pub refused: &'a [Arc<str>],
+    /// Unique ids of pods whose release was refused, and is tried again after a pause, each with what was answered.
+    pub refused: Option<&'a BTreeMap<Arc<str>, Arc<str>>>,
     /// Unique ids of objects with a write on its way: their release may be done by now.
     pub in_flight: Option<&'a HashSet<Arc<str>>>,
     /// PodGroups that could not be made, and are tried again after a pause.
@@ -130,7 +130,7 @@ pub(in crate::plan) fn decide(
     // Of a batch that has no room it is told as well before its pods are made.
     let is_told = |held: &Held| !held.pods.is_empty() || held.reason == HoldReason::NoRoom;
     let mut held: Vec<_> = turns.into_iter().filter(is_told).chain(held).collect();
-    held.extend(holds::refused(&release, context.refused));
+    held.extend(context.refused.and_then(|refused| holds::refused(&release, refused)));
     held.extend(pod_groups::explain(group, &release, context.missing_pod_groups));
     let elastic = scaled(group, view, &released, rollouts, context);
     let elastic = elastic.map(|plan| ElasticPlan { room_wait, ..plan });

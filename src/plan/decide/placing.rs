@@ -216,7 +216,8 @@ impl Placing<'_, '_> {
     fn may_have_gone(&self, pod: &PodFacts) -> bool {
         let DecisionContext { in_flight, refused, .. } = self.context;
         let uid = &pod.pod.uid;
-        in_flight.is_some_and(|in_flight| in_flight.contains(uid)) || refused.binary_search(uid).is_ok()
+        in_flight.is_some_and(|in_flight| in_flight.contains(uid))
+            || refused.is_some_and(|refused| refused.contains_key(uid))
     }
 
     fn domains(&self) -> &Domains {

@@ -246,10 +246,10 @@ fn what_is_made_again_goes_to_where_the_others_of_its_batch_are() {
 fn a_batch_stays_while_releases_are_under_way() {
     let mut scene = Scene::new(1, "hold").node("a", "r1", 9, true).node("b", "r2", 3, false).committed(&[("0", "r1")]);
     let uid: Arc<str> = "prefill-0".into();
-    let (in_flight, refused) = (HashSet::from([uid.clone()]), [uid]);
+    let (in_flight, refused) = (HashSet::from([uid.clone()]), BTreeMap::from([(uid, "no".into())]));
     let contexts = [
         DecisionContext { in_flight: Some(&in_flight), ..DecisionContext::default() },
-        DecisionContext { refused: &refused, ..DecisionContext::default() },
+        DecisionContext { refused: Some(&refused), ..DecisionContext::default() },
     ];
     for context in contexts {
         assert_eq!(domains(&scene.decide(context)), [("0".to_owned(), "r1".to_owned())].into());

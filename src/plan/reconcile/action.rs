@@ -155,26 +155,27 @@ impl Action {
     /// says something ends without a word.
     pub fn ended(&self, failure: Option<&str>) -> Option<Ended> {
         let failed = failure.is_some();
+        let why = || failure.map(str::to_owned);
         let tried = |name: &str, uid: &Arc<str>| Ended::Tried {
             object: PodRef { name: name.into(), uid: uid.clone() },
-            failed,
+            failure: why(),
         };
         Some(match self {
             Self::LookAtLosses { .. } => Ended::LossesSeen { judged: None },
             Self::Release { pod, .. } | Self::Recreate { pod } | Self::Delete { pod, .. } => {
-                Ended::Tried { object: pod.clone(), failed }
+                Ended::Tried { object: pod.clone(), failure: why() }
             }
-            Self::WriteStatus { .. } => Ended::Written { failed },
+            Self::WriteStatus { .. } => Ended::Written { failure: why() },
             Self::WriteConflicted { other, .. } => tried(&other.carrier.name, &other.carrier.uid.as_str().into()),
             Self::EnsurePodGroup { group, gang } => {
-                let (owner, failure) = (group.carrier.uid.clone(), failure.map(str::to_owned));
+                let (owner, failure) = (group.carrier.uid.clone(), why());
                 Ended::PodGroupEnsured { owner, gang: gang.clone(), failure }
             }
             Self::Scale { role, workload, replicas, .. } => {
                 let outcome = failure.map_or(ScaleOutcome::Done(*replicas), |why| ScaleOutcome::Failed(why.to_owned()));
                 Ended::Scaled { role: role.clone(), uid: workload.uid.clone(), outcome }
             }
-            Self::MarkDraining { mark } => Ended::Tried { object: mark.pod.clone(), failed },
+            Self::MarkDraining { mark } => Ended::Tried { object: mark.pod.clone(), failure: why() },
             Self::SetPartition { workload, .. } => tried(&workload.key.name, &workload.uid),
             Self::DiagnoseMissingPods { .. } => Ended::Diagnosed { diagnoses: Vec::new() },
             Self::FindSurge { .. } => Ended::Surge { proven: Vec::new() },
@@ -222,13 +223,13 @@ pub enum Ended {
     Tried {
         /// The object.
         object: PodRef,
-        /// True when it is to be tried again.
-        failed: bool,
+        /// Why it is to be tried again, for people.
+        failure: Option<String>,
     },
     /// The status of the group was written, or somebody was faster.
     Written {
-        /// True when it is to be tried again.
-        failed: bool,
+        /// Why it is to be tried again, for people.
+        failure: Option<String>,
     },
     /// A status was written, and not all of it was stored.
     StatusDropped {

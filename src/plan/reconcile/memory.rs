@@ -10,13 +10,17 @@ use crate::plan::decide::batches::BatchState;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::pod_groups::MissingPodGroup;
 use crate::plan::elastic::SegmentCounts;
+use crate::plan::reconcile::ahead::ReportedAhead;
 use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
+use crate::plan::reconcile::overwritten::Overwritten;
+use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::recovery_memory::{LOSSES_READ, RecoveryMemory};
+use crate::plan::reconcile::refused_status::RefusedStatus;
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::scales::ElasticMemory;
@@ -25,11 +29,6 @@ use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::entry::Phase;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::{GroupPods, GroupView, HeldPod, PodRef, RoleView, Snapshot};
-
-/// Pause after the first failure of a write; doubles up to `LONGEST_RETRY`.
-const FIRST_RETRY: Duration = Duration::from_millis(200);
-/// Longest pause between attempts of one write.
-const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 /// A PodGroup that is made for a batch. One that was made for an earlier object of the same name is garbage-collected with
 /// that object, so the owner's uid is a part of it.
@@ -53,6 +52,15 @@ fn writes_of(owner: &str) -> String {
     format!("podgroup/{owner}/")
 }
 
+/// A write that failed.
+#[derive(Debug)]
+struct Retry {
+    failures: u32,
+    at: Uptime,
+    /// What was answered, empty where that is not known.
+    why: Arc<str>,
+}
+
 /// What the loop remembers of one group.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 #[derive(Debug)]
@@ -60,7 +68,7 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) last_pass: Option<Uptime>,
     /// Uids of objects with a write on its way.
     pub(in crate::plan) in_flight: HashSet<Arc<str>>,
-    retries: HashMap<Arc<str>, (u32, Uptime)>,
+    retries: HashMap<Arc<str>, Retry>,
     /// PodGroups that were made, with the fewest members that they were given.
     pub(in crate::plan) pod_groups: HashMap<PodGroupId, u32>,
     /// PodGroups that could not be made, and why.
@@ -70,8 +78,12 @@ pub(in crate::plan) struct Memory {
     /// How many pods had been seen by then.
     pub(in crate::plan) written_with: Option<u64>,
     pub(in crate::plan) write_failures: u32,
+    /// That the status cannot be written, as it was told last.
+    pub(in crate::plan) refused_status: RefusedStatus,
     /// Objects that are not written to, since they do not keep it.
     pub(in crate::plan) dropped: DroppedStatuses,
+    /// What somebody else takes away again.
+    pub(in crate::plan) overwritten: Overwritten,
     /// Kind of the object that carried the group when it was last there.
     pub(in crate::plan) carrier: Option<ObjectKind>,
     /// Unique id of that object: what failed for one does not hold its successor up.
@@ -92,6 +104,7 @@ pub(in crate::plan) struct Memory {
     /// Batches by state, as they were last decided.
     pub(in crate::plan) batches: BTreeMap<BatchState, u32>,
     pub(in crate::plan) reported: Reported,
+    pub(in crate::plan) reported_ahead: ReportedAhead,
     pub(in crate::plan) reported_pods: ReportedPods,
     pub(in crate::plan) release_timer: ReleaseTimer,
     pub(in crate::plan) reported_rollouts: ReportedRollouts,
@@ -141,7 +154,9 @@ impl Memory {
             last_write: None,
             written_with: None,
             write_failures: 0,
+            refused_status: RefusedStatus::default(),
             dropped: DroppedStatuses::default(),
+            overwritten: Overwritten::default(),
             carrier: None,
             carrier_uid: String::new(),
             given: HashMap::new(),
@@ -156,6 +171,7 @@ impl Memory {
             stalled: false,
             batches: BTreeMap::new(),
             reported: Reported::default(),
+            reported_ahead: ReportedAhead::default(),
             reported_pods: ReportedPods::default(),
             release_timer: ReleaseTimer::default(),
             reported_rollouts: ReportedRollouts::default(),
@@ -294,14 +310,12 @@ impl Memory {
 
     /// When the release of a pod may be tried again, `None` for now.
     pub(in crate::plan) fn retry_due(&self, uid: &str) -> Option<Uptime> {
-        self.retries.get(uid).map(|(_, at)| *at)
+        self.retries.get(uid).map(|retry| retry.at)
     }
 
-    /// Unique ids of the pods, and other objects, whose last write was refused; in order.
-    pub(in crate::plan) fn refused(&self) -> Vec<Arc<str>> {
-        let mut refused: Vec<_> = self.retries.keys().cloned().collect();
-        refused.sort();
-        refused
+    /// Unique ids of the pods, and other objects, whose last write was refused, each with what was answered.
+    pub(in crate::plan) fn refused(&self) -> BTreeMap<Arc<str>, Arc<str>> {
+        self.retries.iter().map(|(uid, retry)| (uid.clone(), retry.why.clone())).collect()
     }
 
     /// Notes the ordinal with which the release of a pod is begun that has none from its maker.
@@ -365,10 +379,19 @@ impl Memory {
 
     /// Notes a refused write; returns when to try again.
     pub(in crate::plan) fn failed(&mut self, uid: &Arc<str>, now: Uptime) -> Uptime {
-        let (failures, at) = self.retries.entry(uid.clone()).or_insert((0, now));
-        *failures += 1;
-        *at = now + pause(*failures);
-        *at
+        let retry = self.retries.entry(uid.clone()).or_insert(Retry { failures: 0, at: now, why: Arc::default() });
+        retry.failures += 1;
+        retry.at = now + pause(retry.failures);
+        retry.at
+    }
+
+    /// The same with what was answered.
+    pub(in crate::plan) fn refused_with(&mut self, uid: &Arc<str>, why: &str, now: Uptime) -> Uptime {
+        let at = self.failed(uid, now);
+        if let Some(retry) = self.retries.get_mut(uid).filter(|retry| *retry.why != *why) {
+            retry.why = why.into();
+        }
+        at
     }
 }
 
@@ -389,10 +412,6 @@ fn note_since<'a>(
         let present: HashSet<_> = uids.collect();
         since.retain(|uid, _| present.contains(uid));
     }
-}
-
-pub(in crate::plan) fn pause(failures: u32) -> Duration {
-    FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_RETRY)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! client, so that a simulated cluster can drive exactly what a real one does.
 
 pub mod action;
+mod ahead;
 mod behind;
 pub mod dropped;
 pub mod events;
@@ -9,7 +10,9 @@ mod look;
 mod memory;
 mod missing_group;
 pub mod options;
+mod overwritten;
 mod pass;
+mod pauses;
 mod pod_events;
 mod probes;
 mod queue;
@@ -17,6 +20,7 @@ pub mod reconciler;
 mod recoveries;
 mod recovery_events;
 mod recovery_memory;
+mod refused_status;
 mod rollout_events;
 mod rollouts;
 pub mod rounds;

@@ -100,7 +100,7 @@ impl Pass<'_> {
             domain_keys: &snapshot.domain_keys,
             not_bound: &not_bound,
             stalled,
-            refused: &refused,
+            refused: Some(&refused),
             in_flight: Some(&self.memory.in_flight),
             missing_pod_groups: &self.memory.missing_pod_groups(&group.carrier.uid),
             diagnoses: self.memory.missing_pods.diagnoses(),
@@ -134,10 +134,15 @@ impl Pass<'_> {
         self.released = self.memory.release_timer.decided(view, decision, self.now);
         let (mut events, again) = self.memory.reported.events(group, &seen, self.memory.surges.is_asking(), self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
+        let (ahead, again) = self.memory.reported_ahead.events(group, view, self.now);
+        again.into_iter().for_each(|at| self.pass_again(at));
+        events.extend(ahead);
         events.extend(self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled));
         events.extend(decision.placed.moved.iter().map(|moved| EventNote::moved(group, moved)));
         events.extend(self.memory.reported_recoveries.events(group, &decision.recovery));
         events.extend(self.memory.dropped.event(group));
+        events.extend(self.memory.refused_status.event());
+        events.extend(self.memory.overwritten.event());
         if !events.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), events });
         }
@@ -303,11 +308,15 @@ impl Pass<'_> {
             return;
         }
         let status = transition_times::set(seen.status.clone(), &group.status, self.now_text);
+        if transition_times::says_the_same(&status, &group.status) {
+            self.memory.overwritten.stands(group);
+        }
         if status == group.status || group.deleting {
             return;
         }
         let urgent = seen.needs_commit(group) || transition_times::differs_in_substance(&status, &group.status);
         let allowed = self.memory.status_due(if urgent { Duration::ZERO } else { COUNTS_EVERY });
+        let allowed = allowed.max(self.memory.overwritten.due(group, &status));
         if self.memory.writing || self.drops_writes(group) {
             return;
         }
@@ -315,6 +324,7 @@ impl Pass<'_> {
             return self.pass_again(at);
         }
         self.memory.writing = true;
+        self.memory.overwritten.writes(group, &status, self.now);
         (self.memory.last_write, self.memory.written_with) = (Some(self.now), Some(snapshot.seen));
         let then = behind(group, &seen.view).into_iter().collect();
         self.actions.push(Action::WriteStatus { group: group.clone(), status, then });

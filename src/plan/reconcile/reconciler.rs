@@ -286,24 +286,25 @@ impl Reconciler {
         }
         let Some(memory) = self.groups.get_mut(&key) else { return };
         let again = match ended {
-            Ended::Tried { object, failed } => {
+            Ended::Tried { object, failure } => {
                 memory.in_flight.remove(&object.uid);
-                if failed {
+                if let Some(why) = failure {
                     memory.recovery.not_deleted(&object.uid);
-                    Some(memory.failed(&object.uid, now))
+                    Some(memory.refused_with(&object.uid, &why, now))
                 } else {
                     memory.succeeded(&object.uid);
                     self.released.extend(memory.release_timer.released(&object.uid, now));
                     None
                 }
             }
-            Ended::Written { failed } => {
+            Ended::Written { failure } => {
                 memory.writing = false;
-                if !failed {
+                if failure.is_none() {
                     // Also after a conflict: the group was read anew.
                     memory.looks.show_group(memory.written_with);
                 }
-                memory.write_failures = if failed { memory.write_failures + 1 } else { 0 };
+                memory.write_failures = if failure.is_some() { memory.write_failures + 1 } else { 0 };
+                memory.refused_status.note(failure, memory.write_failures);
                 Some(now)
             }
             Ended::StatusDropped { object, fields } => {

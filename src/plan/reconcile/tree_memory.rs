@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::HoldReason;
 use crate::plan::gangs::{TreePlan, TreeSnapshot};
 use crate::plan::reconcile::action::Ended;
-use crate::plan::reconcile::memory::pause;
+use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::uptime::Uptime;
 
@@ -92,9 +92,9 @@ impl TreeMemory {
     /// Takes in the end of something that was begun; when to look again.
     pub(in crate::plan) fn ended(&mut self, ended: &Ended, now: Uptime) -> Uptime {
         match ended {
-            Ended::Tried { object, failed } => {
+            Ended::Tried { object, failure } => {
                 self.in_flight.remove(&object.uid);
-                if !failed {
+                if failure.is_none() {
                     self.failures.remove(&object.uid);
                     return now;
                 }

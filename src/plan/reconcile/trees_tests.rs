@@ -119,7 +119,7 @@ fn a_release_that_fails_is_tried_again_and_told() {
     world.pass(1);
     for pod in ["a", "b"] {
         let object = PodRef { name: pod.into(), uid: pod.into() };
-        world.ended(Ended::Tried { object, failed: true });
+        world.ended(Ended::Tried { object, failure: Some("no".to_owned()) });
     }
     assert_eq!(world.pass(0), ["tell"]);
     assert_eq!(world.held(), [(HoldReason::PatchFailed, 2)]);

@@ -41,6 +41,20 @@ pub fn differs_in_substance(a: &GroupStatus, b: &GroupStatus) -> bool {
     shapes(a) != shapes(b) || a.first_ready_time != b.first_ready_time
 }
 
+/// True when two statuses say the same of what may run and of how the group stands, whatever they count, and since when.
+pub fn says_the_same(a: &GroupStatus, b: &GroupStatus) -> bool {
+    let shapes = |status: &GroupStatus| {
+        let ours = status.conditions.iter().filter(|condition| OURS.contains(&condition.r#type.as_str()));
+        let known = ours.filter(|condition| condition.r#type != READY);
+        let shape =
+            |condition: &Condition| (condition.r#type.clone(), condition.status.clone(), condition.reason.clone());
+        known.map(shape).collect::<std::collections::BTreeSet<_>>()
+    };
+    let timeless = |state: &CoordinationState| CoordinationState { last_update_time: None, ..state.clone() };
+    let states = |status: &GroupStatus| status.coordination_state.iter().map(timeless).collect::<Vec<_>>();
+    states(a) == states(b) && shapes(a) == shapes(b)
+}
+
 #[cfg(test)]
 #[path = "transition_times_tests.rs"]
 mod tests;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::api::Pod;
 use crate::api::pod::{ContainerStatus, Terminated};
 use crate::model::revision;
+use crate::model::wording::beginning;
 use crate::plan::view::{GroupPods, PodRef};
 
 /// A pod that is being deleted and still there: it may still run.
@@ -128,7 +129,7 @@ impl LastWords {
             node: pod.spec.node_name.clone().unwrap_or_default(),
             reason: words.next().unwrap_or_default().to_owned(),
             exit_code: ended.map(|ended| ended.exit_code),
-            message: cut(message.unwrap_or(&status.message)),
+            message: beginning(message.unwrap_or(&status.message), LONGEST).to_owned(),
             revision: revision(&pod.metadata).map(Into::into),
         }
     }
@@ -155,12 +156,6 @@ impl LastWords {
 /// How a container ended, now or before it was last started.
 fn ended(container: &ContainerStatus) -> Option<&Terminated> {
     container.state.terminated.as_ref().or(container.last_state.terminated.as_ref())
-}
-
-/// The beginning of a text, to a whole character.
-fn cut(text: &str) -> String {
-    let end = (0..=LONGEST.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    text.get(..end).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

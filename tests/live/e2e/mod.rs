@@ -19,6 +19,4 @@ mod reviews;
 mod scaling;
 mod silence;
 mod story;
-mod their_definition;
-mod their_ready;
 mod wholes;

@@ -5,7 +5,6 @@ mod cohorts;
 mod failures;
 mod leader_worker_sets;
 mod lockstep;
-mod role_based_groups;
 mod rounds;
 pub mod support;
 mod thaw;

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::common::audit::Account;
+use crate::common::audit::{Account, Request};
 use crate::common::pods::Pod;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
 use crate::rules::definitions::namespaced;
+use crate::worlds::converter::{Converter, GROUP_GANG};
+use crate::worlds::{coordination_of, until_event};
 
 const RBG: &str = "workloads.x-k8s.io";
 const COORDINATIONS: &str = "/apis/rolegate.dev/v1alpha1";
@@ -183,31 +185,35 @@ async fn what_is_not_kept_is_said_once_and_what_is_not_ours_is_never_written_to(
 }
 
 #[tokio::test]
-async fn the_conversion_of_another_project_may_be_away() {
+async fn neither_what_a_conversion_drops_nor_that_it_fails_is_ever_noticed() {
     let versions =
         json!([version("v1alpha1", false, &upstream_coordination()), version("v1alpha2", true, &Value::Null)]);
-    // Nobody listens there.
-    let client = json!({ "url": "https://127.0.0.1:1/convert" });
-    let conversion = json!({
-        "strategy": "Webhook",
-        "webhook": { "clientConfig": client, "conversionReviewVersions": ["v1"] },
-    });
-    let stage = Stage::on(plane(definition(&versions, &conversion)).await, "unconverted").await;
+    let converter = Converter::start().await;
+    let stage = Stage::on(plane(definition(&versions, &converter.conversion())).await, "converted").await;
     stage.add_node("all", 8).await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2).held_back();
     // One is there before, and one comes later.
     create(&stage, "v1alpha2", "before", json!({}), &Value::Null).await;
     let rolegate = stage.launch().start_unready().await;
     rolegate.until_ready().await;
-    let metadata = json!({ "annotations": { "rolegate.dev/group": "llm" } });
-    create(&stage, "v1alpha2", "llm", metadata, &Value::Null).await;
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": { "groupRef": { "name": "llm" }, "coordination": group.object()["spec"]["coordination"] },
-    });
-    let answer = stage.post(COORDINATIONS, "rolecoordinations", &coordination).await;
+    let annotations = |name: &str| json!({ "rolegate.dev/group": name });
+    let coordinate = async |name: &str| {
+        let mut object = coordination_of(&group, &group.object()["spec"]["coordination"]);
+        object["metadata"]["name"] = json!(name);
+        object["spec"]["groupRef"]["name"] = json!(name);
+        stage.post(COORDINATIONS, "rolecoordinations", &object).await
+    };
+    // A gang of the whole group would wait for held pods: what says so is in one of the versions only.
+    let mut metadata = json!({ "annotations": annotations("gang") });
+    metadata["annotations"][GROUP_GANG] = json!("true");
+    create(&stage, "v1alpha2", "gang", metadata, &Value::Null).await;
+    let refused = coordinate("gang").await;
+    let why = "a gang over the whole group may not be set next to coordination";
+    assert!(refused.code == 422 && refused.body.to_string().contains(why), "{refused:?}");
+
+    converter.is_away(true);
+    create(&stage, "v1alpha2", "llm", json!({ "annotations": annotations("llm") }), &Value::Null).await;
+    let answer = coordinate("llm").await;
     assert!(answer.code == 201 && answer.warnings.is_empty(), "{answer:?}");
     stage.create_sets(&group).await;
     for released in [4, 8] {
@@ -221,6 +227,42 @@ async fn the_conversion_of_another_project_may_be_away() {
     let made = stage.post("/api/v1", "pods", &pod).await;
     assert_eq!(made.code, 201, "{made:?}");
     let asked = Account::of(&stage).requests();
-    let failed: Vec<_> = asked.iter().filter(|request| request.code >= 500).collect();
+    let converted = |asked: &&Request| asked.version == format!("{RBG}/v1alpha1") && asked.what.contains("groups");
+    let failed: Vec<_> = asked.iter().filter(|asked| asked.code >= 500 || converted(asked)).collect();
     assert!(failed.is_empty(), "{failed:?}");
+    // Whoever reads the other version is served by it, if at all.
+    let path = format!("/apis/{RBG}/v1alpha1/namespaces/{}/rolebasedgroups/gang", stage.namespace);
+    assert_eq!(stage.send("GET", &path, &Value::Null).await.code, 500);
+    converter.is_away(false);
+    let read = stage.send("GET", &path, &Value::Null).await;
+    assert_eq!((read.code, &read.body["metadata"]["annotations"]), (200, &annotations("gang")), "{read:?}");
+}
+
+/// RBG v0.6 writes the status first, and its definition asks for what stands in there.
+#[tokio::test]
+async fn a_status_that_asks_for_fields_of_its_operator_is_tried_again_until_it_has_them() {
+    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let mut asks = any.clone();
+    asks["required"] = json!(["roleStatuses"]);
+    let mut versions = json!([version("v1alpha1", true, &any)]);
+    versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = any;
+    versions[0]["schema"]["openAPIV3Schema"]["properties"]["status"] = asks;
+    let stage = Stage::on(plane(definition(&versions, &json!({ "strategy": "None" }))).await, "asked-for").await;
+    stage.add_node("all", 8).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1);
+    stage.create_group(&group).await;
+    stage.create_sets(&group).await;
+    stage.pods.until("all are there", |now| now.count_all(|_| true) == 4).await;
+    until_event(&stage, "StatusRefused", "status.roleStatuses: Required value").await;
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 4, "{now}"));
+    let tries = writes(&Account::of(&stage))["llm"];
+    assert!(tries <= 6, "{tries} tries");
+    let path = format!("/apis/{RBG}/v1alpha1/namespaces/{}/rolebasedgroups/llm/status", stage.namespace);
+    let status = json!({ "status": { "roleStatuses": [] } });
+    let answer = stage.send("PATCH", &path, &status).await;
+    assert_eq!(answer.code, 200, "{answer:?}");
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
+    let tries = writes(&Account::of(&stage))["llm"] - tries;
+    assert!(tries <= 10, "{tries} more");
 }

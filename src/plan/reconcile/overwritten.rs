@@ -1,0 +1,130 @@
+//! Statuses that somebody else puts back: two that write one status never come to rest, so that it is written more and more seldom,
+//! and said. Whatever is news is written at once all the same.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::status::GroupStatus;
+use crate::model::Group;
+use crate::plan::reconcile::events::EventNote;
+use crate::plan::reconcile::pauses::pause;
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::status::transition_times::says_the_same;
+
+/// Reason of the Event.
+pub const OVERWRITTEN: &str = "StatusOverwritten";
+/// It is told when it has happened so often: an older copy may be restored by hand once.
+const SAID_AFTER: u32 = 3;
+/// It is over when a status has stood for so long: longer than any pause.
+const OVER: Duration = Duration::from_secs(60);
+
+/// What the object that carries a group said when it last said what was written, and how often that was taken away.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct Overwritten {
+    stood: Option<Arc<Group>>,
+    times: u32,
+    /// When it was last written again.
+    at: Option<Uptime>,
+    told: bool,
+}
+
+impl Overwritten {
+    /// Notes that a group says what it is to say.
+    pub(in crate::plan) fn stands(&mut self, group: &Arc<Group>) {
+        self.stood = Some(group.clone());
+    }
+
+    /// When a status may be written that stood before and does so no longer; `None` for now, and for what is new.
+    pub(in crate::plan) fn due(&self, group: &Group, status: &GroupStatus) -> Option<Uptime> {
+        let at = self.at.filter(|_| self.is_again(group, status))?;
+        Some(at + pause(self.times))
+    }
+
+    /// Notes that a status is written.
+    pub(in crate::plan) fn writes(&mut self, group: &Group, status: &GroupStatus, now: Uptime) {
+        if !self.is_again(group, status) {
+            return;
+        }
+        if self.at.is_some_and(|at| now.saturating_sub(at) > OVER) {
+            (self.times, self.told) = (0, false);
+        }
+        self.times += 1;
+        self.at = Some(now);
+    }
+
+    fn is_again(&self, group: &Group, status: &GroupStatus) -> bool {
+        let stood = self.stood.as_ref().filter(|stood| stood.carrier.uid == group.carrier.uid);
+        stood.is_some_and(|stood| says_the_same(&stood.status, status)) && !says_the_same(&group.status, status)
+    }
+
+    /// What is to be said, once until a status has stood for a while.
+    pub(in crate::plan) fn event(&mut self) -> Option<EventNote> {
+        if self.told || self.times < SAID_AFTER {
+            return None;
+        }
+        self.told = true;
+        Some(EventNote {
+            reason: OVERWRITTEN.to_owned(),
+            note:
+                "something else takes away what is written to the status: it is written again more and more seldom; a \
+                   RoleCoordination with groupRef coordinates the group without it"
+                    .to_owned(),
+            subject: String::new(),
+            warning: true,
+            roles: BTreeSet::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::test_support::{mk_group, mk_segments};
+
+    fn group(released: Option<u32>) -> Arc<Group> {
+        let mut group = mk_group(&[("prefill", 6)], &json!([mk_segments("pd", "OrderedReady", &[("prefill", 1)])]));
+        group.status = status(released);
+        Arc::new(group)
+    }
+
+    fn status(released: Option<u32>) -> GroupStatus {
+        let state =
+            released.map(|released| json!({ "name": "pd", "progress": { "prefill": { "released": released } } }));
+        serde_json::from_value(json!({ "coordinationState": state.into_iter().collect::<Vec<_>>() })).unwrap()
+    }
+
+    #[test]
+    fn what_is_put_back_is_written_more_and_more_seldom_and_what_is_new_at_once() {
+        let mut overwritten = Overwritten::default();
+        overwritten.stands(&group(Some(1)));
+        let mut now = Uptime::ZERO;
+        let mut pauses = Vec::new();
+        for _ in 0..10 {
+            let at = overwritten.due(&group(None), &status(Some(1))).unwrap_or(now);
+            pauses.push(at.saturating_sub(now).as_millis());
+            now = at;
+            overwritten.writes(&group(None), &status(Some(1)), now);
+        }
+        assert_eq!(pauses, [0, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000]);
+        assert_eq!(overwritten.due(&group(None), &status(Some(2))), None);
+        assert!(overwritten.event().is_some() && overwritten.event().is_none());
+        // It has stood since.
+        let later = now + OVER + Duration::from_secs(1);
+        overwritten.writes(&group(None), &status(Some(1)), later);
+        assert_eq!(overwritten.due(&group(None), &status(Some(1))), Some(later + Duration::from_millis(200)));
+        assert_eq!(overwritten.event(), None);
+    }
+
+    #[test]
+    fn a_status_that_was_never_stored_was_not_taken_away() {
+        let mut overwritten = Overwritten::default();
+        for _ in 0..10 {
+            assert_eq!(overwritten.due(&group(None), &status(Some(1))), None);
+            overwritten.writes(&group(None), &status(Some(1)), Uptime::ZERO);
+        }
+        assert_eq!(overwritten.event(), None);
+    }
+}

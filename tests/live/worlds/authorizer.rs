@@ -1,0 +1,75 @@
+//! An operator that lets nobody else write to its pods, unless it is told whom.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::{make_probe, stage, tries_in, until_event, until_refused, writes};
+use crate::common::pods::Pod;
+use crate::common::{Group, PATIENT, Stage, eventually, invariants};
+
+const REFUSAL: &str = "admission denied: no permission to update managed resource";
+
+/// As Grove's authorizer: updates of the pods that it manages are for itself, for controllers, and for those that are exempt.
+fn authorizer(stage: &Stage, exempt: &[String]) -> Value {
+    let allowed = "request.userInfo.username.startsWith('system:serviceaccount:kube-system:') || \
+                   'system:masters' in request.userInfo.groups";
+    let exempt: Vec<_> = exempt.iter().map(|user| format!("'{user}'")).collect();
+    let name = format!("authorizer-of-{}", stage.namespace);
+    let rule = json!({ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["UPDATE"] });
+    let managed = json!({ "matchLabels": { "app.kubernetes.io/managed-by": "grove-operator" } });
+    let here = json!({ "matchLabels": { "kubernetes.io/metadata.name": stage.namespace } });
+    let validation = json!({
+        "expression": format!("{allowed} || request.userInfo.username in [{}]", exempt.join(", ")),
+        "message": REFUSAL,
+        "reason": "Forbidden",
+    });
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": { "name": name },
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": { "resourceRules": [rule], "namespaceSelector": here, "objectSelector": managed },
+            "validations": [validation],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": { "name": name },
+        "spec": { "policyName": name, "validationActions": ["Deny"] },
+    });
+    json!({ "apiVersion": "v1", "kind": "List", "items": [policy, binding] })
+}
+
+#[tokio::test]
+async fn an_authorizer_that_refuses_releases_is_named_and_asked_more_and_more_seldom() {
+    let stage = stage("authorized").await;
+    stage.add_node("all", 8).await;
+    let _rolegate = stage.launch().start().await;
+    let user = format!("system:serviceaccount:rolegate-system:{}", stage.namespace);
+    stage.plane.must(&["apply", "-f", "-"], &authorizer(&stage, &[]).to_string());
+    let labels = json!({ "app.kubernetes.io/managed-by": "grove-operator" });
+    make_probe(&stage, &labels, &["rolegate.dev/hold"]).await;
+    let release = json!({ "spec": { "schedulingGates": [{ "name": "example.com/probe" }] } });
+    until_refused(&stage, &user, &release, Some(REFUSAL)).await;
+    let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1);
+    let group = group.template(&json!({ "metadata": { "labels": labels } }));
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+    statuses.until("it is said", |status| status.reason() == "PatchFailed").await;
+    until_event(&stage, "PatchFailed", REFUSAL).await;
+    let since = Instant::now();
+    let refused = || writes(&stage)["patch pods"];
+    let before = refused();
+    // Two pods of the first segment, each after 0.2, 0.4, 0.8, ... s.
+    eventually(PATIENT, "it is tried again", async || if refused() > before { Ok(()) } else { Err(refused()) }).await;
+    let most = 2 * (1 + tries_in(since.elapsed()));
+    assert!(refused() - before <= most, "{} in {:?}", refused() - before, since.elapsed());
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_scheduled), 0, "{now}"));
+    stage.plane.must(&["apply", "-f", "-"], &authorizer(&stage, std::slice::from_ref(&user)).to_string());
+    until_refused(&stage, &user, &release, None).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
+    invariants::released_in_order(&stage.pods, &group);
+}

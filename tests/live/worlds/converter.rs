@@ -1,0 +1,113 @@
+//! The conversion webhook of RBG's operator: what one version does not have is dropped on the way to it, and when the operator
+//! is away every conversion fails.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base64::Engine as _;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use rolegate::server::tls::acceptor::{CertStore, server_config};
+use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+
+/// The annotation that is lost on the way to v1alpha1 (`rolebasedgroup_conversion.go` of v0.8.0-alpha.5).
+pub const GROUP_GANG: &str = "rbg.workloads.x-k8s.io/group-gang-scheduling";
+
+/// A running one; it ends with this handle.
+pub struct Converter {
+    address: SocketAddr,
+    ca: String,
+    is_away: Arc<AtomicBool>,
+    task: JoinHandle<()>,
+}
+
+impl Converter {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let now = Timestamp::now();
+        let ca = new_ca(now).unwrap();
+        let leaf = LeafSpec { addresses: vec![address.ip()], ..LeafSpec::for_names(["localhost"]) };
+        let leaf = new_leaf(&ca, &leaf, now).unwrap();
+        let store = CertStore::empty();
+        store.set(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes()).unwrap();
+        let mut config = server_config(&store, None).unwrap();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let is_away = Arc::new(AtomicBool::new(false));
+        let serving = is_away.clone();
+        let task = tokio::spawn(async move {
+            let mut callers = JoinSet::new();
+            while let Ok((caller, _)) = listener.accept().await {
+                let (acceptor, is_away) = (acceptor.clone(), serving.clone());
+                callers.spawn(async move {
+                    let Ok(caller) = acceptor.accept(caller).await else { return };
+                    let service = service_fn(|request| answer(&is_away, request));
+                    _ = http1::Builder::new().serve_connection(TokioIo::new(caller), service).await;
+                });
+            }
+        });
+        Self { address, ca: ca.cert_pem, is_away, task }
+    }
+
+    /// `spec.conversion` of a definition.
+    pub fn conversion(&self) -> Value {
+        let bundle = base64::engine::general_purpose::STANDARD.encode(&self.ca);
+        let client = json!({ "url": format!("https://{}/convert", self.address), "caBundle": bundle });
+        let webhook = json!({ "clientConfig": client, "conversionReviewVersions": ["v1"] });
+        json!({ "strategy": "Webhook", "webhook": webhook })
+    }
+
+    /// From now on it answers with 500, or converts.
+    pub fn is_away(&self, is_away: bool) {
+        self.is_away.store(is_away, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Converter {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn answer(is_away: &AtomicBool, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let body = request.into_body().collect().await?.to_bytes();
+    if is_away.load(Ordering::SeqCst) {
+        return Ok(Response::builder().status(500).body(Full::default()).unwrap());
+    }
+    let review: Value = serde_json::from_slice(&body).unwrap();
+    let request = &review["request"];
+    let version = request["desiredAPIVersion"].as_str().unwrap();
+    let objects = request["objects"].as_array().unwrap().iter();
+    let converted: Vec<_> = objects.map(|object| converted(object.clone(), version)).collect();
+    let response = json!({ "uid": request["uid"], "result": { "status": "Success" }, "convertedObjects": converted });
+    let review = json!({ "apiVersion": review["apiVersion"], "kind": review["kind"], "response": response });
+    let answer = Response::builder().header("content-type", "application/json");
+    Ok(answer.body(Full::new(Bytes::from(review.to_string()))).unwrap())
+}
+
+fn converted(mut object: Value, version: &str) -> Value {
+    object["apiVersion"] = json!(version);
+    if version.ends_with("/v1alpha1")
+        && let Some(annotations) = object["metadata"]["annotations"].as_object_mut()
+    {
+        annotations.remove(GROUP_GANG);
+    }
+    if version.ends_with("/v1alpha2")
+        && let Some(spec) = object["spec"].as_object_mut()
+    {
+        spec.remove("coordination");
+    }
+    object
+}

@@ -1,0 +1,115 @@
+//! StatefulSets that an operator keeps as it wants them.
+
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use super::habits::{ANNOTATIONS_COMPARED, PARTITION_STEPPED, SET_LABELS_RESET, SET_MADE_ANEW, SETS_MADE};
+use super::operator::{Operator, Wanted};
+use super::{coordination_of, stage, until_at_rest, writes};
+use crate::common::pods::Pod;
+use crate::common::rolegate::Rolegate;
+use crate::common::stage::typed;
+use crate::common::status::StatusLog;
+use crate::common::{Group, Stage, invariants};
+
+const NEW: &str = "registry.invalid/x:2";
+const OLD: &str = "registry.invalid/x:1";
+
+/// A RoleBasedGroup whose StatefulSets an operator makes, beside a RoleCoordination.
+struct Kept {
+    stage: Stage,
+    group: Group,
+    statuses: StatusLog,
+    operator: Operator,
+    _rolegate: Rolegate,
+}
+
+impl Kept {
+    async fn by(namespace: &str, habits: &[&'static super::habits::Habit]) -> Self {
+        let stage = stage(namespace).await;
+        stage.add_node("all", 16).await;
+        let rolegate = stage.launch().start().await;
+        let group = Group::new("llm").role("prefill", 8, 4).role("decode", 4, 2);
+        let roles = group.object()["spec"]["roles"].clone();
+        let object = json!({
+            "apiVersion": "workloads.x-k8s.io/v1alpha1",
+            "kind": "RoleBasedGroup",
+            "metadata": { "name": "llm", "annotations": { "rolegate.dev/group": "llm" } },
+            "spec": { "roles": roles },
+        });
+        let made = stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+        let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
+        let segments = group.object()["spec"]["coordination"][0].clone();
+        let rolling =
+            json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } });
+        let coordination = coordination_of(&group, &json!([segments, rolling]));
+        stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+        let statuses = stage.coordination_statuses("llm");
+        let uid = made.metadata.uid.unwrap();
+        let sets = group.roles.iter().map(|role| as_rbg(group.set(role, namespace), &group, &role.name, &uid));
+        let wanted = Wanted { sets: sets.collect(), ..Wanted::default() };
+        let operator = Operator::start(&stage, "llm", wanted, habits).await;
+        statuses.until("it serves", |status| status.ready().starts_with("True")).await;
+        invariants::all_born_held(&stage.pods);
+        invariants::released_in_order(&stage.pods, &group);
+        Self { stage, group, statuses, operator, _rolegate: rolegate }
+    }
+
+    /// Has the operator want another image, and waits until all pods have it, in step.
+    async fn rolls(&self) {
+        let first: Vec<_> = self.stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+        self.operator.want(|wanted| {
+            for set in &mut wanted.sets {
+                set["spec"]["template"]["spec"]["containers"][0]["image"] = json!(NEW);
+            }
+        });
+        let is_new = |pod: &Pod| !first.contains(&pod.uid);
+        let all = |now: &crate::common::pods::View| now.count_all(|pod| is_new(pod) && pod.is_ready()) == 12;
+        self.stage.pods.until("all are new", all).await;
+        let over = |status: &crate::common::status::Status| {
+            let states = status.0["coordinationState"].as_array().cloned().unwrap_or_default();
+            let states = states.iter().flat_map(|of| of["progress"].as_object().cloned().unwrap_or_default());
+            let states: Vec<_> = states.map(|(_, of)| of["state"].clone()).collect();
+            status.ready().starts_with("True") && states.iter().all(|state| state == "Complete")
+        };
+        self.statuses.until("it is over", over).await;
+        let roles = ["prefill", "decode"].map(|name| (name, self.group.find(name).replicas));
+        invariants::rolled_in_step(&self.stage.pods, roles, is_new, 25, &|desired| desired / 4);
+        invariants::nobody_was_held_again(&self.stage.pods);
+        until_at_rest(&self.stage, &self.operator).await;
+        // A step of a replica at a time, and the thaw, of 8 and 4.
+        let partitions = writes(&self.stage)["patch statefulsets"];
+        assert!(partitions <= 2 * (8 + 4 + 2), "{partitions} partitions");
+    }
+}
+
+/// As RBG v0.8 makes the StatefulSet of a role: its labels, an owner, and the annotations of the role handed on.
+fn as_rbg(mut set: Value, group: &Group, role: &str, uid: &str) -> Value {
+    let labels = json!({ "rbg.workloads.x-k8s.io/group-name": group.name, "rbg.workloads.x-k8s.io/role-name": role });
+    let owner = json!({ "apiVersion": "workloads.x-k8s.io/v1alpha1", "kind": "RoleBasedGroup", "name": group.name,
+        "uid": uid, "controller": true });
+    set["metadata"]["labels"] = labels.clone();
+    set["metadata"]["annotations"] = json!({ "rolegate.dev/rollout": "enabled" });
+    set["metadata"]["ownerReferences"] = json!([owner]);
+    set["spec"]["selector"]["matchLabels"] = labels.clone();
+    set["spec"]["template"]["metadata"]["labels"] = labels;
+    assert_eq!(set["spec"]["template"]["spec"]["containers"][0]["image"], OLD);
+    set
+}
+
+#[tokio::test]
+async fn an_operator_that_compares_what_it_wrote_sees_no_edit_and_its_steps_are_not_its_users() {
+    let habits = [&SETS_MADE, &ANNOTATIONS_COMPARED, &SET_LABELS_RESET, &PARTITION_STEPPED];
+    let kept = Kept::by("compared", &habits).await;
+    kept.rolls().await;
+    let done = kept.operator.done();
+    assert_eq!((done.of(&ANNOTATIONS_COMPARED), done.refused.len()), (2, 0), "{done:?}");
+}
+
+#[tokio::test]
+async fn an_operator_that_makes_its_sets_anew_rolls_in_step() {
+    let kept = Kept::by("made-anew", &[&SETS_MADE, &SET_MADE_ANEW]).await;
+    kept.rolls().await;
+    let done = kept.operator.done();
+    assert_eq!((done.of(&SET_MADE_ANEW), done.of(&SETS_MADE), done.refused.len()), (2, 4, 0), "{done:?}");
+}
