@@ -412,6 +412,9 @@ async fn a_group_that_is_recreated_goes_at_once_where_it_ran_and_waits_where_it_
         scene.stage.pods.now(|now| now.all().filter(|p| p.index == of).map(|p| p.uid.clone()).collect::<BTreeSet<_>>())
     };
     let (ran, held) = (uids(0), uids(1));
+    // It runs, as kwok has written: what is written after that stays.
+    scene.stage.let_ready(|pod| pod.name == "main-0-1").await;
+    scene.until("it runs", |now| now.named("main-0-1").is_some_and(Pod::is_ready)).await;
     scene.restart("main-0-1").await;
     let anew = |pod: &Pod| pod.index == 0 && !ran.contains(&pod.uid);
     scene.until("all three anew", |now| now.count_all(|pod| anew(pod) && pod.is_scheduled()) == 3).await;
