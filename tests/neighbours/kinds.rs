@@ -397,3 +397,27 @@ async fn pods_of_a_daemon_set_share_no_rack_and_it_is_said() {
         "does not work: its pods have their nodes from birth, and a segment is not made of those of one domain; held with NoRoom",
     );
 }
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn two_jobs_of_one_role_have_the_same_numbers_and_it_is_said() {
+    let stage = Stage::new("job-twice").await;
+    stage.add_node("all", 16).await;
+    let _rolegate = stage.launch().start().await;
+    let group = fours();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let spec = json!({ "completionMode": "Indexed", "completions": 2, "parallelism": 2 });
+    for name in ["one", "two"] {
+        let mut object = job(&group, &stage, &spec);
+        object["metadata"]["name"] = json!(name);
+        create(&stage, BATCH, "jobs", &object).await;
+    }
+    let alike = r#"several makers number their pods of role "main" alike (2 replicas)"#;
+    statuses.until("it is said", |status| status.progressing().contains(alike)).await;
+    record(
+        "two Indexed Jobs (or StatefulSets) with the labels of one role",
+        "does not work: both number their pods from 0, and pods of one number count as one replica; `Progressing` says so. Give \
+         each a role of its own",
+    );
+}

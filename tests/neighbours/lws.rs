@@ -52,7 +52,7 @@ impl Scene {
     }
 
     /// What is asked to coordinate it: segments, with more in their strategy.
-    fn coordination(&self, more: &Value) -> Value {
+    fn coordination(more: &Value) -> Value {
         let mut segments = json!({ "segmentSize": { "main": 1 } });
         json_patch::merge(&mut segments, more);
         let role = json!({ "name": "main", "workloadRef": { "kind": "LeaderWorkerSet", "name": "main" } });
@@ -82,7 +82,7 @@ impl Scene {
     }
 
     async fn post_coordination(&self, more: &Value) -> Answer {
-        self.stage.post(OURS, "rolecoordinations", &self.coordination(more)).await
+        self.stage.post(OURS, "rolecoordinations", &Self::coordination(more)).await
     }
 
     async fn create_set(&self, set: &Value) {
@@ -310,7 +310,7 @@ async fn its_own_rolling_update_goes_on_with_surge_beside_segments() {
     let is_new = |pod: &Pod| pod.labels[REVISION] != first;
     scene.until("a surge group", |now| now.count_all(|pod| pod.index == 3 && pod.is_scheduled()) == 2).await;
     eventually(PATIENT, "all new and no surge", async || {
-        scene.stage.try_let_ready(|pod| pod.is_scheduled()).await;
+        scene.stage.try_let_ready(Pod::is_scheduled).await;
         let done = |now: &View| {
             now.count_all(|_| true) == 6 && now.all().all(|pod| is_new(pod) && pod.is_ready() && pod.index < 3)
         };
@@ -318,7 +318,7 @@ async fn its_own_rolling_update_goes_on_with_surge_beside_segments() {
     })
     .await;
     // In lockstep such a set is refused.
-    let mut lockstep = scene.coordination(&json!({}));
+    let mut lockstep = Scene::coordination(&json!({}));
     let rolling =
         json!({ "name": "roll", "roles": ["main", "other"], "strategy": { "rollingUpdate": { "maxSkew": "50%" } } });
     lockstep["metadata"]["name"] = json!("lockstep");
@@ -473,7 +473,7 @@ async fn groups_that_grow_are_made_again_and_go_at_once() {
     scene.one_after_another(2, 2).await;
     scene.patch(&json!({ "spec": { "leaderWorkerTemplate": { "size": 3 } } }));
     eventually(PATIENT, "groups of three", async || {
-        scene.stage.try_let_ready(|pod| pod.is_scheduled()).await;
+        scene.stage.try_let_ready(Pod::is_scheduled).await;
         let status = scene.statuses.now();
         if status.ready() == "True AllReplicasReady: 6/6 pods ready" { Ok(()) } else { Err(status) }
     })
@@ -523,19 +523,23 @@ async fn a_disaggregated_set_comes_up_in_segments_and_rolls_by_its_own_lockstep(
     let first: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
     let patch = roles("registry.invalid/x:2").to_string();
     stage.plane.must(&["-n", &stage.namespace, "patch", "disaggregatedset", "pd", "--type=merge", "-p", &patch], "");
+    let alike = "several makers number their pods of role";
+    statuses.until("old and new are there", |status| status.progressing().contains(alike)).await;
     eventually(PATIENT, "all are new", async || {
-        stage.try_let_ready(|pod| pod.is_scheduled()).await;
+        stage.try_let_ready(Pod::is_scheduled).await;
         let done = |now: &View| {
             now.count_all(|pod| pod.is_ready() && !first.contains(&pod.uid)) == 12 && now.count_all(|_| true) == 12
         };
         if stage.pods.now(done) { Ok(()) } else { Err(stage.pods.now(ToString::to_string)) }
     })
     .await;
-    statuses.until("ready", |status| status.ready() == "True AllReplicasReady: 12/12 pods ready").await;
+    let over = "True AllReplicasReady: 12/12 pods ready";
+    statuses.until("ready", |status| status.ready() == over && !status.progressing().contains(alike)).await;
     record(
         "DisaggregatedSet of two roles (its controller of v0.9.0)",
         "roles are declared with `replicas`: the names of its LeaderWorkerSets change with each revision. Segments come up one \
          after another; an update makes new LeaderWorkerSets beside the old, in its own lockstep; their groups have numbers that \
-         were released, and go at once. A `rollingUpdate` of rolegate's is not for it",
+         were released, and go at once; while both are there, `Progressing` says that several makers number their pods alike. A \
+         `rollingUpdate` of rolegate's is not for it",
     );
 }
