@@ -31,7 +31,10 @@ static PLANE: Shared = LazyLock::new(|| {
     let plane = ControlPlane::start_with_groups("kwok", &[]);
     let built = JOBSET.built();
     plane.must(&["apply", "--server-side", "-f", built.join("crds").to_str().unwrap()], "");
-    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+    let wait = ["wait", "--for=condition=Established", "crd/jobsets.jobset.x-k8s.io", "--timeout=30s"];
+    // One that was made just now has no conditions yet, and that is an error to kubectl.
+    let established = (0..20).any(|_| plane.kubectl(&wait, "").status.success());
+    assert!(established, "the definition of JobSets");
     let (kubeconfig, files) = (plane.kubeconfig.to_str().unwrap().to_owned(), built.to_str().unwrap().to_owned());
     let (tell, started) = mpsc::channel();
     // It ends with the thread that starts it: those of tests are too short.
@@ -413,7 +416,7 @@ async fn exclusive_placement_and_a_hard_topology_wait_for_each_other_and_it_is_s
     scene.until_said(&held, "IncompleteBatch").await;
     scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 2, "{now}"));
     JOBSET.record(
-        "the same beside a hard topology (or a PodGroup)",
+        "`exclusive-topology` of JobSet beside a hard topology of rolegate's",
         "does not work: a batch that goes as a whole waits for followers that JobSet refuses before the first pod has a node; the \
          reason is IncompleteBatch, and the group says JobSet's own words: use one of the two",
     );
