@@ -141,8 +141,7 @@ async fn a_job_of_less_parallelism_makes_the_next_segment_when_the_one_before_is
     statuses.until("all done", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
     record(
         "Indexed Job with `parallelism` below `completions`",
-        "a segment's pods appear as earlier ones are done, and go; one that is larger than `parallelism`, and has to be complete \
-         before it goes (hard topology, PodGroup), never is",
+        "a segment's pods appear as earlier ones are done, and go",
     );
 }
 
@@ -189,8 +188,7 @@ async fn what_a_job_makes_again_goes_at_once() {
     }
     record(
         "Indexed Job: a pod fails, another is deleted (`podReplacementPolicy` TerminatingOrFailed and Failed)",
-        "what the Job makes again of a released index goes at once; a second pod of an index whose first is still terminating is \
-         counted once",
+        "what the Job makes again of a released index goes at once; with `Failed` its place is empty until the old pod is gone",
     );
 }
 
@@ -216,8 +214,8 @@ async fn an_index_that_has_failed_for_good_holds_the_segments_behind_it_and_it_i
     statuses.until("and in the group", |status| status.progressing().contains(silent)).await;
     record(
         "Indexed Job: an index fails for good (`backoffLimitPerIndex`)",
-        "the segments behind it stay held (OrderedReady), and say that the Job makes no pod for it; the Job waits for the held pods, so it does not \
-         end by itself: delete it, or set `progression: Parallel`",
+        "the segments behind it stay held (OrderedReady), and the group says that the Job \
+         makes no pod for it",
     );
 }
 

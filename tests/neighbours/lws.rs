@@ -287,8 +287,29 @@ async fn subgroups_have_their_hosts_within_the_rack_of_their_segment() {
         "`subGroupPolicy` LeaderWorker and LeaderExcluded with `subgroup-exclusive-topology` on the host, alone and within a hard \
          topology of racks",
         "works where each rack has free hosts for all subgroups of a segment: subgroups have their hosts by LWS's affinity, the \
-         segment its rack by rolegate's pin. rolegate counts room and not required anti-affinity: it may choose a rack in which \
-         the subgroups have too few hosts, and says `PlacedNotBound` then",
+         segment its rack by rolegate's pin",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn subgroups_that_have_too_few_hosts_in_any_rack_are_held_and_it_is_said() {
+    let scene = Scene::new(stage("subgroups-too-few").await, 1);
+    // Room for all four pods on one host, and both pairs want one of their own.
+    scene.add_racks(&["a"], &["x"], 8).await;
+    let _rolegate = scene.stage.launch().start().await;
+    let more = json!({
+        "metadata": { "annotations": { SUBGROUP_EXCLUSIVE: HOST } },
+        "spec": { "leaderWorkerTemplate": { "subGroupPolicy": { "subGroupSize": 2 } } },
+    });
+    scene.deploy(&required("RequireSegmentAffinity"), &scene.set(4, &more)).await;
+    scene.statuses.until("it is said", |status| status.reason() == "NoRoom").await;
+    scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 4, "{now}"));
+    scene.add_racks(&["a"], &["y"], 2).await;
+    scene.one_after_another(1, 4).await;
+    record(
+        "`subgroup-exclusive-topology` on the host, where a rack has room for all pods and too few hosts for the subgroups",
+        "rolegate counts with LWS's required affinities: the segment is held with NoRoom until the rack has one more host",
     );
 }
 
