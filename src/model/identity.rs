@@ -19,7 +19,7 @@ pub struct PodIdentity {
     pub ordinal: Option<u32>,
     /// Index of the pod in its replica, from 0; `None` where the maker does not number the pods of one replica.
     pub member: Option<u32>,
-    /// Pods of its replica: 1, or the size of its LeaderWorkerSet group or RoleInstance.
+    /// Pods of its replica: 1, or the size of its LeaderWorkerSet group, RoleInstance or Job of a JobSet.
     pub replica_size: u32,
     /// True where the pods of its replica are all made at once, as far as the pod can say: a LeaderWorkerSet may still
     /// wait for the leader (startup policy LeaderReady), which only the set itself tells.
@@ -33,7 +33,8 @@ pub struct PodIdentity {
 /// A replica that its maker does not number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unnumbered {
-    /// What the pods of one replica have in common: their RoleInstance. `None` where each pod is a replica.
+    /// What the pods of one replica have in common: their RoleInstance, their leader. `None` where each pod is a replica, and
+    /// for a leader, whose own name it is.
     pub instance: Option<String>,
 }
 
@@ -67,6 +68,7 @@ pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Opti
     let assigned = || meta.label(names::KEP75_INSTANCE_INDEX).filter(|_| meta.uid.is_some() && !held).and_then(number);
     let instance = match maker {
         Maker::RoleInstance(name) | Maker::Instance(name) => Some(name.to_owned()),
+        Maker::HashedGroup { leader } => leader.map(str::to_owned),
         _ => None,
     };
     Some(PodIdentity {
@@ -101,6 +103,12 @@ pub enum Maker<'a> {
         /// Index of the group; `None` for a leader, whose own index it is.
         group: Option<u32>,
     },
+    /// A LeaderWorkerSet whose groups have no numbers (`groupIdentity: Hash`, KEP-898): a ReplicaSet makes the leaders, and the
+    /// StatefulSet of a group's workers has its leader's name.
+    HashedGroup {
+        /// Name of the group's leader; `None` for a leader, whose own name it is.
+        leader: Option<&'a str>,
+    },
     /// RBG ≥ v0.7: the RoleInstance of this name.
     RoleInstance(&'a str),
     /// RBG ≤ v0.6: the Instance of this name.
@@ -109,6 +117,13 @@ pub enum Maker<'a> {
     StatefulSet(&'a str),
     /// A Job, which gives numbers if it is Indexed.
     Job(&'a str),
+    /// One of several Jobs that a JobSet makes of one template: each has pods of the same completion indexes.
+    JobOfSet {
+        /// Its name.
+        name: &'a str,
+        /// Its index among them.
+        index: u32,
+    },
     /// One that gives no numbers: a ReplicaSet, a PodClique, nobody.
     Other,
 }
@@ -135,21 +150,38 @@ impl<'a> Maker<'a> {
         let name = owner.name.as_str();
         match owner.kind.as_str() {
             "StatefulSet" => Self::leader_worker_set(meta, name).unwrap_or(Self::StatefulSet(name)),
+            "ReplicaSet" if Self::is_hashed_leader(meta, name) => Self::HashedGroup { leader: None },
             "RoleInstance" => Self::RoleInstance(name),
             "Instance" => Self::Instance(name),
-            "Job" => Self::Job(name),
+            "Job" => Self::job_of_set(meta, name).unwrap_or(Self::Job(name)),
             _ => Self::Other,
         }
     }
 
     /// The label says which LeaderWorkerSet; the StatefulSet must be one that it makes.
-    fn leader_worker_set(meta: &'a Meta, stateful_set: &str) -> Option<Self> {
+    fn leader_worker_set(meta: &'a Meta, stateful_set: &'a str) -> Option<Self> {
         let name = meta.label(names::LWS_NAME)?;
-        let group = match stateful_set.strip_prefix(name)? {
-            "" => None,
-            rest => Some(number(rest.strip_prefix('-')?)?),
-        };
-        Some(Self::LeaderWorkerSet { name, group })
+        let rest = stateful_set.strip_prefix(name)?;
+        if rest.is_empty() {
+            return Some(Self::LeaderWorkerSet { name, group: None });
+        }
+        let group = number(rest.strip_prefix('-')?);
+        let hashed = || meta.annotation(names::LWS_SIZE).map(|_| Self::HashedGroup { leader: Some(stateful_set) });
+        group.map(|group| Self::LeaderWorkerSet { name, group: Some(group) }).or_else(hashed)
+    }
+
+    /// The Deployment that has the LeaderWorkerSet's name makes the ReplicaSet, and gives it a hash.
+    fn is_hashed_leader(meta: &Meta, replica_set: &str) -> bool {
+        let of_set = |name: &str| replica_set.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+        meta.label(names::LWS_NAME).is_some_and(of_set) && meta.annotation(names::LWS_SIZE).is_some()
+    }
+
+    /// The labels say which JobSet and which of its templates; the Job must be one that it makes.
+    fn job_of_set(meta: &Meta, job: &'a str) -> Option<Self> {
+        let (set, template) = (meta.label(names::JOBSET_NAME)?, meta.label(names::JOBSET_TEMPLATE)?);
+        let index = job.strip_prefix(set)?.strip_prefix('-')?.strip_prefix(template)?.strip_prefix('-')?;
+        let index = number(index)?;
+        (meta.label(names::JOBSET_REPLICAS) != Some("1")).then_some(Self::JobOfSet { name: job, index })
     }
 
     fn numbers(self, meta: &Meta, namespace: &str, starts: &impl OrdinalStarts) -> Numbers {
@@ -158,6 +190,8 @@ impl<'a> Maker<'a> {
             Self::LeaderWorkerSet { group: None, .. } => Numbers { ordinal: in_set(), member: Some(0) },
             // Counted from 1, so that its numbers are those of the workers: no start is taken off here.
             Self::LeaderWorkerSet { group, .. } => Numbers { ordinal: group, member: in_set() },
+            Self::HashedGroup { leader: None } => Numbers::default(),
+            Self::HashedGroup { .. } => Numbers { ordinal: None, member: in_set() },
             // The label role-instance-index is not read: pods made in one go all carry the last one's, and after a rollout
             // it is missing.
             Self::RoleInstance(name) => {
@@ -175,29 +209,38 @@ impl<'a> Maker<'a> {
                 Numbers { ordinal: in_set().and_then(from_start), ..Numbers::default() }
             }
             Self::Job(name) => Numbers { ordinal: completion_index(meta, name), ..Numbers::default() },
-            Self::Other => Numbers::default(),
+            // A Job is a replica where it is known how many pods it has: else nobody could say when one is complete. Their
+            // completion indexes alone are each there several times.
+            Self::JobOfSet { name, index } if own_size(meta).is_some() => {
+                Numbers { ordinal: Some(index), member: completion_index(meta, name) }
+            }
+            Self::JobOfSet { .. } | Self::Other => Numbers::default(),
         }
     }
 
     /// Pods of one replica.
     fn replica_size(self, meta: &Meta) -> u32 {
         let size = match self {
-            Self::LeaderWorkerSet { .. } => meta.annotation(names::LWS_SIZE),
+            Self::LeaderWorkerSet { .. } | Self::HashedGroup { .. } => meta.annotation(names::LWS_SIZE),
             Self::RoleInstance(_) => meta.label(names::RBG_INSTANCE_SIZE),
+            Self::JobOfSet { .. } => return own_size(meta).unwrap_or(1),
             _ => None,
         };
         size.and_then(number).filter(|size| *size > 0).unwrap_or(1)
     }
 
-    /// LeaderWorkerSet makes the workers of an exclusive topology after their leader has a node; RBG makes leader and
-    /// workers together. Of an instance of custom components the pods do not say how many there are.
+    /// LeaderWorkerSet and JobSet make the workers of an exclusive topology after their leader has a node; RBG makes leader
+    /// and workers together. Of an instance of custom components the pods do not say how many there are.
     fn makes_at_once(self, meta: &Meta) -> bool {
         match self {
-            Self::LeaderWorkerSet { .. } => {
+            Self::LeaderWorkerSet { .. } | Self::HashedGroup { .. } => {
                 meta.annotation(names::LWS_SIZE).is_some() && meta.annotation(LWS_EXCLUSIVE_TOPOLOGY).is_none()
             }
             Self::RoleInstance(_) => {
                 meta.label(names::RBG_INSTANCE_SIZE).is_some() && meta.label(names::RBG_MEMBER).is_some()
+            }
+            Self::JobOfSet { .. } => {
+                own_size(meta).is_some() && meta.annotation(names::JOBSET_EXCLUSIVE_TOPOLOGY).is_none()
             }
             _ => false,
         }
@@ -220,6 +263,11 @@ fn completion_index(meta: &Meta, job: &str) -> Option<u32> {
     // A Job that is not Indexed makes names with a random end only, which may look like a number.
     meta.annotation(names::COMPLETION_INDEX)?;
     meta.name.as_deref().or(meta.generate_name.as_deref()).and_then(in_name)
+}
+
+/// How many pods a replica has, as its user says.
+fn own_size(meta: &Meta) -> Option<u32> {
+    meta.annotation(names::REPLICA_SIZE).and_then(number).filter(|size| *size > 0)
 }
 
 /// Letters of a stateless RoleInstance's random id: the API machinery's `rand.String`.

@@ -110,6 +110,18 @@ pub const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 /// Indexed Job: the completion index of a pod (annotation).
 pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
+/// JobSet: name of the set; its pods carry it from the start.
+pub const JOBSET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
+/// JobSet: which of its templates (replicatedJobs) a pod's Job is made of.
+pub const JOBSET_TEMPLATE: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+/// JobSet: how many Jobs are made of that template.
+pub const JOBSET_REPLICAS: &str = "jobset.sigs.k8s.io/replicatedjob-replicas";
+/// JobSet: its pods are made after the first of their Job has a node (annotation).
+pub const JOBSET_EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
+/// Annotation of the pods of a JobSet that makes several Jobs of one template: how many pods run in each. Then a Job is a
+/// replica.
+pub const REPLICA_SIZE: &str = "rolegate.dev/replica-size";
+
 /// StatefulSet: name of the pod, also where the pod itself has no name yet. RBG's RoleInstanceSets write it too, and wrong.
 pub const STATEFUL_SET_POD: &str = "statefulset.kubernetes.io/pod-name";
 

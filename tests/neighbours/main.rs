@@ -14,4 +14,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod in_rig;
+mod jobset;
+mod kinds;
+mod lws;
 mod program;

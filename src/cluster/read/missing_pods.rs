@@ -7,12 +7,15 @@ use kube::Client;
 use kube::api::ListParams;
 
 use crate::api::event::{EVENT, Event, InvolvedObject};
+use crate::api::meta::OwnerReference;
+use crate::api::pod::POD;
+use crate::api::{Meta, Pod};
 use crate::cluster::index::Index;
 use crate::cluster::watch::watched::api;
 use crate::model::role::RoleWorkload;
 use crate::model::workload_kind::FailuresIn;
 use crate::model::workload_object::WithType;
-use crate::model::{Group, OneByOne, Workload, WorkloadKey, WorkloadObject};
+use crate::model::{Group, Maker as PodMaker, OneByOne, Workload, WorkloadKey, WorkloadObject};
 use crate::plan::{Diagnosis, MissingPods, WhyMissing};
 
 /// Reason of the Events by which controllers say that a pod could not be made.
@@ -28,6 +31,8 @@ enum Maker {
     Absent(WorkloadKey),
     /// An operator that is known by the Events on its objects only.
     Unknown,
+    /// What controls a pod of the role that is there, of a kind that is not read.
+    Unread(OwnerReference),
 }
 
 /// A workload as it is now.
@@ -50,7 +55,8 @@ pub async fn find(
     absent: &[MissingPods],
     makers: &[Option<WorkloadKey>],
 ) -> Result<Vec<Diagnosis>, kube::Error> {
-    let reads = absent.iter().zip(makers).map(|(_, key)| read_maker(client, key.as_ref()));
+    let namespace = &group.key.namespace;
+    let reads = absent.iter().zip(makers).map(|(absence, key)| read_maker(client, namespace, absence, key.as_ref()));
     let mut seen = Vec::new();
     for (absence, maker) in absent.iter().zip(join_all(reads).await) {
         seen.extend(maker?.map(|maker| (absence, maker)));
@@ -58,7 +64,7 @@ pub async fn find(
     let speaks_by_events = |maker: &Maker| match maker {
         Maker::Seen(seen) => seen.workload.key.kind.row().failures == FailuresIn::Events,
         Maker::Absent(_) => false,
-        Maker::Unknown => true,
+        Maker::Unknown | Maker::Unread(_) => true,
     };
     let failures = if seen.iter().any(|(_, maker)| speaks_by_events(maker)) {
         failures(client, &group.key.namespace).await?
@@ -73,13 +79,34 @@ pub async fn find(
 }
 
 /// What makes the pods of a role; `None` when it may not be read.
-async fn read_maker(client: &Client, key: Option<&WorkloadKey>) -> Result<Option<Maker>, kube::Error> {
-    let Some(key) = key else { return Ok(Some(Maker::Unknown)) };
-    match read(client, key).await {
-        Ok(Some(seen)) => Ok(Some(Maker::Seen(Box::new(seen)))),
-        Ok(None) => Ok(Some(Maker::Absent(key.clone()))),
-        Err(error) => allowed(error).map(|()| None),
-    }
+async fn read_maker(
+    client: &Client,
+    namespace: &str,
+    absence: &MissingPods,
+    key: Option<&WorkloadKey>,
+) -> Result<Option<Maker>, kube::Error> {
+    let found = match key {
+        None => Maker::Unknown,
+        Some(key) => match read(client, key).await {
+            Ok(Some(seen)) => return Ok(Some(Maker::Seen(Box::new(seen)))),
+            Ok(None) => Maker::Absent(key.clone()),
+            Err(error) => return allowed(error).map(|()| None),
+        },
+    };
+    let Some(sibling) = &absence.sibling else { return Ok(Some(found)) };
+    Ok(Some(controller(client, namespace, sibling).await?.map_or(found, Maker::Unread)))
+}
+
+/// What controls a pod, where it is none of the kinds whose pods are known otherwise: a Job, a DaemonSet, a ReplicaSet.
+async fn controller(client: &Client, namespace: &str, pod: &str) -> Result<Option<OwnerReference>, kube::Error> {
+    let params = ListParams::default().fields(&format!("metadata.name={pod}"));
+    let found = match api::<Pod>(client, POD, Some(namespace)).list(&params).await {
+        Ok(list) => list.items.into_iter().next().map(|found| found.object),
+        Err(error) => allowed(error).map(|()| None)?,
+    };
+    let is_unread =
+        |meta: &Meta| matches!(PodMaker::of(meta), PodMaker::Job(_) | PodMaker::JobOfSet { .. } | PodMaker::Other);
+    Ok(found.filter(|pod| is_unread(&pod.metadata)).and_then(|pod| pod.metadata.controller().cloned()))
 }
 
 /// A workload as it is now; `None` when it is not there.
@@ -150,6 +177,16 @@ fn why(group: &Group, absence: &MissingPods, maker: &Maker, failures: &[Event]) 
                 .or_else(dependency)
         }
         Maker::Seen(seen) => why_of(absence, seen, failures),
+        Maker::Unread(owner) => {
+            let is_of_it =
+                |event: &&Event| event.involved_object.kind == owner.kind && event.involved_object.name == owner.name;
+            let failure = last_failure(absence, failures.iter().filter(is_of_it)).map(|message| refused(&message));
+            failure.or_else(dependency).or_else(|| {
+                let (kind, name, namespace) = (&owner.kind, &owner.name, &group.key.namespace);
+                let text = format!("{kind} {namespace}/{name}, which makes pods of the role, makes none of these");
+                Some((WhyMissing::NotMade, text))
+            })
+        }
     }
 }
 

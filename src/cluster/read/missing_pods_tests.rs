@@ -27,6 +27,7 @@ fn mk_absence(newest: Option<&str>) -> MissingPods {
         first: 2,
         newest: newest.map(Into::into),
         depends_on: None,
+        sibling: None,
     }
 }
 
@@ -93,4 +94,18 @@ fn an_operator_is_known_by_the_names_of_its_objects() {
     let waits = MissingPods { depends_on: Some("prefill".to_owned()), ..mk_absence(None) };
     let dependency = why(&group, &waits, &Maker::Unknown, &[]).unwrap();
     assert_eq!(dependency.0, WhyMissing::DependencyNotReady);
+}
+
+#[test]
+fn what_controls_the_pods_that_are_there_speaks_for_those_that_are_not() {
+    let object = json!({"metadata": {"name": "pd", "namespace": "ns"}, "spec": {"roles": [{"name": "decode"}]}});
+    let rbg: RoleBasedGroup = serde_json::from_value(object).unwrap();
+    let group = Group::from_rbg(ROLE_BASED_GROUP_V1ALPHA2, &rbg);
+    let job = Maker::Unread(OwnerReference { kind: "Job".to_owned(), name: "work".to_owned(), ..Default::default() });
+    let found =
+        |kind: &str, name: &str| why(&group, &mk_absence(None), &job, &[mk_event(kind, name, "2026-01-01T00:00:09Z")]);
+    assert_eq!(found("Job", "work"), Some((WhyMissing::QuotaExceeded, REFUSED.to_owned())));
+    let silent = "Job ns/work, which makes pods of the role, makes none of these".to_owned();
+    assert_eq!(found("Job", "work-1"), Some((WhyMissing::NotMade, silent.clone())));
+    assert_eq!(found("StatefulSet", "work"), Some((WhyMissing::NotMade, silent)));
 }

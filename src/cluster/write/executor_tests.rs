@@ -65,8 +65,15 @@ fn all() -> Vec<Action> {
         renewed: false,
         min_member: 4,
     };
-    let absent =
-        MissingPods { role: "prefill".to_owned(), missing: 1, of: 4, first: 3, newest: None, depends_on: None };
+    let absent = MissingPods {
+        role: "prefill".to_owned(),
+        missing: 1,
+        of: 4,
+        first: 3,
+        newest: None,
+        depends_on: None,
+        sibling: None,
+    };
     let surplus = Surplus { role: "prefill".to_owned(), desired: 4, pods: vec![pod("prefill-4")] };
     let status = GroupStatus::default();
     vec![

@@ -22,6 +22,8 @@ pub struct MissingPods {
     pub newest: Option<Arc<str>>,
     /// A role that this one depends on, and that is not ready: an RBG operator does not make its workload before.
     pub depends_on: Option<String>,
+    /// Name of a pod of the role that is there: its controller makes them all, if no workload is known that does.
+    pub sibling: Option<Arc<str>>,
 }
 
 /// Why pods are not made. The order is that of the table in `docs/held.md`.
@@ -39,6 +41,8 @@ pub enum WhyMissing {
     MadeOneByOne,
     /// The role's workload is made when another role is ready.
     DependencyNotReady,
+    /// What makes pods of the role makes none of these, and does not say why.
+    NotMade,
     /// There is no workload.
     WorkloadMissing,
 }
@@ -53,6 +57,7 @@ impl WhyMissing {
             Self::FewerReplicas => "FewerReplicas",
             Self::MadeOneByOne => "MadeOneByOne",
             Self::DependencyNotReady => "DependencyNotReady",
+            Self::NotMade => "NotMade",
             Self::WorkloadMissing => "WorkloadMissing",
         }
     }
@@ -96,6 +101,7 @@ pub(in crate::plan) fn missing_pods<'a>(
             first,
             newest: seen.replicas.newest().cloned(),
             depends_on: dependencies.iter().find(|name| !is_ready(name)).cloned(),
+            sibling: seen.replicas.pods().next().map(|(_, pod)| pod.pod.name.clone()),
         })
     };
     released.into_iter().filter_map(of_role).collect()

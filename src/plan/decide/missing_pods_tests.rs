@@ -8,7 +8,15 @@ use crate::plan::test_support::{mk_group, mk_role, mk_segments};
 use crate::plan::view::PodFacts;
 
 fn mk_missing(missing: u32) -> MissingPods {
-    MissingPods { role: "decode".to_owned(), missing, of: 5, first: 5 - missing, newest: None, depends_on: None }
+    MissingPods {
+        role: "decode".to_owned(),
+        missing,
+        of: 5,
+        first: 5 - missing,
+        newest: None,
+        depends_on: None,
+        sibling: None,
+    }
 }
 
 fn mk_diagnosis(why: WhyMissing) -> Diagnosis {
@@ -35,7 +43,8 @@ fn replicas_that_may_run_and_do_not_exist_are_missing() {
     let released = BTreeMap::from([("decode".to_owned(), 4), ("prefill".to_owned(), 10)]);
     let newest = Some("2026-01-01T00:00:07Z".into());
     let depends_on = Some("prefill".to_owned());
-    let decode = MissingPods { role: "decode".to_owned(), missing: 2, of: 4, first: 2, newest, depends_on };
+    let sibling = Some("0".into());
+    let decode = MissingPods { role: "decode".to_owned(), missing: 2, of: 4, first: 2, newest, depends_on, sibling };
     assert_eq!(missing_pods(&group, &view, &released), [decode]);
 }
 

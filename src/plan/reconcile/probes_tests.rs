@@ -4,7 +4,15 @@ use crate::plan::decide::missing_pods::WhyMissing;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn mk_missing(missing: u32) -> MissingPods {
-    MissingPods { role: "decode".to_owned(), missing, of: 5, first: 5 - missing, newest: None, depends_on: None }
+    MissingPods {
+        role: "decode".to_owned(),
+        missing,
+        of: 5,
+        first: 5 - missing,
+        newest: None,
+        depends_on: None,
+        sibling: None,
+    }
 }
 
 fn mk_diagnosis(why: WhyMissing) -> Diagnosis {

@@ -8,6 +8,7 @@ pub mod transition_times;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::status::{Condition, CoordinationState, Draining, GroupStatus, RoleProgress, Summary};
+use crate::model::wording::counted;
 use crate::model::{Coordination, Group, HoldReason, ProgressState, names};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Decision;
@@ -18,7 +19,7 @@ use crate::plan::recovery::Complete;
 use crate::plan::recovery::text::recovery_is_off;
 use crate::plan::rollout::{RolloutPlan, Rollouts, waits_for};
 use crate::plan::status::conditions::Progress;
-use crate::plan::view::{GroupView, RoleView};
+use crate::plan::view::{GroupView, ReplicaIs, RoleView};
 
 /// KEP-30's strategy, as the status spells it.
 const ROLLING: &str = "rollingUpdate";
@@ -144,10 +145,12 @@ fn progress(view: &GroupView, rollouts: &Rollouts, decision: &Decision, context:
         let unclaimed = rollouts.unclaimed.iter();
         let unclaimed = unclaimed.map(|role| format!("role {role:?} is not rolled in lockstep: no workload claims it"));
         let off = decision.recovery.without_effect.iter().map(|name| recovery_is_off(name));
-        return Progress::Complete(strangers(view).chain(unclaimed).chain(off).collect::<Vec<_>>().join("; "));
+        let what = strangers(view).chain(doubled(view));
+        return Progress::Complete(what.chain(unclaimed).chain(off).collect::<Vec<_>>().join("; "));
     }
     let stuck = held.iter().filter(|held| ENDS_BY_A_PERSON.contains(&held.reason)).map(|held| held.message.clone());
-    let lacks = decision.diagnosis_texts().map(|(_, text)| text).chain(strangers(view)).chain(stuck);
+    let lacks =
+        decision.diagnosis_texts().map(|(_, text)| text).chain(strangers(view)).chain(doubled(view)).chain(stuck);
     let lacks = lacks.collect::<Vec<_>>().join("; ");
     if context.stalled {
         let stalled = open.find_map(|(name, role)| Some((name, role.waits.as_ref()?)));
@@ -166,6 +169,15 @@ fn strangers(view: &GroupView) -> impl Iterator<Item = String> {
     view.strangers.iter().map(|(role, pods)| {
         let pods = if *pods == 1 { "1 pod names".to_owned() } else { format!("{pods} pods name") };
         format!("{pods} role {role:?}, which the group does not have")
+    })
+}
+
+/// Roles of which several pods have one number: each counts for the others.
+fn doubled(view: &GroupView) -> impl Iterator<Item = String> {
+    view.roles.iter().filter_map(|(role, seen)| {
+        let doubled = seen.replicas.count_in(.., ReplicaIs::Doubled);
+        let replicas = counted(doubled, "replica");
+        (doubled > 0).then(|| format!("several makers number their pods of role {role:?} alike ({replicas})"))
     })
 }
 

@@ -16,6 +16,8 @@ pub struct Replica {
     pub size: u32,
     /// True when its pods are all made at once: then they are released together.
     pub made_at_once: bool,
+    /// True when two of its pods have one place in it: several workloads number their pods alike.
+    pub doubled: bool,
 }
 
 impl Replica {
@@ -59,6 +61,8 @@ pub enum ReplicaIs {
     Scheduled,
     /// [`Replica::is_ready`]
     Ready,
+    /// Two of its pods have one place.
+    Doubled,
 }
 
 impl ReplicaIs {
@@ -70,6 +74,7 @@ impl ReplicaIs {
             Self::Released => replica.is_released(),
             Self::Scheduled => replica.is_scheduled(),
             Self::Ready => replica.is_ready(),
+            Self::Doubled => replica.doubled,
         }
     }
 }

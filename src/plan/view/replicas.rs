@@ -28,6 +28,7 @@ struct Block {
     released: u64,
     scheduled: u64,
     ready: u64,
+    doubled: u64,
     /// Replicas with a pod that carries our gate.
     held: u64,
     /// Replicas with a pod that says that it is about to be taken away.
@@ -260,6 +261,7 @@ impl Block {
             (is(ReplicaIs::Released), &mut self.released),
             (is(ReplicaIs::Scheduled), &mut self.scheduled),
             (is(ReplicaIs::Ready), &mut self.ready),
+            (is(ReplicaIs::Doubled), &mut self.doubled),
             (of_pods(|pod| pod.held), &mut self.held),
             (of_pods(|pod| pod.draining), &mut self.draining),
             (of_pods(|pod| pod.held && pod.stamp.batch.is_some()), &mut self.stamped),
@@ -276,6 +278,7 @@ impl Block {
             ReplicaIs::Released => self.released,
             ReplicaIs::Scheduled => self.scheduled,
             ReplicaIs::Ready => self.ready,
+            ReplicaIs::Doubled => self.doubled,
         }
     }
 
@@ -306,14 +309,24 @@ impl PodCounts {
 
 fn counted(pods: &[Arc<PodFacts>]) -> Replica {
     let of = |test: fn(&PodFacts) -> bool| count(pods.iter().filter(|pod| test(pod)).count());
+    let size = pods.iter().map(|pod| pod.identity.replica_size).max().unwrap_or_default();
     Replica {
         pods: count(pods.len()),
         held: of(|pod| pod.held),
         scheduled: of(|pod| pod.scheduled),
         ready: of(|pod| pod.ready),
-        size: pods.iter().map(|pod| pod.identity.replica_size).max().unwrap_or_default(),
+        size,
         made_at_once: pods.iter().any(|pod| pod.identity.made_at_once),
+        // Few have more pods than they are of.
+        doubled: count(pods.len()) > size && shares_a_place(pods),
     }
+}
+
+/// True when two pods of a replica have the same place in it, as far as they have one.
+fn shares_a_place(pods: &[Arc<PodFacts>]) -> bool {
+    let mut places: Vec<_> = pods.iter().filter_map(|pod| pod.identity.member).collect();
+    places.sort_unstable();
+    places.windows(2).any(|two| two.first() == two.last())
 }
 
 /// From the first to beyond the last: the highest ordinal has none beyond it in 32 bits.

@@ -57,6 +57,8 @@ impl Fresh {
             replica.scheduled += u32::from(pod.scheduled);
             replica.ready += u32::from(pod.ready);
             replica.size = replica.size.max(pod.identity.replica_size);
+            // Each says that it is the first.
+            replica.doubled = replica.pods > replica.size;
         }
         all
     }
@@ -67,8 +69,14 @@ impl Fresh {
     }
 }
 
-const QUESTIONS: [ReplicaIs; 5] =
-    [ReplicaIs::Complete, ReplicaIs::Untouched, ReplicaIs::Released, ReplicaIs::Scheduled, ReplicaIs::Ready];
+const QUESTIONS: [ReplicaIs; 6] = [
+    ReplicaIs::Complete,
+    ReplicaIs::Untouched,
+    ReplicaIs::Released,
+    ReplicaIs::Scheduled,
+    ReplicaIs::Ready,
+    ReplicaIs::Doubled,
+];
 
 proptest! {
     /// Whatever came and went, and in whatever order: what is kept answers as a count of all pods would.

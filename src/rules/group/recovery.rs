@@ -20,14 +20,21 @@ pub(super) fn recovery(group: &Group, world: &World, report: &mut Report) {
 /// What makes the pods can be asked whether a rollout takes them away.
 fn makers(group: &Group, report: &mut Report) {
     for (coordination, batching) in group.batched().filter(|(_, batching)| batching.recovers().is_some()) {
-        let roles = batching.sizes.keys().filter_map(|name| group.role(name));
-        for role in roles.filter(|role| role.workload.instances.is_some()) {
-            let path = batching.sizes_at.key(role.name.as_str());
-            let detail = format!(
-                "batches of coordination {:?} are not recovered: whether a RoleInstanceSet replaces its pods cannot be asked",
-                coordination.display_name()
-            );
-            report.warn(&role.name, path, Cause::Notice, None, detail);
+        for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
+            let (name, owner) = (&role.name, coordination.display_name());
+            let detail = match (&role.workload.key, role.workload.instances) {
+                (_, Some(_)) => format!(
+                    "batches of coordination {owner:?} are not recovered: whether a RoleInstanceSet replaces its pods cannot be \
+                     asked"
+                ),
+                (None, None) => format!(
+                    "batches of coordination {owner:?} are recovered only where a StatefulSet, a LeaderWorkerSet or a Deployment \
+                     makes the pods of role {name:?}, which has no workloadRef: what else makes pods cannot be asked whether it \
+                     replaces them"
+                ),
+                (Some(_), None) => continue,
+            };
+            report.warn(name, batching.sizes_at.key(name.as_str()), Cause::Notice, None, detail);
         }
     }
 }

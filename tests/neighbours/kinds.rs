@@ -1,0 +1,421 @@
+//! Pods of makers that give no partition, and mostly no numbers: Jobs, workflows, ReplicaSets, DaemonSets, by the controllers of
+//! Kubernetes.
+
+use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::group::node;
+use crate::common::pods::{Pod, View};
+use crate::common::rolegate::rolegate_command;
+use crate::common::stage::{Answer, CORE, typed};
+use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::in_rig;
+
+const BATCH: &str = "/apis/batch/v1";
+const APPS: &str = "/apis/apps/v1";
+const RACK: &str = "example.com/rack";
+const COMPLETION: &str = "batch.kubernetes.io/job-completion-index";
+
+fn record(tried: &str, result: &str) {
+    in_rig::record("kinds", "k8s.io/kubernetes", tried, result);
+}
+
+/// A group of one role, four replicas in segments of two, whose pods do not become ready by themselves.
+fn fours() -> Group {
+    Group::new("llm").role("main", 4, 2).held_back()
+}
+
+/// The template of the group's pods, which run once.
+fn once(group: &Group, stage: &Stage) -> Value {
+    let mut template = group.set(group.find("main"), &stage.namespace)["spec"]["template"].clone();
+    template["spec"]["restartPolicy"] = json!("Never");
+    template
+}
+
+/// A Job of the group's pods.
+fn job(group: &Group, stage: &Stage, spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    spec["template"] = once(group, stage);
+    json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "work" }, "spec": spec })
+}
+
+async fn create(stage: &Stage, api: &str, plural: &str, object: &Value) -> Answer {
+    let made = stage.post(api, plural, object).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    made
+}
+
+/// A pod ends, as its kubelet would say.
+async fn end(stage: &Stage, pod: &str, phase: &str) {
+    let code = i32::from(phase == "Failed");
+    let ended = json!({ "name": "main", "image": "x", "imageID": "", "ready": false, "restartCount": 0,
+        "state": { "terminated": { "exitCode": code, "reason": phase } } });
+    let ready = json!({ "type": "Ready", "status": "False", "reason": "PodCompleted" });
+    let status = json!({ "status": { "phase": phase, "conditions": [ready], "containerStatuses": [ended] } });
+    let patch = Patch::Strategic(status);
+    stage.api::<ApiPod>().patch_status(pod, &PatchParams::default(), &patch).await.unwrap();
+}
+
+fn index(pod: &Pod) -> Option<u32> {
+    pod.annotations.get(COMPLETION)?.parse().ok()
+}
+
+/// The pod of an index that has not ended, if there is one.
+fn of_index(now: &View, number: u32, test: impl Fn(&Pod) -> bool) -> Option<String> {
+    now.all().find(|pod| index(pod) == Some(number) && test(pod)).map(|pod| pod.name.clone())
+}
+
+async fn until_index(stage: &Stage, what: &str, number: u32, test: impl Fn(&Pod) -> bool) -> String {
+    stage.pods.until(what, |now| of_index(now, number, &test).is_some()).await;
+    stage.pods.now(|now| of_index(now, number, &test).unwrap())
+}
+
+async fn said(stage: &Stage, command: &[&str]) -> String {
+    let command = [command, &["-n", &stage.namespace]].concat();
+    let output = rolegate_command(&stage.plane.kubeconfig, &command).output().await.unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+async fn until_said(stage: &Stage, command: &[&str], text: &str) {
+    eventually(PATIENT, text, async || {
+        let said = said(stage, command).await;
+        if said.contains(text) { Ok(()) } else { Err(said) }
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn a_segment_of_a_job_stays_complete_when_its_pods_have_done_their_work() {
+    let stage = Stage::new("job-done").await;
+    stage.add_node("all", 8).await;
+    let _rolegate = stage.launch().start().await;
+    let group = fours();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4 });
+    create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+    stage.pods.until("the first segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
+    stage.pods.now(|now| assert!(now.all().all(|pod| pod.is_held() == (index(pod) > Some(1))), "{now}"));
+    // Work that is done before it was ever ready counts as well.
+    for number in [0, 1] {
+        let pod = until_index(&stage, "it runs", number, Pod::is_scheduled).await;
+        end(&stage, &pod, "Succeeded").await;
+    }
+    stage.pods.until("the second segment", |now| now.count_all(Pod::is_scheduled) == 4).await;
+    stage.let_ready(|pod| index(pod) > Some(1)).await;
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
+    for number in [2, 3] {
+        let pod = until_index(&stage, "it runs", number, Pod::is_scheduled).await;
+        end(&stage, &pod, "Succeeded").await;
+    }
+    stage.plane.must(&["-n", &stage.namespace, "wait", "job/work", "--for=condition=Complete", "--timeout=60s"], "");
+    statuses.until("still", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
+    // As `ttlSecondsAfterFinished` does it.
+    stage.plane.must(&["-n", &stage.namespace, "delete", "job/work"], "");
+    statuses.until("its places are empty", |status| status.ready().contains("0/4 pods ready")).await;
+    record(
+        "Indexed Job whose pods succeed",
+        "numbered by completion index; a pod that has done its work counts as ready, its segment stays complete, the next one \
+         goes; the group stays `Ready` after the Job is complete, until it is removed",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn a_job_of_less_parallelism_makes_the_next_segment_when_the_one_before_is_done() {
+    let stage = Stage::new("job-parallelism").await;
+    stage.add_node("all", 8).await;
+    let _rolegate = stage.launch().start().await;
+    let group = fours();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 2 });
+    create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+    for number in 0..4 {
+        let pod = until_index(&stage, "it runs", number, Pod::is_scheduled).await;
+        end(&stage, &pod, "Succeeded").await;
+    }
+    statuses.until("all done", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
+    record(
+        "Indexed Job with `parallelism` below `completions`",
+        "a segment's pods appear as earlier ones are done, and go",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn what_a_job_makes_again_goes_at_once() {
+    for (name, policy) in [("job-failed", "TerminatingOrFailed"), ("job-replaced", "Failed")] {
+        let stage = Stage::new(name).await;
+        stage.add_node("all", 8).await;
+        let _rolegate = stage.launch().start().await;
+        let group = fours();
+        let statuses = stage.statuses(&group);
+        stage.create_group(&group).await;
+        let spec =
+            json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "podReplacementPolicy": policy });
+        create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+        stage.pods.until("the first segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
+        stage.let_ready(Pod::is_scheduled).await;
+        stage.pods.until("the second segment", |now| now.count_all(Pod::is_scheduled) == 4).await;
+        let failed = until_index(&stage, "it runs", 0, Pod::is_ready).await;
+        end(&stage, &failed, "Failed").await;
+        let again = until_index(&stage, "made again", 0, |pod| pod.name != failed && pod.is_scheduled()).await;
+        stage.let_ready(|pod| pod.name == again).await;
+        // Held while it is deleted, for as long as somebody has a finalizer on it.
+        let slow = until_index(&stage, "it runs", 1, Pod::is_ready).await;
+        let pods = stage.api::<ApiPod>();
+        // The Job's own finalizer stays: its controller takes that away.
+        let kept = json!({ "metadata": { "finalizers": ["example.com/slow", "batch.kubernetes.io/job-tracking"] } });
+        pods.patch(&slow, &PatchParams::default(), &Patch::Merge(kept)).await.unwrap();
+        pods.delete(&slow, &DeleteParams::default()).await.unwrap();
+        if policy == "Failed" {
+            let found = || async { pods.get(&slow).await.unwrap().metadata.deletion_timestamp };
+            eventually(PATIENT, "it is being deleted", async || found().await.ok_or("not yet")).await;
+            stage.pods.now(|now| assert!(of_index(now, 1, |pod| pod.name != slow).is_none(), "{now}"));
+            statuses.until("one lacks", |status| status.ready().contains("/4 pods ready")).await;
+        } else {
+            until_index(&stage, "replaced", 1, |pod| pod.name != slow && pod.is_scheduled()).await;
+        }
+        let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        pods.patch(&slow, &PatchParams::default(), &none).await.unwrap();
+        until_index(&stage, "replaced", 1, |pod| pod.name != slow && pod.is_scheduled()).await;
+        stage.let_ready(Pod::is_scheduled).await;
+        statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
+    }
+    record(
+        "Indexed Job: a pod fails, another is deleted (`podReplacementPolicy` TerminatingOrFailed and Failed)",
+        "what the Job makes again of a released index goes at once; with `Failed` its place is empty until the old pod is gone",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn an_index_that_has_failed_for_good_holds_the_segments_behind_it_and_it_is_said() {
+    let stage = Stage::new("job-index-failed").await;
+    stage.add_node("all", 8).await;
+    let _rolegate = stage.launch().start().await;
+    let group = fours();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "backoffLimitPerIndex": 0 });
+    create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+    let failed = until_index(&stage, "it runs", 0, Pod::is_scheduled).await;
+    let done = until_index(&stage, "it runs", 1, Pod::is_scheduled).await;
+    end(&stage, &done, "Succeeded").await;
+    end(&stage, &failed, "Failed").await;
+    statuses.until("the second waits", |status| status.reason() == "PreviousSegmentNotReady").await;
+    let held = until_index(&stage, "held", 2, Pod::is_held).await;
+    let silent = "Job job-index-failed/work, which makes pods of the role, makes none of these";
+    until_said(&stage, &["explain", "pod", &held], silent).await;
+    statuses.until("and in the group", |status| status.progressing().contains(silent)).await;
+    record(
+        "Indexed Job: an index fails for good (`backoffLimitPerIndex`)",
+        "the segments behind it stay held (OrderedReady), and the group says that the Job \
+         makes no pod for it",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn a_job_that_has_failed_leaves_no_held_pod() {
+    let stage = Stage::new("job-given-up").await;
+    stage.add_node("all", 8).await;
+    let _rolegate = stage.launch().start().await;
+    let group = fours();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "backoffLimit": 0 });
+    create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+    let failed = until_index(&stage, "it runs", 0, Pod::is_scheduled).await;
+    end(&stage, &failed, "Failed").await;
+    stage.plane.must(&["-n", &stage.namespace, "wait", "job/work", "--for=condition=Failed", "--timeout=60s"], "");
+    stage.pods.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
+    statuses.until("it is said", |status| status.0["summary"]["held"] == 0 && status.ready().contains("0/4")).await;
+    record(
+        "Indexed Job that fails as a whole (`backoffLimit`)",
+        "its controller deletes what runs and what is held; nothing stays behind, and the group says `0/4 pods ready`",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn a_job_without_numbers_is_a_queue() {
+    let stage = Stage::new("job-queue").await;
+    stage.add_node("all", 8).await;
+    let _rolegate = stage.launch().start().await;
+    let group = fours();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let spec = json!({ "completions": 4, "parallelism": 4 });
+    create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+    for released in [2, 4] {
+        stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == released).await;
+        stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));
+        let run: Vec<_> =
+            stage.pods.now(|now| now.all().filter(|p| p.is_scheduled()).map(|p| p.name.clone()).collect());
+        for pod in run {
+            end(&stage, &pod, "Succeeded").await;
+        }
+    }
+    statuses.until("all done", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
+    record(
+        "Job without indexes",
+        "numbered as they are let go; a pod that has done its work keeps its place, and its segment stays complete",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn a_bare_pod_that_has_ended_frees_its_place_for_the_next() {
+    let stage = Stage::new("workflow").await;
+    stage.add_node("all", 8).await;
+    let _rolegate = stage.launch().start().await;
+    let group = fours();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let mut pod = once(&group, &stage);
+    for number in 0..4 {
+        pod["apiVersion"] = json!("v1");
+        pod["kind"] = json!("Pod");
+        pod["metadata"]["name"] = json!(format!("flow-step-{number}{number}99"));
+        create(&stage, CORE, "pods", &pod).await;
+    }
+    stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
+    let run: Vec<_> = stage.pods.now(|now| now.all().filter(|p| p.is_scheduled()).map(|p| p.name.clone()).collect());
+    end(&stage, &run[0], "Succeeded").await;
+    stage.pods.until("one more", |now| now.count_all(Pod::is_released) == 3).await;
+    end(&stage, &run[1], "Failed").await;
+    stage.pods.until("the last", |now| now.count_all(Pod::is_released) == 4).await;
+    stage.let_ready(|_| true).await;
+    statuses.until("two of four", |status| status.ready().contains("2/4 pods ready")).await;
+    record(
+        "bare pods that run once, as workflow engines make them",
+        "numbered as they are let go; one that has ended, well or not, is gone for every count, and the next held one takes its \
+         place: a segment is how many run at a time, and the group is not `Ready` when all have ended",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn pods_of_a_replica_set_are_replaced_in_their_place() {
+    let stage = Stage::new("replica-set").await;
+    stage.add_node("all", 8).await;
+    let _rolegate = stage.launch().start().await;
+    let group = fours();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let set = group.set(group.find("main"), &stage.namespace);
+    let spec = json!({ "replicas": 4, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
+    let object = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": { "name": "main" }, "spec": spec });
+    create(&stage, APPS, "replicasets", &object).await;
+    stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
+    // A released one of the segment that starts is lost, and one of it fails: what comes instead goes at once.
+    let names: Vec<_> = stage.pods.now(|now| now.all().filter(|p| p.is_scheduled()).map(|p| p.name.clone()).collect());
+    stage.api::<ApiPod>().delete(&names[0], &DeleteParams::default()).await.unwrap();
+    let is_new = |pod: &Pod| !names.contains(&pod.name);
+    stage.pods.until("replaced", |now| now.count_all(|p| is_new(p) && p.is_scheduled()) == 1).await;
+    end(&stage, &names[1], "Failed").await;
+    stage.pods.until("replaced", |now| now.count_all(|p| is_new(p) && p.is_scheduled()) == 2).await;
+    stage.pods.until("two are held", |now| now.count_all(Pod::is_held) == 2).await;
+    stage.let_ready(Pod::is_scheduled).await;
+    stage.pods.until("the second", |now| now.count_all(Pod::is_held) == 0).await;
+    stage.let_ready(|_| true).await;
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
+    record(
+        "ReplicaSet without a Deployment: a pod is deleted, another fails",
+        "numbered as they are let go; a held pod takes the place of the one that is gone, and goes at once; the set's new pod is \
+         held in its stead: as many run as before",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn pods_of_a_daemon_set_wait_their_turn_on_the_nodes_that_they_are_made_for() {
+    let stage = Stage::new("daemon-set").await;
+    for node in ["a", "b", "c", "d"] {
+        stage.add_node(node, 8).await;
+    }
+    let _rolegate = stage.launch().start().await;
+    let group = fours();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let set = group.set(group.find("main"), &stage.namespace);
+    let spec = json!({ "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
+    let object = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "main" }, "spec": spec });
+    create(&stage, APPS, "daemonsets", &object).await;
+    stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
+    stage.let_ready(Pod::is_scheduled).await;
+    stage.pods.until("the second", |now| now.count_all(Pod::is_scheduled) == 4).await;
+    stage.let_ready(|_| true).await;
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
+    stage.add_node("e", 8).await;
+    stage.pods.until("one more", |now| now.count_all(Pod::is_held) == 1).await;
+    statuses.until("it is said", |status| status.reason() == "BeyondDesired").await;
+    let pod = stage.pods.now(|now| now.all().find(|pod| pod.is_held()).unwrap().name.clone());
+    until_said(&stage, &["explain", "pod", &pod], "the group declares 4 replicas").await;
+    stage.patch_group(&group, json!({ "spec": group.clone().role("main", 5, 2).object()["spec"] })).await;
+    stage.pods.until("it goes", |now| now.count_all(Pod::is_scheduled) == 5).await;
+    record(
+        "DaemonSet",
+        "numbered as they are let go, each on the node that it is made for; the group has to declare as many replicas as there are \
+         nodes: the pod of a node that joins is held (BeyondDesired) until it does",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn pods_of_a_daemon_set_share_no_rack_and_it_is_said() {
+    let stage = Stage::new("daemon-racks").await;
+    let nodes: Api<Node> = Api::all(stage.client.clone());
+    for rack in ["a", "b"] {
+        let mut node = node(&format!("daemon-racks-{rack}"), 8, &stage.namespace);
+        node["metadata"]["labels"][RACK] = json!(rack);
+        nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+    }
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("main", 2, 2).held_back();
+    let statuses = stage.statuses(&group);
+    let mut object = group.object();
+    object["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"] =
+        json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
+    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    let set = group.set(group.find("main"), &stage.namespace);
+    let spec = json!({ "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
+    let object = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "main" }, "spec": spec });
+    create(&stage, APPS, "daemonsets", &object).await;
+    statuses.until("it is said", |status| status.reason() == "NoRoom").await;
+    let pod = stage.pods.now(|now| now.all().next().unwrap().name.clone());
+    until_said(&stage, &["explain", "pod", &pod], "no example.com/rack fits segment 1").await;
+    record(
+        "DaemonSet beside a hard topology",
+        "does not work: its pods have their nodes from birth, and a segment is not made of those of one domain; held with NoRoom",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn two_jobs_of_one_role_have_the_same_numbers_and_it_is_said() {
+    let stage = Stage::new("job-twice").await;
+    stage.add_node("all", 16).await;
+    let _rolegate = stage.launch().start().await;
+    let group = fours();
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let spec = json!({ "completionMode": "Indexed", "completions": 2, "parallelism": 2 });
+    for name in ["one", "two"] {
+        let mut object = job(&group, &stage, &spec);
+        object["metadata"]["name"] = json!(name);
+        create(&stage, BATCH, "jobs", &object).await;
+    }
+    let alike = r#"several makers number their pods of role "main" alike (2 replicas)"#;
+    statuses.until("it is said", |status| status.progressing().contains(alike)).await;
+    record(
+        "two Indexed Jobs (or StatefulSets) with the labels of one role",
+        "does not work: both number their pods from 0, and pods of one number count as one replica; `Progressing` says so. Give \
+         each a role of its own",
+    );
+}

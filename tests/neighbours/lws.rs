@@ -1,0 +1,566 @@
+//! LeaderWorkerSet's own features beside ours: its controllers and webhooks are a part of every control plane of tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
+
+use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::control_plane::Shared;
+use crate::common::group::node;
+use crate::common::pods::{Pod, Step, View};
+use crate::common::stage::{Answer, typed};
+use crate::common::status::StatusLog;
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::in_rig;
+
+const API: &str = "/apis/leaderworkerset.x-k8s.io/v1";
+const OURS: &str = "/apis/rolegate.dev/v1alpha1";
+const EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
+const SUBGROUP_EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology";
+const SUBGROUP: &str = "leaderworkerset.sigs.k8s.io/subgroup-index";
+const WORKER: &str = "leaderworkerset.sigs.k8s.io/worker-index";
+const REVISION: &str = "leaderworkerset.sigs.k8s.io/template-revision-hash";
+const RACK: &str = "example.com/rack";
+const HOST: &str = "kubernetes.io/hostname";
+
+static PLANE: Shared = LazyLock::new(|| Arc::new(ControlPlane::start_with_groups("kwok,lws", &[])));
+
+async fn stage(namespace: &str) -> Stage {
+    let plane = tokio::task::spawn_blocking(|| PLANE.clone()).await.unwrap();
+    Stage::on(plane, namespace).await
+}
+
+fn record(tried: &str, result: &str) {
+    in_rig::record("lws", "sigs.k8s.io/lws", tried, result);
+}
+
+/// A group of one role on a LeaderWorkerSet of its name, one group of pods in each segment.
+struct Scene {
+    stage: Stage,
+    group: Group,
+    statuses: StatusLog,
+}
+
+impl Scene {
+    fn new(stage: Stage, replicas: u32) -> Self {
+        let group = Group::new("llm").role("main", replicas, 1).held_back().bare_names();
+        let statuses = stage.coordination_statuses("llm");
+        Self { stage, group, statuses }
+    }
+
+    /// What is asked to coordinate it: segments, with more in their strategy.
+    fn coordination(more: &Value) -> Value {
+        let mut segments = json!({ "segmentSize": { "main": 1 } });
+        json_patch::merge(&mut segments, more);
+        let role = json!({ "name": "main", "workloadRef": { "kind": "LeaderWorkerSet", "name": "main" } });
+        json!({
+            "apiVersion": "rolegate.dev/v1alpha1",
+            "kind": "RoleCoordination",
+            "metadata": { "name": "llm" },
+            "spec": {
+                "roles": [role],
+                "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
+            },
+        })
+    }
+
+    /// A set of groups of so many pods; `more` is merged into it.
+    fn set(&self, size: u32, more: &Value) -> Value {
+        let role = self.group.find("main");
+        let template = self.group.set(role, &self.stage.namespace)["spec"]["template"].clone();
+        let mut set = json!({
+            "apiVersion": "leaderworkerset.x-k8s.io/v1",
+            "kind": "LeaderWorkerSet",
+            "metadata": { "name": "main" },
+            "spec": { "replicas": role.replicas, "leaderWorkerTemplate": { "size": size, "workerTemplate": template } },
+        });
+        json_patch::merge(&mut set, more);
+        set
+    }
+
+    async fn post_coordination(&self, more: &Value) -> Answer {
+        self.stage.post(OURS, "rolecoordinations", &Self::coordination(more)).await
+    }
+
+    async fn create_set(&self, set: &Value) {
+        let made = self.stage.post(API, "leaderworkersets", set).await;
+        assert_eq!(made.code, 201, "{made:?}");
+    }
+
+    async fn deploy(&self, segments: &Value, set: &Value) {
+        let made = self.post_coordination(segments).await;
+        assert_eq!(made.code, 201, "{made:?}");
+        self.create_set(set).await;
+    }
+
+    async fn until(&self, what: &str, test: impl Fn(&View) -> bool) {
+        self.stage.pods.until(what, test).await;
+    }
+
+    /// Groups of pods come up one after another, each with so many pods.
+    async fn one_after_another(&self, groups: u32, size: usize) {
+        for next in 0..groups {
+            let of_it = |pod: &Pod| pod.index == next;
+            // Workers may be made when their leader is ready.
+            eventually(PATIENT, "the whole group has nodes", async || {
+                self.stage.try_let_ready(|pod| of_it(pod) && pod.is_scheduled() && pod.labels[WORKER] == "0").await;
+                let found = self.stage.pods.now(|now| now.count_all(|pod| of_it(pod) && pod.is_scheduled()));
+                if found == size { Ok(()) } else { Err(found.to_string()) }
+            })
+            .await;
+            self.stage.pods.now(|now| assert!(now.all().all(|p| p.is_held() == (p.index > next)), "{now}"));
+            self.stage.let_ready(of_it).await;
+        }
+        let all = groups as usize * size;
+        self.statuses
+            .until("all ready", |status| status.ready() == format!("True AllReplicasReady: {all}/{all} pods ready"))
+            .await;
+        self.each_after_the_one_before(size);
+    }
+
+    /// At every event: no group was let go before all pods of the one before were ready.
+    fn each_after_the_one_before(&self, size: usize) {
+        let mut ready = BTreeMap::<u32, BTreeSet<String>>::new();
+        for event in self.stage.pods.events() {
+            match event.step {
+                Step::Ready => _ = ready.entry(event.pod.index).or_default().insert(event.pod.uid.clone()),
+                Step::Released if event.pod.index > 0 => {
+                    let before = ready.get(&(event.pod.index - 1)).map_or(0, BTreeSet::len);
+                    assert!(before >= size, "{:?} after {before} of {size}", event.pod.name);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn patch(&self, patch: &Value) {
+        let namespace = &self.stage.namespace;
+        self.stage.plane.must(&["-n", namespace, "patch", "lws", "main", "--type=merge", "-p", &patch.to_string()], "");
+    }
+
+    /// Nodes in racks, each with room for so many pods.
+    async fn add_racks(&self, racks: &[&str], hosts: &[&str], room: u32) {
+        let nodes: Api<Node> = Api::all(self.stage.client.clone());
+        for (rack, host) in racks.iter().flat_map(|rack| hosts.iter().map(move |host| (rack, host))) {
+            let mut node = node(&format!("{}-{rack}-{host}", self.stage.namespace), room, &self.stage.namespace);
+            node["metadata"]["labels"][RACK] = json!(rack);
+            nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+        }
+    }
+
+    /// Rack and host of a pod.
+    fn place(&self, pod: &Pod) -> (String, String) {
+        let name = pod.node.as_deref().unwrap().strip_prefix(&self.stage.namespace).unwrap();
+        let (rack, host) = name[1..].split_once('-').unwrap();
+        (rack.to_owned(), host.to_owned())
+    }
+
+    /// The racks of each group.
+    fn racks(&self) -> BTreeMap<u32, BTreeSet<String>> {
+        let mut racks = BTreeMap::<u32, BTreeSet<String>>::new();
+        self.stage
+            .pods
+            .now(|now| now.all().for_each(|pod| _ = racks.entry(pod.index).or_default().insert(self.place(pod).0)));
+        racks
+    }
+
+    /// A container of the pod was restarted, as its kubelet would say.
+    async fn restart(&self, pod: &str) {
+        let container = json!({ "name": "main", "image": "x", "imageID": "", "ready": true, "started": true, "restartCount": 1,
+            "state": { "running": { "startedAt": "2026-01-01T00:00:00Z" } } });
+        let patch = Patch::Strategic(json!({ "status": { "containerStatuses": [container] } }));
+        self.stage.api::<ApiPod>().patch_status(pod, &PatchParams::default(), &patch).await.unwrap();
+    }
+}
+
+fn required(more: &str) -> Value {
+    json!({ "topologyAffinity": { "topologyKey": RACK, "strategy": more } })
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn both_startup_policies_fill_segments() {
+    for (policy, namespace) in [("LeaderCreated", "leader-created"), ("LeaderReady", "leader-ready")] {
+        let scene = Scene::new(stage(namespace).await, 3);
+        scene.stage.add_node("all", 9).await;
+        let _rolegate = scene.stage.launch().start().await;
+        scene.deploy(&json!({}), &scene.set(3, &json!({ "spec": { "startupPolicy": policy } }))).await;
+        scene.one_after_another(3, 3).await;
+    }
+    record(
+        "`startupPolicy` LeaderCreated and LeaderReady, a group of three in each segment",
+        "each group goes after all pods of the one before are ready; LeaderReady: the leader goes as soon as it is made, its \
+         workers when they are",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn workers_that_are_made_later_cannot_fill_a_batch_that_goes_as_a_whole() {
+    let later = [
+        ("leaders-first", json!({ "spec": { "startupPolicy": "LeaderReady" } }), "startupPolicy LeaderReady"),
+        ("exclusive-first", json!({ "metadata": { "annotations": { EXCLUSIVE: RACK } } }), "exclusive topology"),
+    ];
+    for (namespace, more, why) in later {
+        let scene = Scene::new(stage(namespace).await, 2);
+        scene.add_racks(&["a", "b"], &["x"], 8).await;
+        let _rolegate = scene.stage.launch().start().await;
+        let set = scene.set(3, &more);
+        scene.create_set(&set).await;
+        let made = scene.post_coordination(&required("RequireSegmentAffinity")).await;
+        assert!(made.code == 422 && made.body["message"].as_str().unwrap().contains(why), "{made:?}");
+        // The other order: the coordination was right when it was stored.
+        scene.stage.plane.must(&["-n", namespace, "delete", "lws", "main"], "");
+        scene.until("gone", |now| now.count_all(|_| true) == 0).await;
+        let made = scene.post_coordination(&required("RequireSegmentAffinity")).await;
+        assert_eq!(made.code, 201, "{made:?}");
+        scene.create_set(&set).await;
+        let status = scene.statuses.until("it is said", |status| status.reason() == "InvalidCoordination").await;
+        assert!(status.progressing().contains(why), "{status}");
+    }
+    record(
+        "LeaderReady, or `exclusive-topology`, beside a hard topology of rolegate's",
+        "does not work, and is refused (incremental-creation); where the set comes after the coordination it is held, reason \
+         InvalidCoordination",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn an_exclusive_topology_is_theirs_and_the_order_is_ours() {
+    let near = [("exclusive", json!({})), ("exclusive-near", required("PreferSegmentAffinity"))];
+    for (namespace, segments) in near {
+        let scene = Scene::new(stage(namespace).await, 3);
+        scene.add_racks(&["a", "b", "c"], &["x", "y"], 4).await;
+        let _rolegate = scene.stage.launch().start().await;
+        scene.deploy(&segments, &scene.set(3, &json!({ "metadata": { "annotations": { EXCLUSIVE: RACK } } }))).await;
+        scene.one_after_another(3, 3).await;
+        let racks = scene.racks();
+        let all: BTreeSet<_> = racks.values().flatten().collect();
+        assert!(racks.values().all(|racks| racks.len() == 1) && all.len() == 3, "{racks:?}");
+    }
+    record(
+        "`exclusive-topology` beside segments without a topology, or with a preferred one on the same key",
+        "works: each group has its rack alone, by LWS's own affinity; its workers are made when the leader has a node",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn subgroups_have_their_hosts_within_the_rack_of_their_segment() {
+    // A leader with two pairs of workers, of which the first is with the leader; or a leader that is in none.
+    let kinds = [
+        ("subgroups", 4, "LeaderWorker", json!({})),
+        ("subgroups-leader-excluded", 5, "LeaderExcluded", json!({})),
+        ("subgroups-hard", 4, "LeaderWorker", required("RequireSegmentAffinity")),
+        ("subgroups-hard-excluded", 5, "LeaderExcluded", required("RequireSegmentAffinity")),
+    ];
+    for (namespace, size, kind, segments) in kinds {
+        let scene = Scene::new(stage(namespace).await, 2);
+        scene.add_racks(&["a", "b"], &["x", "y", "z"], 3).await;
+        let _rolegate = scene.stage.launch().start().await;
+        let more = json!({
+            "metadata": { "annotations": { SUBGROUP_EXCLUSIVE: HOST } },
+            "spec": { "leaderWorkerTemplate": { "subGroupPolicy": { "subGroupSize": 2, "subGroupPolicyType": kind } } },
+        });
+        scene.deploy(&segments, &scene.set(size, &more)).await;
+        scene.one_after_another(2, size as usize).await;
+        let mut hosts = BTreeMap::<_, BTreeSet<_>>::new();
+        scene.stage.pods.now(|now| {
+            for pod in now.all().filter(|pod| pod.labels.contains_key(SUBGROUP)) {
+                hosts.entry((pod.index, pod.labels[SUBGROUP].clone())).or_default().insert(scene.place(pod));
+            }
+        });
+        let all: BTreeSet<_> = hosts.values().flatten().collect();
+        assert!(
+            hosts.len() == 4 && all.len() == 4 && hosts.values().all(|hosts| hosts.len() == 1),
+            "{namespace}: {hosts:?}"
+        );
+        if segments != json!({}) {
+            assert!(scene.racks().values().all(|racks| racks.len() == 1), "{:?}", scene.racks());
+        }
+    }
+    record(
+        "`subGroupPolicy` LeaderWorker and LeaderExcluded with `subgroup-exclusive-topology` on the host, alone and within a hard \
+         topology of racks",
+        "works where each rack has free hosts for all subgroups of a segment: subgroups have their hosts by LWS's affinity, the \
+         segment its rack by rolegate's pin",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn subgroups_that_have_too_few_hosts_in_any_rack_are_held_and_it_is_said() {
+    let scene = Scene::new(stage("subgroups-too-few").await, 1);
+    // Room for all four pods on one host, and both pairs want one of their own.
+    scene.add_racks(&["a"], &["x"], 8).await;
+    let _rolegate = scene.stage.launch().start().await;
+    let more = json!({
+        "metadata": { "annotations": { SUBGROUP_EXCLUSIVE: HOST } },
+        "spec": { "leaderWorkerTemplate": { "subGroupPolicy": { "subGroupSize": 2 } } },
+    });
+    scene.deploy(&required("RequireSegmentAffinity"), &scene.set(4, &more)).await;
+    scene.statuses.until("it is said", |status| status.reason() == "NoRoom").await;
+    scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 4, "{now}"));
+    scene.add_racks(&["a"], &["y"], 2).await;
+    scene.one_after_another(1, 4).await;
+    record(
+        "`subgroup-exclusive-topology` on the host, where a rack has room for all pods and too few hosts for the subgroups",
+        "rolegate counts with LWS's required affinities: the segment is held with NoRoom until the rack has one more host",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn its_own_rolling_update_goes_on_with_surge_beside_segments() {
+    let scene = Scene::new(stage("surge").await, 3);
+    scene.stage.add_node("all", 12).await;
+    let _rolegate = scene.stage.launch().start().await;
+    let update = json!({ "maxSurge": 1, "maxUnavailable": 1 });
+    let rollout = json!({ "type": "RollingUpdate", "rollingUpdateConfiguration": update });
+    scene.deploy(&json!({}), &scene.set(2, &json!({ "spec": { "rolloutStrategy": rollout } }))).await;
+    scene.one_after_another(3, 2).await;
+    let first = scene.stage.pods.now(|now| now.all().next().unwrap().labels[REVISION].clone());
+    let container = json!([{ "name": "main", "image": "registry.invalid/x:2" }]);
+    scene.patch(
+        &json!({ "spec": { "leaderWorkerTemplate": { "workerTemplate": { "spec": { "containers": container } } } } }),
+    );
+    let is_new = |pod: &Pod| pod.labels[REVISION] != first;
+    scene.until("a surge group", |now| now.count_all(|pod| pod.index == 3 && pod.is_scheduled()) == 2).await;
+    eventually(PATIENT, "all new and no surge", async || {
+        scene.stage.try_let_ready(Pod::is_scheduled).await;
+        let done = |now: &View| {
+            now.count_all(|_| true) == 6 && now.all().all(|pod| is_new(pod) && pod.is_ready() && pod.index < 3)
+        };
+        if scene.stage.pods.now(done) { Ok(()) } else { Err(scene.stage.pods.now(ToString::to_string)) }
+    })
+    .await;
+    // In lockstep such a set is refused.
+    let mut lockstep = Scene::coordination(&json!({}));
+    let rolling =
+        json!({ "name": "roll", "roles": ["main", "other"], "strategy": { "rollingUpdate": { "maxSkew": "50%" } } });
+    lockstep["metadata"]["name"] = json!("lockstep");
+    lockstep["spec"]["roles"] = json!([
+        { "name": "main", "workloadRef": { "kind": "LeaderWorkerSet", "name": "main" } },
+        { "name": "other", "workloadRef": { "kind": "StatefulSet", "name": "other" } },
+    ]);
+    lockstep["spec"]["coordination"] = json!([rolling]);
+    let made = scene.stage.post(OURS, "rolecoordinations?dryRun=All", &lockstep).await;
+    assert!(made.code == 422 && made.body["message"].as_str().unwrap().contains("maxSurge"), "{made:?}");
+    record(
+        "its own rolling update with `maxSurge: 1`, `maxUnavailable: 1`",
+        "works beside segments: groups beyond the desired ones are let go at once, what is replaced goes at once; in a \
+         `rollingUpdate` of rolegate's a set with `maxSurge` is refused (lws-surge)",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn in_lockstep_it_may_have_as_many_away_as_the_coordination_says_and_no_more() {
+    let stage = stage("lws-lockstep").await;
+    stage.add_node("all", 24).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 4, 1).role("decode", 4, 1);
+    let statuses = stage.coordination_statuses("llm");
+    let roles = ["prefill", "decode"].map(
+        |role| json!({ "name": role, "workloadRef": { "kind": "LeaderWorkerSet", "name": group.set_name(role) } }),
+    );
+    let rolling = json!({ "rollingUpdate": { "maxSkew": "25%", "maxUnavailable": 1 } });
+    let coordination = json!({
+        "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "metadata": { "name": "llm" },
+        "spec": { "roles": roles, "coordination": [{ "name": "roll", "roles": ["prefill", "decode"], "strategy": rolling }] },
+    });
+    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    for role in &group.roles {
+        let template = group.set(role, &stage.namespace)["spec"]["template"].clone();
+        let labels = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
+        let rollout = json!({ "type": "RollingUpdate", "rollingUpdateConfiguration": { "maxUnavailable": 3 } });
+        let set = json!({
+            "apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet",
+            "metadata": { "name": group.set_name(&role.name), "labels": labels },
+            "spec": {
+                "replicas": 4, "rolloutStrategy": rollout,
+                "leaderWorkerTemplate": { "size": 2, "workerTemplate": template, "restartPolicy": "RecreateGroupOnPodRestart" },
+            },
+        });
+        let made = stage.post(API, "leaderworkersets", &set).await;
+        assert_eq!(made.code, 201, "{made:?}");
+    }
+    statuses.until("it serves", |status| status.ready().starts_with("True")).await;
+    let first: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.labels[REVISION].clone()).collect());
+    let before = stage.pods.events().len();
+    let container = json!([{ "name": "main", "image": "registry.invalid/x:2" }]);
+    let patch =
+        json!({ "spec": { "leaderWorkerTemplate": { "workerTemplate": { "spec": { "containers": container } } } } });
+    for role in &group.roles {
+        let name = group.set_name(&role.name);
+        stage
+            .plane
+            .must(&["-n", &stage.namespace, "patch", "lws", &name, "--type=merge", "-p", &patch.to_string()], "");
+    }
+    let is_new = |pod: &Pod| !first.contains(&pod.labels[REVISION]) && pod.is_ready();
+    stage.pods.until_within(PATIENT * 2, "all new", |now| now.count_all(is_new) == 16).await;
+    let mut view = View::default();
+    let whole = |view: &View, role: &str| {
+        (0..4).filter(|index| view.of(role).filter(|pod| pod.index == *index && pod.is_ready()).count() == 2).count()
+    };
+    for (number, event) in stage.pods.events().into_iter().enumerate() {
+        view.take(&event);
+        for role in ["prefill", "decode"] {
+            assert!(number < before || whole(&view, role) >= 3, "{role}: {view}");
+        }
+    }
+    record(
+        "its own `maxUnavailable: 3` in a `rollingUpdate` of rolegate's with `maxUnavailable: 1`, \
+         `restartPolicy: RecreateGroupOnPodRestart`",
+        "rolegate's is kept: the set replaces no more than its partition allows, and that moves one group at a time",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn a_group_that_is_recreated_goes_at_once_where_it_ran_and_waits_where_it_was_held() {
+    let scene = Scene::new(stage("recreate").await, 2);
+    scene.stage.add_node("all", 8).await;
+    let _rolegate = scene.stage.launch().start().await;
+    let policy = json!({ "spec": { "leaderWorkerTemplate": { "restartPolicy": "RecreateGroupOnPodRestart" } } });
+    scene.deploy(&json!({}), &scene.set(3, &policy)).await;
+    scene.until("the first group", |now| now.count_all(Pod::is_scheduled) == 3 && now.count_all(|_| true) == 6).await;
+    let uids = |of: u32| {
+        scene.stage.pods.now(|now| now.all().filter(|p| p.index == of).map(|p| p.uid.clone()).collect::<BTreeSet<_>>())
+    };
+    let (ran, held) = (uids(0), uids(1));
+    // It runs, as kwok has written: what is written after that stays.
+    scene.stage.let_ready(|pod| pod.name == "main-0-1").await;
+    scene.until("it runs", |now| now.named("main-0-1").is_some_and(Pod::is_ready)).await;
+    scene.restart("main-0-1").await;
+    let anew = |pod: &Pod| pod.index == 0 && !ran.contains(&pod.uid);
+    scene.until("all three anew", |now| now.count_all(|pod| anew(pod) && pod.is_scheduled()) == 3).await;
+    assert_eq!(uids(1), held);
+    // A held one is deleted: its whole group is made again, and waits as before.
+    scene.stage.api::<ApiPod>().delete("main-1-2", &DeleteParams::default()).await.unwrap();
+    let again = |pod: &Pod| pod.index == 1 && !held.contains(&pod.uid) && pod.is_held();
+    scene.until("three anew, held", |now| now.count_all(again) == 3 && now.count_all(|pod| pod.index == 1) == 3).await;
+    scene.one_by_one_from_here().await;
+    record(
+        "`restartPolicy: RecreateGroupOnPodRestart`: a container of a running group restarts, a pod of a held one is deleted",
+        "the running group is made again and goes at once, as a whole; the held one is made again and waits for its turn",
+    );
+}
+
+impl Scene {
+    async fn one_by_one_from_here(&self) {
+        self.stage.let_ready(Pod::is_scheduled).await;
+        self.until("the second group", |now| now.count_all(|pod| pod.index == 1 && pod.is_scheduled()) == 3).await;
+        self.stage.let_ready(|_| true).await;
+        self.statuses.until("all ready", |status| status.ready().starts_with("True")).await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn a_restart_before_the_group_has_started_waits_for_held_pods_that_are_pending() {
+    let scene = Scene::new(stage("recreate-after-start").await, 2);
+    scene.stage.add_node("all", 8).await;
+    let _rolegate = scene.stage.launch().start().await;
+    let policy = json!({ "spec": { "leaderWorkerTemplate": { "restartPolicy": "RecreateGroupAfterStart" } } });
+    scene.deploy(&json!({}), &scene.set(3, &policy)).await;
+    scene.until("the first group", |now| now.count_all(Pod::is_scheduled) == 3 && now.count_all(|_| true) == 6).await;
+    let (of, uid) = (1, |now: &View, name: &str| now.named(name).map(|pod| pod.uid.clone()));
+    let leader = scene.stage.pods.now(|now| uid(now, "main-1")).unwrap();
+    let worker = scene.stage.pods.now(|now| uid(now, "main-1-2")).unwrap();
+    // All of the second group are pending: no restart of the group, the worker alone comes back.
+    scene.stage.api::<ApiPod>().delete("main-1-2", &DeleteParams::default()).await.unwrap();
+    scene.until("the worker anew", |now| uid(now, "main-1-2").is_some_and(|new| new != worker)).await;
+    scene.until("all are held", |now| now.count_all(|pod| pod.index == of && pod.is_held()) == 3).await;
+    assert_eq!(scene.stage.pods.now(|now| uid(now, "main-1")), Some(leader));
+    scene.one_by_one_from_here().await;
+    record(
+        "`restartPolicy: RecreateGroupAfterStart`: a pod of a held group is deleted",
+        "held pods are pending ones: the pod alone is made again, its group is not",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn groups_that_grow_are_made_again_and_go_at_once() {
+    let scene = Scene::new(stage("resize").await, 2);
+    scene.stage.add_node("all", 8).await;
+    let _rolegate = scene.stage.launch().start().await;
+    scene.deploy(&json!({}), &scene.set(2, &json!({}))).await;
+    scene.one_after_another(2, 2).await;
+    scene.patch(&json!({ "spec": { "leaderWorkerTemplate": { "size": 3 } } }));
+    eventually(PATIENT, "groups of three", async || {
+        scene.stage.try_let_ready(Pod::is_scheduled).await;
+        let status = scene.statuses.now();
+        if status.ready() == "True AllReplicasReady: 6/6 pods ready" { Ok(()) } else { Err(status) }
+    })
+    .await;
+    record(
+        "resize: `leaderWorkerTemplate.size` from two to three",
+        "each group is replaced as a whole by LWS's rolling update, goes at once, and counts by the size that its pods say",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours runs it"]
+async fn a_disaggregated_set_comes_up_in_segments_and_rolls_by_its_own_lockstep() {
+    let stage = stage("disaggregated").await;
+    stage.add_node("all", 40).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1).held_back();
+    let statuses = stage.coordination_statuses("llm");
+    let roles: Vec<_> =
+        group.roles.iter().map(|role| json!({ "name": role.name, "replicas": role.replicas })).collect();
+    let segments = json!({ "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
+    let coordination = json!({
+        "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "metadata": { "name": "llm" },
+        "spec": { "roles": roles, "coordination": [{ "name": "segments", "strategy": segments }] },
+    });
+    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    let role = |name: &str, image: &str| {
+        let role = group.find(name);
+        let mut template = group.set(role, &stage.namespace)["spec"]["template"].clone();
+        template["spec"]["containers"][0]["image"] = json!(image);
+        let template = json!({ "size": 2, "workerTemplate": template });
+        json!({ "name": name, "spec": { "replicas": role.replicas, "leaderWorkerTemplate": template } })
+    };
+    let roles = |image: &str| json!({ "spec": { "roles": [role("prefill", image), role("decode", image)] } });
+    let mut set = roles("registry.invalid/x:1");
+    set["apiVersion"] = json!("disaggregatedset.x-k8s.io/v1");
+    set["kind"] = json!("DisaggregatedSet");
+    set["metadata"] = json!({ "name": "pd" });
+    let made = stage.post("/apis/disaggregatedset.x-k8s.io/v1", "disaggregatedsets", &set).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    for released in [6, 12] {
+        stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == released).await;
+        stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));
+        stage.let_ready(Pod::is_scheduled).await;
+    }
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 12/12 pods ready").await;
+    let first: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    let patch = roles("registry.invalid/x:2").to_string();
+    stage.plane.must(&["-n", &stage.namespace, "patch", "disaggregatedset", "pd", "--type=merge", "-p", &patch], "");
+    let alike = "several makers number their pods of role";
+    statuses.until("old and new are there", |status| status.progressing().contains(alike)).await;
+    eventually(PATIENT, "all are new", async || {
+        stage.try_let_ready(Pod::is_scheduled).await;
+        let done = |now: &View| {
+            now.count_all(|pod| pod.is_ready() && !first.contains(&pod.uid)) == 12 && now.count_all(|_| true) == 12
+        };
+        if stage.pods.now(done) { Ok(()) } else { Err(stage.pods.now(ToString::to_string)) }
+    })
+    .await;
+    let over = "True AllReplicasReady: 12/12 pods ready";
+    statuses.until("ready", |status| status.ready() == over && !status.progressing().contains(alike)).await;
+    record(
+        "DisaggregatedSet of two roles (its controller of v0.9.0)",
+        "roles are declared with `replicas`: the names of its LeaderWorkerSets change with each revision. Segments come up one \
+         after another; an update makes new LeaderWorkerSets beside the old, in its own lockstep; their groups have numbers that \
+         were released, and go at once; while both are there, `Progressing` says that several makers number their pods alike. A \
+         `rollingUpdate` of rolegate's is not for it",
+    );
+}
