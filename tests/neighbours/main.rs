@@ -14,4 +14,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod coscheduling;
+mod gangs;
 mod program;
