@@ -14,5 +14,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod coscheduling;
+mod gangs;
 mod native;
 mod program;
