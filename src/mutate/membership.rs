@@ -40,6 +40,10 @@ pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions)
         }
         Some(Membership::Annotation(entry)) => {
             additions.annotations.push(entry.clone());
+            if entry.0 == names::KAI_POD_GROUP {
+                // It would put the pods of each workload into a PodGroup of its own, over what is written here.
+                additions.annotations.push((names::KAI_SKIP_PODGROUPER.into(), "true".to_owned()));
+            }
             (meta.annotation(&entry.0), entry)
         }
     };

@@ -16,5 +16,6 @@
 mod common;
 mod coscheduling;
 mod gangs;
+mod kai;
 mod native;
 mod program;

@@ -91,10 +91,10 @@ fn spec_of(gang: &BatchPodGroup) -> Option<(ObjectKind, Value)> {
         PodGroupPolicy::KubeScheduling { schedule_timeout_seconds } => {
             vec![("scheduleTimeoutSeconds", schedule_timeout_seconds.map(Value::from))]
         }
-        PodGroupPolicy::VolcanoScheduling { queue, priority_class_name } => {
+        PodGroupPolicy::VolcanoScheduling { queue, priority_class_name }
+        | PodGroupPolicy::Kai { queue, priority_class_name } => {
             vec![("queue", text(queue)), ("priorityClassName", text(priority_class_name))]
         }
-        PodGroupPolicy::Kai { queue } => vec![("queue", text(queue))],
         PodGroupPolicy::Unknown => return None,
     };
     let object = spec.as_object_mut()?;

@@ -79,11 +79,14 @@ impl Gangs {
         stage.objects(self.api.0, self.api.1, "PodGroup")
     }
 
-    /// Names of the PodGroups that are there, each with its members.
+    /// Names of the PodGroups that are there, without that of the namespace, each with its members.
     pub async fn members(&self, stage: &Stage) -> Vec<(String, u64)> {
         let list = self.pod_groups(stage).list(&ListParams::default()).await.unwrap();
+        let prefix = format!("{}.", stage.namespace);
         let member = |object: DynamicObject| {
-            (object.metadata.name.unwrap(), object.data["spec"]["minMember"].as_u64().unwrap_or_default())
+            let name = object.metadata.name.unwrap();
+            let members = object.data["spec"]["minMember"].as_u64().unwrap_or_default();
+            (name.strip_prefix(&prefix).map_or_else(|| name.clone(), str::to_owned), members)
         };
         list.into_iter().map(member).collect()
     }
@@ -98,15 +101,16 @@ impl Gangs {
         .await;
     }
 
-    /// Waits until the scheduler has said of each of a step's pods that it does not fit, and none of them has a node.
+    /// Waits until the scheduler has said of a step that it does not fit, and none of its pods has a node. Of a gang that was
+    /// tried as a whole KAI says so on those pods where it ended.
     pub async fn until_refused(&self, stage: &Stage, group: &Group, step: u32) {
-        eventually(PATIENT, "a word of the scheduler on each pod of the step", async || {
+        eventually(PATIENT, "a word of the scheduler on the step", async || {
             let all = stage.api::<ApiPod>().list(&ListParams::default()).await.unwrap().items;
             let of_step = |pod: &&ApiPod| is_in(group, step, pod.metadata.name.as_deref().unwrap_or_default());
             let pods: Vec<_> = all.iter().filter(of_step).collect();
             let words: Vec<_> = pods.iter().map(|pod| verdict(pod)).collect();
             let told =
-                words.len() == 3 && words.iter().all(|(reason, _)| !["", "SchedulingGated"].contains(&&**reason));
+                words.len() == 3 && words.iter().any(|(reason, _)| !["", "SchedulingGated"].contains(&&**reason));
             if told { Ok(()) } else { Err(format!("{words:?}")) }
         })
         .await;
