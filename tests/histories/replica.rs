@@ -30,7 +30,6 @@ pub const MISSING: Duration = Duration::from_secs(60);
 
 /// A request on its way to the API server.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a few at a time")]
 pub enum Request {
     Release {
         pod: PodRef,

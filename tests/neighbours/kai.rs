@@ -115,11 +115,15 @@ async fn its_podgrouper_takes_pods_out_of_the_gang_of_their_batch() {
     let is_theirs = |pod: &Pod| pod.annotations[ANNOTATION].starts_with("pg-llm-");
     stage.pods.until("each StatefulSet has a PodGroup of its own", |now| now.count_all(is_theirs) == 3).await;
     stage.pods.until("the gang is none", |now| now.count_all(Pod::is_scheduled) == 2).await;
+    let explain = ["explain", "pod", "llm-prefill-0", "-n", "kai-grouped"];
+    let said = rolegate_command(&stage.plane.kubeconfig, &explain).output().await.unwrap().stdout;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("and not \"kai-grouped.llm-pd-0\", that of the pod's batch"), "{said}");
     for pod in stage.pods.births() {
         assert_eq!(pod.annotations[ANNOTATION], "kai-grouped.llm-pd-0");
     }
     let result = "does not work: it puts the pods of each StatefulSet into a PodGroup of its own with `minMember` 1, over the \
-                  annotation `pod-group-name` that they were made with. Keep it out of the namespace \
+                  annotation `pod-group-name` that they were made with; `explain pod` and `doctor` say so. Keep it out of the namespace \
                   (`namespaceLabelSelector`), as all other rows of this table do";
     KAI.record("its podgrouper looks at the pods as well", result);
 }
@@ -245,10 +249,15 @@ async fn a_batch_that_runs_can_lose_single_pods_to_a_higher_class() {
 async fn doctor_tells_how_its_definition_counts() {
     let stage = stage("kai-doctor").await;
     let rolegate = stage.launch().start().await;
+    let group = gangs().group("llm", 1);
+    gangs().deploy(&stage, &group).await;
+    gangs().until_members(&stage, "a PodGroup of a batch", &[("llm-pd-0", 3)]).await;
     let doctor = ["doctor", "--name", "kai-doctor", "--namespace", SYSTEM];
     let said = rolegate_command(&stage.plane.kubeconfig, &doctor).output().await.unwrap().stdout;
     let said = String::from_utf8(said).unwrap();
     assert!(said.contains("KAI is there (v2alpha2): counts pods, as KAI v0.10 to v0.14 does"), "{said}");
+    assert!(said.contains("its podgrouper puts pods into PodGroups of their workloads"), "{said}");
     drop(rolegate);
-    KAI.record("dialect of its PodGroup definition", "told by `doctor`: counts pods");
+    let result = "told by `doctor`: counts pods, and its podgrouper must be kept out of the namespace";
+    KAI.record("dialect of its PodGroup definition", result);
 }
