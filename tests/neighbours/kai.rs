@@ -240,7 +240,7 @@ async fn a_batch_that_runs_can_lose_single_pods_to_a_higher_class() {
     let left = stage.pods.now(|now| now.count_all(|pod| pod.name.starts_with("low") && pod.is_scheduled()));
     assert_eq!(left, 2, "of three");
     let result = "takes one pod of it, and two stay: a batch that was bound has `minMember` 1, without which a rollout would wait \
-                  for all of it; what the two are worth without the third is for `recovery` to say";
+                  for all of it";
     KAI.record("one pod of a higher class, no room beside a batch that runs", result);
 }
 
