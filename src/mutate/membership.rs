@@ -47,9 +47,18 @@ pub fn membership(group: &Group, role: &str, ordinal: u32) -> Option<Membership>
     }
 }
 
-/// The pod's PodGroup. Another one that it names, such as a gang over the whole group, would wait for pods that are held.
+/// The pod's PodGroup, and a word on that of Kubernetes itself, which cannot be changed. Another one that it names, such as a gang over the whole group, would wait for pods that are held.
 pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, ordinal: Some(ordinal), .. }) = context.coordinated else { return };
+    if let Some(native) = &context.pod.spec.scheduling_group
+        && group.batches_of(role, ordinal).next().is_some()
+    {
+        additions.warnings.push(format!(
+            "spec.schedulingGroup: no batch starts if PodGroup {:?} reaches over more than this pod's: its gang waits for pods \
+             that are held",
+            native.pod_group_name
+        ));
+    }
     let Some(membership) = membership(group, role, ordinal) else { return };
     if let Some(other) = membership.other(&context.pod.metadata) {
         let (key, name) = membership.entry();

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::common::control_plane::Shared;
 use crate::common::figures::record_in;
 use crate::common::pods::{GATE, Pod};
+use crate::common::rolegate::rolegate_command;
 use crate::common::stage::CORE;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 
@@ -316,10 +317,15 @@ async fn a_gang_over_several_batches_waits_for_those_that_wait_for_it() {
     gang.until_scheduled("False").await;
     gang.until_later_pod_is_bound().await;
     assert_eq!(gang.bound(), 0);
+    let explain = ["explain", "pod", "llm-prefill-0", "-n", "native-batches"];
+    let said = rolegate_command(&PLANE.kubeconfig, &explain).output().await.unwrap().stdout;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("see whether PodGroup \"llm-0\" of scheduling.k8s.io"), "{said}");
     record(
         &PLANE,
         "one gang over several batches",
-        "does not work: its first batch is released and waits for the number, the other batches wait for the first",
+        "does not work: its first batch is released and waits for the number, the other batches wait for the first; `explain pod` \
+         says where to look",
     );
 }
 

@@ -133,6 +133,7 @@ impl Story {
             story.not_ours();
         }
         story.you_can.extend(strayed);
+        story.you_can.extend(native_gang(pod));
         story
     }
 
@@ -294,6 +295,16 @@ fn strays(pod: &Pod, group: &Group, identity: &PodIdentity, ordinal: Option<u32>
     Some(format!(
         "see who changed {key} after the pod was made: it names PodGroup {other:?} and not {own:?}, that of the pod's batch, \
          and its scheduler does not start them together; then make the pod again"
+    ))
+}
+
+/// What to look at where a pod without a node is in a gang of Kubernetes itself.
+fn native_gang(pod: &Pod) -> Option<String> {
+    let group = pod.spec.scheduling_group.as_ref().filter(|_| !pod.has_node())?;
+    let name = &group.pod_group_name;
+    Some(format!(
+        "see whether PodGroup {name:?} of scheduling.k8s.io (spec.schedulingGroup) has pods of one batch only: its gang waits for \
+         all of them, held ones among them"
     ))
 }
 
