@@ -19,7 +19,7 @@ struct World {
 static WORLD: LazyLock<Arc<World>> = LazyLock::new(|| gangs::start(begin));
 
 fn begin() -> World {
-    let plane = gangs::plane(&COSCHEDULING.built().join("crds"));
+    let plane = gangs::plane(&COSCHEDULING, &["crds"]);
     let kubeconfig = plane.kubeconfig.to_str().unwrap();
     // As its own manifest has it, but for the name of the profile.
     let profile = json!({
@@ -39,8 +39,7 @@ fn begin() -> World {
     });
     let file = plane.dir.join("conf/coscheduling.json");
     std::fs::write(&file, config.to_string()).unwrap();
-    // A gang whose wake-up was lost between two tries is tried again after this, and else after five minutes: two of three runs
-    // had one that did not go within two minutes.
+    // A gang whose wake-up was lost between two tries is tried again after this; by default after five minutes.
     let again = "--pod-max-in-unschedulable-pods-duration=5s";
     let arguments = ["--config", file.to_str().unwrap(), "--secure-port=0", "--bind-address=127.0.0.1", again];
     let scheduler = COSCHEDULING.start("scheduler", &arguments, &[]);
@@ -79,4 +78,10 @@ async fn of_two_groups_one_has_the_room() {
 #[ignore = "make neighbours builds coscheduling"]
 async fn rollouts_and_recreated_pods_go_one_by_one() {
     stories::rollouts_and_recreated_pods_go_one_by_one(&gangs(), &stage("cosched-rollout").await).await;
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds coscheduling"]
+async fn pod_groups_go_with_their_batches() {
+    stories::pod_groups_go_with_their_batches(&gangs(), &stage("cosched-scale").await).await;
 }

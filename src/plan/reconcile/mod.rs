@@ -11,6 +11,7 @@ mod missing_group;
 pub mod options;
 mod pass;
 mod pod_events;
+pub mod pod_groups;
 mod probes;
 mod queue;
 pub mod reconciler;

@@ -45,10 +45,12 @@ pub fn all_run(programs: &mut [Running]) {
     assert!(ended.is_empty(), "{}", ended.join("\n"));
 }
 
-/// A control plane whose own scheduler is there as well, with definitions from a folder.
-pub fn plane(definitions: &std::path::Path) -> Arc<ControlPlane> {
+/// A control plane whose own scheduler is there as well, with a neighbour's definitions from these folders.
+pub fn plane(neighbour: &Neighbour, definitions: &[&str]) -> Arc<ControlPlane> {
     let plane = ControlPlane::start_with_groups("kwok", &[]);
-    plane.must(&["create", "-f", definitions.to_str().unwrap()], "");
+    for folder in definitions {
+        plane.must(&["create", "-f", neighbour.built().join(folder).to_str().unwrap()], "");
+    }
     plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
     Arc::new(plane)
 }
@@ -65,7 +67,9 @@ impl Gangs {
 
     /// So many steps of three pods, which name its scheduler.
     pub fn group(&self, name: &str, steps: u32) -> Group {
-        let template = json!({ "spec": { "schedulerName": self.scheduler } });
+        let asks = json!({ "requests": { "cpu": "1" } });
+        let container = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": asks });
+        let template = json!({ "spec": { "schedulerName": self.scheduler, "containers": [container] } });
         Group::new(name).role("prefill", 2 * steps, 2).role("decode", steps, 1).template(&template)
     }
 

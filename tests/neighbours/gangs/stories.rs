@@ -90,3 +90,36 @@ pub async fn rollouts_and_recreated_pods_go_one_by_one(gangs: &Gangs, stage: &St
     gangs.until_members(stage, "their PodGroups", &[("llm-pd-0", 1), ("llm-pd-1", 1)]).await;
     gangs.neighbour.record("a rollout of both roles, no room to spare", "pod by pod to its end");
 }
+
+/// Scaled in, out again and deleted.
+pub async fn pod_groups_go_with_their_batches(gangs: &Gangs, stage: &Stage) {
+    let _rolegate = stage.launch().start().await;
+    let group = gangs.group("llm", 3);
+    stage.add_node("a", 5).await;
+    stage.add_node("b", 4).await;
+    gangs.deploy(stage, &group).await;
+    gangs.until_ready(stage, &group, 3).await;
+    let all = [("llm-pd-0", 1), ("llm-pd-1", 1), ("llm-pd-2", 1)];
+    gangs.until_members(stage, "those of all batches", &all).await;
+
+    let fewer = group.clone().role("prefill", 2, 2).role("decode", 1, 1);
+    stage.scale(&fewer).await;
+    gangs.until_members(stage, "those of the batches that are left", &all[..1]).await;
+    gangs.neighbour.record("scaled in", "the PodGroups of the batches that are gone are deleted");
+
+    // What comes back is a gang again: there is room for two of its three pods.
+    for node in ["a", "b"] {
+        stage.plane.must(&["cordon", &format!("{}-{node}", stage.namespace)], "");
+    }
+    stage.add_node("c", 2).await;
+    stage.scale(&group.clone().role("prefill", 4, 2).role("decode", 2, 1)).await;
+    gangs.until_refused(stage, &group, 1).await;
+    gangs.until_members(stage, "the batch has one again", &[("llm-pd-0", 1), ("llm-pd-1", 3)]).await;
+    stage.add_node("d", 1).await;
+    gangs.until_ready(stage, &group, 2).await;
+    gangs.neighbour.record("scaled out again, room for a part", "what comes back is a gang again");
+
+    stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
+    gangs.until_members(stage, "none is left", &[]).await;
+    gangs.neighbour.record("the group is deleted", "so are its PodGroups");
+}
