@@ -47,6 +47,18 @@ pub struct PodSpec {
     /// Which other pods it wants to be near, and far from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
+    /// The gang of Kubernetes itself that it is in (KEP-4671, off by default).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduling_group: Option<SchedulingGroup>,
+}
+
+/// `spec.schedulingGroup`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SchedulingGroup {
+    /// A PodGroup of `scheduling.k8s.io`.
+    #[serde(deserialize_with = "null_default")]
+    pub pod_group_name: String,
 }
 
 /// A container, as far as its environment goes.

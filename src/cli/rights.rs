@@ -61,11 +61,16 @@ pub const RIGHTS: &[Right] = &[
     of(
         &["scheduling.run.ai"],
         &["podgroups"],
-        &["get", "list", "watch", "create", "patch"],
+        &["get", "list", "watch", "create", "patch", "delete"],
         "Pods of a KAI PodGroup are told their subgroup, and placed where it asks for that; batches that ask for one get \
          theirs.",
     ),
-    of(POD_GROUPS, &["podgroups"], &["get", "create", "patch"], "PodGroups of batches that ask for one."),
+    of(
+        POD_GROUPS,
+        &["podgroups"],
+        &["get", "list", "create", "patch", "delete"],
+        "PodGroups of batches that ask for one; they are removed with their batch.",
+    ),
     of(&["kai.scheduler"], &["topologies"], READ, "Levels that PodGroups name."),
     of(&["policy"], &["poddisruptionbudgets"], &["list"], "Held pods count as unavailable: a warning."),
     of(

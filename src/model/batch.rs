@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Batching, Coordination, Group, names};
+use super::{Batching, Coordination, Group, GroupKey, PodGroupPolicy, names};
 
 impl Batching {
     /// The batch of a role's replica; `None` for a role without batches.
@@ -70,9 +70,15 @@ impl Batch<'_> {
         names::label_value(&format!("{}-{}", self.coordination.display_name(), self.index))
     }
 
-    /// Name of its PodGroup, `<group>-<coordination>-<index>`. It fits a label value, since schedulers label pods with it.
+    /// Name of its PodGroup, `<group>-<coordination>-<index>`, for KAI `<namespace>.<group>-<coordination>-<index>`: many of
+    /// its versions take PodGroups of one name in two namespaces for one (kai-scheduler/KAI-Scheduler#2095), and a namespace
+    /// has no dot. It fits a label value, since schedulers label pods with it.
     pub fn pod_group_name(&self) -> String {
-        let (group, coordination) = (&self.group.key.name, self.coordination.display_name());
-        names::label_value(&format!("{group}-{coordination}-{}", self.index))
+        let (GroupKey { namespace, name }, coordination) = (&self.group.key, self.coordination.display_name());
+        let name = format!("{name}-{coordination}-{}", self.index);
+        match &self.batching.pod_group {
+            Some((PodGroupPolicy::Kai { .. }, _)) => names::label_value(&format!("{namespace}.{name}")),
+            _ => names::label_value(&name),
+        }
     }
 }

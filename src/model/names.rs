@@ -140,6 +140,8 @@ pub const GROVE_POD_INDEX: &str = "grove.io/podclique-pod-index";
 
 /// KAI: PodGroup of a pod, in its own namespace (annotation, without a prefix).
 pub const KAI_POD_GROUP: &str = "pod-group-name";
+/// KAI v0.15 and later: its podgrouper leaves the pod in the PodGroup that it names (annotation, `true`).
+pub const KAI_SKIP_PODGROUPER: &str = "kai.scheduler/skip-podgrouper";
 /// KAI: leaf of its PodGroup that a pod is in.
 pub const KAI_SUBGROUP: &str = "kai.scheduler/subgroup-name";
 

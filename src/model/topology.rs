@@ -149,6 +149,8 @@ pub enum PodGroupPolicy {
     Kai {
         /// Queue.
         queue: Option<String>,
+        /// Priority class. KAI reads that of the PodGroup and not those of its pods.
+        priority_class_name: Option<String>,
     },
     /// None of these.
     Unknown,
@@ -180,7 +182,7 @@ impl PodGroupPolicy {
             "volcanoScheduling" => {
                 Self::VolcanoScheduling { queue: text("queue"), priority_class_name: text("priorityClassName") }
             }
-            "kai" => Self::Kai { queue: text("queue") },
+            "kai" => Self::Kai { queue: text("queue"), priority_class_name: text("priorityClassName") },
             _ => Self::Unknown,
         })
     }

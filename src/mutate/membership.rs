@@ -1,6 +1,7 @@
 //! Membership in the PodGroup of a batch (KEP-75, podGroupPolicy).
 
 use super::additions::{Additions, Entry};
+use crate::api::Meta;
 use crate::model::{Group, PodGroupPolicy, names};
 use crate::mutate::context::{Coordinated, MutationContext};
 
@@ -11,6 +12,24 @@ pub enum Membership {
     Label(Entry),
     /// In an annotation.
     Annotation(Entry),
+}
+
+impl Membership {
+    /// Key and value.
+    pub fn entry(&self) -> &Entry {
+        match self {
+            Self::Label(entry) | Self::Annotation(entry) => entry,
+        }
+    }
+
+    /// The other PodGroup that a pod names in the same place, if it does.
+    pub fn other<'a>(&self, meta: &'a Meta) -> Option<&'a str> {
+        let present = match self {
+            Self::Label((key, _)) => meta.label(key),
+            Self::Annotation((key, _)) => meta.annotation(key),
+        };
+        present.filter(|present| !present.is_empty() && *present != self.entry().1)
+    }
 }
 
 /// The membership of a replica's pods in the PodGroup of their batch; `None` without a policy, or one that is not known.
@@ -28,23 +47,31 @@ pub fn membership(group: &Group, role: &str, ordinal: u32) -> Option<Membership>
     }
 }
 
-/// The pod's PodGroup. Another one that it names, such as a gang over the whole group, would wait for pods that are held.
+/// The pod's PodGroup, and a word on that of Kubernetes itself, which cannot be changed. Another one that it names, such as a gang over the whole group, would wait for pods that are held.
 pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, ordinal: Some(ordinal), .. }) = context.coordinated else { return };
-    let meta = &context.pod.metadata;
-    let (present, wanted) = match membership(group, role, ordinal) {
-        None => return,
-        Some(Membership::Label(entry)) => {
-            additions.labels.push(entry.clone());
-            (meta.label(&entry.0), entry)
+    if let Some(native) = &context.pod.spec.scheduling_group
+        && group.batches_of(role, ordinal).next().is_some()
+    {
+        additions.warnings.push(format!(
+            "spec.schedulingGroup: no batch starts if PodGroup {:?} reaches over more than this pod's: its gang waits for pods \
+             that are held",
+            native.pod_group_name
+        ));
+    }
+    let Some(membership) = membership(group, role, ordinal) else { return };
+    if let Some(other) = membership.other(&context.pod.metadata) {
+        let (key, name) = membership.entry();
+        additions.warnings.push(format!("{key}: PodGroup {other:?} gives way to {name:?}, that of the pod's batch"));
+    }
+    match membership {
+        Membership::Label(entry) => additions.labels.push(entry),
+        Membership::Annotation(entry) => {
+            // Its podgrouper would put the pods of each workload into a PodGroup of its own, over what is written here.
+            let skip =
+                (entry.0 == names::KAI_POD_GROUP).then(|| (names::KAI_SKIP_PODGROUPER.into(), "true".to_owned()));
+            additions.annotations.push(entry);
+            additions.annotations.extend(skip);
         }
-        Some(Membership::Annotation(entry)) => {
-            additions.annotations.push(entry.clone());
-            (meta.annotation(&entry.0), entry)
-        }
-    };
-    if let Some(present) = present.filter(|present| !present.is_empty() && *present != wanted.1) {
-        let (key, name) = wanted;
-        additions.warnings.push(format!("{key}: PodGroup {present:?} gives way to {name:?}, that of the pod's batch"));
     }
 }

@@ -56,6 +56,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         revision: None,
         cohort: None,
         draining: false,
+        pod_groups: Vec::new(),
         created: None,
         stamp: Stamp::default(),
         seen: 0,

@@ -152,7 +152,13 @@ pub fn pass(
                 hold!(known.is_some_and(|pod| pod.draining != mark.draining), "{mark:?} says nothing new");
             }
             Request::Delete { pod, .. } => recoveries::deletes(pod, (snapshot, &places), stored)?,
+            Request::RemovePodGroup(id) => {
+                let names_it = |pod: &&Arc<PodFacts>| pod.pod_groups.iter().any(|name| **name == *id.name);
+                let named = snapshot.pods.iter().find(names_it);
+                hold!(named.is_none(), "PodGroup {} is removed, and a pod names it: {named:?}", id.name);
+            }
             Request::LookAtLosses(_)
+            | Request::FindPodGroups(_)
             | Request::Reread
             | Request::Confirm
             | Request::ConfirmPods

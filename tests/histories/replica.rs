@@ -11,6 +11,7 @@ use rolegate::cluster::index::{CarrierObject, Index, SeenWorkload};
 use rolegate::model::{Allowed, Group, GroupKey, RolledWorkload, ScaledWorkload};
 use rolegate::mutate::{Entry, late_labels};
 use rolegate::plan::elastic::Mark;
+use rolegate::plan::reconcile::pod_groups::{FoundPodGroup, PodGroupId};
 use rolegate::plan::{
     Action, BatchPodGroup, Ended, Judged, LoopOptions, MissingGroup, MissingLabels, PodRef, Reconciler, Snapshot,
     Suspect,
@@ -30,7 +31,6 @@ pub const MISSING: Duration = Duration::from_secs(60);
 
 /// A request on its way to the API server.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a few at a time")]
 pub enum Request {
     Release {
         pod: PodRef,
@@ -45,6 +45,10 @@ pub enum Request {
         owner: String,
         gang: BatchPodGroup,
     },
+    /// It is looked which PodGroups were made for the object with this uid.
+    FindPodGroups(String),
+    /// The PodGroup of a batch that is no more is removed.
+    RemovePodGroup(PodGroupId),
     /// The partition of a workload is set; it is over if it `ends`.
     SetPartition {
         workload: Box<RolledWorkload>,
@@ -97,6 +101,9 @@ pub enum Answer {
     Marked(PodRef, Answered<Option<Arc<Pod>>>),
     /// Whether the PodGroup is there.
     Ensured(String, BatchPodGroup, Answered<bool>),
+    /// The PodGroups of an owner; an error when they cannot be had.
+    FoundPodGroups(String, Answered<Vec<FoundPodGroup>>),
+    PodGroupRemoved(PodGroupId, Answered<()>),
     Reread(LiveRead),
     Confirmed(LiveRead),
     /// Unique ids of the pods that are there, and the version of the list; an error when it cannot be had.
@@ -328,6 +335,8 @@ impl Replica {
             }
             Action::WriteStatus { group, status, .. } => Some(Request::Write { group, status }),
             Action::EnsurePodGroup { group, gang } => Some(Request::Ensure { owner: group.carrier.uid.clone(), gang }),
+            Action::FindPodGroups { group } => Some(Request::FindPodGroups(group.carrier.uid.clone())),
+            Action::RemovePodGroup { id, .. } => Some(Request::RemovePodGroup(id)),
             Action::Delete { pod, with_dependents } => Some(Request::Delete { pod, with_dependents }),
             Action::LookAtLosses { suspects, .. } => Some(Request::LookAtLosses(suspects)),
             Action::VerifyGone { .. } => Some(Request::Verify),

@@ -5,11 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::core::{ObjectMeta, Status};
+use rolegate::api::pod_group::KUBE_POD_GROUP;
 use rolegate::api::status::GroupStatus;
 use rolegate::api::{Meta, Pod};
 use rolegate::cluster::read::pod_groups::stays;
 use rolegate::model::names;
 use rolegate::plan::PodRef;
+use rolegate::plan::reconcile::pod_groups::FoundPodGroup;
 use serde_json::{Value, json};
 
 use crate::lockstep::Ledger;
@@ -202,6 +204,21 @@ impl Server {
         self.made.insert((owner.to_owned(), name.to_owned()));
         self.next_version();
         true
+    }
+
+    /// `LIST` of PodGroups: those of an owner.
+    pub fn pod_groups_of(&self, owner: &str) -> Vec<FoundPodGroup> {
+        let ours = self.pod_groups.iter().filter(|(_, meta)| meta.deletion_timestamp.is_none() && stays(meta, owner));
+        let found = ours.map(|(name, _)| FoundPodGroup { kind: KUBE_POD_GROUP, name: name.clone(), min_member: 1 });
+        found.collect()
+    }
+
+    /// `DELETE` of a PodGroup of this owner.
+    pub fn remove_pod_group(&mut self, owner: &str, name: &str) {
+        if self.pod_groups.get(name).is_some_and(|present| stays(present, owner)) {
+            self.pod_groups.remove(name);
+            self.next_version();
+        }
     }
 
     /// The garbage collector marks PodGroups whose owner is gone, and the next time they are gone as well.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rolegate::cluster::read::pod_groups::stays;
-use rolegate::model::HoldReason;
+use rolegate::model::{HoldReason, names};
 
 use crate::broken::{Broken, hold};
 use crate::elastic;
@@ -138,6 +138,16 @@ fn judge(world: &World) -> Result<(), Broken> {
             "L2: the batch is committed, and its PodGroup {name} is {present:?}"
         );
     }
+    let lasting = group.committed_pod_groups_of(&|role| Some(server.desired(role)), |role| server.desired(role));
+    let left: Vec<_> = server.pod_groups_of(group.uid()).into_iter().map(|found| found.name).collect();
+    let left: Vec<_> = left.iter().filter(|name| !lasting.contains(name)).collect();
+    let named = |name: &str| server.pods.values().any(|pod| pod.metadata.label(names::KUBE_POD_GROUP) == Some(name));
+    // A loop that begins looks for those of a group that asks for some.
+    let asks = group.with_pod_groups().next().is_some();
+    hold!(
+        !asks || left.iter().all(|name| named(name)),
+        "the batches of PodGroups {left:?} are no more: {lasting:?} last"
+    );
     if !group.is_told() {
         let said = group.status.summary.is_some() || !group.status.coordination_state.is_empty();
         hold!(

@@ -247,10 +247,19 @@ impl Stored {
 
     /// The PodGroups of all batches that are committed, where so many replicas of a role are desired.
     pub fn committed_pod_groups(&self, desired: impl Fn(usize) -> u32) -> Vec<String> {
+        self.committed_pod_groups_of(&|role| self.committed(role), desired)
+    }
+
+    /// The same where so many replicas of a role are committed.
+    pub fn committed_pod_groups_of(
+        &self,
+        committed: &dyn Fn(usize) -> Option<u32>,
+        desired: impl Fn(usize) -> u32,
+    ) -> Vec<String> {
         let batches = |coordination: &Coordination| {
             let with_size = (0..ROLES.len()).filter(|role| coordination.sizes[*role] > 0);
             let batches = with_size.map(|role| {
-                let committed = self.committed(role).unwrap_or(0).min(desired(role));
+                let committed = committed(role).unwrap_or(0).min(desired(role));
                 committed.div_ceil(coordination.sizes[role])
             });
             batches.max().unwrap_or(0)
@@ -299,7 +308,7 @@ impl Stored {
         .collect()
     }
 
-    fn with_pod_groups(&self) -> impl Iterator<Item = (usize, Coordination)> {
+    pub fn with_pod_groups(&self) -> impl Iterator<Item = (usize, Coordination)> {
         let all = self.wish.coordinations().into_iter().enumerate();
         all.filter(|(_, coordination)| coordination.has_pod_groups(&self.makers))
     }

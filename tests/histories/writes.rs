@@ -53,6 +53,17 @@ impl Replica {
                 let made = answered(fault, || Ok(Ok(server.ensure_pod_group(&owner, &gang.name))))?;
                 Answer::Ensured(owner, gang, made)
             }
+            Request::FindPodGroups(owner) => {
+                let found = answered(fault, || Ok(Ok(server.pod_groups_of(&owner))))?;
+                Answer::FoundPodGroups(owner, found)
+            }
+            Request::RemovePodGroup(id) => {
+                let done = answered(fault, || {
+                    server.remove_pod_group(&id.owner, &id.name);
+                    Ok(Ok(()))
+                })?;
+                Answer::PodGroupRemoved(id, done)
+            }
             Request::SetPartition { workload, partition, ends, carrier } => {
                 let version = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
                 let mut patch = partition_patch(WorkloadKind::StatefulSet, partition, ends, version).unwrap();
@@ -178,6 +189,8 @@ impl Replica {
                 };
                 Ended::PodGroupEnsured { owner, gang, failure: failed.then(|| "refused".to_owned()) }
             }
+            Answer::FoundPodGroups(owner, found) => Ended::PodGroupsFound { owner, found: found.ok() },
+            Answer::PodGroupRemoved(id, done) => Ended::PodGroupRemoved { id, failed: done.is_err() },
             Answer::Reread(read) => Ended::Written { failure: (!self.take_read(&read)).then(String::new) },
             Answer::Confirmed(read) => {
                 let failed = !self.take_read(&read);

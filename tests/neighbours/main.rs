@@ -14,8 +14,12 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod coscheduling;
+mod gangs;
 mod in_rig;
 mod jobset;
+mod kai;
 mod kinds;
 mod lws;
+mod native;
 mod program;

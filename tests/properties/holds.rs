@@ -77,6 +77,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             revision: None,
             cohort: None,
             draining: false,
+            pod_groups: Vec::new(),
             created: None,
             stamp: Stamp { batch: stamp.map(Into::into), carrier: carried.then_some(ROLE_BASED_GROUP) },
             seen: 0,

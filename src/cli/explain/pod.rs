@@ -14,7 +14,8 @@ use crate::cli::live::{self, Rooms};
 use crate::cli::terminal::{Style, age, shown};
 use crate::cluster::index::Index;
 use crate::model::wording::ordinals;
-use crate::model::{GroupKey, HoldReason, LetGo, PodIdentity, identify, names, placed_by};
+use crate::model::{Group, GroupKey, HoldReason, LetGo, PodIdentity, identify, names, placed_by};
+use crate::mutate::membership;
 use crate::plan::gangs::TreeSnapshot;
 use crate::plan::{Held, PodRef};
 use crate::report::{Picture, TreePicture};
@@ -113,6 +114,7 @@ impl Story {
             next: String::new(),
             you_can: Vec::new(),
         };
+        let mut strayed = None;
         match whose {
             Whose::PodGroup(tree) => {
                 let tree = live::tree(tree, connection, &Rooms::default()).await;
@@ -121,6 +123,8 @@ impl Story {
             Whose::Group(identity, picture) => {
                 let picture = live::diagnose(*picture, connection, &Rooms::default()).await;
                 story.take_group(pod, &identity, &picture);
+                let ordinal = story.place.as_ref().and_then(|place| place.ordinal);
+                strayed = picture.group().and_then(|group| strays(pod, group, &identity, ordinal));
             }
             Whose::Nobody if pod.has_gate(names::GATE) => story.orphaned(),
             Whose::Nobody => {}
@@ -128,6 +132,8 @@ impl Story {
         if !pod.has_gate(names::GATE) {
             story.not_ours();
         }
+        story.you_can.extend(strayed);
+        story.you_can.extend(native_gang(pod));
         story
     }
 
@@ -279,6 +285,27 @@ impl Story {
         }
         text
     }
+}
+
+/// What to do about a pod that somebody took out of the PodGroup of its batch, as KAI's podgrouper does before v0.15.
+fn strays(pod: &Pod, group: &Group, identity: &PodIdentity, ordinal: Option<u32>) -> Option<String> {
+    let membership = membership(group, identity.role.as_deref()?, ordinal.or(identity.ordinal)?)?;
+    let other = membership.other(&pod.metadata)?;
+    let (key, own) = membership.entry();
+    Some(format!(
+        "see who changed {key} after the pod was made: it names PodGroup {other:?} and not {own:?}, that of the pod's batch, \
+         and its scheduler does not start them together; then make the pod again"
+    ))
+}
+
+/// What to look at where a pod without a node is in a gang of Kubernetes itself.
+fn native_gang(pod: &Pod) -> Option<String> {
+    let group = pod.spec.scheduling_group.as_ref().filter(|_| !pod.has_node())?;
+    let name = &group.pod_group_name;
+    Some(format!(
+        "see whether PodGroup {name:?} of scheduling.k8s.io (spec.schedulingGroup) has pods of one batch only: its gang waits for \
+         all of them, held ones among them"
+    ))
 }
 
 impl Place {

@@ -16,9 +16,10 @@ use crate::model::{Group, GroupKey, ScaledWorkload};
 use crate::mutate::late_labels;
 use crate::plan::elastic::Mark;
 use crate::plan::reconcile::events::EventNote;
+use crate::plan::reconcile::pod_groups::PodGroupId;
 use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::status::dropped;
-use crate::plan::{Action, Ended, MissingLabels, PodRef, StatusCarrier, Suspect};
+use crate::plan::{Action, BatchPodGroup, Ended, MissingLabels, PodRef, StatusCarrier, Suspect};
 
 /// Carries actions out.
 #[derive(Clone)]
@@ -145,12 +146,11 @@ impl Executor {
                 ("written", None)
             }
             Action::EnsurePodGroup { group, gang } => {
-                let made = self.writer.ensure_pod_group(group, gang).await?;
-                if !made {
-                    tracing::info!(group = %key, name = gang.name, "PodGroup of a batch is not made: {TAKEN}");
-                }
+                let made = self.ensure_pod_group(key, group, gang).await?;
                 ("written", (!made).then_some(TAKEN))
             }
+            Action::FindPodGroups { group } => return self.find_pod_groups(group).await,
+            Action::RemovePodGroup { group, id } => (self.remove_pod_group(key, group, id).await?, None),
             Action::SetPartition { workload, partition, ends } => {
                 match self.writer.set_partition(workload, *partition, *ends).await? {
                     PartitionSet::Done(seen) => {
@@ -209,6 +209,30 @@ impl Executor {
             }
         };
         Ok((outcome, action.ended(failure)))
+    }
+
+    async fn ensure_pod_group(&self, key: &GroupKey, group: &Group, gang: &BatchPodGroup) -> Result<bool, ActionError> {
+        let made = self.writer.ensure_pod_group(group, gang).await?;
+        if !made {
+            tracing::info!(group = %key, name = gang.name, "PodGroup of a batch is not made: {TAKEN}");
+        }
+        Ok(made)
+    }
+
+    async fn find_pod_groups(&self, group: &Group) -> Result<Done, ActionError> {
+        let (owner, found) = (group.carrier.uid.clone(), self.writer.find_pod_groups(group).await?);
+        Ok(("found", Some(Ended::PodGroupsFound { owner, found: Some(found) })))
+    }
+
+    async fn remove_pod_group(
+        &self,
+        key: &GroupKey,
+        group: &Group,
+        id: &PodGroupId,
+    ) -> Result<&'static str, ActionError> {
+        self.writer.remove_pod_group(group, id).await?;
+        tracing::info!(group = %key, name = id.name, "PodGroup removed: its batch is no more");
+        Ok("deleted")
     }
 
     /// Scales a workload by what its group has committed: a watch of the group that is behind would scale it to what was
@@ -315,6 +339,8 @@ fn described(action: &Action) -> (&'static str, &str) {
         Action::WriteStatus { .. } => ("status of the group", ""),
         Action::WriteConflicted { other, .. } => ("status of an object that controls nothing", &other.carrier.name),
         Action::EnsurePodGroup { gang, .. } => ("PodGroup of a batch", &gang.name),
+        Action::FindPodGroups { .. } => ("look at which PodGroups are there", ""),
+        Action::RemovePodGroup { id, .. } => ("removal of the PodGroup of a batch that is no more", &id.name),
         Action::SetPartition { workload, .. } => ("partition of a workload", &workload.key.name),
         Action::Scale { workload, .. } => ("scale of a workload", &workload.key.name),
         Action::MarkDraining { mark } => ("mark of a pod that is taken away", &mark.pod.name),

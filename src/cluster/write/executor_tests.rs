@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::api::RoleCoordination;
+use crate::api::pod_group::KUBE_POD_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
 use crate::api::workload::StatefulSet;
@@ -19,6 +20,7 @@ use crate::cluster::write::write_limit::FIRST;
 use crate::model::WorkloadObject as _;
 use crate::model::{PodGroupPolicy, RolledWorkload};
 use crate::plan::decide::surplus::Surplus;
+use crate::plan::reconcile::pod_groups::PodGroupId;
 use crate::plan::{BatchPodGroup, MissingPods, PodRef};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,7 +42,10 @@ fn executor(client: Client, metrics: &LoopMetrics) -> Executor {
 fn group() -> Arc<Group> {
     let role = json!({ "name": "prefill", "workloadRef": { "kind": "StatefulSet", "name": "prefill" } });
     let metadata = json!({ "name": "pd", "namespace": "ns", "uid": "group", "resourceVersion": "1" });
-    let object = json!({ "metadata": metadata, "spec": { "roles": [role] } });
+    let constraint = json!({ "podGroupPolicy": { "kubeScheduling": {} } });
+    let deploy = json!({ "roleDeployStep": { "prefill": 4 }, "deployTopologyConstraint": constraint });
+    let coordination = json!([{ "name": "c0", "strategy": { "rollingDeploy": deploy } }]);
+    let object = json!({ "metadata": metadata, "spec": { "roles": [role], "coordination": coordination } });
     let object: RoleCoordination = serde_json::from_value(object).unwrap();
     Arc::new(Group::from_role_coordination(ROLE_COORDINATION, &object, &()))
 }
@@ -81,6 +86,11 @@ fn all() -> Vec<Action> {
         Action::WriteStatus { group: group.clone(), status: status.clone(), then: Vec::new() },
         Action::WriteConflicted { other: group.clone(), status },
         Action::EnsurePodGroup { group: group.clone(), gang },
+        Action::FindPodGroups { group: group.clone() },
+        Action::RemovePodGroup {
+            group: group.clone(),
+            id: PodGroupId { owner: "group".to_owned(), kind: KUBE_POD_GROUP, name: "pd-c0-1".to_owned() },
+        },
         Action::SetPartition { workload: Box::new(workload()), partition: 0, ends: true },
         Action::Recreate { pod: pod("prefill-1") },
         Action::DiagnoseMissingPods { group: group.clone(), missing: vec![absent] },
@@ -101,7 +111,7 @@ async fn every_action_ends_as_failed_when_the_api_server_does_not_answer() {
         assert_eq!(begun.elapsed(), TIMEOUT, "{action:?}");
         assert_eq!(format!("{ended:?}"), format!("{:?}", action.ended(Some("no answer within 10s"))), "{action:?}");
     }
-    assert_eq!(kinds.len(), 9, "one of each kind, but for Events: {kinds:?}");
+    assert_eq!(kinds.len(), 11, "one of each kind, but for Events: {kinds:?}");
     let failed = Outcome { outcome: "failed" };
     for counter in [&metrics.releases, &metrics.status_writes, &metrics.partitions] {
         assert_eq!(counter.get_or_create(&failed).get(), 1);

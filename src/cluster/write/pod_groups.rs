@@ -1,8 +1,10 @@
 //! Writes the PodGroups of batches, each in the words of its scheduler, and notes on those that place their pods where
 //! these go.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{DynamicObject, Patch, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PostParams, Preconditions};
 use serde_json::{Value, json};
 
 use crate::api::ObjectKind;
@@ -12,6 +14,7 @@ use crate::cluster::read::pod_groups::stays;
 use crate::cluster::write::writer::{Writer, params, resource};
 use crate::model::{GangTree, Group, Placement, PodGroupPolicy, names};
 use crate::plan::BatchPodGroup;
+use crate::plan::reconcile::pod_groups::{FoundPodGroup, PodGroupId};
 
 impl Writer {
     /// Makes the PodGroup of a batch, owned by the object that carries the group; of one that is there, the number of
@@ -25,11 +28,58 @@ impl Writer {
         let api = self.dynamic(kind, Some(&group.key.namespace));
         let mut object = DynamicObject::new(&gang.name, &resource(kind));
         object.metadata.owner_references = Some(vec![owner(group)]);
+        object.metadata.labels = label(group).map(|(key, name)| [(key.to_owned(), name.to_owned())].into());
         object.data = json!({ "spec": spec });
         match api.create(&PostParams::default(), &object).await {
             Ok(_) => Ok(true),
             Err(kube::Error::Api(status)) if status.code == 409 => set_members(&api, group, gang).await,
             Err(error) => Err(error),
+        }
+    }
+
+    /// The PodGroups that were made for batches of the group, of the kinds that it asks for.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails. A kind that is not served has none.
+    pub async fn find_pod_groups(&self, group: &Group) -> Result<Vec<FoundPodGroup>, kube::Error> {
+        let policies = group.batched().filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
+        let mut found = Vec::new();
+        for kind in policies.collect::<BTreeSet<_>>() {
+            let api = self.dynamic(kind, Some(&group.key.namespace));
+            let params = label(group)
+                .map_or_else(ListParams::default, |(key, name)| ListParams::default().labels(&format!("{key}={name}")));
+            let items = match api.list(&params).await {
+                Ok(list) => list.items,
+                Err(kube::Error::Api(status)) if status.code == 404 => continue,
+                Err(error) => return Err(error),
+            };
+            let ours = items.into_iter().filter(|object| is_controlled(&object.metadata, &group.carrier.uid));
+            found.extend(ours.filter(|object| object.metadata.deletion_timestamp.is_none()).filter_map(|object| {
+                let members = object.data.pointer("/spec/minMember").and_then(Value::as_u64);
+                let min_member = members.and_then(|members| u32::try_from(members).ok()).unwrap_or(1);
+                Some(FoundPodGroup { kind, name: object.metadata.name?, min_member })
+            }));
+        }
+        Ok(found)
+    }
+
+    /// Removes the PodGroup of a batch that is no more, if it was made for this object.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn remove_pod_group(&self, group: &Group, id: &PodGroupId) -> Result<(), kube::Error> {
+        let api = self.dynamic(id.kind, Some(&group.key.namespace));
+        let Some(present) = api.get_opt(&id.name).await? else { return Ok(()) };
+        if !is_controlled(&present.metadata, &id.owner) {
+            return Ok(());
+        }
+        let preconditions = Preconditions { uid: present.metadata.uid, resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match api.delete(&id.name, &params).await {
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            done => done,
         }
     }
 
@@ -71,6 +121,17 @@ async fn set_members(api: &Objects<DynamicObject>, group: &Group, gang: &BatchPo
     api.patch(&gang.name, &params(), &Patch::Merge(patch)).await.map(|_| true)
 }
 
+/// The label by which the PodGroups of a group are found again; `None` for one whose name cannot be a label's value.
+fn label(group: &Group) -> Option<(&'static str, &str)> {
+    let name = &*group.key.name;
+    names::is_label_value(name).then_some((names::GROUP, name))
+}
+
+fn is_controlled(present: &ObjectMeta, owner: &str) -> bool {
+    let mut owners = present.owner_references.iter().flatten();
+    owners.any(|known| known.uid == owner && known.controller == Some(true))
+}
+
 fn owner(group: &Group) -> OwnerReference {
     let carrier = &group.carrier;
     OwnerReference {
@@ -91,10 +152,10 @@ fn spec_of(gang: &BatchPodGroup) -> Option<(ObjectKind, Value)> {
         PodGroupPolicy::KubeScheduling { schedule_timeout_seconds } => {
             vec![("scheduleTimeoutSeconds", schedule_timeout_seconds.map(Value::from))]
         }
-        PodGroupPolicy::VolcanoScheduling { queue, priority_class_name } => {
+        PodGroupPolicy::VolcanoScheduling { queue, priority_class_name }
+        | PodGroupPolicy::Kai { queue, priority_class_name } => {
             vec![("queue", text(queue)), ("priorityClassName", text(priority_class_name))]
         }
-        PodGroupPolicy::Kai { queue } => vec![("queue", text(queue))],
         PodGroupPolicy::Unknown => return None,
     };
     let object = spec.as_object_mut()?;

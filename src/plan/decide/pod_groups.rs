@@ -1,7 +1,7 @@
 //! The PodGroups of batches (KEP-75, podGroupPolicy): made before their batch is released, and loosened once it was
 //! scheduled, or the next rollout would wait for all pods at once (KEP-32, Rolling Update Stall).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::api::ObjectKind;
@@ -64,6 +64,22 @@ pub fn batch_pod_groups(group: &Group, view: &GroupView, released: &BTreeMap<Str
         .collect()
 }
 
+/// The PodGroups of all batches that the desired replicas make, released or not, with their kinds. Those of others are left
+/// over from before: once nothing is in one it may go.
+pub fn lasting_pod_groups(group: &Group, view: &GroupView) -> BTreeSet<(ObjectKind, String)> {
+    let desired = |role: &str| view.roles.get(role).map(|view| view.desired);
+    let of_coordination = group.batched().filter_map(|(coordination, batching)| {
+        let (policy, _) = batching.pod_group.as_ref()?;
+        Some((coordination, batching, policy.kind()?))
+    });
+    of_coordination
+        .flat_map(|(coordination, batching, kind)| {
+            let batches = (0..batching.total(desired)).map(move |index| Batch { group, coordination, batching, index });
+            batches.map(move |batch| (kind, batch.pod_group_name()))
+        })
+        .collect()
+}
+
 /// A PodGroup that could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingPodGroup {
@@ -79,9 +95,11 @@ fn batch_of<'a>(group: &'a Group, role: &'a str, ordinal: u32) -> Option<Batch<'
     group.batches_of(role, ordinal).find(known)
 }
 
-/// The PodGroup that a replica's pods wait for.
-pub fn pod_group_of(group: &Group, role: &str, ordinal: u32) -> Option<String> {
-    batch_of(group, role, ordinal).map(|batch| batch.pod_group_name())
+/// The PodGroup that a replica's pods wait for, with its kind.
+pub fn pod_group_of(group: &Group, role: &str, ordinal: u32) -> Option<(ObjectKind, String)> {
+    let batch = batch_of(group, role, ordinal)?;
+    let (policy, _) = batch.batching.pod_group.as_ref()?;
+    Some((policy.kind()?, batch.pod_group_name()))
 }
 
 /// The PodGroups that pods wait for which may go, with their kinds.
@@ -144,7 +162,7 @@ mod tests {
         let gangs = batch_pod_groups(&group(), &view(8, false), &released);
         let seen: Vec<_> = gangs.iter().map(|gang| (gang.name.as_str(), gang.min_member)).collect();
         assert_eq!(seen, [("pd-pd-0", 6), ("pd-pd-1", 6)]);
-        assert_eq!(pod_group_of(&group(), "decode", 3).as_deref(), Some("pd-pd-1"));
+        assert_eq!(pod_group_of(&group(), "decode", 3), Some((KUBE_POD_GROUP, "pd-pd-1".to_owned())));
     }
 
     #[test]
@@ -187,6 +205,19 @@ mod tests {
         assert_eq!(gang("Releasing", false), (6, true));
         assert_eq!(gang("Releasing", true), (1, false), "it was scheduled again");
         assert_eq!(gang("Complete", false), (6, false), "what is lost afterwards comes back one by one");
+    }
+
+    #[test]
+    fn those_of_desired_replicas_last_whether_they_were_made_or_not() {
+        let mut view = view(4, false);
+        let last = |view: &GroupView| -> Vec<_> {
+            lasting_pod_groups(&group(), view).into_iter().map(|(_, name)| name).collect()
+        };
+        assert_eq!(last(&view), ["pd-pd-0", "pd-pd-1"]);
+        view.roles.get_mut("prefill").unwrap().desired = 4;
+        assert_eq!(last(&view), ["pd-pd-0", "pd-pd-1"], "the other role still has pods in the second");
+        view.roles.get_mut("decode").unwrap().desired = 2;
+        assert_eq!(last(&view), ["pd-pd-0"]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::plan::decide::surplus::Surplus;
 use crate::plan::elastic::Mark;
 use crate::plan::reconcile::dropped::StatusCarrier;
 use crate::plan::reconcile::events::EventNote;
+use crate::plan::reconcile::pod_groups::{FoundPodGroup, PodGroupId};
 use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::recovery::{Judged, Suspect};
 use crate::plan::view::{HeldPod, PodRef};
@@ -50,6 +51,18 @@ pub enum Action {
         group: Arc<Group>,
         /// The PodGroup.
         gang: BatchPodGroup,
+    },
+    /// Find the PodGroups that were made for batches of the group.
+    FindPodGroups {
+        /// The group.
+        group: Arc<Group>,
+    },
+    /// Remove the PodGroup of a batch that is no more.
+    RemovePodGroup {
+        /// The group.
+        group: Arc<Group>,
+        /// The PodGroup.
+        id: PodGroupId,
     },
     /// Set the partition of a workload with an open rollout, if nobody changed it since it was read.
     SetPartition {
@@ -171,6 +184,8 @@ impl Action {
                 let (owner, failure) = (group.carrier.uid.clone(), why());
                 Ended::PodGroupEnsured { owner, gang: gang.clone(), failure }
             }
+            Self::FindPodGroups { group } => Ended::PodGroupsFound { owner: group.carrier.uid.clone(), found: None },
+            Self::RemovePodGroup { id, .. } => Ended::PodGroupRemoved { id: id.clone(), failed },
             Self::Scale { role, workload, replicas, .. } => {
                 let outcome = failure.map_or(ScaleOutcome::Done(*replicas), |why| ScaleOutcome::Failed(why.to_owned()));
                 Ended::Scaled { role: role.clone(), uid: workload.uid.clone(), outcome }
@@ -246,6 +261,20 @@ pub enum Ended {
         gang: BatchPodGroup,
         /// Why it is to be tried again, for people; `None` when it is there.
         failure: Option<String>,
+    },
+    /// It was looked which PodGroups were made for batches of a group.
+    PodGroupsFound {
+        /// Uid of the object that carries the group.
+        owner: String,
+        /// These; `None` when it is to be tried again.
+        found: Option<Vec<FoundPodGroup>>,
+    },
+    /// The PodGroup of a batch that is no more was removed, or was not there.
+    PodGroupRemoved {
+        /// The PodGroup.
+        id: PodGroupId,
+        /// True when it is to be tried again.
+        failed: bool,
     },
     /// A workload was scaled, or not.
     Scaled {

@@ -8,7 +8,6 @@ use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason, RolledWorkload};
 use crate::plan::decide::batches::BatchState;
 use crate::plan::decide::decision::Decision;
-use crate::plan::decide::pod_groups::MissingPodGroup;
 use crate::plan::elastic::SegmentCounts;
 use crate::plan::reconcile::ahead::ReportedAhead;
 use crate::plan::reconcile::dropped::DroppedStatuses;
@@ -17,6 +16,7 @@ use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
 use crate::plan::reconcile::overwritten::Overwritten;
 use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
+use crate::plan::reconcile::pod_groups::{PodGroupMemory, writes_of};
 use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::recovery_memory::{LOSSES_READ, RecoveryMemory};
@@ -29,28 +29,6 @@ use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::entry::Phase;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::{GroupPods, GroupView, HeldPod, PodRef, RoleView, Snapshot};
-
-/// A PodGroup that is made for a batch. One that was made for an earlier object of the same name is garbage-collected with
-/// that object, so the owner's uid is a part of it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(in crate::plan) struct PodGroupId {
-    /// Uid of the object that carries the group.
-    pub(in crate::plan) owner: String,
-    /// Its name.
-    pub(in crate::plan) name: String,
-}
-
-impl PodGroupId {
-    /// What it is called among the objects with a write on its way, where pods are known by their uids.
-    pub(in crate::plan) fn in_flight(&self) -> Arc<str> {
-        format!("{}{}", writes_of(&self.owner), self.name).into()
-    }
-}
-
-/// How the PodGroups of an owner begin among the objects with a write on its way.
-fn writes_of(owner: &str) -> String {
-    format!("podgroup/{owner}/")
-}
 
 /// A write that failed.
 #[derive(Debug)]
@@ -69,10 +47,8 @@ pub(in crate::plan) struct Memory {
     /// Uids of objects with a write on its way.
     pub(in crate::plan) in_flight: HashSet<Arc<str>>,
     retries: HashMap<Arc<str>, Retry>,
-    /// PodGroups that were made, with the fewest members that they were given.
-    pub(in crate::plan) pod_groups: HashMap<PodGroupId, u32>,
-    /// PodGroups that could not be made, and why.
-    pub(in crate::plan) failed_pod_groups: BTreeMap<PodGroupId, String>,
+    /// PodGroups of its batches.
+    pub(in crate::plan) pod_groups: PodGroupMemory,
     pub(in crate::plan) writing: bool,
     pub(in crate::plan) last_write: Option<Uptime>,
     /// How many pods had been seen by then.
@@ -148,8 +124,7 @@ impl Memory {
             last_pass: None,
             in_flight: HashSet::new(),
             retries: HashMap::new(),
-            pod_groups: HashMap::new(),
-            failed_pod_groups: BTreeMap::new(),
+            pod_groups: PodGroupMemory::default(),
             writing: false,
             last_write: None,
             written_with: None,
@@ -197,11 +172,10 @@ impl Memory {
 
     /// How many objects something is remembered of.
     pub(in crate::plan) fn len(&self) -> usize {
-        let of_pod_groups = self.pod_groups.len() + self.failed_pod_groups.len();
         self.recovery.len()
             + self.in_flight.len()
             + self.retries.len()
-            + of_pod_groups
+            + self.pod_groups.len()
             + self.given.len()
             + self.unclaimed.len()
     }
@@ -330,13 +304,6 @@ impl Memory {
         self.given.get(&pod.uid).copied()
     }
 
-    /// PodGroups of an owner that could not be made. One that was made and could not be loosened is there.
-    pub(in crate::plan) fn missing_pod_groups(&self, owner: &str) -> Vec<MissingPodGroup> {
-        let failed = self.failed_pod_groups.iter();
-        let missing = failed.filter(|(id, _)| id.owner == owner && !self.pod_groups.contains_key(id));
-        missing.map(|(id, why)| MissingPodGroup { name: id.name.clone(), why: why.clone() }).collect()
-    }
-
     /// A live look has ended; returns when it is to be tried again if it failed.
     pub(in crate::plan) fn looked(&mut self, at: &'static str, failed: bool, now: Uptime) -> Uptime {
         if at == GROUP_READ {
@@ -351,6 +318,16 @@ impl Memory {
         now
     }
 
+    /// One try of a write has ended; returns when there is to be another pass.
+    pub(in crate::plan) fn tried(&mut self, id: &Arc<str>, failed: bool, now: Uptime) -> Uptime {
+        self.in_flight.remove(id);
+        if failed {
+            return self.failed(id, now);
+        }
+        self.succeeded(id);
+        now
+    }
+
     pub(in crate::plan) fn succeeded(&mut self, uid: &str) {
         self.retries.remove(uid);
     }
@@ -358,8 +335,7 @@ impl Memory {
     /// Forgets what failed for objects that are no longer there.
     pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
         let owner = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.as_str());
-        self.pod_groups.retain(|id, _| owner.is_none_or(|owner| id.owner == owner));
-        self.failed_pod_groups.retain(|id, _| owner.is_none_or(|owner| id.owner == owner));
+        owner.into_iter().for_each(|owner| self.pod_groups.keep_only(owner));
         let others = snapshot.claims.iter().flat_map(|claims| &claims.others).map(|other| other.carrier.uid.as_str());
         self.dropped.keep_only(&others.clone().chain(owner).collect());
         self.recovery.forget_gone(snapshot);
@@ -420,8 +396,10 @@ mod tests {
 
     use super::*;
     use crate::api::Pod;
+    use crate::api::pod_group::KUBE_POD_GROUP;
     use crate::model::Claims;
     use crate::model::{identify, names};
+    use crate::plan::reconcile::pod_groups::PodGroupId;
     use crate::plan::test_support::mk_group;
     use crate::plan::view::PodFacts;
 
@@ -441,13 +419,13 @@ mod tests {
     #[test]
     fn what_failed_is_forgotten_with_its_object() {
         let mut memory = Memory::new(Uptime::ZERO);
-        let id = |owner: &str| PodGroupId { owner: owner.to_owned(), name: "pd-c0-0".to_owned() };
+        let id = |owner: &str| PodGroupId { owner: owner.to_owned(), kind: KUBE_POD_GROUP, name: "pd-c0-0".to_owned() };
         let failed = ["a".into(), "b".into(), id("old").in_flight(), id("new").in_flight()];
         failed.iter().for_each(|uid| _ = memory.failed(uid, Uptime::ZERO));
-        memory.pod_groups.extend([(id("old"), 4), (id("new"), 4)]);
+        [id("old"), id("new")].into_iter().for_each(|id| memory.pod_groups.ensured(id, 4, None));
         memory.forget_gone(&snapshot("new", &["b"]));
         let left = failed.each_ref().map(|uid| memory.retry_due(uid).is_some());
         assert_eq!(left, [false, true, false, true]);
-        assert_eq!(memory.pod_groups.keys().collect::<Vec<_>>(), [&id("new")]);
+        assert_eq!([id("old"), id("new")].map(|id| memory.pod_groups.members(&id)), [None, Some(4)]);
     }
 }

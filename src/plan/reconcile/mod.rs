@@ -14,6 +14,7 @@ mod overwritten;
 mod pass;
 mod pauses;
 mod pod_events;
+pub mod pod_groups;
 mod probes;
 mod queue;
 pub mod reconciler;

@@ -10,7 +10,7 @@ use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::placed::{Pin, Placed};
-use crate::plan::decide::pod_groups::{batch_pod_groups, pod_group_of};
+use crate::plan::decide::pod_groups::pod_group_of;
 use crate::plan::elastic::{ElasticContext, ElasticPlan};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
@@ -18,7 +18,7 @@ use crate::plan::reconcile::action::{Action, MissingLabels};
 use crate::plan::reconcile::behind::behind;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
-use crate::plan::reconcile::memory::{Memory, PodGroupId};
+use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
@@ -102,7 +102,7 @@ impl Pass<'_> {
             stalled,
             refused: Some(&refused),
             in_flight: Some(&self.memory.in_flight),
-            missing_pod_groups: &self.memory.missing_pod_groups(&group.carrier.uid),
+            missing_pod_groups: &self.memory.pod_groups.missing(&group.carrier.uid),
             diagnoses: self.memory.missing_pods.diagnoses(),
             overdue: &overdue,
             surge: self.memory.surges.proven(),
@@ -154,13 +154,13 @@ impl Pass<'_> {
         }
         self.roll(group, rollouts, decision);
         self.scale(group, view, decision, snapshot);
-        self.pod_groups(group, view);
+        self.pod_groups(group, view, snapshot);
         self.recreate(decision);
         self.recover(group, &decision.recovery, snapshot);
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
             // A pod that comes before its PodGroup would be scheduled without it.
-            if pod_group_of(group, pod.role(), pod.ordinal).is_some_and(|name| !self.has_pod_group(group, name)) {
+            if pod_group_of(group, pod.role(), pod.ordinal).is_some_and(|named| !self.has_pod_group(group, named)) {
                 continue;
             }
             if !self.memory.looks.show_group_of(pod) {
@@ -264,29 +264,6 @@ impl Pass<'_> {
         for pod in &decision.mis_stamped {
             self.begin(&pod.uid, || Action::Recreate { pod: pod.clone() });
         }
-    }
-
-    /// Makes the PodGroups of committed batches, loosens them once their batch was scheduled, and tightens them again while
-    /// it is made anew.
-    fn pod_groups(&mut self, group: &Arc<Group>, view: &GroupView) {
-        let committed =
-            view.roles.iter().map(|(role, view)| (role.clone(), view.committed.unwrap_or(0).min(view.desired)));
-        for gang in batch_pod_groups(group, view, &committed.collect()) {
-            let id = PodGroupId { owner: group.carrier.uid.clone(), name: gang.name.clone() };
-            let known = self.memory.pod_groups.get(&id).copied();
-            if gang.renewed && known.is_some_and(|known| known < gang.min_member) {
-                // None of its pods goes before that.
-                self.memory.pod_groups.remove(&id);
-            } else if known.is_some_and(|known| known <= gang.min_member) {
-                continue;
-            }
-            self.begin(&id.in_flight(), || Action::EnsurePodGroup { group: group.clone(), gang });
-        }
-    }
-
-    /// True when the PodGroup was made for the object that carries the group now.
-    fn has_pod_group(&self, group: &Group, name: String) -> bool {
-        self.memory.pod_groups.contains_key(&PodGroupId { owner: group.carrier.uid.clone(), name })
     }
 
     /// Tells an object that another one controls its group.

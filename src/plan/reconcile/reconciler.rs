@@ -11,9 +11,10 @@ use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::{Line, Placer, Sight};
 use crate::plan::reconcile::action::{Action, Ended};
 use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
-use crate::plan::reconcile::memory::{Memory, PodGroupId};
+use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
+use crate::plan::reconcile::pod_groups::{PodGroupId, writes_of};
 use crate::plan::reconcile::queue::Queue;
 use crate::plan::reconcile::recovery_memory::LOSSES_READ;
 use crate::plan::reconcile::tree_memory::TreeMemory;
@@ -317,19 +318,25 @@ impl Reconciler {
                 Some(now)
             }
             Ended::PodGroupEnsured { owner, gang, failure } => {
-                let id = PodGroupId { owner, name: gang.name };
-                let in_flight = id.in_flight();
-                memory.in_flight.remove(&in_flight);
-                if let Some(why) = failure {
-                    memory.failed(&in_flight, now);
-                    memory.failed_pod_groups.insert(id, why);
-                } else {
-                    memory.succeeded(&in_flight);
-                    memory.failed_pod_groups.remove(&id);
-                    memory.pod_groups.insert(id, gang.min_member);
+                let id = gang.policy.kind().map(|kind| PodGroupId { owner, kind, name: gang.name });
+                if let Some(id) = id {
+                    memory.tried(&id.in_flight(), failure.is_some(), now);
+                    memory.pod_groups.ensured(id, gang.min_member, failure);
                 }
                 // Also when it failed: what waits for it is told so.
                 Some(now)
+            }
+            Ended::PodGroupsFound { owner, found } => {
+                let again = memory.tried(&writes_of(&owner).into(), found.is_none(), now);
+                found.into_iter().for_each(|found| memory.pod_groups.found(owner.clone(), found));
+                Some(again)
+            }
+            Ended::PodGroupRemoved { id, failed } => {
+                let again = memory.tried(&id.in_flight(), failed, now);
+                if !failed {
+                    memory.pod_groups.forget(&id);
+                }
+                Some(again)
             }
             Ended::Scaled { role, uid, outcome } => {
                 memory.in_flight.remove(&uid);

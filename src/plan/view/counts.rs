@@ -107,6 +107,7 @@ impl ObservedCounts {
                     revision: None,
                     cohort: None,
                     draining: false,
+                    pod_groups: Vec::new(),
                     created: None,
                     stamp: Stamp::default(),
                     seen: 0,

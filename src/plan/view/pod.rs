@@ -30,6 +30,8 @@ pub struct PodFacts {
     pub cohort: Option<Arc<str>>,
     /// It says that it is about to be taken away with its segment.
     pub draining: bool,
+    /// PodGroups that it says it is in, in the words of whichever scheduler.
+    pub pod_groups: Vec<Arc<str>>,
     /// When it was made, RFC 3339: those without an ordinal are served in this order.
     pub created: Option<Arc<str>>,
     /// What admission wrote on it.
@@ -69,11 +71,18 @@ impl PodFacts {
             revision: revision(meta).map(Into::into),
             cohort: meta.label(names::COHORT).map(Into::into),
             draining: meta.label(names::DRAINING) == Some("true"),
+            pod_groups: pod_groups(meta),
             created: meta.creation_timestamp.as_deref().map(Into::into),
             stamp: Stamp::of(meta),
             seen: 0,
         })
     }
+}
+
+fn pod_groups(meta: &Meta) -> Vec<Arc<str>> {
+    let annotations = [names::VOLCANO_POD_GROUP, names::KAI_POD_GROUP].into_iter();
+    let named = annotations.filter_map(|key| meta.annotation(key)).chain(meta.label(names::KUBE_POD_GROUP));
+    named.filter(|name| !name.is_empty()).map(Into::into).collect()
 }
 
 fn labelled_size(meta: &Meta) -> Option<u32> {

@@ -312,6 +312,10 @@ async fn every_right_is_used_and_none_is_missing() {
             policies.iter().all(|(name, _)| now.count_all(|pod| pod.name.starts_with(name) && pod.ready) == 2)
         })
         .await;
+    // Batches that are no more take their PodGroups with them.
+    for (name, _) in &policies {
+        stage.scale(&Group::new(name).role("main", 0, 2)).await;
+    }
     stage.pods.until("those that a PodGroup places", |now| is_ready(now, "placed-", 2)).await;
     assert!(stage.pods.births().iter().filter(|pod| !pod.role.is_empty()).all(Pod::is_held));
     // Pods that do not appear are asked after, and the next leader tells again what holds a segment.

@@ -127,8 +127,8 @@ async fn volcano_and_kai_get_their_pod_groups_in_their_own_words() {
         ),
         (
             "scheduling.run.ai/v2alpha2",
-            json!({ "kai": { "queue": "team" } }),
-            json!({ "minMember": 3, "queue": "team" }),
+            json!({ "kai": { "queue": "team", "priorityClassName": "inference" } }),
+            json!({ "minMember": 3, "queue": "team", "priorityClassName": "inference" }),
             "pod-group-name",
         ),
     ];
@@ -153,7 +153,9 @@ async fn volcano_and_kai_get_their_pod_groups_in_their_own_words() {
         let (api_group, version) = api_version.split_once('/').unwrap();
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(api_group, version, "PodGroup"));
         let made: Api<DynamicObject> = Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind);
-        let name = format!("{}-pd-0", group.name);
+        // KAI mixes up PodGroups of one name in two namespaces.
+        let prefix = if annotation == "pod-group-name" { "schedulers." } else { "" };
+        let name = format!("{prefix}{}-pd-0", group.name);
         assert_eq!(made.get(&name).await.unwrap().data["spec"], spec, "{api_version}");
         let members = stored(&stage).await.into_iter().filter(|pod| {
             let annotations = pod.metadata.annotations.as_ref();

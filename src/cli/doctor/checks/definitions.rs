@@ -138,6 +138,13 @@ pub fn pod_groups(facts: &Facts, found: &mut Findings) {
     if waiting.is_empty() {
         found.ok("the PodGroups that groups ask for are served");
     }
+    let rewrites = definitions.get(&POD_GROUP.crd_name()).and_then(Dialect::of_crd) == Some(Dialect::Pods);
+    if rewrites && gangs.iter().any(|gang| gang.kind == POD_GROUP) {
+        found.note(
+            "KAI before v0.15 is there: its podgrouper puts pods into PodGroups of their workloads, over those of their batches",
+            "keep it out of the namespaces of these groups (namespaceLabelSelector in KAI's Config), or update KAI",
+        );
+    }
     for (kind, groups) in waiting {
         let (name, version, count) = (kind.crd_name(), kind.version, counted(groups.len(), "group"));
         let first = groups.first().copied().unwrap_or_default();

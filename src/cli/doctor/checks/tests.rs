@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::healthy::{established, healthy, stored, typed};
 use super::{CHECKS, judge};
 use crate::api::crd::{self, Converter};
-use crate::api::pod_group::KUBE_POD_GROUP;
+use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP};
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
 use crate::cli::doctor::facts::{
@@ -368,6 +368,23 @@ const CASES: &[Case] = &[
         &[
             "Warning pod-groups: podgroups.scheduling.x-k8s.io are not served as v1alpha1, and batches of 2 groups wait for \
            them, first ml/llm",
+        ],
+    ),
+    (
+        |facts| {
+            let fields = json!({ "minMember": {}, "subGroups": {}, "topologyConstraint": {} });
+            let schema = json!({ "openAPIV3Schema": { "properties": { "spec": { "properties": fields } } } });
+            let definition = json!({
+                "spec": { "versions": [{ "name": "v2alpha2", "served": true, "storage": true, "schema": schema }] },
+                "status": { "conditions": [{ "type": "Established", "status": "True" }] },
+            });
+            facts.definitions.as_mut().unwrap().insert(POD_GROUP.crd_name(), definition);
+            facts.gangs = Ok(vec![Gang { group: "ml/llm".to_owned(), kind: POD_GROUP }]);
+        },
+        &[
+            "Info neighbours: KAI is there (v2alpha2): counts pods, as KAI v0.10 to v0.14 does",
+            "Info pod-groups: KAI before v0.15 is there: its podgrouper puts pods into PodGroups of their workloads, over \
+             those of their batches",
         ],
     ),
 ];

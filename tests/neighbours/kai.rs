@@ -1,0 +1,263 @@
+//! KAI: its scheduler, binder, podgrouper and the controllers of PodGroups and queues, without GPUs. Its admission webhooks are
+//! not run: they listen on all addresses.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
+
+use k8s_openapi::api::core::v1::Pod as ApiPod;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+
+use crate::common::control_plane::SYSTEM;
+use crate::common::pods::Pod;
+use crate::common::rolegate::rolegate_command;
+use crate::common::stage::{CORE, make_namespace};
+use crate::common::{ControlPlane, Group, PATIENT, Stage};
+use crate::gangs::{self, Gangs, stories};
+use crate::program::{Neighbour, Running};
+
+static KAI: Neighbour = Neighbour { name: "kai", module: "github.com/NVIDIA/KAI-scheduler" };
+const SCHEDULER: &str = "kai-scheduler";
+/// By which a pod says which PodGroup it is in.
+const ANNOTATION: &str = "pod-group-name";
+/// Label of namespaces whose pods its podgrouper groups.
+const GROUPED: &str = "example.com/podgrouper";
+
+struct World {
+    plane: Arc<ControlPlane>,
+    _programs: [Running; 5],
+}
+
+static WORLD: LazyLock<Arc<World>> = LazyLock::new(|| gangs::start(begin));
+
+fn begin() -> World {
+    let plane = Arc::new(ControlPlane::start_with_groups("kwok", &[]));
+    plane.must(&["create", "-f", KAI.built().join("crds").to_str().unwrap()], "");
+    // Of a definition that has no conditions yet it makes a fault.
+    let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"];
+    let began = Instant::now();
+    while !plane.kubectl(&wait, "").status.success() {
+        assert!(began.elapsed() < PATIENT, "the definitions are not established");
+    }
+    let unlimited = json!({ "quota": -1, "limit": -1, "overQuotaWeight": 1 });
+    let resources = json!({ "cpu": unlimited, "gpu": unlimited, "memory": unlimited });
+    for (name, parent) in [("company", None), ("team", Some("company")), ("default-queue", Some("company"))] {
+        let queue = json!({
+            "apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": { "name": name },
+            "spec": { "parentQueue": parent, "resources": resources },
+        });
+        plane.must(&["create", "-f", "-"], &queue.to_string());
+    }
+    let kubeconfig = [("KUBECONFIG", plane.kubeconfig.to_str().unwrap())];
+    // -1 is no port: this one it would open on all addresses, for plugins that are not there.
+    let scheduler = ["--listen-address=127.0.0.1:0", "--plugin-server-port=-1", "--schedule-period=200ms"];
+    let nowhere = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
+    let with = |more: &[&'static str]| [&nowhere, more].concat();
+    let selector = format!("--namespace-label-selector={GROUPED}=true");
+    let programs = [
+        KAI.start("scheduler", &scheduler, &kubeconfig),
+        KAI.start("binder", &nowhere, &kubeconfig),
+        KAI.start("podgrouper", &[nowhere[0], nowhere[1], &selector], &kubeconfig),
+        KAI.start("podgroupcontroller", &with(&["--enable-podgroup-webhook=false"]), &kubeconfig),
+        KAI.start("queuecontroller", &["--metrics-listen-address=127.0.0.1:0", "--enable-webhook=false"], &kubeconfig),
+    ];
+    World { plane, _programs: programs }
+}
+
+fn gangs() -> Gangs {
+    Gangs {
+        neighbour: &KAI,
+        scheduler: SCHEDULER,
+        api: ("scheduling.run.ai", "v2alpha2"),
+        policy: json!({ "kai": { "queue": "team" } }),
+    }
+}
+
+async fn stage(name: &str) -> Stage {
+    Stage::on(WORLD.plane.clone(), name).await
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds kai"]
+async fn steps_are_gangs_one_after_another() {
+    stories::steps_are_gangs_one_after_another(&gangs(), &stage("kai-steps").await).await;
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds kai"]
+async fn of_two_groups_one_has_the_room() {
+    stories::of_two_groups_one_has_the_room(&gangs(), &stage("kai-two").await).await;
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds kai"]
+async fn rollouts_and_recreated_pods_go_one_by_one() {
+    stories::rollouts_and_recreated_pods_go_one_by_one(&gangs(), &stage("kai-rollout").await).await;
+}
+
+/// Prefill and decode of one batch, three pods, and a node for two of them.
+async fn with_room_for_two(stage: &Stage, gangs: &Gangs) -> Group {
+    let group = gangs.group("llm", 1);
+    stage.add_node("a", 2).await;
+    gangs.deploy(stage, &group).await;
+    stage.pods.until("the batch is released", |now| now.count_all(Pod::is_released) == 3).await;
+    group
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds kai"]
+async fn its_podgrouper_takes_pods_out_of_the_gang_of_their_batch() {
+    let plane = WORLD.plane.clone();
+    make_namespace(&plane.client().await, "kai-grouped", &json!({ GROUPED: "true" })).await;
+    let stage = Stage::within(plane, "kai-grouped").await;
+    let _rolegate = stage.launch().start().await;
+    with_room_for_two(&stage, &gangs()).await;
+    let is_theirs = |pod: &Pod| pod.annotations[ANNOTATION].starts_with("pg-llm-");
+    stage.pods.until("each StatefulSet has a PodGroup of its own", |now| now.count_all(is_theirs) == 3).await;
+    stage.pods.until("the gang is none", |now| now.count_all(Pod::is_scheduled) == 2).await;
+    let explain = ["explain", "pod", "llm-prefill-0", "-n", "kai-grouped"];
+    let said = rolegate_command(&stage.plane.kubeconfig, &explain).output().await.unwrap().stdout;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("and not \"kai-grouped.llm-pd-0\", that of the pod's batch"), "{said}");
+    for pod in stage.pods.births() {
+        assert_eq!(pod.annotations[ANNOTATION], "kai-grouped.llm-pd-0");
+    }
+    let result = "does not work: it puts the pods of each StatefulSet into a PodGroup of its own with `minMember` 1, over the \
+                  annotation `pod-group-name` that they were made with; `explain pod` and `doctor` say so. Keep it out of the namespace \
+                  (`namespaceLabelSelector`), as all other rows of this table do";
+    KAI.record("its podgrouper looks at the pods as well", result);
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds kai"]
+async fn a_queue_that_is_not_there_is_told_by_nobody() {
+    let stage = stage("kai-queue").await;
+    let rolegate = stage.launch().start().await;
+    stage.add_node("a", 6).await;
+    let lost = Gangs { policy: json!({ "kai": { "queue": "nobody" } }), ..gangs() };
+    let group = lost.group("lost", 1);
+    lost.deploy(&stage, &group).await;
+    stage.pods.until("the batch is released", |now| now.count_all(Pod::is_released) == 3).await;
+    // What came later has its turn, and was bound.
+    let later = gangs().group("later", 1);
+    gangs().deploy(&stage, &later).await;
+    gangs().until_ready(&stage, &later, 1).await;
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_scheduled), 3, "{now}"));
+    drop(rolegate);
+    let stored = stage.api::<ApiPod>().list(&ListParams::default()).await.unwrap();
+    let lost = |pod: &&ApiPod| pod.metadata.name.as_deref().is_some_and(|name| name.starts_with("lost"));
+    for pod in stored.iter().filter(lost) {
+        assert_eq!(gangs::verdict(pod).0, "SchedulingGated", "said by the API server, when it was made");
+    }
+    let result = "nothing is bound, and this version says so nowhere: the pods are released, and their condition is still \
+                  `SchedulingGated`";
+    KAI.record("the policy names a queue that is not there", result);
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds kai"]
+async fn groups_of_one_name_in_two_namespaces_are_two() {
+    let (here, there) = (stage("kai-here").await, stage("kai-there").await);
+    let rolegates = [here.launch().start().await, there.launch().start().await];
+    let group = gangs().group("llm", 1);
+    // Two of three fit here, all there: had they one gang in KAI's eyes, pods of either would be bound.
+    with_room_for_two(&here, &gangs()).await;
+    there.add_node("a", 3).await;
+    gangs().deploy(&there, &group).await;
+    gangs().until_ready(&there, &group, 1).await;
+    gangs().until_refused(&here, &group, 0).await;
+    here.add_node("b", 1).await;
+    gangs().until_ready(&here, &group, 1).await;
+    drop(rolegates);
+    let result = "each is a gang of its own: rolegate puts the namespace before the name of a PodGroup, for this version takes \
+                  PodGroups of one name for one (mended in patches of September 2026)";
+    KAI.record("groups of one name in two namespaces", result);
+}
+
+/// A gang of this priority class, which is there afterwards.
+fn of_class(stage: &Stage, class: &str, value: i32) -> Gangs {
+    let object = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": class }, "value": value,
+    });
+    stage.plane.must(&["create", "-f", "-"], &object.to_string());
+    Gangs { policy: json!({ "kai": { "queue": "team", "priorityClassName": class } }), ..gangs() }
+}
+
+/// What makes room is what pods ask for: a node of [`Stage::add_node`] takes three of these, and no fourth.
+fn a_third_of_a_node() -> Value {
+    let requests = json!({ "cpu": "300" });
+    let container = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": { "requests": requests } });
+    json!({ "spec": { "containers": [container] } })
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds kai"]
+async fn a_batch_of_a_higher_class_takes_the_place_of_a_lower() {
+    let stage = stage("kai-class").await;
+    let _rolegate = stage.launch().start().await;
+    let (low, high) = (of_class(&stage, "kai-low", 10), of_class(&stage, "kai-high", 90));
+    stage.add_node("a", 10).await;
+    let first = low.group("low", 1).template(&a_third_of_a_node());
+    low.deploy(&stage, &first).await;
+    low.until_ready(&stage, &first, 1).await;
+    let second = high.group("high", 1).template(&a_third_of_a_node());
+    high.deploy(&stage, &second).await;
+    high.until_ready(&stage, &second, 1).await;
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_scheduled), 3, "{now}"));
+    let made = high.pod_groups(&stage).get("kai-class.high-pd-0").await.unwrap();
+    assert_eq!(made.data["spec"]["priorityClassName"], "kai-high");
+    assert_eq!(made.data["spec"]["queue"], "team");
+    KAI.record(
+        "`priorityClassName` of the policy, no room for both",
+        "the higher batch is bound, the lower is evicted",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds kai"]
+async fn a_batch_that_runs_can_lose_single_pods_to_a_higher_class() {
+    let stage = stage("kai-single").await;
+    let _rolegate = stage.launch().start().await;
+    let low = of_class(&stage, "kai-lower", 10);
+    of_class(&stage, "kai-higher", 90);
+    stage.add_node("a", 10).await;
+    let group = low.group("low", 1).template(&a_third_of_a_node());
+    low.deploy(&stage, &group).await;
+    low.until_ready(&stage, &group, 1).await;
+    low.until_members(&stage, "it is loosened", &[("low-pd-0", 1)]).await;
+    let single = json!({
+        "apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": { "name": "single" },
+        "spec": { "minMember": 1, "queue": "team", "priorityClassName": "kai-higher" },
+    });
+    assert_eq!(stage.post("/apis/scheduling.run.ai/v2alpha2", "podgroups", &single).await.code, 201);
+    let mut pod = group.pod("prefill", "single", &stage.namespace);
+    json_patch::merge(&mut pod, &a_third_of_a_node());
+    pod["metadata"]["labels"] = json!({});
+    pod["metadata"]["annotations"] = json!({ ANNOTATION: "single" });
+    pod["spec"]["schedulerName"] = json!(SCHEDULER);
+    assert_eq!(stage.post(CORE, "pods", &pod).await.code, 201);
+    stage.pods.until("it is bound", |now| now.named("single").is_some_and(Pod::is_scheduled)).await;
+    let left = stage.pods.now(|now| now.count_all(|pod| pod.name.starts_with("low") && pod.is_scheduled()));
+    assert_eq!(left, 2, "of three");
+    let result = "takes one pod of it, and two stay: a batch that was bound has `minMember` 1, without which a rollout would wait \
+                  for all of it";
+    KAI.record("one pod of a higher class, no room beside a batch that runs", result);
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds kai"]
+async fn doctor_tells_how_its_definition_counts() {
+    let stage = stage("kai-doctor").await;
+    let rolegate = stage.launch().start().await;
+    let group = gangs().group("llm", 1);
+    gangs().deploy(&stage, &group).await;
+    gangs().until_members(&stage, "a PodGroup of a batch", &[("llm-pd-0", 3)]).await;
+    let doctor = ["doctor", "--name", "kai-doctor", "--namespace", SYSTEM];
+    let said = rolegate_command(&stage.plane.kubeconfig, &doctor).output().await.unwrap().stdout;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("KAI is there (v2alpha2): counts pods, as KAI v0.10 to v0.14 does"), "{said}");
+    assert!(said.contains("its podgrouper puts pods into PodGroups of their workloads"), "{said}");
+    drop(rolegate);
+    let result = "told by `doctor`: counts pods, and its podgrouper must be kept out of the namespace";
+    KAI.record("dialect of its PodGroup definition", result);
+}
