@@ -175,7 +175,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         HoldReason::PatchFailed,
         Advice {
             next: "the release is tried again, after half a minute at the latest",
-            you_can: &["look at the log of rolegate for what the API server answered"],
+            you_can: &["exempt rolegate's account from the webhook or policy that the answer names, if it does"],
         },
     ),
 ];
