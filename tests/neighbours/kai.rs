@@ -261,3 +261,8 @@ async fn doctor_tells_how_its_definition_counts() {
     let result = "told by `doctor`: counts pods, and its podgrouper must be kept out of the namespace";
     KAI.record("dialect of its PodGroup definition", result);
 }
+#[tokio::test]
+#[ignore = "make neighbours builds kai"]
+async fn pod_groups_go_with_their_batches() {
+    stories::pod_groups_go_with_their_batches(&gangs(), &stage("kai-scale").await).await;
+}
