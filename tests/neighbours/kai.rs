@@ -2,7 +2,6 @@
 //! not run: they listen on all addresses.
 
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
 
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kube::api::ListParams;
@@ -12,7 +11,7 @@ use crate::common::control_plane::SYSTEM;
 use crate::common::pods::Pod;
 use crate::common::rolegate::rolegate_command;
 use crate::common::stage::{CORE, make_namespace};
-use crate::common::{ControlPlane, Group, PATIENT, Stage};
+use crate::common::{ControlPlane, Group, Stage};
 use crate::gangs::{self, Gangs, stories};
 use crate::program::{Neighbour, Running};
 
@@ -31,14 +30,7 @@ struct World {
 static WORLD: LazyLock<Arc<World>> = LazyLock::new(|| gangs::start(begin));
 
 fn begin() -> World {
-    let plane = Arc::new(ControlPlane::start_with_groups("kwok", &[]));
-    plane.must(&["create", "-f", KAI.built().join("crds").to_str().unwrap()], "");
-    // Of a definition that has no conditions yet it makes a fault.
-    let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"];
-    let began = Instant::now();
-    while !plane.kubectl(&wait, "").status.success() {
-        assert!(began.elapsed() < PATIENT, "the definitions are not established");
-    }
+    let plane = gangs::plane(&KAI, &["crds"]);
     let unlimited = json!({ "quota": -1, "limit": -1, "overQuotaWeight": 1 });
     let resources = json!({ "cpu": unlimited, "gpu": unlimited, "memory": unlimited });
     for (name, parent) in [("company", None), ("team", Some("company")), ("default-queue", Some("company"))] {
@@ -260,4 +252,9 @@ async fn doctor_tells_how_its_definition_counts() {
     drop(rolegate);
     let result = "told by `doctor`: counts pods, and its podgrouper must be kept out of the namespace";
     KAI.record("dialect of its PodGroup definition", result);
+}
+#[tokio::test]
+#[ignore = "make neighbours builds kai"]
+async fn pod_groups_go_with_their_batches() {
+    stories::pod_groups_go_with_their_batches(&gangs(), &stage("kai-scale").await).await;
 }
