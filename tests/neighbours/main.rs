@@ -14,4 +14,5 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod kueue;
 mod program;
