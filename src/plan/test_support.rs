@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::model::{Group, GroupKey, PodIdentity};
+use crate::model::{Group, GroupKey, PodIdentity, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::view::{GroupPods, GroupView, HeldPod, PodFacts, PodRef, Replicas, RoleView, Stamp};
@@ -56,6 +56,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         revision: None,
         cohort: None,
         draining: false,
+        queued: Queued::Not,
         created: None,
         stamp: Stamp::default(),
         seen: 0,

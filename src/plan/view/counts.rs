@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::api::status::RecoveryState;
-use crate::model::{Group, PodIdentity};
+use crate::model::{Group, PodIdentity, Queued};
 use crate::plan::view::{GroupPods, GroupView, PodFacts, PodRef, Stamp};
 
 /// What is observed of a group, as a state file says it.
@@ -107,6 +107,7 @@ impl ObservedCounts {
                     revision: None,
                     cohort: None,
                     draining: false,
+                    queued: Queued::Not,
                     created: None,
                     stamp: Stamp::default(),
                     seen: 0,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::api::{Meta, Pod};
-use crate::model::{PodIdentity, names, revision};
+use crate::model::{PodIdentity, Queued, names, revision};
 use crate::plan::view::Stamp;
 
 /// A pod, as far as planning needs it.
@@ -30,6 +30,8 @@ pub struct PodFacts {
     pub cohort: Option<Arc<str>>,
     /// It says that it is about to be taken away with its segment.
     pub draining: bool,
+    /// Where it stands with Kueue.
+    pub queued: Queued,
     /// When it was made, RFC 3339: those without an ordinal are served in this order.
     pub created: Option<Arc<str>>,
     /// What admission wrote on it.
@@ -69,6 +71,7 @@ impl PodFacts {
             revision: revision(meta).map(Into::into),
             cohort: meta.label(names::COHORT).map(Into::into),
             draining: meta.label(names::DRAINING) == Some("true"),
+            queued: Queued::of(pod),
             created: meta.creation_timestamp.as_deref().map(Into::into),
             stamp: Stamp::of(meta),
             seen: 0,
