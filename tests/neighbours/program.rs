@@ -19,8 +19,8 @@ impl Neighbour {
     /// Where its programs and files are.
     pub fn built(&self) -> PathBuf {
         let built = rig_binary().with_file_name("neighbours").join(self.name);
-        let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/build.sh");
-        let status = Command::new(build).arg(format!("neighbours/{}", self.name)).status().unwrap();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/build.sh");
+        let status = Command::new(script).arg(format!("neighbours/{}", self.name)).status().unwrap();
         assert!(status.success(), "{} could not be built", self.name);
         built
     }

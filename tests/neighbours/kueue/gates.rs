@@ -106,3 +106,31 @@ async fn what_was_let_go_once_comes_back_whoever_has_taken_it_down() {
     stage.pods.until("none is left", |now| now.count_all(|_| true) == 0).await;
     super::until_workloads(&stage, 0).await;
 }
+
+/// Kueue counts pods that rolegate holds among those that are not ready in time.
+#[tokio::test]
+#[ignore = "make neighbours builds kueue"]
+async fn a_set_whose_segments_take_longer_than_kueue_waits_is_evicted() {
+    let settings = json!({ "waitForPodsReady": {
+        "timeout": "8s", "requeuingStrategy": { "backoffBaseSeconds": 600, "backoffMaxSeconds": 600 },
+    } });
+    let plane = super::start(&settings).await;
+    let stage = Stage::on(plane, "kueue-late").await;
+    super::queue(&stage, 18, &json!({}));
+    stage.add_node("all", 40).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::three_segments();
+    stage.create_group(&group).await;
+    create_queued_sets(&stage, &group).await;
+    stage.pods.until("the first segment has nodes", |now| now.count_all(Pod::is_scheduled) == 6).await;
+    stage.let_ready(Pod::is_scheduled).await;
+    stage.pods.until("the second has nodes", |now| now.count_all(Pod::is_scheduled) == 12).await;
+    // What was ready goes as well.
+    stage.pods.until("all are taken down", |now| now.count_all(Pod::is_scheduled) == 0).await;
+    stage.pods.until("and made again", |now| now.count_all(is_in_queue) == 18).await;
+    KUEUE.record(
+        "`waitForPodsReady`, segments that take longer than its timeout",
+        "does not work: Kueue counts held pods as not ready and evicts the set with the pods that run; set the timeout for all \
+         segments together",
+    );
+}

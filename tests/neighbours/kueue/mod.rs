@@ -28,11 +28,19 @@ pub const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 /// The queue of every namespace here.
 pub const TEAM: &str = "team";
 
-static PLANE: Shared = LazyLock::new(|| {
+static PLANE: Shared = LazyLock::new(|| started(&json!({})));
+
+fn started(settings: &Value) -> Arc<ControlPlane> {
     let plane = Arc::new(ControlPlane::start_with_groups("kwok,lws", &[]));
-    server::start(&plane, &json!({}));
+    server::start(&plane, settings);
     plane
-});
+}
+
+/// A control plane with a Kueue of its own, whose configuration has these settings as well.
+pub async fn start(settings: &Value) -> Arc<ControlPlane> {
+    let settings = settings.clone();
+    tokio::task::spawn_blocking(move || started(&settings)).await.unwrap()
+}
 
 /// The control plane that all tests of this suite share.
 pub async fn plane() -> Arc<ControlPlane> {

@@ -7,7 +7,6 @@ use serde_json::json;
 use super::{KUEUE, QUEUE, TEAM, create_queued_sets, explain, is_in_queue, printed, set_quota, stage, until_admitted};
 use crate::common::pods::Pod;
 use crate::common::stage::{CORE, typed};
-use crate::common::status::Status;
 use crate::common::{Group, PATIENT, Stage, always, eventually};
 
 const GATED_BY: &str = "kueue.x-k8s.io/admission-gated-by";
@@ -207,10 +206,13 @@ async fn groups_of_a_leader_worker_set_are_queued_each_by_itself() {
     // A quota for two of three, which Kueue gives to any two of them.
     until_admitted(&stage, 2).await;
     let first_runs = |pod: &Pod| pod.index == 0 && pod.is_scheduled();
-    if stage.pods.now(|now| now.count_all(first_runs)) < 3 {
-        let told = |status: &Status| status.reason() == "QuotaDeadlock";
-        stage.coordination_statuses("llm").until("later groups have its quota", told).await;
-    }
+    eventually(PATIENT, "the first group runs, or it is told that later ones have its quota", async || {
+        let seen = stage.coordinations().get("llm").await.map_err(|error| error.to_string())?;
+        let status = &seen.data["status"]["summary"];
+        let runs = stage.pods.now(|now| now.count_all(first_runs)) == 3;
+        if runs || status["reason"] == "QuotaDeadlock" { Ok(()) } else { Err(status.to_string()) }
+    })
+    .await;
     set_quota(&stage, 9);
     for group in 1..=3 {
         stage.pods.until("the next group has nodes", |now| now.count_all(Pod::is_scheduled) == group * 3).await;

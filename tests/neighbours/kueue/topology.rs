@@ -75,7 +75,7 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
     });
     stage.plane.must(&["create", "-f", "-"], &topology.to_string());
     queue_of(&stage, ("cpu", 40), &json!({ "topologyName": name }));
-    for rack in ["a", "b", "c"] {
+    for rack in ["a", "b", "c", "d"] {
         add_rack(&stage, rack, 8, &json!({})).await;
     }
     let _rolegate = stage.launch().start().await;
@@ -83,6 +83,10 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
     let asks = json!({ "metadata": { "annotations": {
         "kueue.x-k8s.io/podset-slice-required-topology": RACK, "kueue.x-k8s.io/podset-slice-size": "4",
     } } });
+    let in_ab = json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
+        { "matchExpressions": [{ "key": RACK, "operator": "In", "values": ["a", "b"] }] },
+    ] } } });
+    let asks = json!({ "metadata": asks["metadata"], "spec": { "affinity": in_ab } });
     let group = Group::new("one").role("main", 8, 4).template(&asks).template(&cpu());
     create_queued_sets(&stage, &group).await;
     let coordination = json!({
@@ -106,7 +110,7 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
     let statuses = stage.statuses(&group);
     let path = format!("{GROUPS}/namespaces/{name}/rolebasedgroups");
     stage.send("POST", &path, &in_racks(&group)).await;
-    for (role, rack) in [("prefill", "a"), ("decode", "b")] {
+    for (role, rack) in [("prefill", "c"), ("decode", "d")] {
         let mut set = group.set(group.find(role), &name);
         set["metadata"]["labels"] = json!({ QUEUE: TEAM });
         let asks = json!({ "kueue.x-k8s.io/podset-required-topology": RACK });
