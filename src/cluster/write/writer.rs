@@ -401,6 +401,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_release_takes_our_word_from_kueue_where_it_was_given() {
+        let pod = PodRef { name: "a".into(), uid: "1".into() };
+        let metadata = |queued| release_patch(&pod, &[], &Pin::new(), queued)["metadata"].clone();
+        assert_eq!(metadata(Queued::AfterUs), json!({ "uid": "1", "annotations": { names::KUEUE_GATED_BY: null } }));
+        // What a user wrote there stays.
+        assert_eq!(metadata(Queued::Waits), json!({ "uid": "1" }));
+    }
+
+    #[test]
     fn a_merge_patch_names_what_changed_and_what_vanished() {
         let before = json!({"a": 1, "b": {"c": 1, "d": 2}, "e": [1]});
         let after = json!({"a": 1, "b": {"c": 3}, "f": 4});

@@ -55,6 +55,8 @@ async fn pods_that_are_queued_one_by_one_take_a_quota_for_one_segment_after_the_
         "segment 3 is held: segment 2 has 0/4 prefill and 0/2 decode ready; 2 decode and 4 prefill wait for Kueue (6";
     assert!(explained.contains(why) && explained.contains("waits for Kueue"), "{explained}");
     until_admitted(&stage, 6).await;
+    let listed = stage.plane.must(&["-n", &stage.namespace, "get", "workloads.kueue.x-k8s.io", "-o", "json"], "");
+    assert!(listed.contains("Admission is gated by: rolegate.dev/hold"), "{listed}");
 
     set_quota(&stage, 12);
     stage.pods.until("it has nodes", |now| now.count_all(Pod::is_scheduled) == 12).await;
@@ -65,7 +67,7 @@ async fn pods_that_are_queued_one_by_one_take_a_quota_for_one_segment_after_the_
     stage.let_ready(Pod::is_scheduled).await;
     stage.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 18).await;
     KUEUE.record(
-        "queued pods (bare, of a Deployment, of an RBG), quota of one segment",
+        "bare pods that are queued each by itself, quota of one segment",
         "a quota for one segment after the other: held pods take none, their workloads say `AdmissionGated`",
     );
 }
