@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use rolegate::cluster::write::writer::release_patch;
+use rolegate::model::Queued;
 use rolegate::plan::PodRef;
 use rolegate::plan::decide::placed::Pin;
 use serde_json::{Value, json};
@@ -144,7 +145,7 @@ fn versioned(pod: &Pod) -> Patch<Value> {
 /// The patch that rolegate sends.
 fn released(pod: &Pod, pin: &Pin) -> Value {
     let of = |text: &Option<String>| text.as_deref().unwrap().into();
-    release_patch(&PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) }, &[], pin)
+    release_patch(&PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) }, &[], pin, Queued::Not)
 }
 
 /// Keeps the gates of others by writing all that were seen, so it must name the version in which they were seen.

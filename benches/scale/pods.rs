@@ -10,6 +10,7 @@ use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use rolegate::cluster::write::writer::release_patch;
+use rolegate::model::Queued;
 use rolegate::plan::PodRef;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -216,7 +217,7 @@ impl Bare {
                     tokio::spawn(async move {
                         let _permit = permits.acquire().await.unwrap();
                         let pod = PodRef { name: name.as_str().into(), uid: uid.into() };
-                        let patch = release_patch(&pod, &[], &BTreeMap::new());
+                        let patch = release_patch(&pod, &[], &BTreeMap::new(), Queued::Not);
                         api.patch(&name, &PatchParams::default(), &Patch::Strategic(patch))
                             .await
                             .expect("a gate is lifted");

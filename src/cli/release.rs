@@ -20,7 +20,7 @@ use crate::cluster::write::removal;
 use crate::cluster::write::writer::{PartitionSet, Released, Writer};
 use crate::model::wording::counted;
 use crate::model::{RolledWorkload, WorkloadObject, names};
-use crate::plan::{Pin, PodRef};
+use crate::plan::PodRef;
 
 /// Arguments of `release`.
 #[derive(Args, Debug)]
@@ -82,7 +82,7 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
     }
     let writer = Writer::new(connection.client.clone(), WRITE_TIMEOUT);
     let lift = async |pod: PodRef| {
-        let released = writer.in_time(writer.release(&connection.namespace, &pod, &[], &Pin::new())).await;
+        let released = writer.in_time(writer.release_unseen(&connection.namespace, &pod)).await;
         (released, pod.name.to_string())
     };
     let mut results = stream::iter(pods).map(lift).buffer_unordered(AT_A_TIME);

@@ -35,6 +35,8 @@ pub enum Standing {
     Unclaimed(String),
     /// The workload of this role is another object's to scale.
     Owned(String),
+    /// Kueue queues all pods of this role's workload as one, and would take them down if it were scaled.
+    Queued(String),
 }
 
 impl Standing {
@@ -47,6 +49,7 @@ impl Standing {
             Self::WorkloadMissing(_) => "WorkloadMissing",
             Self::Unclaimed(_) => "WorkloadNotClaimed",
             Self::Owned(_) => "WorkloadOwned",
+            Self::Queued(_) => "WorkloadQueued",
         })
     }
 }
@@ -67,6 +70,10 @@ impl fmt::Display for Standing {
                 names::ROLE
             ),
             Self::Owned(role) => write!(f, "the workload of role {role:?} is scaled by its owner"),
+            Self::Queued(role) => write!(
+                f,
+                "Kueue queues the StatefulSet of role {role:?} as one, and takes all its pods down when it is scaled"
+            ),
         }
     }
 }

@@ -25,6 +25,8 @@ pub enum HoldReason {
     NoRoom,
     /// The batch was given room, and pods of it are not bound in time.
     PlacedNotBound,
+    /// Others keep pods of the batch, and may say on which nodes these run: it is placed after that.
+    GatedByOthers,
     /// Whether there is room for the batch is not known yet.
     RoomUnknown,
     /// The batch has lost a replica, and is made anew: its new pods wait for each other.
@@ -58,6 +60,7 @@ impl HoldReason {
         Self::QuotaDeadlock,
         Self::NoRoom,
         Self::PlacedNotBound,
+        Self::GatedByOthers,
         Self::RoomUnknown,
         Self::Recovering,
         Self::BeyondDesired,
@@ -81,6 +84,7 @@ impl HoldReason {
             Self::QuotaDeadlock => "QuotaDeadlock",
             Self::NoRoom => "NoRoom",
             Self::PlacedNotBound => "PlacedNotBound",
+            Self::GatedByOthers => "GatedByOthers",
             Self::RoomUnknown => "RoomUnknown",
             Self::Recovering => "Recovering",
             Self::BeyondDesired => "BeyondDesired",

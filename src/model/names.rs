@@ -150,6 +150,29 @@ pub const KUBE_POD_GROUP: &str = "scheduling.x-k8s.io/pod-group";
 /// Volcano: PodGroup of a pod (annotation).
 pub const VOLCANO_POD_GROUP: &str = "scheduling.k8s.io/group-name";
 
+/// Kueue: queue of an object, by which it says that it is queued (label).
+pub const KUEUE_QUEUE: &str = "kueue.x-k8s.io/queue-name";
+/// Kueue: on pods that it queues, `true` (label).
+pub const KUEUE_MANAGED: &str = "kueue.x-k8s.io/managed";
+/// Kueue: kind of the workload whose pods it queues together with this one (annotation).
+pub const KUEUE_PARENT: &str = "kueue.x-k8s.io/pod-suspending-parent";
+/// Kueue: what it queues this pod together with (annotation, before v0.17 a label).
+pub const KUEUE_POD_GROUP: &str = "kueue.x-k8s.io/pod-group-name";
+/// Kueue: who has to let go of an object before it asks for a quota, separated by commas (annotation, since v0.17; by default
+/// since v0.19).
+pub const KUEUE_GATED_BY: &str = "kueue.x-k8s.io/admission-gated-by";
+/// Kueue: gates that it lifts when there is a quota for the pod, and when it has a place for it. With either it may write on
+/// which nodes the pod runs.
+pub const KUEUE_GATES: &[&str] = &["kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"];
+/// Kueue: by any of these annotations a pod asks for a place in a topology.
+pub const KUEUE_TOPOLOGY: &[&str] = &[
+    "kueue.x-k8s.io/podset-required-topology",
+    "kueue.x-k8s.io/podset-preferred-topology",
+    "kueue.x-k8s.io/podset-unconstrained-topology",
+    "kueue.x-k8s.io/podset-slice-required-topology",
+    "kueue.x-k8s.io/podset-slice-required-topology-constraints",
+];
+
 /// StatefulSet, DaemonSet and RBG: revision that a pod was made at.
 pub const CONTROLLER_REVISION: &str = "controller-revision-hash";
 

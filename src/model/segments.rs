@@ -21,6 +21,9 @@ fn standing(group: &Group, sources: &impl Sources) -> Standing {
         if workload.owner.is_some() {
             return Some(Standing::Owned(name.clone()));
         }
+        if workload.queued_as_one {
+            return Some(Standing::Queued(name.clone()));
+        }
         let is_ours = workload.claim.as_ref().is_some_and(|claim| claim.group == group.key && claim.role == *name);
         (!is_ours).then(|| Standing::Unclaimed(name.clone()))
     };

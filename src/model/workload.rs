@@ -60,6 +60,10 @@ pub struct Workload {
     pub claim: Option<RolloutClaim>,
     /// The controller that owns it, as `RoleBasedGroup "pd"`.
     pub owner: Option<String>,
+    /// True where Kueue queues all of its pods as one, and holds to the number that it has seen first.
+    pub queued_as_one: bool,
+    /// The annotation by which its pods ask Kueue for a place in a topology.
+    pub asks_kueue: Option<&'static str>,
     /// DNS name of its first pod within the namespace, `decode-0.decode`; `None` without a governing Service.
     pub first_host: Option<String>,
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use serde::de::DeserializeOwned;
 
 use super::workload::{OneByOne, desired};
-use super::{RolledWorkload, ScaledWorkload, Workload, WorkloadKind, names, rolled, rollout_claim};
+use super::{RolledWorkload, ScaledWorkload, Workload, WorkloadKind, names, queued, rolled, rollout_claim};
 use crate::api::status::Condition;
 use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
 use crate::api::{Meta, Object};
@@ -88,6 +88,7 @@ impl WorkloadObject for StatefulSet {
             partition: rolled::partition_of_user(&self.metadata, spec.update_strategy.rolling_update.partition),
             on_delete: spec.update_strategy.r#type == "OnDelete",
             one_by_one: ordered.then_some(OneByOne::OrderedReady),
+            queued_as_one: queued::is_queued_as_one(&self.metadata, &spec.template.metadata),
             first_host: (!spec.service_name.is_empty()).then_some(first_host),
             ..plain(self, spec.replicas, [&spec.template])
         }
@@ -209,6 +210,7 @@ fn plain<'a, T: WorkloadObject>(
     templates: impl IntoIterator<Item = &'a PodTemplate>,
 ) -> Workload {
     let meta = object.meta();
+    let templates: Vec<_> = templates.into_iter().collect();
     Workload {
         key: super::WorkloadKey {
             namespace: meta.namespace().to_owned(),
@@ -218,13 +220,15 @@ fn plain<'a, T: WorkloadObject>(
         uid: meta.uid.clone().unwrap_or_default(),
         desired: desired(replicas),
         replica_size: 1,
-        template_labels: templates.into_iter().map(|template| template.metadata.labels.clone()).collect(),
+        template_labels: templates.iter().map(|template| template.metadata.labels.clone()).collect(),
         partition: None,
         on_delete: false,
         max_surge: None,
         one_by_one: None,
         claim: rollout_claim(meta, meta.namespace()),
         owner: meta.controller().map(|owner| format!("{} {:?}", owner.kind, owner.name)),
+        queued_as_one: false,
+        asks_kueue: templates.iter().find_map(|template| queued::asks_for_topology(&template.metadata)),
         first_host: None,
     }
 }

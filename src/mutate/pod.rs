@@ -3,7 +3,7 @@
 use super::additions::Additions;
 use super::{Patch, affinity, discovery, labels, membership, subgroup};
 use crate::api::Pod;
-use crate::model::names;
+use crate::model::{names, queued};
 use crate::mutate::context::{Coordinated, GroupLookup, Lookups, MutationContext, PodSettings, Subject};
 
 /// What becomes of a pod.
@@ -26,6 +26,7 @@ type Step = fn(&MutationContext<'_>, &mut Additions);
 const STEPS: &[Step] = &[
     hold,
     place,
+    queue,
     labels::of_batch,
     labels::of_rollout,
     affinity::of_batch,
@@ -109,5 +110,30 @@ fn place(context: &MutationContext<'_>, additions: &mut Additions) {
     } else {
         additions.labels.push((names::PLACED_BY.into(), names::label_value(name)));
         additions.held_by = Some(format!("podgroup/{name}"));
+    }
+}
+
+/// Kueue takes a quota for a pod by itself when our gate is off, and not before: later batches would hold what an earlier one
+/// waits for. Not where rolegate places the batch: then Kueue, which may say on which nodes a pod runs, comes first. What
+/// a user wrote there stays.
+fn queue(context: &MutationContext<'_>, additions: &mut Additions) {
+    let Some(Coordinated { group, role, .. }) = context.coordinated else { return };
+    let meta = &context.pod.metadata;
+    let is_placed = || {
+        let places = context.settings.places && group.batchings_of(role).any(|(_, own)| own.placed_in().is_some());
+        places || additions.labels.iter().any(|(key, _)| key == names::PLACED_BY)
+    };
+    let topology =
+        group.batchings_of(role).find(|(_, own)| own.topology.is_some()).map(|(coordination, _)| coordination);
+    if let (Some(key), Some(coordination)) = (queued::asks_for_topology(meta), topology) {
+        additions.warnings.push(format!(
+            "annotation {key} asks Kueue for a place, and coordination {:?} has one for the batch: where they differ, the pod \
+             does not run",
+            coordination.display_name()
+        ));
+    }
+    let says_nothing = meta.annotation(names::KUEUE_GATED_BY).is_none_or(str::is_empty);
+    if additions.held_by.is_some() && says_nothing && queued::is_queued_alone(meta) && !is_placed() {
+        additions.annotations.push((names::KUEUE_GATED_BY.into(), names::GATE.to_owned()));
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::model::{Group, GroupKey, PodIdentity};
+use crate::model::{Group, GroupKey, PodIdentity, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::view::{GroupPods, GroupView, HeldPod, PodFacts, PodRef, Replicas, RoleView, Stamp};
@@ -57,6 +57,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         cohort: None,
         draining: false,
         pod_groups: Vec::new(),
+        queued: Queued::Not,
         created: None,
         stamp: Stamp::default(),
         seen: 0,

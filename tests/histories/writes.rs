@@ -8,7 +8,7 @@ use rolegate::api::Pod;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::cluster::write::writer::{Released, Written, release_patch, released, status_patch, written};
-use rolegate::model::{ScaledWorkload, WorkloadKind};
+use rolegate::model::{Queued, ScaledWorkload, WorkloadKind};
 use rolegate::mutate::rollout::partition_patch;
 use rolegate::plan::reconcile::scales::ScaleOutcome;
 use rolegate::plan::{Ended, Judged, Loss, PodRef, Suspect, Verdict};
@@ -38,7 +38,7 @@ impl Replica {
         let fault = if is_lie { Fault::None } else { fault };
         let answer = match request {
             Request::Release { pod, labels } => {
-                let mut patch = release_patch(&pod, &labels, &BTreeMap::new());
+                let mut patch = release_patch(&pod, &labels, &BTreeMap::new(), Queued::Not);
                 self.sabotage.iter().for_each(|sabotage| sabotage.of_release(&mut patch));
                 let done = answered(fault, || invariants::release(server, &pod, &patch))?;
                 Answer::Released(pod, done)

@@ -20,6 +20,7 @@ mod in_rig;
 mod jobset;
 mod kai;
 mod kinds;
+mod kueue;
 mod lws;
 mod native;
 mod program;

@@ -82,6 +82,7 @@ fn reasons_that_alerts_name_are_those_that_hold_pods() {
     // These pass by themselves, or have an alert by what fails.
     let others = [
         "BlockedByCoordination",
+        "GatedByOthers",
         "IncompleteBatch",
         "PatchFailed",
         "PreviousSegmentNotReady",

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::status::{CoordinationState, RoleProgress};
-use rolegate::model::{Group, GroupKey, HoldReason, PodIdentity};
+use rolegate::model::{Group, GroupKey, HoldReason, PodIdentity, Queued};
 use rolegate::plan::rollout::Edit;
 use rolegate::plan::view::Stamp;
 use rolegate::plan::{DecisionContext, Evaluation, Observation, PodFacts, PodRef, Snapshot, evaluate};
@@ -78,6 +78,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             cohort: None,
             draining: false,
             pod_groups: Vec::new(),
+            queued: Queued::Not,
             created: None,
             stamp: Stamp { batch: stamp.map(Into::into), carrier: carried.then_some(ROLE_BASED_GROUP) },
             seen: 0,

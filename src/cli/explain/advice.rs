@@ -68,11 +68,18 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::QuotaDeadlock,
         Advice {
-            next: "it goes on when the quota has room: what makes the missing pods tries again by itself, more and more seldom",
+            next: "it goes on when the quota has room: Kueue sees that at once; what makes missing pods tries again by itself, more and more seldom",
             you_can: &[
-                "raise the quota of the namespace: held pods count in it",
+                "raise the quota, of the namespace or of Kueue's queue, as the message says: held pods count in it",
                 "scale the group down to what the quota allows",
             ],
+        },
+    ),
+    (
+        HoldReason::GatedByOthers,
+        Advice {
+            next: "it is placed when Kueue has let the last of these pods go",
+            you_can: &["look at what Kueue says of their workloads: `kubectl get workloads.kueue.x-k8s.io`"],
         },
     ),
     (

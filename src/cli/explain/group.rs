@@ -8,6 +8,7 @@ use super::advice::advice;
 use super::replicas::{self, Awaited};
 use crate::cli::status;
 use crate::cli::terminal::{Style, shown};
+use crate::model::Queued;
 use crate::model::wording::counted;
 use crate::plan::Held;
 use crate::report::{Picture, Status};
@@ -76,6 +77,11 @@ pub fn text(picture: &Picture) -> String {
     }
     if !picture.seen.decision.held.iter().any(Held::is_told) {
         _ = writeln!(text, "  nothing is held back");
+    }
+    let in_queue = picture.snapshot.pods.iter().filter(|pod| !pod.held && pod.queued == Queued::Waits).count();
+    if in_queue > 0 {
+        let pods = counted(u32::try_from(in_queue).unwrap_or(u32::MAX), "pod");
+        _ = writeln!(text, "\n{pods} kept by Kueue alone: `kubectl get workloads.kueue.x-k8s.io` says what for");
     }
     text
 }

@@ -182,6 +182,7 @@ impl Story {
             (false, _) => "the rest is the scheduler's: `kubectl describe pod` shows what it says".to_owned(),
         };
         self.you_can = self.gates.iter().filter(|gate| !gate.ask.is_empty()).map(|gate| gate.ask.to_owned()).collect();
+        self.you_can.dedup();
     }
 
     fn take_group(&mut self, pod: &Pod, identity: &PodIdentity, picture: &Picture) {

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::cli::terminal::Table;
+use crate::model::Queued;
 use crate::plan::{Held, PodFacts, waits_for};
 use crate::report::Picture;
 
@@ -37,6 +38,7 @@ pub fn awaited(picture: &Picture, held: &Held) -> Vec<Awaited> {
             None => "does not exist",
             Some(replica) if replica.pods < replica.size => "lacks pods",
             Some(replica) if replica.held > 0 => "is held",
+            Some(_) if pods.iter().any(|pod| pod.queued == Queued::Waits) => "waits for Kueue",
             Some(replica) if replica.scheduled < replica.size => "has no node",
             Some(_) => "is not ready",
         };

@@ -23,6 +23,7 @@ const OF_PODS: &[&str] = &[
     names::VOLCANO_POD_GROUP,
     names::KAI_POD_GROUP,
     names::KAI_SUBGROUP,
+    names::KUEUE_GATED_BY,
 ];
 
 /// Written on pods as well where scaling is allowed.

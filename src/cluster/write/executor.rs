@@ -116,12 +116,12 @@ impl Executor {
 
     async fn act(&self, key: &GroupKey, action: &Action) -> Result<Done, ActionError> {
         let (outcome, failure) = match action {
-            Action::Release { pod, labels, pin } => {
+            Action::Release { pod, labels, pin, queued } => {
                 let late = |of: &MissingLabels| {
                     late_labels(&of.group, &of.role, of.ordinal, of.size_only, of.revision.as_deref())
                 };
                 let labels = labels.as_ref().map(late);
-                match self.writer.release(&key.namespace, pod, &labels.unwrap_or_default(), pin).await? {
+                match self.writer.release(&key.namespace, pod, &labels.unwrap_or_default(), pin, *queued).await? {
                     Released::Done(pod) => {
                         self.index().write(|index| index.pod_written(&pod));
                         ("released", None)

@@ -18,7 +18,7 @@ use crate::api::status::GroupStatus;
 use crate::api::workload::StatefulSet;
 use crate::cluster::write::write_limit::FIRST;
 use crate::model::WorkloadObject as _;
-use crate::model::{PodGroupPolicy, RolledWorkload};
+use crate::model::{PodGroupPolicy, Queued, RolledWorkload};
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::reconcile::pod_groups::PodGroupId;
 use crate::plan::{BatchPodGroup, MissingPods, PodRef};
@@ -82,7 +82,7 @@ fn all() -> Vec<Action> {
     let surplus = Surplus { role: "prefill".to_owned(), desired: 4, pods: vec![pod("prefill-4")] };
     let status = GroupStatus::default();
     vec![
-        Action::Release { pod: pod("prefill-0"), labels: None, pin: BTreeMap::new() },
+        Action::Release { pod: pod("prefill-0"), labels: None, pin: BTreeMap::new(), queued: Queued::Not },
         Action::WriteStatus { group: group.clone(), status: status.clone(), then: Vec::new() },
         Action::WriteConflicted { other: group.clone(), status },
         Action::EnsurePodGroup { group: group.clone(), gang },
@@ -123,8 +123,12 @@ async fn releases_without_answers_leave_room_for_the_next() {
     let (key, metrics) = (group().key.clone(), LoopMetrics::register(&mut Registry::default()));
     let executor = executor(silent(), &metrics);
     let begun = Instant::now();
-    let releases =
-        (0..2 * FIRST).map(|n| Action::Release { pod: pod(&n.to_string()), labels: None, pin: BTreeMap::new() });
+    let releases = (0..2 * FIRST).map(|n| Action::Release {
+        pod: pod(&n.to_string()),
+        labels: None,
+        pin: BTreeMap::new(),
+        queued: Queued::Not,
+    });
     let ended = join_all(releases.map(|action| executor.carry_out(&key, action))).await;
     assert_eq!((ended.len(), begun.elapsed()), (2 * FIRST, 2 * TIMEOUT));
 }

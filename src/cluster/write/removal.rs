@@ -26,7 +26,7 @@ use crate::model::WorkloadKind;
 use crate::model::names::GATE;
 use crate::mutate::rollout::thaw;
 use crate::mutate::topology::remove_finalizer;
-use crate::plan::{Pin, PodRef};
+use crate::plan::PodRef;
 
 /// A policy of ours that holds pods without the webhook, and what puts it in force.
 const HOLD_POLICY: &str = "hold.rolegate.dev";
@@ -256,7 +256,7 @@ impl Removal {
             (RemovalAction::Delete, _) => self.mine::<Secret>().delete(name, &delete).await.map(|_| ()),
             (RemovalAction::Release, _) => {
                 let pod = PodRef { name: name.into(), uid: item.uid.as_str().into() };
-                match self.writer.release(&item.namespace, &pod, &[], &Pin::new()).await {
+                match self.writer.release_unseen(&item.namespace, &pod).await {
                     Ok(Released::Done(_) | Released::Gone) => Ok(()),
                     Err(error) => Err(error),
                 }

@@ -20,7 +20,7 @@ use crate::cluster::watch::sources::{read_coordination, read_rbg};
 use crate::cluster::watch::watched::{Guarded, Watched, api};
 use crate::cluster::write::deadline::{Unfinished, within};
 use crate::model::workload_object::WithType;
-use crate::model::{Group, RolledWorkload, ScaledWorkload, WorkloadKey, WorkloadObject, names};
+use crate::model::{Group, Queued, RolledWorkload, ScaledWorkload, WorkloadKey, WorkloadObject, names};
 use crate::mutate::Entry;
 use crate::mutate::rollout::partition_patch;
 use crate::plan::elastic::Mark;
@@ -97,10 +97,22 @@ impl Writer {
         pod: &PodRef,
         labels: &[Entry],
         pin: &Pin,
+        queued: Queued,
     ) -> Result<Released, kube::Error> {
         let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
-        let patch = Patch::Strategic(release_patch(pod, labels, pin));
+        let patch = Patch::Strategic(release_patch(pod, labels, pin, queued));
         released(pods.patch(&pod.name, &params(), &patch).await.map(|pod| pod.object))
+    }
+
+    /// The same of a pod of which nothing else is known: it is read before.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or fails.
+    pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> Result<Released, kube::Error> {
+        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+        let Some(Watched { object: found, .. }) = pods.get_opt(&pod.name).await? else { return Ok(Released::Gone) };
+        self.release(namespace, pod, &[], &Pin::new(), Queued::of(&found)).await
     }
 
     /// Deletes a pod if it is still held, and has a controller that makes it again; false when not. What is looked at and
@@ -171,12 +183,16 @@ impl Writer {
 }
 
 /// What takes our gate off a pod, gives it labels, and binds it to nodes with the labels of a pin: one strategic merge patch
-/// with the pod's uid. It names the gate, so other gates stay, no index goes stale, and a retry changes nothing.
-pub fn release_patch(pod: &PodRef, labels: &[Entry], pin: &Pin) -> Value {
+/// with the pod's uid. It names the gate, so other gates stay, no index goes stale, and a retry changes nothing. Where Kueue waits
+/// for us it waits no longer.
+pub fn release_patch(pod: &PodRef, labels: &[Entry], pin: &Pin, queued: Queued) -> Value {
     let labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
     let mut metadata = json!({ "uid": &*pod.uid });
     if let (false, Some(metadata)) = (labels.is_empty(), metadata.as_object_mut()) {
         metadata.insert("labels".to_owned(), Value::Object(labels));
+    }
+    if let (Queued::AfterUs, Some(metadata)) = (queued, metadata.as_object_mut()) {
+        metadata.insert("annotations".to_owned(), json!({ names::KUEUE_GATED_BY: null }));
     }
     let gate = json!({ "$patch": "delete", "name": names::GATE });
     let mut spec = json!({ "schedulingGates": [gate] });
@@ -383,6 +399,15 @@ fn merge_patch(before: &Value, after: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_release_takes_our_word_from_kueue_where_it_was_given() {
+        let pod = PodRef { name: "a".into(), uid: "1".into() };
+        let metadata = |queued| release_patch(&pod, &[], &Pin::new(), queued)["metadata"].clone();
+        assert_eq!(metadata(Queued::AfterUs), json!({ "uid": "1", "annotations": { names::KUEUE_GATED_BY: null } }));
+        // What a user wrote there stays.
+        assert_eq!(metadata(Queued::Waits), json!({ "uid": "1" }));
+    }
 
     #[test]
     fn a_merge_patch_names_what_changed_and_what_vanished() {

@@ -13,6 +13,7 @@ use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::{HeldPods, Ordinals};
 use crate::plan::decide::progression::{CoordinationTarget, Targets, requirement_of};
+use crate::plan::decide::queued::{InQueue, in_queue};
 use crate::plan::elastic::{ElasticPlan, RoomWait};
 use crate::plan::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
 use crate::plan::view::{GroupView, HeldPod, PodRef, RoleView};
@@ -163,7 +164,12 @@ impl Turns<'_> {
             (HoldReason::BlockedByCoordination, why)
         } else {
             let earlier = format!("{} {batch} has {}", batching.kind.word(), self.counts(batching, batch));
-            (requirement_of(self.group, batching).reason, earlier)
+            let reason = requirement_of(self.group, batching).reason;
+            match batch.checked_sub(1).and_then(|before| in_queue(self.view, batching, before)) {
+                None => (reason, earlier),
+                Some(InQueue { text, is_deadlock: false }) => (reason, format!("{earlier}; {text}")),
+                Some(InQueue { text, .. }) => (HoldReason::QuotaDeadlock, format!("{earlier}; {text}")),
+            }
         })
     }
 

@@ -16,6 +16,7 @@ pub mod placed;
 mod placing;
 pub mod pod_groups;
 pub mod progression;
+mod queued;
 mod recovering;
 pub mod surplus;
 pub mod unmade;

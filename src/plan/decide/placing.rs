@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::api::status::CoordinationState;
-use crate::model::{Batching, Coordination, Domain, Group, HoldReason};
+use crate::model::{Batching, Coordination, Domain, Group, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
@@ -101,14 +101,18 @@ impl Placing<'_, '_> {
             return;
         }
         let mut is_full = None;
-        for (index, mut releases) in batches {
-            self.batch(index, &mut releases, &mut is_full);
+        for (index, releases) in batches {
+            self.batch(index, releases, &mut is_full);
         }
     }
 
-    fn batch(&mut self, index: u32, releases: &mut [&mut Release], is_full: &mut Option<u32>) {
-        let pods: Vec<_> = releases.iter().map(|release| release.pod.clone()).collect();
+    fn batch(&mut self, index: u32, releases: Vec<&mut Release>, is_full: &mut Option<u32>) {
         let others = self.pods_of(index, |pod| !pod.held || self.may_have_gone(pod));
+        let releases = self.let_go_by_others(index, releases, others.is_empty());
+        if releases.is_empty() {
+            return;
+        }
+        let pods: Vec<_> = releases.iter().map(|release| release.pod.clone()).collect();
         let committed = self.domains().get(&index).cloned();
         let name = self.batching.batch_name(index);
         if let Some(before) = is_full.filter(|_| others.is_empty() && committed.is_none()) {
@@ -132,7 +136,7 @@ impl Placing<'_, '_> {
         match answer {
             Answer::To { domain, hosts } => {
                 let is_committed = committed.as_ref() == Some(&domain);
-                for (release, host) in releases.iter_mut().zip(hosts) {
+                for (release, host) in releases.into_iter().zip(hosts) {
                     release.at_once &= is_committed;
                     release.pin = pin(self.key, &domain, host);
                 }
@@ -159,6 +163,30 @@ impl Placing<'_, '_> {
             }
             Answer::Anywhere => {}
         }
+    }
+
+    /// Those of the pods that Kueue keeps no longer. When it lets them go it may say on which nodes they run, and a place that
+    /// was chosen before need not be among these. A whole batch waits for the last of its pods.
+    fn let_go_by_others<'r>(
+        &mut self,
+        index: u32,
+        releases: Vec<&'r mut Release>,
+        is_whole: bool,
+    ) -> Vec<&'r mut Release> {
+        let kept = releases.iter().filter(|release| release.pod.queued == Queued::Waits).count();
+        if kept == 0 {
+            return releases;
+        }
+        let stays = |release: &&mut Release| is_whole || release.pod.queued == Queued::Waits;
+        let (stay, go): (Vec<_>, Vec<_>) = releases.into_iter().partition(stays);
+        let pods: Vec<_> = stay.iter().map(|release| release.pod.clone()).collect();
+        let name = self.batching.batch_name(index);
+        let message = match kept {
+            1 => format!("{name} is held: one of its pods waits for Kueue, which may say on which nodes it runs"),
+            _ => format!("{name} is held: {kept} of its pods wait for Kueue, which may say on which nodes they run"),
+        };
+        self.hold(HoldReason::GatedByOthers, index, &message, &pods);
+        go
     }
 
     /// Pods that went and have no node yet keep their room, until they have waited for long. So do those that have one of

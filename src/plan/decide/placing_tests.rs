@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::model::{Group, HoldReason, names};
+use crate::model::{Group, HoldReason, Queued, names};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
@@ -284,4 +284,30 @@ fn without_a_look_at_nodes_batches_wait_or_go_as_they_are() {
 fn a_batch_that_is_gone_has_no_domain() {
     let mut scene = Scene::new(1, "hold").node("a", "r1", 3, false).committed(&[("0", "r1"), ("1", "r1"), ("x", "r1")]);
     assert_eq!(domains(&scene.decide(DecisionContext::default())), [("0".to_owned(), "r1".to_owned())].into());
+}
+
+#[test]
+fn a_batch_is_placed_when_the_last_of_its_pods_is_let_go_by_kueue() {
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 3, false);
+    scene.pods[0].queued = Queued::Waits;
+    let seen = scene.decide(DecisionContext::default());
+    let why = "batch 1 is held: one of its pods waits for Kueue, which may say on which nodes it runs";
+    assert_eq!((going(&seen), held(&seen)), (vec![], vec![(HoldReason::GatedByOthers, 3, why)]));
+    assert!(domains(&seen).is_empty(), "no domain is chosen before");
+    scene.pods[0].queued = Queued::Admitted;
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!((going(&seen).len(), held(&seen)), (3, vec![]));
+}
+
+#[test]
+fn a_pod_that_comes_back_to_a_placed_batch_waits_alone() {
+    let scene = Scene::new(1, "hold").node("a", "r1", 3, false).committed(&[("0", "r1")]);
+    let mut scene = scene.went("decode-0", Some("a"));
+    scene.pods[0].queued = Queued::Waits;
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(going(&seen).iter().map(|(name, ..)| *name).collect::<Vec<_>>(), ["prefill-1"]);
+    assert_eq!(
+        held(&seen).iter().map(|(reason, count, _)| (*reason, *count)).collect::<Vec<_>>(),
+        [(HoldReason::GatedByOthers, 1)]
+    );
 }

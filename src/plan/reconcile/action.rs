@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::api::ObjectKind;
 use crate::api::status::GroupStatus;
-use crate::model::{GangTree, Group, Placement, RolledWorkload, ScaledWorkload};
+use crate::model::{GangTree, Group, Placement, Queued, RolledWorkload, ScaledWorkload};
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::placed::Pin;
 use crate::plan::decide::pod_groups::BatchPodGroup;
@@ -28,6 +28,8 @@ pub enum Action {
         labels: Option<MissingLabels>,
         /// What it is bound to.
         pin: Pin,
+        /// Where it stands with Kueue.
+        queued: Queued,
     },
     /// Write the status of the group if nobody changed the object since it was read.
     WriteStatus {

@@ -147,7 +147,7 @@ impl Reported {
                 told.roles
             } else {
                 let since = turns_before.get(&what).copied().unwrap_or(now);
-                if is_turn(what.1) && now < since + LASTS {
+                if is_told_later(what.1) && now < since + LASTS {
                     self.turns.insert(what, since);
                     continue;
                 }
@@ -229,9 +229,15 @@ const fn is_turn(reason: HoldReason) -> bool {
     )
 }
 
+/// Kueue lets a workload go, and another one a moment later: where neither waits for long that is worth no write.
+const fn is_told_later(reason: HoldReason) -> bool {
+    is_turn(reason) || matches!(reason, HoldReason::QuotaDeadlock | HoldReason::GatedByOthers)
+}
+
 /// Somebody should see to it.
 pub(super) const fn is_warning(reason: HoldReason) -> bool {
-    !(is_turn(reason) || matches!(reason, HoldReason::IncompleteBatch | HoldReason::ScaleInDeferred))
+    !(is_turn(reason)
+        || matches!(reason, HoldReason::IncompleteBatch | HoldReason::ScaleInDeferred | HoldReason::GatedByOthers))
 }
 
 /// Released counts as they are stored.

@@ -25,7 +25,7 @@ use crate::plan::reconcile::probes::ProbeStep;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::RecoveryContext;
 use crate::plan::status::{conditions, has_ours, transition_times};
-use crate::plan::view::{GroupView, PodRef, Snapshot};
+use crate::plan::view::{GroupView, PodFacts, Snapshot};
 
 /// Status that differs in counts only is written this often at most.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
@@ -167,7 +167,7 @@ impl Pass<'_> {
                 self.look_at_group(snapshot);
                 continue;
             }
-            if self.release(&pod.pod, MissingLabels::of(group, pod), release.pin.clone()) {
+            if self.release(&pod.facts, MissingLabels::of(group, pod), release.pin.clone()) {
                 self.memory.give(pod);
             }
         }
@@ -317,8 +317,9 @@ impl Pass<'_> {
     }
 
     /// Has a pod released; true when that begins now.
-    pub(in crate::plan) fn release(&mut self, pod: &PodRef, labels: Option<MissingLabels>, pin: Pin) -> bool {
-        self.begin(&pod.uid, || Action::Release { pod: pod.clone(), labels, pin })
+    pub(in crate::plan) fn release(&mut self, facts: &PodFacts, labels: Option<MissingLabels>, pin: Pin) -> bool {
+        let PodFacts { pod, queued, .. } = facts;
+        self.begin(&pod.uid, || Action::Release { pod: pod.clone(), labels, pin, queued: *queued })
     }
 
     /// Has something written, unless a write of the object is on its way, or has failed and is not to be tried again yet;

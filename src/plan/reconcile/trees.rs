@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::wording::counted;
-use crate::model::{GangTree, GroupKey, HoldReason, LeafPlacement, Placement};
+use crate::model::{GangTree, GroupKey, HoldReason, LeafPlacement, Placement, Queued};
 use crate::plan::decide::placed::Pin;
 use crate::plan::gangs::{TreeDecision, TreeHeld, TreePlan, TreeSnapshot, decide};
 use crate::plan::placement::line::Turn;
@@ -82,7 +82,7 @@ impl TreePass<'_> {
         match self.memory.failures.get(&pod.uid).map(|(_, at)| *at) {
             Some(at) if at > self.now => self.pass_again(at),
             _ if self.memory.in_flight.insert(pod.uid.clone()) => {
-                self.actions.push(Action::Release { pod: pod.clone(), labels: None, pin });
+                self.actions.push(Action::Release { pod: pod.clone(), labels: None, pin, queued: Queued::Not });
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::api::status::RecoveryState;
-use crate::model::{Group, PodIdentity};
+use crate::model::{Group, PodIdentity, Queued};
 use crate::plan::view::{GroupPods, GroupView, PodFacts, PodRef, Stamp};
 
 /// What is observed of a group, as a state file says it.
@@ -108,6 +108,7 @@ impl ObservedCounts {
                     cohort: None,
                     draining: false,
                     pod_groups: Vec::new(),
+                    queued: Queued::Not,
                     created: None,
                     stamp: Stamp::default(),
                     seen: 0,

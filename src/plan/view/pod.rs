@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::api::{Meta, Pod};
-use crate::model::{PodIdentity, names, revision};
+use crate::model::{PodIdentity, Queued, names, revision};
 use crate::plan::view::Stamp;
 
 /// A pod, as far as planning needs it.
@@ -32,6 +32,8 @@ pub struct PodFacts {
     pub draining: bool,
     /// PodGroups that it says it is in, in the words of whichever scheduler.
     pub pod_groups: Vec<Arc<str>>,
+    /// Where it stands with Kueue.
+    pub queued: Queued,
     /// When it was made, RFC 3339: those without an ordinal are served in this order.
     pub created: Option<Arc<str>>,
     /// What admission wrote on it.
@@ -72,6 +74,7 @@ impl PodFacts {
             cohort: meta.label(names::COHORT).map(Into::into),
             draining: meta.label(names::DRAINING) == Some("true"),
             pod_groups: pod_groups(meta),
+            queued: Queued::of(pod),
             created: meta.creation_timestamp.as_deref().map(Into::into),
             stamp: Stamp::of(meta),
             seen: 0,

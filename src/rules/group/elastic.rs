@@ -49,6 +49,13 @@ fn workload(role: &Role, key: &WorkloadKey, world: &World, report: &mut Report) 
         let detail = format!("{kind} {name:?} must have no owner that scales it: {owner} does");
         report.error(&role.name, at.clone(), Cause::Forbidden, None, detail);
     }
+    if world.workload(key).present().is_some_and(|workload| workload.queued_as_one) {
+        let detail = format!(
+            "{kind} {name:?} must not be queued by Kueue, which queues all its pods as one: when it is scaled Kueue takes \
+             them down, and lets none run again"
+        );
+        report.error(&role.name, at.clone(), Cause::Forbidden, None, detail);
+    }
     let need = Need::MayScale(key.clone());
     match world.known(&need) {
         Known::Present(()) => {}

@@ -77,6 +77,7 @@ const RULES: &[Rule<Group>] = &[
     Rule::error("lws-surge", "a coordinated LeaderWorkerSet has maxSurge 0", rollout::surge),
     Rule::warning("partition-in-manifest", "a coordinated workload's manifest sets no partition", rollout::partition),
     Rule::either("topology-reference", "the ClusterTopology exists, is valid and has the layer", placement::reference),
+    Rule::warning("topology-twice", "nobody else places pods that must share a domain", placement::placed_by_kueue),
     Rule::warning("topology-ordinals", "roles that must share a domain have ordinals", placement::topology_ordinals),
     Rule::error("pod-group-ordinals", "roles with podGroupPolicy have ordinals", placement::gang_ordinals),
     Rule::warning("pod-group-definition", "the PodGroups that are made are served", placement::gang_definition),

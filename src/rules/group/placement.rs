@@ -129,3 +129,22 @@ pub(super) fn rights(group: &Group, world: &World, report: &mut Report) {
         }
     }
 }
+
+/// Nobody else has a place for pods that must share a domain: Kueue chooses nodes for the pods of one workload, and knows nothing
+/// of the batch that pods of several make. Its word comes first, and a batch that it has put into several domains goes nowhere.
+pub(super) fn placed_by_kueue(group: &Group, world: &World, report: &mut Report) {
+    let placed = |batching: &Batching| batching.topology.is_some();
+    for (coordination, batching) in group.batched().filter(|(_, batching)| placed(batching)) {
+        for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
+            let Some(key) = &role.workload.key else { continue };
+            let Some(asks) = world.workload(key).present().and_then(|workload| workload.asks_kueue) else { continue };
+            let detail = format!(
+                "pods of {} {:?} ask Kueue for a place as well ({asks}): Kueue's word comes first, and a batch whose pods it puts \
+                 into several domains is held with NoRoom; take the annotation or the topology away",
+                key.kind.as_str(),
+                key.name
+            );
+            report.warn(&role.name, coordination.path_of(&role.name), Cause::Notice, None, detail);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Pods that Kueue queues, and rolegate holds: two gates on one pod, of two owners that know nothing of each other.
+
+mod gates;
+mod quota;
+mod server;
+mod topology;
+
+use std::sync::{Arc, LazyLock};
+
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::control_plane::Shared;
+use crate::common::pods::Pod;
+use crate::common::rolegate::rolegate_command;
+use crate::common::stage::typed;
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+
+pub use server::KUEUE;
+
+/// Kueue's gate on every pod that it queues, until their workload has its quota.
+pub const ADMISSION: &str = "kueue.x-k8s.io/admission";
+/// Its gate on every pod that it queues, until it knows whether it has a place for the pod.
+pub const TOPOLOGY: &str = "kueue.x-k8s.io/topology";
+/// By which an object says that it is queued.
+pub const QUEUE: &str = "kueue.x-k8s.io/queue-name";
+/// The queue of every namespace here.
+pub const TEAM: &str = "team";
+
+static PLANE: Shared = LazyLock::new(|| started(&json!({})));
+
+fn started(settings: &Value) -> Arc<ControlPlane> {
+    let plane = Arc::new(ControlPlane::start_with_groups("kwok,lws", &[]));
+    server::start(&plane, settings);
+    plane
+}
+
+/// A control plane with a Kueue of its own, whose configuration has these settings as well.
+pub async fn start(settings: &Value) -> Arc<ControlPlane> {
+    let settings = settings.clone();
+    tokio::task::spawn_blocking(move || started(&settings)).await.unwrap()
+}
+
+/// The control plane that all tests of this suite share.
+pub async fn plane() -> Arc<ControlPlane> {
+    tokio::task::spawn_blocking(|| PLANE.clone()).await.unwrap()
+}
+
+/// A namespace on it, with a queue that lets so many pods be there at a time.
+pub async fn stage(namespace: &str, quota: u32) -> Stage {
+    let stage = Stage::on(plane().await, namespace).await;
+    queue(&stage, quota, &json!({}));
+    stage
+}
+
+/// A queue of the namespace, with a quota of pods. `flavor` is merged into the spec of its flavor.
+pub fn queue(stage: &Stage, quota: u32, flavor: &Value) {
+    queue_of(stage, ("pods", quota), flavor);
+}
+
+/// The same with a quota of another resource.
+pub fn queue_of(stage: &Stage, (resource, quota): (&str, u32), flavor: &Value) {
+    let name = &stage.namespace;
+    let api = "kueue.x-k8s.io/v1beta2";
+    let mut flavor_spec = json!({ "nodeLabels": { "rolegate.dev/stage": name } });
+    json_patch::merge(&mut flavor_spec, flavor);
+    let quotas = json!([{ "name": name, "resources": [{ "name": resource, "nominalQuota": quota }] }]);
+    let objects = [
+        json!({ "apiVersion": api, "kind": "ResourceFlavor", "metadata": { "name": name }, "spec": flavor_spec }),
+        json!({
+            "apiVersion": api, "kind": "ClusterQueue", "metadata": { "name": name },
+            "spec": {
+                "namespaceSelector": {},
+                "resourceGroups": [{ "coveredResources": [resource], "flavors": quotas }],
+            },
+        }),
+        json!({
+            "apiVersion": api, "kind": "LocalQueue", "metadata": { "name": TEAM, "namespace": name },
+            "spec": { "clusterQueue": name },
+        }),
+    ];
+    for object in objects {
+        stage.plane.must(&["create", "-f", "-"], &object.to_string());
+    }
+}
+
+/// Creates the StatefulSets of a group, queued.
+pub async fn create_queued_sets(stage: &Stage, group: &Group) {
+    for role in &group.roles {
+        let mut set = group.set(role, &stage.namespace);
+        set["metadata"]["labels"] = json!({ QUEUE: TEAM });
+        let sets = stage.api::<k8s_openapi::api::apps::v1::StatefulSet>();
+        sets.create(&PostParams::default(), &typed(set)).await.unwrap();
+    }
+}
+
+/// Sets the quota of the queue.
+pub fn set_quota(stage: &Stage, pods: u32) {
+    let quota = "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota";
+    let patch = json!([{ "op": "replace", "path": quota, "value": pods }]).to_string();
+    stage.plane.must(&["patch", "clusterqueue", &stage.namespace, "--type=json", "-p", &patch], "");
+}
+
+/// Takes everything down that the queue has let go.
+pub fn drain(stage: &Stage) {
+    stop(stage, "HoldAndDrain");
+}
+
+/// Opens the queue again.
+pub fn resume(stage: &Stage) {
+    stop(stage, "None");
+}
+
+fn stop(stage: &Stage, policy: &str) {
+    let patch = json!({ "spec": { "stopPolicy": policy } }).to_string();
+    stage.plane.must(&["patch", "clusterqueue", &stage.namespace, "--type=merge", "-p", &patch], "");
+}
+
+/// True for a pod that Kueue has not let go.
+pub fn is_in_queue(pod: &Pod) -> bool {
+    pod.gates.iter().any(|gate| gate == ADMISSION || gate == TOPOLOGY)
+}
+
+/// Waits until so many of Kueue's workloads have a quota, and no more.
+pub async fn until_admitted(stage: &Stage, wanted: usize) {
+    let is_admitted = |workload: &DynamicObject| {
+        let conditions = workload.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|condition| condition["type"] == "Admitted" && condition["status"] == "True")
+    };
+    eventually(PATIENT, "workloads with a quota", async || {
+        let found = workloads(stage).list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        let admitted = found.items.iter().filter(|workload| is_admitted(workload)).count();
+        if admitted == wanted { Ok(()) } else { Err(format!("{admitted} of {}", found.items.len())) }
+    })
+    .await;
+}
+
+/// Waits until there are so many of Kueue's workloads.
+pub async fn until_workloads(stage: &Stage, wanted: usize) {
+    eventually(PATIENT, "workloads", async || {
+        let found = workloads(stage).list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        if found.items.len() == wanted { Ok(()) } else { Err(found.items.len().to_string()) }
+    })
+    .await;
+}
+
+/// What `rolegate explain` says of a pod.
+pub async fn explain(stage: &Stage, pod: &str) -> String {
+    printed(stage, &["explain", "pod", pod]).await
+}
+
+/// What Kueue has made of what is queued.
+pub fn workloads(stage: &Stage) -> Api<DynamicObject> {
+    stage.objects("kueue.x-k8s.io", "v1beta2", "Workload")
+}
+
+/// What a command of rolegate prints.
+pub async fn printed(stage: &Stage, command: &[&str]) -> String {
+    let command = [command, &["-n", &stage.namespace]].concat();
+    let printed = rolegate_command(&stage.plane.kubeconfig, &command).output().await.unwrap();
+    String::from_utf8_lossy(&[printed.stdout, printed.stderr].concat()).into_owned()
+}

@@ -1,0 +1,129 @@
+//! Who says on which nodes a pod runs.
+
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use super::{KUEUE, QUEUE, TEAM, create_queued_sets, explain, plane, printed, queue, queue_of, set_quota};
+use crate::common::group::node;
+use crate::common::pods::Pod;
+use crate::common::stage::{GROUPS, typed};
+use crate::common::{Group, Stage};
+
+const RACK: &str = "example.com/rack";
+
+/// The group with segments that share a rack.
+fn in_racks(group: &Group) -> Value {
+    let mut object = group.object();
+    let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
+    object["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"] = affinity;
+    object
+}
+
+/// What each pod asks for.
+fn cpu() -> Value {
+    let requests = json!({ "requests": { "cpu": "1" } });
+    let container = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": requests });
+    json!({ "spec": { "containers": [container] } })
+}
+
+async fn add_rack(stage: &Stage, rack: &str, room: u32, labels: &Value) {
+    let mut node = node(&format!("{}-{rack}", stage.namespace), room, &stage.namespace);
+    node["metadata"]["labels"][RACK] = json!(rack);
+    json_patch::merge(&mut node["metadata"]["labels"], labels);
+    let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(stage.client.clone());
+    nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds kueue"]
+async fn a_batch_is_placed_on_nodes_of_the_flavor_that_kueue_has_chosen() {
+    let stage = Stage::on(plane().await, "kueue-flavor").await;
+    queue(&stage, 4, &json!({ "nodeLabels": { "example.com/pool": "reserved" } }));
+    // The one that fits best has no node of the flavor.
+    add_rack(&stage, "tempting", 6, &json!({ "example.com/pool": "spot" })).await;
+    add_rack(&stage, "right", 12, &json!({ "example.com/pool": "reserved" })).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 4, 4).role("decode", 2, 2);
+    let statuses = stage.statuses(&group);
+    stage.groups().create(&PostParams::default(), &typed(in_racks(&group))).await.unwrap();
+    create_queued_sets(&stage, &group).await;
+    statuses.until("it waits for Kueue", |status| status.reason() == "GatedByOthers").await;
+    let explained = explain(&stage, "llm-prefill-0").await;
+    assert!(explained.contains("GatedByOthers: segment 1 is held: "), "{explained}");
+    assert!(explained.contains("Kueue, which may say on which nodes"), "{explained}");
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 6, "{now}"));
+    set_quota(&stage, 6);
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
+    let right = format!("{}-right", stage.namespace);
+    stage.pods.now(|now| assert!(now.all().all(|pod| pod.node.as_ref() == Some(&right)), "{now}"));
+    KUEUE.record(
+        "a queued group whose segments rolegate places, flavor with node labels",
+        "Kueue first, then the rack: said as `GatedByOthers`; the segment goes to a rack with nodes of the flavor",
+    );
+}
+
+#[tokio::test]
+#[ignore = "make neighbours builds kueue"]
+async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() {
+    let stage = Stage::on(plane().await, "kueue-tas").await;
+    let name = stage.namespace.clone();
+    let levels = json!([{ "nodeLabel": RACK }, { "nodeLabel": "kubernetes.io/hostname" }]);
+    let topology = json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Topology", "metadata": { "name": name },
+        "spec": { "levels": levels },
+    });
+    stage.plane.must(&["create", "-f", "-"], &topology.to_string());
+    queue_of(&stage, ("cpu", 40), &json!({ "topologyName": name }));
+    for rack in ["a", "b", "c", "d"] {
+        add_rack(&stage, rack, 8, &json!({})).await;
+    }
+    let _rolegate = stage.launch().start().await;
+    // One role, two segments of four, and a slice of Kueue's is four pods in one rack: both can agree.
+    let asks = json!({ "metadata": { "annotations": {
+        "kueue.x-k8s.io/podset-slice-required-topology": RACK, "kueue.x-k8s.io/podset-slice-size": "4",
+    } } });
+    let in_ab = json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
+        { "matchExpressions": [{ "key": RACK, "operator": "In", "values": ["a", "b"] }] },
+    ] } } });
+    let asks = json!({ "metadata": asks["metadata"], "spec": { "affinity": in_ab } });
+    let group = Group::new("one").role("main", 8, 4).template(&asks).template(&cpu());
+    create_queued_sets(&stage, &group).await;
+    let coordination = json!({
+        "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "metadata": { "name": "one" },
+        "spec": {
+            "roles": [{ "name": "main", "workloadRef": { "kind": "StatefulSet", "name": "one-main" } }],
+            "coordination": in_racks(&group)["spec"]["coordination"],
+        },
+    });
+    let made = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &coordination).await;
+    let warned = made.warnings.iter().any(|warning| warning.contains("ask Kueue for a place as well"));
+    assert!(made.code == 201 && warned, "{made:?}");
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 8).await;
+    KUEUE.record(
+        "Kueue's topology-aware scheduling and rolegate's placement on one batch",
+        "warned about (`topology-twice`); Kueue chooses first. A role alone whose segment is Kueue's slice: both agree",
+    );
+
+    // Two roles: what Kueue knows are two workloads, and it may put them where it likes.
+    let group = Group::new("two").role("prefill", 4, 4).role("decode", 4, 4).template(&cpu());
+    let statuses = stage.statuses(&group);
+    let path = format!("{GROUPS}/namespaces/{name}/rolebasedgroups");
+    stage.send("POST", &path, &in_racks(&group)).await;
+    for (role, rack) in [("prefill", "c"), ("decode", "d")] {
+        let mut set = group.set(group.find(role), &name);
+        set["metadata"]["labels"] = json!({ QUEUE: TEAM });
+        let asks = json!({ "kueue.x-k8s.io/podset-required-topology": RACK });
+        set["spec"]["template"]["metadata"]["annotations"] = asks;
+        set["spec"]["template"]["spec"]["nodeSelector"][RACK] = json!(rack);
+        let made = stage.post("/apis/apps/v1", "statefulsets", &set).await;
+        assert_eq!(made.code, 201, "{made:?}");
+    }
+    statuses.until("it has no room in one rack", |status| status.reason() == "NoRoom").await;
+    let explained = printed(&stage, &["explain", "group", "two"]).await;
+    assert!(explained.contains("NoRoom"), "{explained}");
+    KUEUE.record(
+        "the same of two roles which Kueue puts into two racks",
+        "does not run: held with `NoRoom`, and its quota with it; use one of the two",
+    );
+}
