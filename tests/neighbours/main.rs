@@ -17,3 +17,4 @@ mod common;
 mod coscheduling;
 mod gangs;
 mod program;
+mod volcano;
