@@ -11,7 +11,7 @@ use rolegate::cluster::index::{CarrierObject, Index, SeenWorkload};
 use rolegate::model::{Allowed, Group, GroupKey, RolledWorkload, ScaledWorkload};
 use rolegate::mutate::{Entry, late_labels};
 use rolegate::plan::elastic::Mark;
-use rolegate::plan::reconcile::pod_groups::{FoundPodGroup, PodGroupId};
+use rolegate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 use rolegate::plan::{
     Action, BatchPodGroup, Ended, Judged, LoopOptions, MissingGroup, MissingLabels, PodRef, Reconciler, Snapshot,
     Suspect,

@@ -11,7 +11,7 @@ use rolegate::api::{Meta, Pod};
 use rolegate::cluster::read::pod_groups::stays;
 use rolegate::model::names;
 use rolegate::plan::PodRef;
-use rolegate::plan::reconcile::pod_groups::FoundPodGroup;
+use rolegate::plan::reconcile::pod_group_memory::FoundPodGroup;
 use serde_json::{Value, json};
 
 use crate::lockstep::Ledger;

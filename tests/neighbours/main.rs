@@ -24,3 +24,4 @@ mod kueue;
 mod lws;
 mod native;
 mod program;
+mod volcano;

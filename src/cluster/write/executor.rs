@@ -16,7 +16,7 @@ use crate::model::{Group, GroupKey, ScaledWorkload};
 use crate::mutate::late_labels;
 use crate::plan::elastic::Mark;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::reconcile::pod_groups::PodGroupId;
+use crate::plan::reconcile::pod_group_memory::PodGroupId;
 use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::status::dropped;
 use crate::plan::{Action, BatchPodGroup, Ended, MissingLabels, PodRef, StatusCarrier, Suspect};

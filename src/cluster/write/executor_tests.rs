@@ -20,7 +20,7 @@ use crate::cluster::write::write_limit::FIRST;
 use crate::model::WorkloadObject as _;
 use crate::model::{PodGroupPolicy, Queued, RolledWorkload};
 use crate::plan::decide::surplus::Surplus;
-use crate::plan::reconcile::pod_groups::PodGroupId;
+use crate::plan::reconcile::pod_group_memory::PodGroupId;
 use crate::plan::{BatchPodGroup, MissingPods, PodRef};
 
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -14,7 +14,7 @@ use crate::cluster::read::pod_groups::stays;
 use crate::cluster::write::writer::{Writer, params, resource};
 use crate::model::{GangTree, Group, Placement, PodGroupPolicy, names};
 use crate::plan::BatchPodGroup;
-use crate::plan::reconcile::pod_groups::{FoundPodGroup, PodGroupId};
+use crate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 
 impl Writer {
     /// Makes the PodGroup of a batch, owned by the object that carries the group; of one that is there, the number of

@@ -12,7 +12,7 @@ use crate::plan::decide::surplus::Surplus;
 use crate::plan::elastic::Mark;
 use crate::plan::reconcile::dropped::StatusCarrier;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::reconcile::pod_groups::{FoundPodGroup, PodGroupId};
+use crate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::recovery::{Judged, Suspect};
 use crate::plan::view::{HeldPod, PodRef};

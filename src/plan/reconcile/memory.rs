@@ -16,7 +16,7 @@ use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
 use crate::plan::reconcile::overwritten::Overwritten;
 use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
-use crate::plan::reconcile::pod_groups::{PodGroupMemory, writes_of};
+use crate::plan::reconcile::pod_group_memory::{PodGroupMemory, writes_of};
 use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::recovery_memory::{LOSSES_READ, RecoveryMemory};
@@ -399,7 +399,7 @@ mod tests {
     use crate::api::pod_group::KUBE_POD_GROUP;
     use crate::model::Claims;
     use crate::model::{identify, names};
-    use crate::plan::reconcile::pod_groups::PodGroupId;
+    use crate::plan::reconcile::pod_group_memory::PodGroupId;
     use crate::plan::test_support::mk_group;
     use crate::plan::view::PodFacts;
 

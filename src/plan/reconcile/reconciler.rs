@@ -14,7 +14,7 @@ use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
 use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::reconcile::pod_groups::{PodGroupId, writes_of};
+use crate::plan::reconcile::pod_group_memory::{PodGroupId, writes_of};
 use crate::plan::reconcile::queue::Queue;
 use crate::plan::reconcile::recovery_memory::LOSSES_READ;
 use crate::plan::reconcile::tree_memory::TreeMemory;
