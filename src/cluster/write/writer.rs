@@ -5,7 +5,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -111,7 +113,10 @@ impl Writer {
     /// When the API server refuses or fails.
     pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> Result<Released, kube::Error> {
         let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
-        let Some(Watched { object: found, .. }) = pods.get_opt(&pod.name).await? else { return Ok(Released::Gone) };
+        // Whoever finds held pods may list them, and need have no right to get one.
+        let named = ListParams::default().fields(&format!("metadata.name={}", pod.name));
+        let found = pods.list(&named).await?.items.into_iter().next();
+        let Some(Watched { object: found, .. }) = found else { return Ok(Released::Gone) };
         self.release(namespace, pod, &[], &Pin::new(), Queued::of(&found)).await
     }
 
