@@ -1,5 +1,7 @@
 //! Times of a status: set where something changed, kept where nothing did.
 
+use std::collections::BTreeSet;
+
 use crate::api::status::{Condition, CoordinationState, GroupStatus};
 use crate::plan::status::conditions::{OURS, READY, READY_REASONS};
 
@@ -23,9 +25,7 @@ pub fn set(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupSta
     status.conditions.extend(foreign.collect::<Vec<_>>());
     for state in &mut status.coordination_state {
         let old = before.coordination_state.iter().find(|old| old.name == state.name);
-        let same = old
-            .filter(|old| CoordinationState { last_update_time: None, ..(*old).clone() } == *state)
-            .and_then(|old| old.last_update_time.clone());
+        let same = old.filter(|old| is_state(old, state)).and_then(|old| old.last_update_time.clone());
         state.last_update_time = Some(same.unwrap_or_else(|| now.to_owned()));
     }
     if is_ready && status.first_ready_time.is_none() {
@@ -36,23 +36,41 @@ pub fn set(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupSta
 
 /// True when two statuses differ in more than counts: these are written at once, counts at most once a second.
 pub fn differs_in_substance(a: &GroupStatus, b: &GroupStatus) -> bool {
-    let shape = |condition: &Condition| (condition.r#type.clone(), condition.status.clone(), condition.reason.clone());
-    let shapes = |status: &GroupStatus| status.conditions.iter().map(shape).collect::<std::collections::BTreeSet<_>>();
-    shapes(a) != shapes(b) || a.first_ready_time != b.first_ready_time
+    shapes(&a.conditions, |_| true) != shapes(&b.conditions, |_| true) || a.first_ready_time != b.first_ready_time
 }
 
 /// True when two statuses say the same of what may run and of how the group stands, whatever they count, and since when.
 pub fn says_the_same(a: &GroupStatus, b: &GroupStatus) -> bool {
-    let shapes = |status: &GroupStatus| {
-        let ours = status.conditions.iter().filter(|condition| OURS.contains(&condition.r#type.as_str()));
-        let known = ours.filter(|condition| condition.r#type != READY);
-        let shape =
-            |condition: &Condition| (condition.r#type.clone(), condition.status.clone(), condition.reason.clone());
-        known.map(shape).collect::<std::collections::BTreeSet<_>>()
-    };
-    let timeless = |state: &CoordinationState| CoordinationState { last_update_time: None, ..state.clone() };
-    let states = |status: &GroupStatus| status.coordination_state.iter().map(timeless).collect::<Vec<_>>();
-    states(a) == states(b) && shapes(a) == shapes(b)
+    let known = |kind: &str| kind != READY && OURS.contains(&kind);
+    let (one, other) = (&a.coordination_state, &b.coordination_state);
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(a, b)| is_state(a, b))
+        && shapes(&a.conditions, known) == shapes(&b.conditions, known)
+}
+
+/// True when two states say the same, whenever they changed last.
+fn is_state(a: &CoordinationState, b: &CoordinationState) -> bool {
+    let CoordinationState {
+        name,
+        progress,
+        domains,
+        complete_batches,
+        complete_replicas,
+        complete_sizes,
+        last_update_time: _,
+    } = a;
+    *name == b.name
+        && *progress == b.progress
+        && *domains == b.domains
+        && *complete_batches == b.complete_batches
+        && *complete_replicas == b.complete_replicas
+        && *complete_sizes == b.complete_sizes
+}
+
+/// Conditions of these kinds without words, times and order.
+fn shapes(conditions: &[Condition], is_asked: impl Fn(&str) -> bool) -> BTreeSet<(&str, &str, &str)> {
+    let asked = conditions.iter().filter(|condition| is_asked(&condition.r#type));
+    asked.map(|condition| (condition.r#type.as_str(), condition.status.as_str(), condition.reason.as_str())).collect()
 }
 
 #[cfg(test)]
