@@ -165,18 +165,19 @@ async fn a_scale_of_a_queued_set_takes_it_down_and_rolegate_makes_none() {
     assert!(error.contains("field is immutable"), "{error}");
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 4, "{now}"));
     sets.patch_scale("main", &PatchParams::default(), &more).await.unwrap();
+    // Most often all that ran: who is quicker, Kueue or the StatefulSet's controller, is not always the same.
     let is_down = |pod: &Pod| is_in_queue(pod) && !pod.is_ready();
     stage
         .pods
-        .until("Kueue has taken down what ran", |now| now.count_all(is_down) >= 4 && now.count_all(Pod::is_ready) == 0)
+        .until("Kueue has taken down what ran", |now| now.count_all(is_down) >= 4 && now.count_all(Pod::is_ready) < 4)
         .await;
-    always(std::time::Duration::from_secs(3), "and lets none run again", async || {
-        stage.pods.now(|now| if now.count_all(Pod::is_ready) == 0 { Ok(()) } else { Err(now.to_string()) })
+    always(std::time::Duration::from_secs(3), "and does not let all run again", async || {
+        stage.pods.now(|now| if now.count_all(Pod::is_ready) < 4 { Ok(()) } else { Err(now.to_string()) })
     })
     .await;
     KUEUE.record(
         "`kubectl scale` of a queued StatefulSet",
-        "does not work: Kueue's webhook does not see the subresource, its controller takes all pods down and ends the workload; \
+        "does not work: Kueue's webhook does not see the subresource, its controller takes pods down that run, most often all, and ends the workload; \
          `segments` over such a set is refused, and rolegate never scales one",
     );
 }
