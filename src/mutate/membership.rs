@@ -47,7 +47,8 @@ pub fn membership(group: &Group, role: &str, ordinal: u32) -> Option<Membership>
     }
 }
 
-/// The pod's PodGroup, and a word on that of Kubernetes itself, which cannot be changed. Another one that it names, such as a gang over the whole group, would wait for pods that are held.
+/// The pod's PodGroup, and a word on that of Kubernetes itself, which cannot be changed. Another one that it names, such as a gang
+/// over the whole group, would wait for pods that are held.
 pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, ordinal: Some(ordinal), .. }) = context.coordinated else { return };
     if let Some(native) = &context.pod.spec.scheduling_group

@@ -6,6 +6,7 @@ use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::{Group, GroupKey, PodIdentity, Queued};
 use crate::plan::decide::DecisionContext;
+use crate::plan::decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::view::{GroupPods, GroupView, HeldPod, PodFacts, PodRef, Replicas, RoleView, Stamp};
 
@@ -33,6 +34,24 @@ pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
         replicas.add(&pod.into(), ordinal);
     }
     RoleView { desired, unknown: false, committed: Some(released), is_scaled: false, replicas }
+}
+
+/// Pods of a role of five that are not made, the last ones.
+pub fn mk_missing(missing: u32) -> MissingPods {
+    MissingPods {
+        role: "decode".to_owned(),
+        missing,
+        of: 5,
+        first: 5 - missing,
+        newest: None,
+        depends_on: None,
+        sibling: None,
+    }
+}
+
+/// Why these are not made.
+pub fn mk_diagnosis(why: WhyMissing) -> Diagnosis {
+    Diagnosis { role: "decode".to_owned(), why, text: "because".to_owned() }
 }
 
 /// A held pod that is a replica of a role.

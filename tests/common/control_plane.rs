@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Instant;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+
+use super::wait::PATIENT;
 
 /// Namespace of the rolegates themselves: their Secrets and Leases.
 pub const SYSTEM: &str = "rolegate-system";
@@ -108,7 +111,19 @@ impl ControlPlane {
         let print = |arguments: &[&str]| Command::new(rolegate_binary()).args(arguments).output().unwrap().stdout;
         let crds = [print(&["crds"]), print(&["crds", "--optional"])].concat();
         self.must(&["apply", "--server-side", "-f", "-"], &String::from_utf8(crds).unwrap());
-        self.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+        self.until_defined();
+    }
+
+    /// Waits until all definitions are served. Of one that has no conditions yet kubectl makes a fault, and is asked again.
+    pub fn until_defined(&self) {
+        let (began, wait) = (Instant::now(), ["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
+        loop {
+            let output = self.kubectl(&wait, "");
+            if output.status.success() {
+                return;
+            }
+            assert!(began.elapsed() < PATIENT, "definitions: {}", String::from_utf8_lossy(&output.stderr));
+        }
     }
 
     /// A client of the administrator. Each runtime needs its own.

@@ -22,6 +22,7 @@ pub mod rolegate;
 pub mod stage;
 pub mod status;
 pub mod terminal;
+pub mod tls;
 pub mod wait;
 
 pub use control_plane::ControlPlane;

@@ -17,18 +17,16 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use jiff::Timestamp;
-use rolegate::server::tls::acceptor::{CertStore, server_config};
-use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
 use rustls::pki_types::ServerName;
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use super::control_plane::ControlPlane;
 use super::http::{handshake, tls_to};
+use super::tls::TlsListener;
 
 /// A kind of request.
 #[derive(Clone, Copy, Debug)]
@@ -82,17 +80,7 @@ struct Broken {
 impl RequestProxy {
     /// Starts one before the API server.
     pub async fn before(plane: &ControlPlane) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let now = Timestamp::now();
-        let ca = new_ca(now).unwrap();
-        let leaf = LeafSpec { addresses: vec![address.ip()], ..LeafSpec::for_names(["localhost"]) };
-        let leaf = new_leaf(&ca, &leaf, now).unwrap();
-        let store = CertStore::empty();
-        store.set(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes()).unwrap();
-        let mut config = server_config(&store, None).unwrap();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let TlsListener { address, listener, acceptor, ca } = TlsListener::bind().await;
         let target = plane.server.trim_start_matches("https://").parse().unwrap();
         let target_ca = std::fs::read(plane.dir.join("pki/ca.crt")).unwrap();
         let state = Arc::new(State { target, target_ca, broken: Mutex::default(), cuts: watch::Sender::new(0) });
@@ -103,7 +91,7 @@ impl RequestProxy {
                 callers.spawn(serving.clone().serve(acceptor.clone(), caller));
             }
         });
-        Self { address, ca: ca.cert_pem, state, task }
+        Self { address, ca, state, task }
     }
 
     /// From now on requests of this kind get lost.

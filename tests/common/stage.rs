@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::control_plane::ControlPlane;
 use super::group::{Group, node};
 use super::pods::{Pod, PodLog};
-use super::rolegate::Launch;
+use super::rolegate::{Launch, rolegate_command};
 use super::status::StatusLog;
 use super::wait::{PATIENT, eventually};
 
@@ -147,6 +147,22 @@ impl Stage {
     pub async fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
         let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         request(&self.client, method, path, content, body).await
+    }
+
+    /// What a command of rolegate prints of this namespace.
+    pub async fn said(&self, command: &[&str]) -> String {
+        let command = [command, &["-n", &self.namespace]].concat();
+        let output = rolegate_command(&self.plane.kubeconfig, &command).output().await.unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Waits until a command of rolegate prints this text.
+    pub async fn until_said(&self, command: &[&str], text: &str) {
+        eventually(PATIENT, text, async || {
+            let said = self.said(command).await;
+            if said.contains(text) { Ok(()) } else { Err(said) }
+        })
+        .await;
     }
 
     /// Lets pods become ready which were held back.

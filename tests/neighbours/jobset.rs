@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use crate::common::control_plane::Shared;
 use crate::common::group::node;
 use crate::common::pods::{Pod, View};
-use crate::common::rolegate::rolegate_command;
 use crate::common::stage::typed;
 use crate::common::status::StatusLog;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
@@ -31,10 +30,7 @@ static PLANE: Shared = LazyLock::new(|| {
     let plane = ControlPlane::start_with_groups("kwok", &[]);
     let built = JOBSET.built();
     plane.must(&["apply", "--server-side", "-f", built.join("crds").to_str().unwrap()], "");
-    let wait = ["wait", "--for=condition=Established", "crd/jobsets.jobset.x-k8s.io", "--timeout=30s"];
-    // One that was made just now has no conditions yet, and that is an error to kubectl.
-    let established = (0..20).any(|_| plane.kubectl(&wait, "").status.success());
-    assert!(established, "the definition of JobSets");
+    plane.until_defined();
     let (kubeconfig, files) = (plane.kubeconfig.to_str().unwrap().to_owned(), built.to_str().unwrap().to_owned());
     let (tell, started) = mpsc::channel();
     // It ends with the thread that starts it: those of tests are too short.
@@ -146,13 +142,16 @@ impl Scene {
     }
 
     async fn until_said(&self, pod: &str, text: &str) {
-        eventually(PATIENT, text, async || {
-            let command = ["explain", "pod", pod, "-n", &self.stage.namespace];
-            let output = rolegate_command(&self.stage.plane.kubeconfig, &command).output().await.unwrap();
-            let said = String::from_utf8(output.stdout).unwrap();
-            if said.contains(text) { Ok(()) } else { Err(said) }
-        })
-        .await;
+        self.stage.until_said(&["explain", "pod", pod], text).await;
+    }
+
+    /// The pods come up so many at a time, counted from the first: what runs gets ready, and only then the next are let go.
+    async fn come_up(&self, steps: &[usize]) {
+        for released in steps.iter().copied() {
+            self.until("the next", |now| now.count_all(Pod::is_scheduled) == released).await;
+            self.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));
+            self.ready().await;
+        }
     }
 }
 
@@ -235,11 +234,7 @@ async fn several_jobs_of_one_template_are_single_pods_where_it_is_not_said() {
     let _rolegate = stage.launch().start().await;
     let scene = Scene::new(stage, &[("main", 6, 2)], json!({})).await;
     scene.create(&set("serve", &json!([template("main", 3, 2, &scene.pod("main"))]))).await;
-    for released in [2, 4, 6] {
-        scene.until("a segment", |now| now.count_all(Pod::is_scheduled) == released).await;
-        scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));
-        scene.ready().await;
-    }
+    scene.come_up(&[2, 4, 6]).await;
     scene.all_ready(6).await;
     JOBSET.record(
         "several Jobs of one replicatedJob without that annotation",
@@ -318,11 +313,7 @@ async fn jobs_in_order_come_up_where_one_order_fits_the_other() {
     let mut object = set("train", &jobs);
     object["spec"]["startupPolicy"] = json!({ "startupPolicyOrder": "InOrder" });
     scene.create(&object).await;
-    for released in [1, 3, 5] {
-        scene.until("the next", |now| now.count_all(Pod::is_scheduled) == released).await;
-        scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));
-        scene.ready().await;
-    }
+    scene.come_up(&[1, 3, 5]).await;
     scene.all_ready(5).await;
     JOBSET.record(
         "`startupPolicy: InOrder`, the first replicatedJob in the first segment as a whole",
@@ -355,18 +346,24 @@ async fn jobs_in_order_and_segments_across_them_wait_for_each_other_and_it_is_sa
     );
 }
 
-/// Exclusive placement, with rolegate's webhook before and after theirs.
-async fn exclusive(namespace: &str) {
-    let stage = stage(namespace).await;
-    add_racks(&stage, &["a", "b", "c"]).await;
-    let _rolegate = stage.launch().start().await;
-    let near = json!({ "topologyAffinity": { "topologyKey": RACK, "strategy": "PreferSegmentAffinity" } });
+/// Two Jobs of three pods with exclusive placement on racks, each a segment near each other on a rack.
+async fn exclusive_jobs(stage: Stage, strategy: &str) -> Scene {
+    let near = json!({ "topologyAffinity": { "topologyKey": RACK, "strategy": strategy } });
     let scene = Scene::new(stage, &[("main", 2, 1)], near).await;
     let mut pod = scene.pod("main");
     pod["metadata"]["annotations"][SIZE] = json!("3");
     let mut object = set("serve", &json!([template("main", 2, 3, &pod)]));
     object["metadata"]["annotations"] = json!({ EXCLUSIVE: RACK });
     scene.create(&object).await;
+    scene
+}
+
+/// Exclusive placement, with rolegate's webhook before and after theirs.
+async fn exclusive(namespace: &str) {
+    let stage = stage(namespace).await;
+    add_racks(&stage, &["a", "b", "c"]).await;
+    let _rolegate = stage.launch().start().await;
+    let scene = exclusive_jobs(stage, "PreferSegmentAffinity").await;
     for next in 0..2 {
         let released = (next as usize + 1) * 3;
         scene.until("the whole Job", |now| now.count_all(|p| job(p) == next && p.is_scheduled()) == 3).await;
@@ -402,13 +399,7 @@ async fn exclusive_placement_and_a_hard_topology_wait_for_each_other_and_it_is_s
     let stage = stage("jobset-both").await;
     add_racks(&stage, &["a", "b"]).await;
     let _rolegate = stage.launch().start().await;
-    let near = json!({ "topologyAffinity": { "topologyKey": RACK, "strategy": "RequireSegmentAffinity" } });
-    let scene = Scene::new(stage, &[("main", 2, 1)], near).await;
-    let mut pod = scene.pod("main");
-    pod["metadata"]["annotations"][SIZE] = json!("3");
-    let mut object = set("serve", &json!([template("main", 2, 3, &pod)]));
-    object["metadata"]["annotations"] = json!({ EXCLUSIVE: RACK });
-    scene.create(&object).await;
+    let scene = exclusive_jobs(stage, "RequireSegmentAffinity").await;
     scene.until("the leaders", |now| now.count_all(|_| true) == 2).await;
     let said = "follower pod node selector for topology domain not found";
     scene.statuses.until("it is said", |status| status.progressing().contains(said)).await;

@@ -107,9 +107,7 @@ async fn its_podgrouper_takes_pods_out_of_the_gang_of_their_batch() {
     let is_theirs = |pod: &Pod| pod.annotations[ANNOTATION].starts_with("pg-llm-");
     stage.pods.until("each StatefulSet has a PodGroup of its own", |now| now.count_all(is_theirs) == 3).await;
     stage.pods.until("the gang is none", |now| now.count_all(Pod::is_scheduled) == 2).await;
-    let explain = ["explain", "pod", "llm-prefill-0", "-n", "kai-grouped"];
-    let said = rolegate_command(&stage.plane.kubeconfig, &explain).output().await.unwrap().stdout;
-    let said = String::from_utf8(said).unwrap();
+    let said = stage.said(&["explain", "pod", "llm-prefill-0"]).await;
     assert!(said.contains("and not \"kai-grouped.llm-pd-0\", that of the pod's batch"), "{said}");
     for pod in stage.pods.births() {
         assert_eq!(pod.annotations[ANNOTATION], "kai-grouped.llm-pd-0");

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::common::group::node;
 use crate::common::pods::{Pod, View};
-use crate::common::rolegate::rolegate_command;
 use crate::common::stage::{Answer, CORE, typed};
 use crate::common::{Group, PATIENT, Stage, eventually};
 use crate::in_rig;
@@ -70,20 +69,6 @@ fn of_index(now: &View, number: u32, test: impl Fn(&Pod) -> bool) -> Option<Stri
 async fn until_index(stage: &Stage, what: &str, number: u32, test: impl Fn(&Pod) -> bool) -> String {
     stage.pods.until(what, |now| of_index(now, number, &test).is_some()).await;
     stage.pods.now(|now| of_index(now, number, &test).unwrap())
-}
-
-async fn said(stage: &Stage, command: &[&str]) -> String {
-    let command = [command, &["-n", &stage.namespace]].concat();
-    let output = rolegate_command(&stage.plane.kubeconfig, &command).output().await.unwrap();
-    String::from_utf8(output.stdout).unwrap()
-}
-
-async fn until_said(stage: &Stage, command: &[&str], text: &str) {
-    eventually(PATIENT, text, async || {
-        let said = said(stage, command).await;
-        if said.contains(text) { Ok(()) } else { Err(said) }
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -210,7 +195,7 @@ async fn an_index_that_has_failed_for_good_holds_the_segments_behind_it_and_it_i
     statuses.until("the second waits", |status| status.reason() == "PreviousSegmentNotReady").await;
     let held = until_index(&stage, "held", 2, Pod::is_held).await;
     let silent = "Job job-index-failed/work, which makes pods of the role, makes none of these";
-    until_said(&stage, &["explain", "pod", &held], silent).await;
+    stage.until_said(&["explain", "pod", &held], silent).await;
     statuses.until("and in the group", |status| status.progressing().contains(silent)).await;
     record(
         "Indexed Job: an index fails for good (`backoffLimitPerIndex`)",
@@ -356,7 +341,7 @@ async fn pods_of_a_daemon_set_wait_their_turn_on_the_nodes_that_they_are_made_fo
     stage.pods.until("one more", |now| now.count_all(Pod::is_held) == 1).await;
     statuses.until("it is said", |status| status.reason() == "BeyondDesired").await;
     let pod = stage.pods.now(|now| now.all().find(|pod| pod.is_held()).unwrap().name.clone());
-    until_said(&stage, &["explain", "pod", &pod], "the group declares 4 replicas").await;
+    stage.until_said(&["explain", "pod", &pod], "the group declares 4 replicas").await;
     stage.patch_group(&group, json!({ "spec": group.clone().role("main", 5, 2).object()["spec"] })).await;
     stage.pods.until("it goes", |now| now.count_all(Pod::is_scheduled) == 5).await;
     record(
@@ -389,7 +374,7 @@ async fn pods_of_a_daemon_set_share_no_rack_and_it_is_said() {
     create(&stage, APPS, "daemonsets", &object).await;
     statuses.until("it is said", |status| status.reason() == "NoRoom").await;
     let pod = stage.pods.now(|now| now.all().next().unwrap().name.clone());
-    until_said(&stage, &["explain", "pod", &pod], "no example.com/rack fits segment 1").await;
+    stage.until_said(&["explain", "pod", &pod], "no example.com/rack fits segment 1").await;
     record(
         "DaemonSet beside a hard topology",
         "does not work: its pods have their nodes from birth, and a segment is not made of those of one domain; held with NoRoom",

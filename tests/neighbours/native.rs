@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use crate::common::control_plane::Shared;
 use crate::common::figures::record_in;
 use crate::common::pods::{GATE, Pod};
-use crate::common::rolegate::rolegate_command;
 use crate::common::stage::CORE;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 
@@ -317,9 +316,7 @@ async fn a_gang_over_several_batches_waits_for_those_that_wait_for_it() {
     gang.until_scheduled("False").await;
     gang.until_later_pod_is_bound().await;
     assert_eq!(gang.bound(), 0);
-    let explain = ["explain", "pod", "llm-prefill-0", "-n", "native-batches"];
-    let said = rolegate_command(&PLANE.kubeconfig, &explain).output().await.unwrap().stdout;
-    let said = String::from_utf8(said).unwrap();
+    let said = gang.stage.said(&["explain", "pod", "llm-prefill-0"]).await;
     assert!(said.contains("see whether PodGroup \"llm-0\" of scheduling.k8s.io"), "{said}");
     record(
         &PLANE,

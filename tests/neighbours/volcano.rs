@@ -8,7 +8,6 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::common::pods::Pod;
-use crate::common::rolegate::rolegate_command;
 use crate::common::status::Status;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 use crate::gangs::{self, Gangs, stories};
@@ -198,9 +197,7 @@ async fn a_queue_is_waited_for_and_its_quota_is_kept() {
     gangs.deploy(&stage, &group).await;
     let told = |status: &Status| status.reason() == "PodGroupMissing";
     statuses.until("it is told that the PodGroup is not taken", told).await;
-    let explain = ["explain", "group", "llm", "-n", &stage.namespace];
-    let explained = rolegate_command(&stage.plane.kubeconfig, &explain).output().await.unwrap().stdout;
-    let explained = String::from_utf8(explained).unwrap();
+    let explained = stage.said(&["explain", "group", "llm"]).await;
     assert!(explained.contains("PodGroupMissing"), "{explained}");
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 6, "{now}"));
 

@@ -35,8 +35,8 @@ use crate::cli::rights::{OF_ALLOWED, OF_CERTIFICATES, OF_SELECTION, RIGHTS, Righ
 use crate::cluster::read::installations::installations;
 use crate::cluster::read::listing::list_cluster;
 use crate::cluster::told;
-use crate::model::Installation;
 use crate::model::{Group, names};
+use crate::model::{Installation, Serving};
 use crate::server::tls::certificates::read_secret;
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
@@ -63,18 +63,21 @@ impl Reader<'_> {
         let version = client.apiserver_version().await.map_err(|error| self.connection.failure(&error))?;
         let number = |text: &str| text.trim_end_matches('+').parse().unwrap_or(0);
         let (own, name) = (self.target.namespace.as_str(), self.target.name.as_str());
-        let (mutating, validating) =
-            tokio::join!(self.list(Api::all(client.clone())), self.list(Api::all(client.clone())));
+        let (mutating, validating, told) = tokio::join!(
+            self.list(Api::all(client.clone())),
+            self.list(Api::all(client.clone())),
+            told::read(client, own, name)
+        );
         let leases = Api::namespaced(client.clone(), own);
         let (definitions, rights, namespaces, services, certificates, lease, probe, of_groups, others) = tokio::join!(
             self.definitions(),
-            self.rights(),
+            self.rights(told.as_ref()),
             self.namespaces(),
             self.services(&mutating, &validating),
             self.certificates(),
             leases.get_opt(name),
             self.probe(),
-            self.groups(),
+            self.groups(told.clone()),
             self.others(&mutating),
         );
         let (orphans, strangers, gangs, served, opt_ins) = match of_groups {
@@ -139,11 +142,10 @@ impl Reader<'_> {
         Ok(account.map(|_| format!("system:serviceaccount:{namespace}:{name}")))
     }
 
-    async fn rights(&self) -> Read<Rights> {
+    async fn rights(&self, told: Option<&Serving>) -> Read<Rights> {
         // Whoever brings certificates does without the rights to keep them.
         let of_certificates =
             if self.certificates().await?.is_some_and(|served| served.self_managed) { OF_CERTIFICATES } else { &[] };
-        let told = told::read(&self.connection.client, &self.target.namespace, &self.target.name).await;
         let selects = told.is_some_and(|told| told.selector != LabelSelector::default());
         let of_selection = if selects { OF_SELECTION } else { &[] };
         self.missing_of(RIGHTS.iter().chain(of_certificates).chain(of_selection)).await
@@ -337,9 +339,7 @@ impl Reader<'_> {
         }
     }
 
-    async fn groups(&self) -> Read<OfGroups> {
-        let Target { namespace, name } = &self.target;
-        let told = told::read(&self.connection.client, namespace, name).await;
+    async fn groups(&self, told: Option<Serving>) -> Read<OfGroups> {
         let serving = std::future::ready(told.clone().unwrap_or_default());
         let seen = Box::pin(list_cluster(&self.connection.client, None, serving));
         let seen = seen.await.map_err(|error| self.why(&error))?;

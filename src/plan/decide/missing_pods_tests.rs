@@ -4,24 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::plan::decide::held::CoordinationRef;
-use crate::plan::test_support::{mk_group, mk_role, mk_segments};
+use crate::plan::test_support::{mk_diagnosis, mk_group, mk_missing, mk_role, mk_segments};
 use crate::plan::view::PodFacts;
-
-fn mk_missing(missing: u32) -> MissingPods {
-    MissingPods {
-        role: "decode".to_owned(),
-        missing,
-        of: 5,
-        first: 5 - missing,
-        newest: None,
-        depends_on: None,
-        sibling: None,
-    }
-}
-
-fn mk_diagnosis(why: WhyMissing) -> Diagnosis {
-    Diagnosis { role: "decode".to_owned(), why, text: "because".to_owned() }
-}
 
 #[test]
 fn replicas_that_may_run_and_do_not_exist_are_missing() {

@@ -1,23 +1,8 @@
 use super::*;
 use crate::plan::decide::missing_pods::WhyMissing;
+use crate::plan::test_support::{mk_diagnosis, mk_missing};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-fn mk_missing(missing: u32) -> MissingPods {
-    MissingPods {
-        role: "decode".to_owned(),
-        missing,
-        of: 5,
-        first: 5 - missing,
-        newest: None,
-        depends_on: None,
-        sibling: None,
-    }
-}
-
-fn mk_diagnosis(why: WhyMissing) -> Diagnosis {
-    Diagnosis { role: "decode".to_owned(), why, text: "because".to_owned() }
-}
 
 fn mk_pod(name: &str) -> PodRef {
     PodRef { name: name.into(), uid: name.into() }

@@ -13,13 +13,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
-use rolegate::server::tls::acceptor::{CertStore, server_config};
-use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
 
+use crate::common::tls::TlsListener;
 use crate::common::{ControlPlane, PATIENT, Stage, eventually};
 use crate::elastic::support::{Pair, launch};
 
@@ -34,16 +31,8 @@ struct Metrics {
 
 impl Metrics {
     async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let now = Timestamp::now();
-        let ca = new_ca(now).unwrap();
-        let leaf = new_leaf(&ca, &LeafSpec::for_names(["localhost"]), now).unwrap();
-        let store = CertStore::empty();
-        store.set(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes()).unwrap();
-        let mut config = server_config(&store, None).unwrap();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let (acceptor, queued) = (TlsAcceptor::from(Arc::new(config)), Arc::new(AtomicU64::new(0)));
+        let TlsListener { address, listener, acceptor, .. } = TlsListener::bind().await;
+        let queued = Arc::new(AtomicU64::new(0));
         let number = queued.clone();
         let task = tokio::spawn(async move {
             while let Ok((caller, _)) = listener.accept().await {

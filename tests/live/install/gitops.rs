@@ -99,7 +99,7 @@ async fn an_upgrade_of_helm_to_what_is_there_changes_nothing() {
         assert!(output.status.success(), "{arguments:?}: {output:?}");
     };
     helm(&["install", "rolegate", &chart()]);
-    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+    plane.until_defined();
     let served = serve(&plane).await;
     let (bundles, yaml) = (bundles(&plane), template(&[]));
     let before = settled(&plane, &yaml).await;

@@ -110,7 +110,7 @@ async fn an_upgrade_brings_its_definitions_and_an_uninstall_keeps_them_or_not() 
     cluster.helm(&["rollback", "rolegate", "1"]);
     assert_eq!(*short_names(&cluster.definition()), json!(["rcoord"]));
 
-    cluster.0.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+    cluster.0.until_defined();
     // Nobody serves: the webhook would refuse it.
     let ours = "mutatingwebhookconfiguration,validatingwebhookconfiguration";
     cluster.0.must(&["delete", ours, "rolegate"], "");
@@ -225,7 +225,7 @@ async fn helm_test_lets_the_doctor_look_with_rights_that_go_with_it() {
     let account = "gate-rolegate-doctor";
     cluster.0.must(&["create", "namespace", "team"], "");
     cluster.helm(&["install", "gate", &chart(), "--set", "test.tryIn=team"]);
-    cluster.0.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+    cluster.0.until_defined();
     let run = |cluster: Arc<Cluster>| {
         tokio::task::spawn_blocking(move || cluster.try_helm(&["test", "gate", "--timeout", "2m"]))
     };

@@ -71,7 +71,7 @@ impl Installation {
 /// Installs our definitions first, as they must be.
 pub fn define(plane: &ControlPlane) {
     apply(plane, &manifests(&["--part", "crds"]));
-    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+    plane.until_defined();
 }
 
 /// Server-side apply; a field that the API server does not know is an error.

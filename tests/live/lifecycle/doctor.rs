@@ -163,7 +163,7 @@ async fn the_certificate_of_cert_manager_is_looked_at() {
     let plane = ControlPlane::own(start).await;
     for arguments in [&["--part", "crds"] as &[&str], &["--certificates", "cert-manager"]] {
         plane.must(&["apply", "--server-side", "-f", "-"], &manifests(arguments));
-        plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+        plane.until_defined();
     }
     // Nothing runs here. What cert-manager has issued and injected is right.
     let (expected, good) = (["endpoint", "admission", "leader"], ["certificate", "ca-bundle", "rights"]);

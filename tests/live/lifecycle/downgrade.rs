@@ -149,7 +149,7 @@ async fn a_rollback_of_the_definitions_loses_no_commit() {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/definitions/{version}"));
         let folder = folder.to_str().unwrap();
         stage.plane.must(&["apply", "--server-side", "--force-conflicts", "-f", folder], "");
-        stage.plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+        stage.plane.until_defined();
         held_on(&stage).await;
         goes_on(&stage).await;
     }

@@ -43,7 +43,7 @@ async fn the_shipped_files_go_as_they_came() {
     // Twice: an object may come before its definition is established.
     plane.kubectl(&["apply", "--server-side", "-k", &base], "");
     plane.must(&["apply", "--server-side", "-k", &base], "");
-    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+    plane.until_defined();
 
     // Nothing runs here: that is found, and nothing is wrong with the files.
     let expected = ["endpoint", "ca-bundle", "admission", "leader"];

@@ -77,7 +77,7 @@ pub fn define_ours(plane: &ControlPlane) {
 /// Writes definitions, over others if need be, and waits until they are served.
 pub fn define(plane: &ControlPlane, definitions: &str) {
     plane.must(&["apply", "--server-side", "--force-conflicts", "-f", "-"], definitions);
-    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+    plane.until_defined();
 }
 
 /// Installs the policies by the one command of their README.

@@ -108,5 +108,5 @@ pub static PLANE: Shared = LazyLock::new(|| {
 pub fn install(plane: &ControlPlane, definitions: &[Value]) {
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": definitions });
     plane.must(&["apply", "--server-side", "-f", "-"], &list.to_string());
-    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+    plane.until_defined();
 }

@@ -13,13 +13,10 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use jiff::Timestamp;
-use rolegate::server::tls::acceptor::{CertStore, server_config};
-use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio_rustls::TlsAcceptor;
+
+use crate::common::tls::TlsListener;
 
 /// The annotation that is lost on the way to v1alpha1 (`rolebasedgroup_conversion.go` of v0.8.0-alpha.5).
 pub const GROUP_GANG: &str = "rbg.workloads.x-k8s.io/group-gang-scheduling";
@@ -34,17 +31,7 @@ pub struct Converter {
 
 impl Converter {
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let now = Timestamp::now();
-        let ca = new_ca(now).unwrap();
-        let leaf = LeafSpec { addresses: vec![address.ip()], ..LeafSpec::for_names(["localhost"]) };
-        let leaf = new_leaf(&ca, &leaf, now).unwrap();
-        let store = CertStore::empty();
-        store.set(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes()).unwrap();
-        let mut config = server_config(&store, None).unwrap();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let TlsListener { address, listener, acceptor, ca } = TlsListener::bind().await;
         let is_away = Arc::new(AtomicBool::new(false));
         let serving = is_away.clone();
         let task = tokio::spawn(async move {
@@ -58,7 +45,7 @@ impl Converter {
                 });
             }
         });
-        Self { address, ca: ca.cert_pem, is_away, task }
+        Self { address, ca, is_away, task }
     }
 
     /// `spec.conversion` of a definition.

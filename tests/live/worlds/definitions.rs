@@ -74,7 +74,7 @@ async fn plane(definition: Value) -> Arc<ControlPlane> {
         let plane = ControlPlane::start_with_groups("kwok", &["--audit"]);
         plane.must(&["delete", "crd", &format!("rolebasedgroups.{RBG}")], "");
         plane.must(&["create", "-f", "-"], &definition.to_string());
-        plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+        plane.until_defined();
         plane
     })
     .await

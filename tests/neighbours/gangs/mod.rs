@@ -4,7 +4,6 @@
 pub mod stories;
 
 use std::sync::{Arc, mpsc};
-use std::time::Instant;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod as ApiPod;
@@ -52,12 +51,7 @@ pub fn plane(neighbour: &Neighbour, definitions: &[&str]) -> Arc<ControlPlane> {
     for folder in definitions {
         plane.must(&["create", "-f", neighbour.built().join(folder).to_str().unwrap()], "");
     }
-    // Of a definition that has no conditions yet it makes a fault.
-    let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"];
-    let began = Instant::now();
-    while !plane.kubectl(&wait, "").status.success() {
-        assert!(began.elapsed() < PATIENT, "the definitions are not established");
-    }
+    plane.until_defined();
     Arc::new(plane)
 }
 

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::common::control_plane::Shared;
 use crate::common::pods::Pod;
-use crate::common::rolegate::rolegate_command;
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 
@@ -147,17 +146,10 @@ pub async fn until_workloads(stage: &Stage, wanted: usize) {
 
 /// What `rolegate explain` says of a pod.
 pub async fn explain(stage: &Stage, pod: &str) -> String {
-    printed(stage, &["explain", "pod", pod]).await
+    stage.said(&["explain", "pod", pod]).await
 }
 
 /// What Kueue has made of what is queued.
 pub fn workloads(stage: &Stage) -> Api<DynamicObject> {
     stage.objects("kueue.x-k8s.io", "v1beta2", "Workload")
-}
-
-/// What a command of rolegate prints.
-pub async fn printed(stage: &Stage, command: &[&str]) -> String {
-    let command = [command, &["-n", &stage.namespace]].concat();
-    let printed = rolegate_command(&stage.plane.kubeconfig, &command).output().await.unwrap();
-    String::from_utf8_lossy(&[printed.stdout, printed.stderr].concat()).into_owned()
 }

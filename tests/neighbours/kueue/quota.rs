@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::{KUEUE, QUEUE, TEAM, create_queued_sets, explain, is_in_queue, printed, set_quota, stage, until_admitted};
+use super::{KUEUE, QUEUE, TEAM, create_queued_sets, explain, is_in_queue, set_quota, stage, until_admitted};
 use crate::common::pods::Pod;
 use crate::common::stage::{CORE, typed};
 use crate::common::{Group, PATIENT, Stage, always, eventually};
@@ -50,7 +50,7 @@ async fn pods_that_are_queued_one_by_one_take_a_quota_for_one_segment_after_the_
         .pods
         .until("the second segment is Kueue's", |now| now.count_all(|pod| is_in_queue(pod) && !pod.is_held()) == 6)
         .await;
-    let explained = printed(&stage, &["explain", "group", "llm"]).await;
+    let explained = stage.said(&["explain", "group", "llm"]).await;
     let why =
         "segment 3 is held: segment 2 has 0/4 prefill and 0/2 decode ready; 2 decode and 4 prefill wait for Kueue (6";
     assert!(explained.contains(why) && explained.contains("waits for Kueue"), "{explained}");
@@ -83,7 +83,7 @@ async fn a_gate_that_is_lifted_by_hand_is_lifted_for_kueue_as_well() {
     create_queued_pods(&stage, &group).await;
     stage.pods.until("the first segment has nodes", |now| now.count_all(Pod::is_scheduled) == 6).await;
     let held = stage.pods.now(|now| now.all().find(|pod| pod.is_held()).map(|pod| pod.name.clone())).unwrap();
-    printed(&stage, &["release", "pod", &held, "--yes"]).await;
+    stage.said(&["release", "pod", &held, "--yes"]).await;
     stage.pods.until("it runs", |now| now.named(&held).is_some_and(Pod::is_scheduled)).await;
     stage.pods.now(|now| assert!(!now.named(&held).unwrap().annotations.contains_key(GATED_BY), "{now}"));
 }

@@ -56,7 +56,7 @@ fn started(plane: &ControlPlane, settings: &Value) -> Running {
         let patch = json!({ "spec": { "conversion": { "strategy": "Webhook", "webhook": webhook } } }).to_string();
         plane.must(&["patch", "crd", &format!("{name}.kueue.x-k8s.io"), "--type=merge", "-p", &patch], "");
     }
-    plane.must(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+    plane.until_defined();
     for configuration in webhooks(plane, &files, webhook) {
         plane.must(&["create", "-f", "-"], &configuration.to_string());
     }

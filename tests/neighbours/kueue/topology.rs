@@ -4,7 +4,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use super::{KUEUE, QUEUE, TEAM, create_queued_sets, explain, plane, printed, queue, queue_of, set_quota};
+use super::{KUEUE, QUEUE, TEAM, create_queued_sets, explain, plane, queue, queue_of, set_quota};
 use crate::common::group::node;
 use crate::common::pods::Pod;
 use crate::common::stage::{GROUPS, typed};
@@ -120,7 +120,7 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
         assert_eq!(made.code, 201, "{made:?}");
     }
     statuses.until("it has no room in one rack", |status| status.reason() == "NoRoom").await;
-    let explained = printed(&stage, &["explain", "group", "two"]).await;
+    let explained = stage.said(&["explain", "group", "two"]).await;
     assert!(explained.contains("NoRoom"), "{explained}");
     KUEUE.record(
         "the same of two roles which Kueue puts into two racks",
