@@ -4,7 +4,8 @@
 #
 # amd64 and arm64 by default. What the machine is not needs a cross compiler (Debian: gcc-aarch64-linux-gnu and
 # libc6-dev-arm64-cross, or gcc-x86-64-linux-gnu and libc6-dev-amd64-cross). RELEASE_URL is where the archives will be, for
-# the manifest of krew. RELEASE_PROFILE=quick builds in a fraction of the time what is not to be released.
+# the manifest of krew. RELEASE_PROFILE=quick builds in a fraction of the time what is not to be released. Where qemu's user
+# mode is (Debian: qemu-user-static), the binary for the other machine is run as well.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 folder=${1:?build.sh FOLDER [ARCH...]}
@@ -37,6 +38,25 @@ triple() {
     arm64) echo aarch64-unknown-linux-gnu ;;
     *) fail "$1 is neither amd64 nor arm64" ;;
     esac
+}
+
+machine=$(case $(uname -m) in x86_64) echo amd64 ;; aarch64) echo arm64 ;; *) fail "no release is for $(uname -m)" ;; esac)
+
+# Runs the binary of an architecture: run ARCH ARGUMENT...
+run() {
+    local arch=$1 emulator=()
+    shift
+    if [ "$arch" != "$machine" ]; then
+        emulator=("$(emulator "$arch")")
+    fi
+    "${emulator[@]}" "$work/$arch/rolegate" "$@"
+}
+
+# What runs binaries of another architecture; nothing where there is none.
+emulator() {
+    local name=qemu-$(triple "$1")
+    name=${name%%-unknown*}
+    command -v "$name-static" || command -v "$name" || true
 }
 
 # A tar archive whose bytes depend on the files alone: pack ARCHIVE FOLDER NAME...
@@ -84,12 +104,27 @@ for arch in "${archs[@]}"; do
 done
 
 say "manifests, chart and the manifest of krew"
-# Of the binary that runs here; what it prints is the same for all.
-native=$work/$(case $(uname -m) in x86_64) echo amd64 ;; aarch64) echo arm64 ;; *) fail "no release is for $(uname -m)" ;; esac)/rolegate
-[ -x "$native" ] || fail "build for this machine as well: its binary writes the manifests"
-"$native" manifests >"$folder/rolegate.yaml"
-"$native" manifests --certificates cert-manager >"$folder/rolegate-cert-manager.yaml"
-"$native" crds >"$folder/rolegate-crds.yaml"
+# Of the binary that runs here; those that an emulator runs must print the same.
+[ -x "$work/$machine/rolegate" ] || fail "build for this machine as well: its binary writes the manifests"
+manifests() {
+    run "$1" manifests >"$2/rolegate.yaml"
+    run "$1" manifests --certificates cert-manager >"$2/rolegate-cert-manager.yaml"
+    run "$1" crds >"$2/rolegate-crds.yaml"
+}
+manifests "$machine" "$folder"
+for arch in "${archs[@]}"; do
+    [ "$arch" != "$machine" ] || continue
+    if [ -z "$(emulator "$arch")" ]; then
+        say "the binary for $arch was not run: no qemu is here"
+        continue
+    fi
+    mkdir "$work/printed-$arch"
+    manifests "$arch" "$work/printed-$arch"
+    for printed in "$work/printed-$arch"/*; do
+        cmp "$printed" "$folder/${printed##*/}" || fail "the binary for $arch prints another ${printed##*/}"
+    done
+    say "the binary for $arch was run under $(emulator "$arch"): it prints the same manifests"
+done
 cp -r deploy/chart "$work/rolegate"
 pack "$folder/rolegate-$version.tgz" "$work" rolegate
 pack "$folder/rolegate-policies.tar.gz" . policies

@@ -1,6 +1,6 @@
 //! The targets of `tests/fuzz` under libFuzzer, one after the other: what they find is kept there, smaller.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,8 @@ const MOST_INPUTS: usize = 100;
 const LONGEST: &str = "-max_len=32768";
 /// Seconds by the clock after which it is kept what was found.
 const AT_A_TIME: u64 = 600;
+/// What all runs spent on each target: its name, the seconds of processor time, and the inputs tried.
+const SPENT: &str = "tests/fuzz/spent";
 /// Seconds that a failing input is made smaller for.
 const SMALLER: &str = "-max_total_time=60";
 
@@ -157,6 +159,46 @@ impl Fuzzer {
     }
 }
 
+/// Processor time and inputs of one target.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    seconds: f64,
+    tried: u64,
+}
+
+impl Spent {
+    /// Adds to what is kept of this target, and says what all runs come to.
+    fn added(self, target: &str) -> Self {
+        let kept = fs::read_to_string(SPENT).unwrap_or_default();
+        let (rows, sum) = self.added_to(&kept, target);
+        fs::write(SPENT, rows).unwrap();
+        sum
+    }
+
+    fn added_to(self, kept: &str, target: &str) -> (String, Self) {
+        let mut rows: BTreeMap<&str, Self> = kept.lines().map(Self::read).collect();
+        let sum = rows.entry(target).or_default();
+        sum.seconds += self.seconds;
+        sum.tried += self.tried;
+        let sum = *sum;
+        let lines = rows.iter().map(|(name, spent)| format!("{name} {:.0} {}\n", spent.seconds, spent.tried));
+        (lines.collect(), sum)
+    }
+
+    fn read(row: &str) -> (&str, Self) {
+        let [name, seconds, tried] = row.split(' ').collect::<Vec<_>>()[..] else { panic!("{SPENT}: {row}") };
+        (name, Self { seconds: seconds.parse().unwrap(), tried: tried.parse().unwrap() })
+    }
+}
+
+#[test]
+fn what_runs_spend_adds_up() {
+    let (kept, sum) = Spent { seconds: 30.4, tried: 7 }.added_to("names 600 1000\nplan 90 5\n", "plan");
+    assert_eq!(kept, "names 600 1000\nplan 120 12\n");
+    assert_eq!(sum.tried, 12);
+    assert_eq!(Spent { seconds: 1.0, tried: 1 }.added_to("", "plan").0, "plan 1 1\n");
+}
+
 fn in_words(seconds: f64) -> String {
     if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
 }
@@ -186,14 +228,20 @@ fn every_target() {
         }
         let begun = files(&folder).into_iter().map(|(_, path)| path).collect();
         let (fuzzer, before) = (Fuzzer { binary: binary.clone(), target, seeds: folder, begun }, cpu_time());
-        let (mut tried, mut spent) = (0, 0.0_f64);
         // On a machine that is shared an hour by the clock is less of the processor. What was found is kept now and then, so
         // that a run that is broken off was not for nothing.
+        let mut spent = 0.0;
         while spent < seconds {
             let left = Duration::from_secs_f64(f64::max(seconds - spent, 1.0)).as_secs().min(AT_A_TIME);
-            tried += fuzzer.fuzz(left).unwrap_or_else(|said| panic!("{} fails:\n{said}", fuzzer.target));
-            spent = cpu_time() - before;
-            record("fuzz", &[&format!("`{}`", fuzzer.target), &in_words(spent), &grouped(tried), &fuzzer.found()]);
+            let tried = fuzzer.fuzz(left).unwrap_or_else(|said| panic!("{} fails:\n{said}", fuzzer.target));
+            let this_run = cpu_time() - before;
+            // Several runs beside each other write one file and one page.
+            let kept = fs::OpenOptions::new().append(true).create(true).open(SPENT).unwrap();
+            kept.lock().unwrap();
+            let all = Spent { seconds: this_run - spent, tried }.added(&fuzzer.target);
+            spent = this_run;
+            let name = format!("`{}`", fuzzer.target);
+            record("fuzz", &[&name, &in_words(all.seconds), &grouped(all.tried), &fuzzer.found()]);
         }
     }
 }

@@ -7,8 +7,10 @@ pub mod conversion_bundle;
 pub mod deadline;
 pub mod decode;
 pub mod metrics;
+mod pods;
 mod reader;
 pub mod registration;
+mod response;
 mod rollout;
 pub mod table;
 pub mod webhooks;
@@ -21,7 +23,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use http::{HeaderMap, StatusCode, Uri, header};
-use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span};
@@ -34,18 +35,17 @@ use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::read::live_world::{LiveWorld, LiveWorldError};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::cluster::read::shortages::Shortages;
-use crate::model::{Group, Mode, WorkloadKey, WorkloadKind, names};
-use crate::mutate::{
-    GroupLookup, Lookups, PodMutation, PodSettings, Subject, TopologyLookup, mutate_pod, protect_topology,
-};
+use crate::model::{Mode, names};
+use crate::mutate::{PodSettings, protect_topology};
 use crate::rules::decode::decode as decode_object;
 use crate::rules::question::Question;
-use crate::rules::{DecodeError, Judged, Operation, judge_json, judge_names};
+use crate::rules::{DecodeError, Judged, Operation, judge_json};
 use crate::server::admission::answer::{Outcome, Verdict, Word};
 use crate::server::admission::beside::{Beside, LIGHT};
 use crate::server::admission::deadline::deadline;
 use crate::server::admission::decode::{DecodedReview, decode};
 use crate::server::admission::metrics::AdmissionMetrics;
+use crate::server::admission::response::{Answer, plain};
 use crate::server::admission::table::{Endpoint, Handling, Row};
 use crate::server::http::Proven;
 use crate::server::http::body::{Bodies, BodyError};
@@ -289,106 +289,6 @@ impl Admission {
         };
         Ok(judged.map(|judged| Verdict { held_by: held_by(kind, object), ..Verdict::of(judged) }))
     }
-
-    /// Gives a pod what it must be born with. Everything it names is known from caches, or else read live once.
-    async fn hold_pod(&self, pod: &Pod, request: &Request<'_>, deadline: Instant) -> Result<Verdict, AdmissionError> {
-        let namespace = request.namespace.as_deref().unwrap_or_else(|| pod.metadata.namespace());
-        let mut subject = Subject::of(pod, namespace, &*self.lookup.index().read());
-        if subject.is_foreign() {
-            return Ok(Verdict::pass());
-        }
-        let names = judge_names(pod);
-        if !names.is_allowed() {
-            return Ok(Verdict::of(names));
-        }
-        if let Some(set) = &subject.stateful_set
-            && self.lookup.stateful_sets(namespace, &[set], deadline).await
-        {
-            subject = Subject::of(pod, namespace, &*self.lookup.index().read());
-        }
-        let group = self.group_of(&subject, pod, deadline).await?;
-        // Only of a group that would free the pod anybody asks.
-        let is_certain = |group: &Arc<Group>| subject.is_free_in(group) && self.is_certain(&subject, group);
-        let is_certain = group.as_ref().is_some_and(is_certain);
-        let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
-            Some((topology, layer)) => {
-                self.lookup.topology(topology, deadline).await?.and_then(|layers| layers.layer(layer))
-            }
-            None => None,
-        };
-        let clique_set = match subject.clique_set() {
-            Some(key) => self.lookup.clique_set(&key, deadline).await?,
-            None => None,
-        };
-        let pod_group = match &subject.pod_group {
-            Some(key) => self.lookup.pod_group(key, deadline).await?,
-            None => None,
-        };
-        let lookups = Lookups {
-            group: group.as_deref().map_or(GroupLookup::Absent, GroupLookup::Found),
-            is_certain,
-            topology: layer.as_ref().map_or(TopologyLookup::Missing, |layer| TopologyLookup::Found(&layer.key)),
-            clique_set: clique_set.as_deref(),
-            pod_group: pod_group.as_deref(),
-        };
-        let mutation = mutate_pod(pod, &subject, &lookups, &self.pods);
-        let PodMutation { patch, warnings, held_by, .. } = mutation;
-        Ok(Verdict { patch, warnings, held_by, ..Verdict::default() })
-    }
-
-    /// The group of a pod, as it is now where that decides what cannot be added later.
-    async fn group_of(
-        &self,
-        subject: &Subject,
-        pod: &Pod,
-        deadline: Instant,
-    ) -> Result<Option<Arc<Group>>, LookupError> {
-        let (Some(key), arrived) = (subject.group(), Instant::now()) else { return Ok(None) };
-        let group = self.lookup.group(key, deadline).await?;
-        let group = self.renewed(group, subject, pod, arrived, deadline).await?;
-        let Some(discovering) = group.as_ref().filter(|group| self.pods.discovery && group.discovery) else {
-            return Ok(group);
-        };
-        let group = Box::pin(self.with_hosts(discovering, deadline)).await?;
-        // The watches go on meanwhile: what they tell now may free a pod that would have been held before.
-        self.renewed(group, subject, pod, arrived, deadline).await
-    }
-
-    /// The group as it was when the pod arrived, or later, if the pod would be born otherwise without that.
-    async fn renewed(
-        &self,
-        known: Option<Arc<Group>>,
-        subject: &Subject,
-        pod: &Pod,
-        arrived: Instant,
-        deadline: Instant,
-    ) -> Result<Option<Arc<Group>>, LookupError> {
-        match known {
-            Some(group) if subject.is_free_in(&group) || subject.is_new_in(&group, pod) => {
-                self.lookup.group_since(&group.key, arrived, deadline).await
-            }
-            known => Ok(known),
-        }
-    }
-
-    /// Whether the group, as it is, decides alone whether the pod is held.
-    fn is_certain(&self, subject: &Subject, group: &Arc<Group>) -> bool {
-        let index = self.lookup.index().read();
-        let set = subject.stateful_set.clone().map(|name| {
-            let namespace = subject.namespace().to_owned();
-            WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name }
-        });
-        index.is_sound(group) && set.is_none_or(|set| index.knows_workload(&set))
-    }
-
-    /// The group once the StatefulSets of its roles are known: their pods' addresses cannot be added later, and the watches
-    /// may be behind.
-    async fn with_hosts(&self, group: &Group, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
-        let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
-        let sets = keys.filter(|key| key.kind == WorkloadKind::StatefulSet).map(|key| key.name.as_str());
-        self.lookup.stateful_sets(&group.key.namespace, &sets.collect::<Vec<_>>(), deadline).await;
-        self.lookup.group(&group.key, deadline).await
-    }
 }
 
 /// False where another webhook of ours says what became of the request: under one name the API server notes a key once, and of
@@ -451,40 +351,6 @@ fn span_of(endpoint: Endpoint, request: &Request<'_>) -> Span {
         namespace = request.namespace.as_deref().unwrap_or_default(),
         name = request.name.as_deref().unwrap_or_default(),
     )
-}
-
-fn plain(status: StatusCode, text: impl Into<String>) -> Response {
-    (status, text.into()).into_response()
-}
-
-/// An answer before it is a response.
-struct Answer {
-    status: StatusCode,
-    content_type: &'static str,
-    text: String,
-}
-
-impl Answer {
-    fn json(text: String) -> Self {
-        Self { status: StatusCode::OK, content_type: "application/json", text }
-    }
-
-    /// As a Status, the message of which an API server hands on. Of a text with 503, unlike one with 500, it says nothing.
-    fn unavailable(message: &str) -> Self {
-        let status = json!({
-            "apiVersion": "v1",
-            "kind": "Status",
-            "status": "Failure",
-            "reason": "ServiceUnavailable",
-            "code": 503,
-            "message": message,
-        });
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::json(status.to_string()) }
-    }
-
-    fn text(status: StatusCode, text: String) -> Self {
-        Self { status, content_type: "text/plain; charset=utf-8", text }
-    }
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ const NAME_A_WORKLOAD_KIND: &[(&str, &str)] = &[
     ("model/first_host.rs", "RBG names the pods of each kind in its own way"),
     ("model/workload_kind.rs", "the rows"),
     ("model/workload_object.rs", "the types"),
-    ("server/admission/mod.rs", "StatefulSets alone are read before their pods are numbered"),
+    ("server/admission/pods.rs", "StatefulSets alone are read before their pods are numbered"),
     ("server/admission/rollout.rs", "LeaderWorkerSets before v0.9 do not say what their controller has seen"),
 ];
 

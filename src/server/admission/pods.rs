@@ -1,0 +1,121 @@
+//! Pods at CREATE: what each names is looked up, and then it is given what it must be born with.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::api::Pod;
+use crate::api::review::Request;
+use crate::cluster::read::lookup::LookupError;
+use crate::model::{Group, WorkloadKey, WorkloadKind};
+use crate::mutate::{GroupLookup, Lookups, PodMutation, Subject, TopologyLookup, mutate_pod};
+use crate::rules::judge_names;
+use crate::server::admission::answer::Verdict;
+use crate::server::admission::{Admission, AdmissionError};
+
+impl Admission {
+    /// Gives a pod what it must be born with. Everything it names is known from caches, or else read live once.
+    pub(super) async fn hold_pod(
+        &self,
+        pod: &Pod,
+        request: &Request<'_>,
+        deadline: Instant,
+    ) -> Result<Verdict, AdmissionError> {
+        let namespace = request.namespace.as_deref().unwrap_or_else(|| pod.metadata.namespace());
+        let mut subject = Subject::of(pod, namespace, &*self.lookup.index().read());
+        if subject.is_foreign() {
+            return Ok(Verdict::pass());
+        }
+        let names = judge_names(pod);
+        if !names.is_allowed() {
+            return Ok(Verdict::of(names));
+        }
+        if let Some(set) = &subject.stateful_set
+            && self.lookup.stateful_sets(namespace, &[set], deadline).await
+        {
+            subject = Subject::of(pod, namespace, &*self.lookup.index().read());
+        }
+        let group = self.group_of(&subject, pod, deadline).await?;
+        // Only of a group that would free the pod anybody asks.
+        let is_certain = |group: &Arc<Group>| subject.is_free_in(group) && self.is_certain(&subject, group);
+        let is_certain = group.as_ref().is_some_and(is_certain);
+        let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
+            Some((topology, layer)) => {
+                self.lookup.topology(topology, deadline).await?.and_then(|layers| layers.layer(layer))
+            }
+            None => None,
+        };
+        let clique_set = match subject.clique_set() {
+            Some(key) => self.lookup.clique_set(&key, deadline).await?,
+            None => None,
+        };
+        let pod_group = match &subject.pod_group {
+            Some(key) => self.lookup.pod_group(key, deadline).await?,
+            None => None,
+        };
+        let lookups = Lookups {
+            group: group.as_deref().map_or(GroupLookup::Absent, GroupLookup::Found),
+            is_certain,
+            topology: layer.as_ref().map_or(TopologyLookup::Missing, |layer| TopologyLookup::Found(&layer.key)),
+            clique_set: clique_set.as_deref(),
+            pod_group: pod_group.as_deref(),
+        };
+        let mutation = mutate_pod(pod, &subject, &lookups, &self.pods);
+        let PodMutation { patch, warnings, held_by, .. } = mutation;
+        Ok(Verdict { patch, warnings, held_by, ..Verdict::default() })
+    }
+
+    /// The group of a pod, as it is now where that decides what cannot be added later.
+    async fn group_of(
+        &self,
+        subject: &Subject,
+        pod: &Pod,
+        deadline: Instant,
+    ) -> Result<Option<Arc<Group>>, LookupError> {
+        let (Some(key), arrived) = (subject.group(), Instant::now()) else { return Ok(None) };
+        let group = self.lookup.group(key, deadline).await?;
+        let group = self.renewed(group, subject, pod, arrived, deadline).await?;
+        let Some(discovering) = group.as_ref().filter(|group| self.pods.discovery && group.discovery) else {
+            return Ok(group);
+        };
+        let group = Box::pin(self.with_hosts(discovering, deadline)).await?;
+        // The watches go on meanwhile: what they tell now may free a pod that would have been held before.
+        self.renewed(group, subject, pod, arrived, deadline).await
+    }
+
+    /// The group as it was when the pod arrived, or later, if the pod would be born otherwise without that.
+    async fn renewed(
+        &self,
+        known: Option<Arc<Group>>,
+        subject: &Subject,
+        pod: &Pod,
+        arrived: Instant,
+        deadline: Instant,
+    ) -> Result<Option<Arc<Group>>, LookupError> {
+        match known {
+            Some(group) if subject.is_free_in(&group) || subject.is_new_in(&group, pod) => {
+                self.lookup.group_since(&group.key, arrived, deadline).await
+            }
+            known => Ok(known),
+        }
+    }
+
+    /// Whether the group, as it is, decides alone whether the pod is held.
+    fn is_certain(&self, subject: &Subject, group: &Arc<Group>) -> bool {
+        let index = self.lookup.index().read();
+        let set = subject.stateful_set.clone().map(|name| {
+            let namespace = subject.namespace().to_owned();
+            WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name }
+        });
+        index.is_sound(group) && set.is_none_or(|set| index.knows_workload(&set))
+    }
+
+    /// The group once the StatefulSets of its roles are known: their pods' addresses cannot be added later, and the watches
+    /// may be behind.
+    async fn with_hosts(&self, group: &Group, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
+        let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
+        let sets = keys.filter(|key| key.kind == WorkloadKind::StatefulSet).map(|key| key.name.as_str());
+        self.lookup.stateful_sets(&group.key.namespace, &sets.collect::<Vec<_>>(), deadline).await;
+        self.lookup.group(&group.key, deadline).await
+    }
+}
