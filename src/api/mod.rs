@@ -18,6 +18,7 @@ pub mod meta;
 pub mod node;
 pub mod pod;
 pub mod pod_group;
+pub mod protobuf;
 pub mod rbg;
 pub mod review;
 pub mod role_coordination;

@@ -24,6 +24,7 @@ use tower::{Layer, Service};
 
 use crate::api::ObjectKind;
 use crate::cluster::requests::ApiRequests;
+use crate::cluster::watch::protobuf::Protobuf;
 
 /// When the API server last said anything on each watch; clones are of the same.
 #[derive(Clone, Debug, Default)]
@@ -44,13 +45,14 @@ impl CacheAges {
         ages
     }
 
-    /// A client whose watches are listened to, and whose requests are counted.
+    /// A client whose watches are listened to, and whose requests are counted. Pods and nodes are watched in protobuf.
     ///
     /// # Errors
     ///
     /// When certificates or keys of the configuration cannot be used.
     pub fn client(&self, requests: &ApiRequests, config: Config) -> Result<Client, kube::Error> {
-        Ok(ClientBuilder::try_from(config)?.with_layer(requests).with_layer(self).build())
+        let client = ClientBuilder::try_from(config)?.with_layer(requests).with_layer(&Protobuf::default());
+        Ok(client.with_layer(self).build())
     }
 
     fn heard(&self, watch: &Watch) {

@@ -2,6 +2,7 @@
 
 pub mod cache_age;
 pub mod capacity;
+pub mod protobuf;
 pub mod sources;
 mod stream;
 pub mod watched;

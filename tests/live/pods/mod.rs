@@ -5,6 +5,7 @@ mod apart;
 mod deadlocks;
 mod discovery;
 mod domains;
+mod encodings;
 mod gangs;
 mod leader_worker_sets;
 mod offline;

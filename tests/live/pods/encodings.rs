@@ -1,0 +1,224 @@
+//! What is read of pods and nodes does not depend on the encoding in which the API server sends them.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use k8s_openapi::api::core::v1 as core;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use prometheus_client::registry::Registry;
+use rolegate::api::node::NODE;
+use rolegate::api::pod::POD;
+use rolegate::api::protobuf::object;
+use rolegate::api::scheduling::SchedulingPod;
+use rolegate::api::{Node, Object, ObjectKind, Pod};
+use rolegate::cluster::index::Change;
+use rolegate::cluster::requests::ApiRequests;
+use rolegate::cluster::watch::cache_age::CacheAges;
+use rolegate::cluster::watch::watch;
+use rolegate::cluster::watch::watched::api;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+
+use crate::common::ControlPlane;
+use crate::common::stage::{make_namespace, typed};
+
+const NAMESPACE: &str = "encodings";
+const SELECTOR: &str = "encodings=both";
+
+/// Has every field that anything of ours reads.
+fn whole() -> Value {
+    let labels = json!({ "matchLabels": { "app": "x" }, "matchExpressions": [
+        { "key": "tier", "operator": "In", "values": ["a", "b"] }, { "key": "old", "operator": "DoesNotExist" },
+    ] });
+    let term = json!({
+        "topologyKey": "rack", "labelSelector": labels, "namespaces": ["one", "two"],
+        "namespaceSelector": {}, "matchLabelKeys": ["pod-template-hash"], "mismatchLabelKeys": ["tenant"],
+    });
+    let terms = json!({
+        "requiredDuringSchedulingIgnoredDuringExecution": [term],
+        "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 7, "podAffinityTerm": term }],
+    });
+    json!({
+        "metadata": {
+            "name": "whole", "namespace": NAMESPACE, "finalizers": ["example.com/stays"],
+            "labels": { "encodings": "both", "empty": "" },
+            "annotations": { "text": "quotes \", lines\n and \u{1f600}", "rolegate.dev/held-by": "g/segments" },
+            "ownerReferences": [
+                { "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "uid": "1", "controller": true, "blockOwnerDeletion": true },
+                { "apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "2" },
+            ],
+        },
+        "spec": {
+            "schedulingGates": [{ "name": "rolegate.dev/hold" }, { "name": "example.com/other" }],
+            "hostname": "h", "subdomain": "d", "schedulerName": "other", "hostNetwork": true,
+            "nodeSelector": { "pool": "", "zone": "z" },
+            "affinity": {
+                "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
+                    { "matchExpressions": [{ "key": "gpu", "operator": "Exists" }] },
+                    { "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["n"] }] },
+                ] } },
+                "podAffinity": terms, "podAntiAffinity": terms,
+            },
+            "tolerations": [{ "operator": "Exists" }, { "key": "k", "value": "v", "effect": "NoSchedule" }],
+            "topologySpreadConstraints": [{
+                "maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": labels, "minDomains": 3,
+                "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor", "matchLabelKeys": ["pod-template-hash"],
+            }],
+            "containers": [
+                {
+                    "name": "one", "image": "x",
+                    "env": [
+                        { "name": "EMPTY" }, { "name": "SET", "value": "$(EMPTY)" },
+                        { "name": "FROM", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
+                    ],
+                    "resources": { "requests": { "cpu": "1500m", "example.com/gpu": "2" }, "limits": { "example.com/gpu": "2", "memory": "1Gi" } },
+                    "ports": [{ "containerPort": 80, "hostPort": 80, "hostIP": "127.0.0.1", "protocol": "UDP" }],
+                },
+                { "name": "two", "image": "x" },
+            ],
+            "initContainers": [{ "name": "sidecar", "image": "x", "restartPolicy": "Always" }, { "name": "once", "image": "x" }],
+            "volumes": [
+                { "name": "a", "persistentVolumeClaim": { "claimName": "c" } }, { "name": "b", "emptyDir": {} },
+                { "name": "e", "ephemeral": { "volumeClaimTemplate": { "spec": {
+                    "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } },
+                } } } },
+            ],
+            "resourceClaims": [{ "name": "r", "resourceClaimName": "r" }],
+        },
+    })
+}
+
+fn status() -> Value {
+    json!({ "status": {
+        "phase": "Failed", "reason": "Evicted", "message": "the node was low on memory",
+        "conditions": [{ "type": "Ready", "status": "False", "reason": "PodFailed" }, { "type": "PodScheduled", "status": "True" }],
+        "containerStatuses": [
+            {
+                "name": "one", "image": "x", "imageID": "", "ready": false, "restartCount": 3,
+                "state": { "terminated": { "exitCode": 137, "reason": "OOMKilled", "message": "killed" } },
+                "lastState": { "terminated": { "exitCode": 0, "reason": "Completed" } },
+            },
+            {
+                "name": "two", "image": "x", "imageID": "", "ready": false, "restartCount": 0,
+                "state": { "waiting": { "reason": "CrashLoopBackOff" } },
+            },
+        ],
+    } })
+}
+
+/// As rolegate has it.
+async fn ours(plane: &ControlPlane) -> Client {
+    let file = Kubeconfig::read_from(&plane.kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
+    let mut registry = Registry::default();
+    CacheAges::register(&mut registry).client(&ApiRequests::register(&mut registry), config).unwrap()
+}
+
+/// What is listed at first and told after it, as text.
+async fn told<T>(client: &Client, kind: ObjectKind, change: impl AsyncFnOnce()) -> (BTreeMap<String, String>, String)
+where
+    T: Object + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let (changed, mut changes) = mpsc::unbounded_channel();
+    let never = Notify::new();
+    let watching = watch(api::<T>(client, kind, None), Some(SELECTOR), &never, |change| _ = changed.send(change));
+    let told = async {
+        let Some(Change::Listed(all)) = changes.recv().await else { panic!("nothing is listed") };
+        change().await;
+        let Some(Change::Applied(one)) = changes.recv().await else { panic!("no change is told") };
+        let listed = all.iter().map(|one| (one.meta().display_name().to_owned(), format!("{one:#?}"))).collect();
+        (listed, format!("{one:#?}"))
+    };
+    tokio::select! {
+        () = watching => panic!("the watch is over"),
+        told = tokio::time::timeout(crate::common::PATIENT, told) => told.expect("it is told in time"),
+    }
+}
+
+/// One object of the API server in this encoding.
+async fn sent(client: &Client, path: &str, accept: &str) -> Vec<u8> {
+    let request =
+        http::Request::get(path).header(http::header::ACCEPT, accept).body(kube::client::Body::empty()).unwrap();
+    let answer = client.send(request).await.unwrap();
+    assert_eq!(answer.headers()[http::header::CONTENT_TYPE], accept);
+    http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes().to_vec()
+}
+
+fn same<T: DeserializeOwned + Debug>(json: &[u8], protobuf: &[u8]) {
+    let read = |text: &[u8]| format!("{:#?}", serde_json::from_slice::<T>(text).unwrap());
+    assert_eq!(read(&object(protobuf).unwrap()), read(json));
+}
+
+#[tokio::test]
+async fn pods_and_nodes_are_read_from_protobuf_as_from_json() {
+    let plane = ControlPlane::own(ControlPlane::start).await;
+    let (plain, ours) = (plane.client().await, ours(&plane).await);
+    make_namespace(&plain, NAMESPACE, &json!({})).await;
+    let pods: Api<core::Pod> = Api::namespaced(plain.clone(), NAMESPACE);
+    let nodes: Api<core::Node> = Api::all(plain.clone());
+    let post = PostParams::default();
+    let least = json!({
+        "metadata": { "generateName": "least-", "namespace": NAMESPACE, "labels": { "encodings": "both" } },
+        "spec": { "containers": [{ "name": "c", "image": "x" }] },
+    });
+    for pod in [whole(), least] {
+        pods.create(&post, &typed(pod)).await.unwrap();
+    }
+    pods.patch_status("whole", &PatchParams::default(), &Patch::Merge(status())).await.unwrap();
+    pods.delete("whole", &DeleteParams::default()).await.unwrap();
+    let node = json!({
+        "metadata": { "name": "n", "labels": { "encodings": "both", "rack": "r1" } },
+        "spec": { "unschedulable": true, "taints": [{ "key": "k", "value": "v", "effect": "NoExecute" }, { "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule" }] },
+        "status": {
+            "allocatable": { "cpu": "64", "memory": "1000Mi", "example.com/gpu": "8" }, "capacity": { "cpu": "65" },
+            "conditions": [{ "type": "Ready", "status": "True", "reason": "KubeletReady" }],
+        },
+    });
+    nodes.create(&post, &typed(node)).await.unwrap();
+
+    let (json, protobuf) = ("application/json", "application/vnd.kubernetes.protobuf");
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/whole");
+    let (pod, pod_again) = (sent(&plain, &path, json).await, sent(&plain, &path, protobuf).await);
+    same::<Pod>(&pod, &pod_again);
+    same::<SchedulingPod>(&pod, &pod_again);
+    let read: Value = serde_json::from_slice(&object(&pod_again).unwrap()).unwrap();
+    assert!(read["metadata"]["deletionTimestamp"].is_string() && read["status"]["reason"] == "Evicted", "{read:#}");
+    same::<Node>(&sent(&plain, "/api/v1/nodes/n", json).await, &sent(&plain, "/api/v1/nodes/n", protobuf).await);
+
+    // Or else the two would be asked for one and the same.
+    sent(&plain, "/api/v1/pods?watch=true&timeoutSeconds=1", "application/vnd.kubernetes.protobuf;stream=watch").await;
+    let patch = PatchParams::default();
+    let pod_changes = async |value: &str| {
+        let change = Patch::Merge(json!({ "metadata": { "annotations": { "text": value } } }));
+        pods.patch("whole", &patch, &change).await.unwrap();
+    };
+    let in_json = told::<Pod>(&plain, POD, async || pod_changes("1").await).await;
+    pod_changes("quotes \", lines\n and \u{1f600}").await;
+    let in_protobuf = told::<Pod>(&ours, POD, async || pod_changes("1").await).await;
+    assert_eq!(without_versions(in_json.0), without_versions(in_protobuf.0));
+    let node_changes = async |rack: &str| {
+        let change = Patch::Merge(json!({ "metadata": { "labels": { "rack": rack } } }));
+        nodes.patch("n", &patch, &change).await.unwrap();
+    };
+    let in_json = told::<Node>(&plain, NODE, async || node_changes("r2").await).await;
+    node_changes("r1").await;
+    let in_protobuf = told::<Node>(&ours, NODE, async || node_changes("r2").await).await;
+    assert_eq!(without_versions(in_json.0), without_versions(in_protobuf.0));
+    assert!(in_protobuf.1.contains("\"r2\""), "{}", in_protobuf.1);
+}
+
+/// Without the lines that say which version it is: one has been changed and changed back.
+fn without_versions(listed: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let without = |text: String| -> String {
+        let lines: Vec<_> = text.lines().collect();
+        let kept = (0..lines.len()).filter(|at| {
+            let is_version = |at: usize| lines.get(at).is_some_and(|line| line.contains("resource_version: Some"));
+            !is_version(*at) && !at.checked_sub(1).is_some_and(is_version)
+        });
+        kept.map(|at| lines[at]).collect::<Vec<_>>().join("\n")
+    };
+    listed.into_iter().map(|(name, text)| (name, without(text))).collect()
+}
