@@ -7,7 +7,7 @@ fn varint(mut number: u64, out: &mut Vec<u8>) {
         out.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
     }
-    out.push(number as u8);
+    out.push(u8::try_from(number).unwrap());
 }
 
 /// A field with bytes.
