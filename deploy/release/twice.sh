@@ -4,7 +4,16 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 repository=$PWD
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# Each build is a process group of its own, so that one that fails takes the other with it.
+set -m
+builds=()
+stop() {
+    for build in "${builds[@]}"; do
+        kill -- "-$build" 2>/dev/null || true
+    done
+    rm -rf "$work"
+}
+trap stop EXIT
 export RELEASE_TOOLS=$repository/target/tools/bin
 unset CARGO_TARGET_DIR
 build() {
@@ -14,10 +23,13 @@ build() {
     "$clone/deploy/release/build.sh" "$clone/target/dist" "$@"
 }
 # Beside each other: most of a build keeps one core busy.
-build one "$@" &
-first=$!
-build another/place "$@"
-wait "$first"
+for clone in one another/place; do
+    build "$clone" "$@" &
+    builds+=($!)
+done
+wait -n
+wait -n
+builds=()
 diff -r "$work/one/target/dist" "$work/another/place/target/dist" || {
     echo "release: the two differ" >&2
     exit 1
