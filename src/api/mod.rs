@@ -14,6 +14,7 @@ pub mod disruption_budget;
 pub mod event;
 pub mod grove;
 pub mod int_or_string;
+pub mod json;
 pub mod meta;
 pub mod node;
 pub mod pod;

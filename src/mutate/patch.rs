@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use json_patch::jsonptr::Token;
 use serde::{Serialize, Serializer, ser};
-use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::api::json::{is_plain, write_text};
 
 /// A JSON Patch (RFC 6902) of `add`, `replace` and `remove` operations. Kept as the text that it becomes: most patches are
 /// written once, sent and forgotten.
@@ -135,13 +136,7 @@ impl Patch {
 
     /// A text as JSON writes it.
     fn write(&mut self, text: &str) {
-        if is_plain(text) {
-            self.text.push(b'"');
-            self.text.extend_from_slice(text.as_bytes());
-            self.text.push(b'"');
-        } else {
-            self.text.extend_from_slice(Value::from(text).to_string().as_bytes());
-        }
+        write_text(&mut self.text, text);
     }
 
     /// The patch as JSON text.
@@ -159,11 +154,6 @@ impl Patch {
         text.push(b']');
         text
     }
-}
-
-/// True for a text that JSON writes as it is.
-fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
 }
 
 impl Serialize for Patch {

@@ -180,9 +180,13 @@ impl Drop for ControlPlane {
 
 /// A client for a kubeconfig.
 pub async fn client_of(kubeconfig: &Path) -> Client {
+    Client::try_from(config_of(kubeconfig).await).unwrap()
+}
+
+/// How whoever a kubeconfig names reaches the API server.
+pub async fn config_of(kubeconfig: &Path) -> Config {
     let file = Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
-    Client::try_from(config).unwrap()
+    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap()
 }
 
 /// Where logs and the control planes' files go.

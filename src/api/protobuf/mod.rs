@@ -9,6 +9,8 @@ use std::io::Write as _;
 pub use wire::Malformed;
 use wire::{Fields, Value};
 
+use crate::api::json::write_text;
+
 /// How objects that are sent in protobuf begin.
 const MAGIC: &[u8] = b"k8s\0";
 
@@ -106,7 +108,7 @@ pub fn write_event(out: &mut Vec<u8>, frame: &[u8]) -> Result<(), Unread> {
         }
     }
     out.extend_from_slice(br#"{"type":"#);
-    text(out, kind);
+    write_text(out, kind);
     out.extend_from_slice(br#","object":"#);
     write_object(out, object)?;
     out.extend_from_slice(b"}\n");
@@ -125,24 +127,18 @@ pub fn object(bytes: &[u8]) -> Result<Vec<u8>, Unread> {
 }
 
 fn write_object(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Unread> {
-    let (mut api_version, mut kind, mut raw) = ("", "", &[][..]);
+    let (mut type_meta, mut raw) = (Fields(&[]), &[][..]);
     for field in Fields(bytes.strip_prefix(MAGIC).ok_or(Malformed)?) {
         match field? {
-            (1, value) => {
-                for field in Fields(value.bytes()?) {
-                    match field? {
-                        (1, value) => api_version = value.text()?,
-                        (2, value) => kind = value.text()?,
-                        _ => {}
-                    }
-                }
-            }
+            (1, value) => type_meta = Fields(value.bytes()?),
             (2, value) => raw = value.bytes()?,
             // Nothing is compressed within, and nothing of another type.
             (3 | 4, value) if !value.bytes()?.is_empty() => return Err(Malformed.into()),
             _ => {}
         }
     }
+    let type_field = |number| type_meta.clone().last(number)?.map_or(Ok(""), Value::text);
+    let (api_version, kind) = (type_field(1)?, type_field(2)?);
     let schema = match (api_version, kind) {
         ("v1", "Pod") => &schemas::POD,
         ("v1", "Node") => &schemas::NODE,
@@ -150,9 +146,9 @@ fn write_object(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Unread> {
         _ => return Err(Unread::Kind { api_version: api_version.to_owned(), kind: kind.to_owned() }),
     };
     out.extend_from_slice(br#"{"apiVersion":"#);
-    text(out, api_version);
+    write_text(out, api_version);
     out.extend_from_slice(br#","kind":"#);
-    text(out, kind);
+    write_text(out, kind);
     fields(out, schema, raw, &mut false)?;
     out.push(b'}');
     Ok(())
@@ -187,7 +183,7 @@ fn fields(out: &mut Vec<u8>, schema: &Message, bytes: &[u8], is_first: &mut bool
         if !std::mem::take(is_first) {
             out.push(b',');
         }
-        text(out, name);
+        write_text(out, name);
         out.push(b':');
         if let Some((begin, end)) = kind.brackets() {
             out.push(begin);
@@ -202,7 +198,7 @@ fn fields(out: &mut Vec<u8>, schema: &Message, bytes: &[u8], is_first: &mut bool
 /// One value of a field.
 fn entry(out: &mut Vec<u8>, kind: Kind, value: Value<'_>) -> Result<(), Malformed> {
     match kind {
-        Kind::Text | Kind::Texts => text(out, value.text()?),
+        Kind::Text | Kind::Texts => write_text(out, value.text()?),
         Kind::Number | Kind::NotZero => write(out, value.number()?),
         Kind::Bool => write(out, value.number()? != 0),
         Kind::Time => {
@@ -227,9 +223,9 @@ fn entry(out: &mut Vec<u8>, kind: Kind, value: Value<'_>) -> Result<(), Malforme
                 (Kind::QuantityMap, Some(quantity)) => Fields(quantity.bytes()?).last(1)?,
                 (_, value) => value,
             };
-            text(out, key);
+            write_text(out, key);
             out.push(b':');
-            text(out, of_key.map_or(Ok(""), Value::text)?);
+            write_text(out, of_key.map_or(Ok(""), Value::text)?);
         }
     }
     Ok(())
@@ -238,17 +234,6 @@ fn entry(out: &mut Vec<u8>, kind: Kind, value: Value<'_>) -> Result<(), Malforme
 /// The seconds of a `Time`; `None` where there is none.
 fn seconds(value: Value<'_>) -> Result<Option<i64>, Malformed> {
     Fields(value.bytes()?).last(1)?.map(Value::number).transpose()
-}
-
-fn text(out: &mut Vec<u8>, text: &str) {
-    let is_plain = text.bytes().all(|byte| byte >= 0x20 && !matches!(byte, b'"' | b'\\'));
-    if is_plain {
-        out.push(b'"');
-        out.extend_from_slice(text.as_bytes());
-        out.push(b'"');
-    } else {
-        write(out, serde_json::Value::from(text));
-    }
 }
 
 fn write(out: &mut Vec<u8>, shown: impl std::fmt::Display) {

@@ -1,3 +1,6 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
 use serde_json::{Value as Json, json};
 
 use super::*;
@@ -40,8 +43,8 @@ fn entry_of(key: &str, value: impl AsRef<[u8]>) -> Vec<u8> {
     [bytes(1, key), bytes(2, value)].concat()
 }
 
-#[test]
-fn every_kind_of_field_is_read_as_from_the_json_of_the_api_server() {
+/// A pod with a field of every kind.
+fn pod_with_all() -> Vec<u8> {
     let metadata = [
         bytes(1, "p"),
         bytes(2, ""),
@@ -63,9 +66,13 @@ fn every_kind_of_field_is_read_as_from_the_json_of_the_api_server() {
         number(11, 0),
         number(25, (-5_i64).cast_unsigned()),
     ];
-    let read = read("Pod", &[bytes(1, metadata.concat()), bytes(2, spec.concat()), bytes(3, "")]);
+    [bytes(1, metadata.concat()), bytes(2, spec.concat()), bytes(3, "")].concat()
+}
+
+#[test]
+fn every_kind_of_field_is_read_as_from_the_json_of_the_api_server() {
     assert_eq!(
-        read,
+        read("Pod", &[pod_with_all()]),
         json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
@@ -128,4 +135,27 @@ fn rows_are_in_order_and_fit_the_set_of_those_seen() {
         }
     }
     [&schemas::POD, &schemas::NODE, &schemas::STATUS].into_iter().for_each(check);
+}
+
+proptest! {
+    #[test]
+    fn whatever_arrives_is_refused_or_becomes_one_line_of_json(
+        changes in vec((any::<Index>(), any::<u8>()), 0..6), cut in any::<Index>(), whole in any::<bool>(), noise in vec(any::<u8>(), 0..64),
+    ) {
+        let mut frame = [bytes(1, "ADDED"), bytes(2, bytes(1, sent("Pod", &pod_with_all())))].concat();
+        for (at, byte) in changes {
+            let at = at.index(frame.len());
+            frame[at] = byte;
+        }
+        frame.truncate(if whole { frame.len() } else { cut.index(frame.len()) });
+        for frame in [frame, noise] {
+            let mut line = Vec::new();
+            if write_event(&mut line, &frame).is_ok() {
+                let (end, line) = line.split_last().unwrap();
+                prop_assert_eq!(*end, b'\n');
+                prop_assert!(!line.contains(&b'\n'));
+                prop_assert!(serde_json::from_slice::<Json>(line).is_ok(), "{}", String::from_utf8_lossy(line));
+            }
+        }
+    }
 }

@@ -33,6 +33,7 @@ use crate::cluster::stances::Stances;
 use crate::cluster::told;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::capacity;
+use crate::cluster::watch::client::client;
 use crate::cluster::watch::sources::Sources;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::executor::Executor;
@@ -114,7 +115,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         (Registry::with_prefix("rolegate"), Readiness::default(), Parts::default());
     let requests = ApiRequests::register(&mut registry);
     let ages = CacheAges::register(&mut registry);
-    let client = ages.client(&requests, args.connection.config().await?)?;
+    let client = client(&ages, &requests, args.connection.config().await?)?;
     readiness.show(&mut registry);
     readiness.tell_mode(Mode::from(args.modes.mode).as_str());
     registry.register_collector(Box::new(ProcessUsage));

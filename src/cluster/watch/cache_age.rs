@@ -12,8 +12,7 @@ use http::{Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
 use http_body_util::combinators::MapFrame;
 use hyper::body::{Body, Frame};
-use kube::client::{Body as RequestBody, ClientBuilder};
-use kube::{Client, Config};
+use kube::client::Body as RequestBody;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -23,8 +22,7 @@ use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use crate::api::ObjectKind;
-use crate::cluster::requests::ApiRequests;
-use crate::cluster::watch::protobuf::Protobuf;
+use crate::cluster::watch::{is_watch, parameters};
 
 /// When the API server last said anything on each watch; clones are of the same.
 #[derive(Clone, Debug, Default)]
@@ -43,16 +41,6 @@ impl CacheAges {
         let ages = Self::default();
         registry.register_collector(Box::new(ages.clone()));
         ages
-    }
-
-    /// A client whose watches are listened to, and whose requests are counted. Pods and nodes are watched in protobuf.
-    ///
-    /// # Errors
-    ///
-    /// When certificates or keys of the configuration cannot be used.
-    pub fn client(&self, requests: &ApiRequests, config: Config) -> Result<Client, kube::Error> {
-        let client = ClientBuilder::try_from(config)?.with_layer(requests).with_layer(&Protobuf::default());
-        Ok(client.with_layer(self).build())
     }
 
     fn heard(&self, watch: &Watch) {
@@ -88,10 +76,8 @@ impl CacheAges {
 impl Watch {
     /// The collection that a request lists or watches, and whether it watches.
     fn of(uri: &Uri) -> (Self, bool) {
-        let parameters = || uri.query().unwrap_or_default().split('&');
-        let selector = parameters().find(|parameter| parameter.starts_with("labelSelector=")).unwrap_or_default();
-        let watches = parameters().any(|parameter| parameter == "watch=true");
-        (Self { path: uri.path().to_owned(), selector: selector.to_owned() }, watches)
+        let selector = parameters(uri).find(|parameter| parameter.starts_with("labelSelector=")).unwrap_or_default();
+        (Self { path: uri.path().to_owned(), selector: selector.to_owned() }, is_watch(uri))
     }
 
     /// As kubectl names it: `pods`, `deployments.v1.apps`.

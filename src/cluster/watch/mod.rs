@@ -2,9 +2,20 @@
 
 pub mod cache_age;
 pub mod capacity;
+pub mod client;
 pub mod protobuf;
 pub mod sources;
 mod stream;
 pub mod watched;
 
 pub use stream::watch;
+
+/// What a request asks for.
+fn parameters(uri: &http::Uri) -> impl Iterator<Item = &str> {
+    uri.query().unwrap_or_default().split('&')
+}
+
+/// True for a request that goes on telling what changes.
+fn is_watch(uri: &http::Uri) -> bool {
+    parameters(uri).any(|parameter| parameter == "watch=true")
+}

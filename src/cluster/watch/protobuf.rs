@@ -19,6 +19,7 @@ use kube::client::Body as RequestBody;
 use tower::{BoxError, Layer, Service};
 
 use crate::api::protobuf::{Unread, object, write_event};
+use crate::cluster::watch::is_watch;
 
 /// Protobuf, or else JSON.
 const ACCEPTED: HeaderValue =
@@ -56,8 +57,7 @@ pub struct Asking<S> {
 
 /// Watches of which everything that may be told has a schema.
 fn is_readable(method: &Method, uri: &Uri) -> bool {
-    let watches = uri.query().unwrap_or_default().split('&').any(|parameter| parameter == "watch=true");
-    watches && method == Method::GET && matches!(uri.path(), "/api/v1/pods" | "/api/v1/nodes")
+    is_watch(uri) && method == Method::GET && matches!(uri.path(), "/api/v1/pods" | "/api/v1/nodes")
 }
 
 fn is_protobuf<B>(answer: &Response<B>) -> bool {

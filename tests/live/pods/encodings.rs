@@ -1,13 +1,10 @@
 //! What is read of pods and nodes does not depend on the encoding in which the API server sends them.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use k8s_openapi::api::core::v1 as core;
+use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
-use prometheus_client::registry::Registry;
 use rolegate::api::node::NODE;
 use rolegate::api::pod::POD;
 use rolegate::api::protobuf::object;
@@ -16,6 +13,7 @@ use rolegate::api::{Node, Object, ObjectKind, Pod};
 use rolegate::cluster::index::Change;
 use rolegate::cluster::requests::ApiRequests;
 use rolegate::cluster::watch::cache_age::CacheAges;
+use rolegate::cluster::watch::client::client;
 use rolegate::cluster::watch::watch;
 use rolegate::cluster::watch::watched::api;
 use serde::de::DeserializeOwned;
@@ -23,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
 use crate::common::ControlPlane;
+use crate::common::control_plane::config_of;
 use crate::common::stage::{make_namespace, typed};
 
 const NAMESPACE: &str = "encodings";
@@ -111,31 +110,58 @@ fn status() -> Value {
 
 /// As rolegate has it.
 async fn ours(plane: &ControlPlane) -> Client {
-    let file = Kubeconfig::read_from(&plane.kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
-    let mut registry = Registry::default();
-    CacheAges::register(&mut registry).client(&ApiRequests::register(&mut registry), config).unwrap()
+    client(&CacheAges::default(), &ApiRequests::default(), config_of(&plane.kubeconfig).await).unwrap()
 }
 
-/// What is listed at first and told after it, as text.
-async fn told<T>(client: &Client, kind: ObjectKind, change: impl AsyncFnOnce()) -> (BTreeMap<String, String>, String)
+/// What is listed at first and told after it, as text and without versions.
+async fn told<T>(
+    client: &Client,
+    kind: ObjectKind,
+    change: impl AsyncFnOnce(),
+    version: Version<T>,
+) -> (Vec<String>, String)
 where
     T: Object + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let (changed, mut changes) = mpsc::unbounded_channel();
     let never = Notify::new();
     let watching = watch(api::<T>(client, kind, None), Some(SELECTOR), &never, |change| _ = changed.send(change));
+    let text = |mut object: T| {
+        *version(&mut object) = None;
+        format!("{object:#?}")
+    };
     let told = async {
         let Some(Change::Listed(all)) = changes.recv().await else { panic!("nothing is listed") };
         change().await;
         let Some(Change::Applied(one)) = changes.recv().await else { panic!("no change is told") };
-        let listed = all.iter().map(|one| (one.meta().display_name().to_owned(), format!("{one:#?}"))).collect();
-        (listed, format!("{one:#?}"))
+        (all.into_iter().map(text).collect(), text(one))
     };
     tokio::select! {
         () = watching => panic!("the watch is over"),
         told = tokio::time::timeout(crate::common::PATIENT, told) => told.expect("it is told in time"),
     }
+}
+
+/// Where an object has its version: it changes though everything else is changed back.
+type Version<T> = fn(&mut T) -> &mut Option<String>;
+
+/// Both clients are told the same when `change` makes `values.1` of `values.0`.
+async fn told_alike<T>(
+    clients: [&Client; 2],
+    kind: ObjectKind,
+    version: Version<T>,
+    values: (&str, &str),
+    change: impl AsyncFn(&str),
+) where
+    T: Object + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let mut all = Vec::new();
+    for client in clients {
+        change(values.0).await;
+        all.push(told(client, kind, async || change(values.1).await, version).await);
+    }
+    assert_eq!(all[0], all[1]);
+    assert!(all[1].1.contains(&format!("{:?}", values.1)), "{}", all[1].1);
 }
 
 /// One object of the API server in this encoding.
@@ -191,34 +217,16 @@ async fn pods_and_nodes_are_read_from_protobuf_as_from_json() {
     // Or else the two would be asked for one and the same.
     sent(&plain, "/api/v1/pods?watch=true&timeoutSeconds=1", "application/vnd.kubernetes.protobuf;stream=watch").await;
     let patch = PatchParams::default();
-    let pod_changes = async |value: &str| {
-        let change = Patch::Merge(json!({ "metadata": { "annotations": { "text": value } } }));
+    let clients = [&plain, &ours];
+    let change_pod = async |text: &str| {
+        let change = Patch::Merge(json!({ "metadata": { "annotations": { "text": text } } }));
         pods.patch("whole", &patch, &change).await.unwrap();
     };
-    let in_json = told::<Pod>(&plain, POD, async || pod_changes("1").await).await;
-    pod_changes("quotes \", lines\n and \u{1f600}").await;
-    let in_protobuf = told::<Pod>(&ours, POD, async || pod_changes("1").await).await;
-    assert_eq!(without_versions(in_json.0), without_versions(in_protobuf.0));
-    let node_changes = async |rack: &str| {
+    let texts = ("quotes \", lines\n and \u{1f600}", "changed");
+    told_alike::<Pod>(clients, POD, |pod| &mut pod.metadata.resource_version, texts, change_pod).await;
+    let change_node = async |rack: &str| {
         let change = Patch::Merge(json!({ "metadata": { "labels": { "rack": rack } } }));
         nodes.patch("n", &patch, &change).await.unwrap();
     };
-    let in_json = told::<Node>(&plain, NODE, async || node_changes("r2").await).await;
-    node_changes("r1").await;
-    let in_protobuf = told::<Node>(&ours, NODE, async || node_changes("r2").await).await;
-    assert_eq!(without_versions(in_json.0), without_versions(in_protobuf.0));
-    assert!(in_protobuf.1.contains("\"r2\""), "{}", in_protobuf.1);
-}
-
-/// Without the lines that say which version it is: one has been changed and changed back.
-fn without_versions(listed: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let without = |text: String| -> String {
-        let lines: Vec<_> = text.lines().collect();
-        let kept = (0..lines.len()).filter(|at| {
-            let is_version = |at: usize| lines.get(at).is_some_and(|line| line.contains("resource_version: Some"));
-            !is_version(*at) && !at.checked_sub(1).is_some_and(is_version)
-        });
-        kept.map(|at| lines[at]).collect::<Vec<_>>().join("\n")
-    };
-    listed.into_iter().map(|(name, text)| (name, without(text))).collect()
+    told_alike::<Node>(clients, NODE, |node| &mut node.metadata.resource_version, ("r1", "r2"), change_node).await;
 }

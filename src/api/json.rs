@@ -1,0 +1,34 @@
+//! JSON that is written by hand, where most of what is written is plain text.
+
+use std::io::Write as _;
+
+/// True for a text that JSON writes as it is.
+pub fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte >= 0x20 && !matches!(byte, b'"' | b'\\'))
+}
+
+/// Writes a text with the quotes around it.
+pub fn write_text(out: &mut Vec<u8>, text: &str) {
+    if is_plain(text) {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    } else {
+        // A vector takes whatever is written to it.
+        _ = write!(out, "{}", serde_json::Value::from(text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_written_as_serde_json_writes_them() {
+        for text in ["", "plain", "ünïcode \u{1f600} \u{7f}", "\"", "\\", "\n\t\0\u{1f}", "a\"b\\c"] {
+            let mut out = Vec::new();
+            write_text(&mut out, text);
+            assert_eq!(out, serde_json::to_vec(text).unwrap(), "{text:?}");
+        }
+    }
+}
