@@ -98,9 +98,10 @@ for arch in "${archs[@]}"; do
     pack "$folder/rolegate_linux_$arch.tar.gz" "$into" LICENSE THIRD-PARTY-LICENSES.txt rolegate
     "$tools/cargo-cyclonedx" cyclonedx --format json --spec-version 1.5 --no-build-deps --target "$target" \
         --override-filename "rolegate_linux_$arch.cdx"
-    # When it was made and under which number is not what it says.
+    # When, where and under which number it was made is not what it says.
     mv "rolegate_linux_$arch.cdx.json" "$folder/"
-    sed -i -e '/"serialNumber"/d' -e '/"timestamp"/d' "$folder/rolegate_linux_$arch.cdx.json"
+    sed -i -e '/"serialNumber"/d' -e '/"timestamp"/d' -e "s|file://$PWD#|file:///rolegate#|" \
+        "$folder/rolegate_linux_$arch.cdx.json"
 done
 
 say "manifests, chart and the manifest of krew"
