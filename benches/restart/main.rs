@@ -1,7 +1,7 @@
 //! `make bench-restart`: how long rolegate takes from its start to having seen a large cluster, and what that costs, on a real
 //! API server: 1,000 groups of 100 held pods. Then nothing happens for a while, and that should cost what it costs without any.
 //!
-//! `ROLEGATE_GROUPS` is the number of groups.
+//! `ROLEGATE_GROUPS` is the number of groups, `ROLEGATE_PODS` that of pods in each.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,9 +36,6 @@ use common::{ControlPlane, Group, eventually};
 use section::Section;
 
 const NAMESPACE: &str = "restart";
-/// Prefill and decode of a group, and of a segment.
-const PODS: [(&str, u32, u32); 2] = [("prefill", 60, 10), ("decode", 40, 5)];
-const PODS_OF_ONE: u32 = PODS[0].1 + PODS[1].1;
 /// While they are made: groups at a time, and pods at a time of each.
 const AT_ONCE: (usize, usize) = (4, 8);
 /// Calm is when nothing was written for so long: longer than a busy API server takes for one answer.
@@ -48,7 +45,7 @@ const IDLE: Duration = Duration::from_secs(20);
 
 #[tokio::main]
 async fn main() {
-    let groups: u32 = std::env::var("ROLEGATE_GROUPS").ok().and_then(|groups| groups.parse().ok()).unwrap_or(1_000);
+    let size = Size { groups: number("ROLEGATE_GROUPS", 1_000), pods: number("ROLEGATE_PODS", 100) };
     let plane = Arc::new(ControlPlane::start());
     plane.define_groups();
     let client = plane.client().await;
@@ -62,23 +59,37 @@ async fn main() {
     writeln!(out, "| groups | pods | | ready after | CPU | resident | CPU in {} s of nothing |", IDLE.as_secs())
         .unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|").unwrap();
-    let none = measure(&mut out, &launch, 0, "before any").await;
+    let none = measure(&mut out, &launch, Size { groups: 0, ..size }, "before any").await;
     let started = Instant::now();
-    for first in (0..groups).step_by(50) {
-        stream::iter(first..(first + 50).min(groups))
-            .for_each_concurrent(AT_ONCE.0, |number| make(&client, number))
-            .await;
-        eprint!("\r{} of {groups} groups are there after {:.0?}", (first + 50).min(groups), started.elapsed());
+    for first in (0..size.groups).step_by(50) {
+        let end = (first + 50).min(size.groups);
+        stream::iter(first..end).for_each_concurrent(AT_ONCE.0, |number| make(&client, number, size.pods)).await;
+        eprint!("\r{end} of {} groups are there after {:.0?}", size.groups, started.elapsed());
     }
     eprintln!();
     for what in ["first start", "restart"] {
-        let some = measure(&mut out, &launch, groups, what).await;
-        let pods = groups * PODS_OF_ONE;
-        out.figure("restart to ready with 100,000 pods", format!("{:.1?} with {pods}", some.ready));
+        let some = measure(&mut out, &launch, size, what).await;
+        out.figure(
+            "restart to ready with 100,000 pods",
+            format!("{:.1?} with {}", some.ready, size.groups * size.pods),
+        );
         let more = some.idle.saturating_sub(none.idle);
-        out.figure("CPU in 20 s of idle groups, more than without", format!("{more:.2?} with {groups} groups"));
+        out.figure("CPU in 20 s of idle groups, more than without", format!("{more:.2?} with {} groups", size.groups));
     }
     out.finish();
+}
+
+/// How much there is.
+#[derive(Clone, Copy)]
+struct Size {
+    groups: u32,
+    /// Of each group.
+    pods: u32,
+}
+
+/// What the environment says, or what it is without.
+fn number(name: &str, default: u32) -> u32 {
+    std::env::var(name).map_or(default, |number| number.parse().expect(name))
 }
 
 /// What was measured at one start.
@@ -89,7 +100,7 @@ struct Start {
 }
 
 /// One start with so many groups.
-async fn measure(out: &mut Section, launch: &Launch, groups: u32, what: &str) -> Start {
+async fn measure(out: &mut Section, launch: &Launch, size: Size, what: &str) -> Start {
     let started = Instant::now();
     let rolegate = launch.start().await;
     let ready = started.elapsed();
@@ -104,7 +115,7 @@ async fn measure(out: &mut Section, launch: &Launch, groups: u32, what: &str) ->
     eventually(Duration::from_secs(600), "rolegate has nothing to do", calm).await;
     let idle = spent_in(IDLE, rolegate.pid()).await;
     let resident = process::resident(rolegate.pid()) / 1024;
-    let pods = groups * PODS_OF_ONE;
+    let (groups, pods) = (size.groups, size.groups * size.pods);
     writeln!(out, "| {groups} | {pods} | {what} | {ready:.1?} | {cpu:.1?} | {resident} MiB | {idle:.2?} |").unwrap();
     rolegate.terminate().await;
     Start { ready, idle }
@@ -127,11 +138,12 @@ async fn spent_in(time: Duration, pid: u32) -> Duration {
     process::cpu(pid).saturating_sub(before)
 }
 
-/// A group, its StatefulSets and their pods, all held.
-async fn make(client: &Client, number: u32) {
-    let group = PODS
-        .iter()
-        .fold(Group::new(&format!("g{number}")), |group, (role, pods, segment)| group.role(role, *pods, *segment));
+/// A group of so many pods, its StatefulSets and their pods, all held.
+async fn make(client: &Client, number: u32, pods: u32) {
+    let decode = pods * 2 / 5;
+    let prefill = pods - decode;
+    let group = Group::new(&format!("g{number}")).role("prefill", prefill, 10.min(prefill));
+    let group = group.role("decode", decode, 5.min(decode));
     groups(client, NAMESPACE).create(&PostParams::default(), &typed(group.object())).await.unwrap();
     let (sets, pods): (Api<StatefulSet>, Api<Pod>) =
         (Api::namespaced(client.clone(), NAMESPACE), Api::namespaced(client.clone(), NAMESPACE));
