@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 /// True for a text that JSON writes as it is.
 pub fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| byte >= 0x20 && !matches!(byte, b'"' | b'\\'))
+    text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
 }
 
 /// Writes a text with the quotes around it.

@@ -22,6 +22,7 @@ pub mod manifests;
 pub mod mutate;
 mod node;
 mod options;
+mod parse;
 pub mod plan;
 mod progress;
 pub mod release;

@@ -43,6 +43,10 @@ pub struct Pod {
     pub annotations: BTreeMap<String, String>,
     pub gates: Vec<String>,
     pub node: Option<String>,
+    /// Nodes that it may go to.
+    pub selector: BTreeMap<String, String>,
+    /// Why the scheduler has no node for it.
+    pub unschedulable: String,
     pub ready: bool,
 }
 
@@ -142,6 +146,11 @@ impl fmt::Display for View {
                 count(Pod::is_scheduled),
                 count(Pod::is_ready),
             )?;
+        }
+        for Pod { name, selector, unschedulable, .. } in
+            self.all().filter(|pod| pod.is_released() && !pod.is_scheduled())
+        {
+            write!(f, "\n{name} has no node, selects {selector:?}: {unschedulable}")?;
         }
         Ok(())
     }
@@ -293,6 +302,7 @@ type Watched = Object<PodSpec, PodStatus>;
 #[serde(rename_all = "camelCase", default)]
 struct PodSpec {
     node_name: Option<String>,
+    node_selector: Option<BTreeMap<String, String>>,
     scheduling_gates: Option<Vec<Named>>,
 }
 
@@ -310,12 +320,15 @@ struct PodStatus {
 struct Condition {
     r#type: String,
     status: String,
+    #[serde(default)]
+    message: String,
 }
 
 fn read(pod: Watched) -> Pod {
     let labels = pod.metadata.labels.unwrap_or_default();
     let of_instance = || labels.get(INSTANCE)?.rsplit_once('-')?.1.parse().ok();
     let conditions = pod.status.and_then(|status| status.conditions).unwrap_or_default();
+    let of_type = |sort: &str| conditions.iter().find(|condition| condition.r#type == sort);
     Pod {
         name: pod.metadata.name.unwrap_or_default(),
         uid: pod.metadata.uid.unwrap_or_default(),
@@ -325,7 +338,9 @@ fn read(pod: Watched) -> Pod {
         annotations: pod.metadata.annotations.unwrap_or_default(),
         gates: pod.spec.scheduling_gates.unwrap_or_default().into_iter().map(|gate| gate.name).collect(),
         node: pod.spec.node_name,
-        ready: conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True"),
+        selector: pod.spec.node_selector.unwrap_or_default(),
+        unschedulable: of_type("PodScheduled").map(|condition| condition.message.clone()).unwrap_or_default(),
+        ready: of_type("Ready").is_some_and(|condition| condition.status == "True"),
         labels,
     }
 }

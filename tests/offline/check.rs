@@ -143,6 +143,8 @@ fn github_and_sarif_name_the_place() {
 
 #[test]
 fn what_cannot_be_read_says_where() {
+    let tripled = (1..20).map(|level| format!("a{level}: &a{level} [*a{0}, *a{0}, *a{0}]", level - 1));
+    let bomb = ["a0: &a0 x".to_owned()].into_iter().chain(tripled).collect::<Vec<_>>().join("\n");
     let cases = [
         ("tab.yaml", "kind: A\n\tb: 1\n", "tab.yaml:1:7: unreadable: "),
         ("open.yaml", "kind: A\nb: [1,\n", "open.yaml:"),
@@ -153,6 +155,7 @@ fn what_cannot_be_read_says_where() {
             "twice.json:2:10: unreadable: duplicate mapping key: a\n",
         ),
         ("list.yaml", "- a\n- b\n", "list.yaml:1:1: unreadable: must be an object with apiVersion and kind\n"),
+        ("bomb.yaml", &bomb, "bomb.yaml:10:20: unreadable: too large: its aliases repeat more than 50000 values\n"),
         ("absent.yaml", "", ""),
     ];
     for (name, content, expected) in cases {

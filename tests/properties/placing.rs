@@ -57,6 +57,10 @@ enum Step {
     Cordon(usize, bool),
     /// A pod is deleted and made again.
     Recreate(usize),
+    /// All pods of the batch of one are deleted.
+    Lose(usize),
+    /// One of those that were deleted is made again.
+    Make(usize),
     /// Somebody else's pod takes room.
     Other(usize, u32),
     OtherGone,
@@ -78,6 +82,16 @@ fn calm() -> BoxedStrategy<Step> {
         6 => (1..4_usize).prop_map(Step::Tell),
         1 => Just(Step::Restart),
         1 => Just(Step::Wait),
+    ]
+    .boxed()
+}
+
+/// Batches are lost and come back pod by pod: writes of some are on their way while others come.
+fn steady() -> BoxedStrategy<Step> {
+    prop_oneof![
+        10 => calm(),
+        1 => (0..20_usize).prop_map(Step::Lose),
+        6 => (0..3_usize).prop_map(Step::Make),
     ]
     .boxed()
 }
@@ -119,6 +133,10 @@ struct World {
     now: Duration,
     version: u64,
     serial: u32,
+    /// Group, role and ordinal of pods that are yet to be made again.
+    unmade: Vec<(usize, usize, u32)>,
+    /// Some went to any node of their rack: whether they took what was promised to others is not known.
+    is_loose: bool,
 }
 
 fn key(group: usize) -> GroupKey {
@@ -145,6 +163,8 @@ impl World {
             now: Duration::ZERO,
             version: 0,
             serial: 0,
+            unmade: Vec::new(),
+            is_loose: false,
         };
         for group in 0..world.shape.groups.len() {
             world.tell_group(group);
@@ -287,6 +307,7 @@ impl World {
                     );
                     let released = state.progress[SIZES[found.role].0].released.unwrap_or(0);
                     prop_assert!(found.ordinal < released, "{pod:?} goes, of {released}");
+                    self.is_loose |= !pin.contains_key(HOST);
                     if found.held {
                         self.pods.insert(uid.clone(), Pod { held: false, pin, ..found });
                         self.tell_pod(&uid);
@@ -376,6 +397,21 @@ impl World {
                 let uid = self.pods.keys().nth(which % self.pods.len()).unwrap().clone();
                 self.recreate(&uid);
             }
+            Step::Lose(which) => {
+                let batch = self.pods.values().nth(which % self.pods.len().max(1)).map(Self::batch);
+                let lost = self.pods.iter().filter(|(_, pod)| Some(Self::batch(pod)) == batch);
+                for uid in lost.map(|(uid, _)| uid.clone()).collect::<Vec<_>>() {
+                    let was = self.delete(&uid);
+                    self.unmade.push(was);
+                }
+                self.tell(usize::MAX);
+            }
+            Step::Make(which) => {
+                if !self.unmade.is_empty() {
+                    let (group, role, ordinal) = self.unmade.remove(which % self.unmade.len());
+                    self.make(group, role, ordinal);
+                }
+            }
             Step::Other(node, cpu) => {
                 let node = node % nodes;
                 if self.left(node) >= i64::from(cpu) {
@@ -395,13 +431,19 @@ impl World {
     }
 
     fn recreate(&mut self, uid: &str) {
+        let (group, role, ordinal) = self.delete(uid);
+        self.make(group, role, ordinal);
+    }
+
+    /// Deletes a pod: its group, role and ordinal.
+    fn delete(&mut self, uid: &str) -> (usize, usize, u32) {
         let mut gone = self.pod(uid);
         let Pod { group, role, ordinal, .. } = self.pods.remove(uid).unwrap();
         self.version += 1;
         gone["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.index.pod_change(0, Change::Deleted(serde_json::from_value(gone).unwrap()));
         self.room.untold.push(Told::PodGone(uid.to_owned()));
-        self.make(group, role, ordinal);
+        (group, role, ordinal)
     }
 
     fn cordon(&mut self, node: usize, on: bool) {
@@ -422,6 +464,18 @@ impl World {
         Ok(())
     }
 
+    /// No node is promised to more pods than it takes.
+    fn keeps_promises(&self) -> Result<(), TestCaseError> {
+        for node in (0..self.shape.nodes.len()).filter(|_| !self.is_loose) {
+            let name = format!("n{node}");
+            let is_promised = |pod: &&Pod| !pod.held && pod.node.is_none() && pod.pin.get(HOST) == Some(&name);
+            let promised: u32 = self.pods.values().filter(is_promised).map(|pod| self.cpu(pod)).sum();
+            let left = self.left(node);
+            prop_assert!(i64::from(promised) <= left, "{name} has {left} and promised {promised}: {:?}", self.pods);
+        }
+        Ok(())
+    }
+
     /// What is released can be bound in whatever order.
     fn bind_all(&mut self, seed: usize) -> Result<(), TestCaseError> {
         for turn in 0.. {
@@ -437,6 +491,9 @@ impl World {
 
     fn settle(&mut self, disturbed: bool) -> Result<(), TestCaseError> {
         (0..self.shape.nodes.len()).for_each(|node| self.cordon(node, false));
+        for (group, role, ordinal) in std::mem::take(&mut self.unmade) {
+            self.make(group, role, ordinal);
+        }
         for rack in 0..3 {
             self.shape.nodes.push((rack, 1000));
             self.room.untold.push(Told::Node(self.node(self.shape.nodes.len() - 1)));
@@ -480,6 +537,26 @@ proptest! {
         }
         world.bind_all(usize::from(seed))?;
         world.settle(false)?;
+    }
+
+    #[test]
+    fn no_room_is_promised_twice_to_pods_that_come_one_by_one(
+        shape in shape(),
+        steps in prop::collection::vec(steady(), 0..100),
+    ) {
+        let mut world = World::new(shape);
+        for _ in 0..10 {
+            (0..world.shape.groups.len()).for_each(|group| _ = world.pass(group));
+            while world.write(true)? {}
+            world.bind_all(0)?;
+            world.ready();
+            world.tell(usize::MAX);
+        }
+        for step in steps {
+            world.step(step)?;
+            world.keeps_promises()?;
+        }
+        world.settle(true)?;
     }
 
     #[test]

@@ -8,8 +8,9 @@ use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use super::case::{API_VERSION, Asked, Case, Expect, Expected, Input, KIND, TestFile, WrittenCase};
-use crate::cli::documents::{Documents, Unreadable, parse};
+use crate::cli::documents::{Documents, Unreadable};
 use crate::cli::node::{Node, Position};
+use crate::cli::parse::parse;
 use crate::cli::terminal::in_words;
 
 /// What was read.

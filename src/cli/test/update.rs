@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::case::{Case, Match};
 use super::outcome::Difference;
 use super::yaml;
-use crate::cli::documents::parse;
 use crate::cli::node::{Node, Position};
+use crate::cli::parse::parse;
 
 /// Why a case is not written anew.
 #[derive(Debug, thiserror::Error)]

@@ -120,6 +120,7 @@ impl Placing<'_, '_> {
             return self.hold(HoldReason::NoRoom, index, &message, &pods);
         }
         let uids: Vec<_> = pods.iter().map(|pod| pod.pod.uid.clone()).collect();
+        let sent = self.pods_of(index, |pod| self.may_have_gone(pod));
         let used = used(self.batching, self.domains(), index);
         if self.is_scaled {
             self.placer.are_made(self.coordination.index, index);
@@ -128,6 +129,7 @@ impl Placing<'_, '_> {
             pods: &uids,
             needs: None,
             others: &others,
+            sent: &sent,
             key: self.key,
             committed: committed.as_deref(),
             used: &used,

@@ -14,7 +14,7 @@ use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
 use crate::plan::status::transition_times;
 use crate::plan::test_support::{mk_group, mk_pod, shared};
-use crate::plan::view::{GroupView, PodFacts};
+use crate::plan::view::{GroupView, PodFacts, PodRef};
 
 const RACK: &str = "rack";
 
@@ -97,6 +97,17 @@ impl Scene {
         let at = self.pods.iter().position(|pod| &*pod.pod.name == name).unwrap();
         (self.pods[at].held, self.pods[at].scheduled) = (false, node.is_some());
         self.show(at, node);
+        self
+    }
+
+    /// Deletes a pod, and makes it again.
+    fn comes_back(mut self, name: &str) -> Self {
+        let at = self.pods.iter().position(|pod| &*pod.pod.name == name).unwrap();
+        self.capacity.remove_pod(&self.pods[at].pod.uid);
+        let (role, ordinal) = name.rsplit_once('-').unwrap();
+        let made = mk_pod(&format!("{name}-again"), role, ordinal.parse().unwrap());
+        self.pods[at] = PodFacts { pod: PodRef { name: name.into(), ..made.pod }, ..made };
+        self.show(at, None);
         self
     }
 
@@ -254,6 +265,62 @@ fn a_batch_stays_while_releases_are_under_way() {
     for context in contexts {
         assert_eq!(domains(&scene.decide(context)), [("0".to_owned(), "r1".to_owned())].into());
     }
+}
+
+/// Its release may be done, with the node that it names: what comes meanwhile fits in beside it.
+#[test]
+fn a_pod_that_is_being_released_keeps_its_node_while_others_of_its_batch_come() {
+    let orders = [["prefill-0", "prefill-1", "decode-0"], ["decode-0", "prefill-1", "prefill-0"]];
+    for (order, [a, b]) in
+        orders.into_iter().flat_map(|order| [[1, 2], [2, 1], [1, 3], [2, 3]].map(|free| (order, free)))
+    {
+        let scene = Scene::new(1, "hold").node("a", "r1", a, false).node("b", "r1", b, false);
+        let mut scene = scene.committed(&[("0", "r1")]);
+        // Those that ran before were on a node that is gone.
+        for name in order {
+            scene = scene.went(name, Some("gone"));
+        }
+        let (mut pins, mut in_flight) = (BTreeMap::new(), HashSet::new());
+        for name in order {
+            scene = scene.comes_back(name);
+            let context = DecisionContext { in_flight: Some(&in_flight), ..DecisionContext::default() };
+            for Release { pod, pin, at_once } in scene.decide(context).decision.release {
+                assert!(at_once);
+                assert_eq!(pins.entry(pod.pod.uid.clone()).or_insert_with(|| pin.clone()), &pin, "{}", pod.pod.name);
+                in_flight.insert(pod.pod.uid.clone());
+            }
+        }
+        assert_eq!(pins.len(), 3);
+    }
+}
+
+#[test]
+fn a_pod_is_where_its_release_bound_it_whatever_was_assumed_since() {
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 3, false).node("b", "r1", 3, false).committed(&[("0", "r1")]);
+    let seen = scene.decide(DecisionContext::default());
+    let other = |host: &str| if host == "a" { "b" } else { "a" };
+    for release in seen.decision.release {
+        let uid = &release.pod.pod.uid;
+        let node = other(&release.pin[HOSTNAME]).to_owned();
+        let pod = json!({
+            "metadata": { "uid": &**uid, "namespace": "ns", "labels": { (names::GROUP): "pd" } },
+            "spec": { "nodeSelector": { HOSTNAME: node }, "containers": [{ "resources": { "requests": { "cpu": 1 } } }] },
+        });
+        scene.capacity.apply_pod(&serde_json::from_value(pod).unwrap()).unwrap();
+        assert_eq!(scene.capacity.assumed(uid).map(|node| &**node), Some(node.as_str()));
+    }
+}
+
+/// Its pods are deleted one by one: the first that comes back need not go where those are bound to that are still there.
+#[test]
+fn a_batch_that_was_never_bound_leaves_a_domain_that_has_no_node_left_for_it() {
+    let scene = Scene::new(1, "hold").node("b", "r2", 3, false).committed(&[("0", "r1")]);
+    let mut scene = scene.went("prefill-0", None).went("decode-0", None);
+    // One may be deleted already as far as the watch of room knows.
+    scene.capacity.remove_pod("decode-0");
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(domains(&seen), [("0".to_owned(), "r2".to_owned())].into());
+    assert!(going(&seen).iter().all(|(name, now, pin)| (*name, *now, pin[0]) == ("prefill-1", false, "r2")));
 }
 
 #[test]

@@ -124,6 +124,7 @@ impl<'a> Unmade<'a> {
             pods: &pods,
             needs: Some(&needs),
             others: &[],
+            sent: &[],
             key: self.key,
             committed: None,
             used: &used(self.batching, domains, batch),

@@ -112,14 +112,12 @@ impl Capacity {
         Ok(())
     }
 
-    /// A pod that went and names its node will be there, whoever led when it went.
+    /// A pod that went and names its node will be there, whoever led when it went, and wherever it was assumed to go since.
     fn assume_as_bound_to_be(&mut self, pod: &SchedulingPod, uid: &Arc<str>, needs: &Arc<Needs>) {
         let goes = !pod.spec.scheduling_gates.iter().any(|gate| gate.name == names::GATE);
-        let host = needs
-            .node_selector
-            .get(HOSTNAME)
-            .filter(|_| goes && !self.assumed.contains_key(uid) && !self.given_up.contains(uid));
-        if let Some((node, group)) = host.and_then(|host| self.node_named(host)).zip(placed_for(pod)) {
+        let host = needs.node_selector.get(HOSTNAME).filter(|_| goes && !self.given_up.contains(uid));
+        let Some((node, group)) = host.and_then(|host| self.node_named(host)).zip(placed_for(pod)) else { return };
+        if self.assumed(uid).is_none_or(|assumed| *assumed != node) {
             self.assume(&group, uid, &node, needs);
         }
     }

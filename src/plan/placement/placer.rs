@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::capacity::{Capacity, HOSTNAME};
+use super::filter::Refusal;
 use super::line::{Closed, Line, Turn};
 use super::needs::Needs;
 use super::place::{Fit, NoFit, Placement, Question, place};
@@ -44,6 +45,8 @@ pub struct Request<'a> {
     pub needs: Option<&'a [Arc<Needs>]>,
     /// Pods of the batch that went before.
     pub others: &'a [Arc<str>],
+    /// Those of `pods` whose release may be done by now, with the place that they had: it stays theirs.
+    pub sent: &'a [Arc<str>],
     /// The node label of which all of them share one value.
     pub key: &'a str,
     /// The value that was committed.
@@ -157,6 +160,7 @@ impl<'a> Placer<'a> {
             pods: &without,
             needs: None,
             others: &[],
+            sent: &[],
             key,
             committed: Some(domain),
             used: &used,
@@ -239,16 +243,24 @@ impl Batch<'_, '_> {
     }
 
     /// True for a domain to which none of the pods could go even if it were empty, and in which none of the batch runs, or is
-    /// bound to run.
+    /// bound to run. Where it has no node left that they ask for, nothing will run that was to go there.
     fn is_lost(&self, domain: &str, needs: &[Arc<Needs>]) -> bool {
         let room = self.capacity.room();
+        let here =
+            room.nodes().map(|(_, _, facts)| facts).filter(|facts| facts.label(self.request.key) == Some(domain));
+        let mut is_gone = true;
+        for refusal in here.flat_map(|facts| needs.iter().map(|needs| facts.refusal(needs))) {
+            match refusal {
+                Some(Refusal::Affinity) => {}
+                Some(Refusal::Taint | Refusal::NotReady | Refusal::Cordoned) => is_gone = false,
+                None => return false,
+            }
+        }
         let runs = |uid: &Arc<str>| match room.node_of(uid).filter(|_| self.capacity.needs(uid).is_none()) {
             Some(node) => room.facts(node).is_some_and(|node| node.ready),
-            None => true,
+            None => !is_gone,
         };
-        let mut here = room.nodes().filter(|(_, _, facts)| facts.label(self.request.key) == Some(domain));
         !self.request.others.iter().any(runs)
-            && !here.any(|(_, _, facts)| needs.iter().any(|needs| facts.refusal(needs).is_none()))
     }
 
     /// Stays in the domain that was committed, where that is possible or others of the batch run there.
@@ -264,25 +276,55 @@ impl Batch<'_, '_> {
     /// The places that all of the pods have since an earlier pass, in one domain and on nodes that still take them.
     fn placed(&self, needs: &[Arc<Needs>]) -> Option<Placement> {
         let room = self.capacity.room();
-        let at = |(uid, needs): (&Arc<str>, &Arc<Needs>)| {
-            let node = self.capacity.assumed(uid)?;
-            room.facts(node)?.refusal(needs).is_none().then(|| node.clone())
-        };
-        let nodes: Vec<_> = self.request.pods.iter().zip(needs).map(at).collect::<Option<_>>()?;
+        let nodes: Vec<_> = self.places(needs).into_iter().collect::<Option<_>>()?;
         let mut domains = nodes.iter().map(|node| room.facts(node)?.label(self.request.key));
         let domain = domains.next()??;
         let same = domains.all(|other| other == Some(domain));
         same.then(|| Placement { domain: Some(domain.to_owned()), nodes })
     }
 
-    /// Gives the pods places in a domain, if they all fit.
+    /// The place that each of the pods has since an earlier pass, where it is on a node that still takes it.
+    fn places(&self, needs: &[Arc<Needs>]) -> Vec<Option<Arc<str>>> {
+        let room = self.capacity.room();
+        let takes =
+            |node: &&Arc<str>, needs: &Needs| room.facts(node).is_some_and(|facts| facts.refusal(needs).is_none());
+        let pods = self.request.pods.iter().zip(needs);
+        pods.map(|(uid, needs)| self.capacity.assumed(uid).filter(|node| takes(node, needs)).cloned()).collect()
+    }
+
+    /// Gives the pods places in a domain, if they all fit: those that have none there beside those that have, or else all anew.
     fn assume_in(&mut self, domain: &str, needs: &[Arc<Needs>]) -> Option<Placement> {
+        let room = self.capacity.room();
+        let is_here =
+            |node: &Arc<str>| room.facts(node).is_some_and(|facts| facts.label(self.request.key) == Some(domain));
+        let mut places: Vec<_> = self.places(needs).into_iter().map(|node| node.filter(is_here)).collect();
+        if let Some(placement) = self.fill(domain, needs, &places) {
+            return Some(placement);
+        }
+        let before = places.clone();
+        for (place, uid) in places.iter_mut().zip(self.request.pods).filter(|(_, uid)| !self.request.sent.contains(uid))
+        {
+            *place = None;
+            self.capacity.give_back(uid);
+        }
+        if places == before { None } else { self.fill(domain, needs, &places) }
+    }
+
+    /// Gives places in a domain to those of the pods that have none, if they all fit.
+    fn fill(&mut self, domain: &str, needs: &[Arc<Needs>], places: &[Option<Arc<str>>]) -> Option<Placement> {
+        let pods = || self.request.pods.iter().zip(needs).zip(places);
+        let (uids, without): (Vec<_>, Vec<_>) =
+            pods().filter(|(_, place)| place.is_none()).map(|((uid, needs), _)| (uid.clone(), needs.clone())).unzip();
+        uids.iter().for_each(|uid| self.capacity.give_back(uid));
         let none = BTreeMap::new();
-        self.give_back();
-        let question = Question { only: Some(domain), ..Question::new(needs, Some(self.request.key), &none) };
-        let Fit::Fits(placement) = place(self.capacity.room(), &question) else { return None };
-        self.assume(&placement, needs);
-        Some(placement)
+        let question = Question { only: Some(domain), ..Question::new(&without, Some(self.request.key), &none) };
+        let Fit::Fits(found) = place(self.capacity.room(), &question) else { return None };
+        for ((uid, needs), node) in uids.iter().zip(&without).zip(&found.nodes) {
+            self.capacity.assume(self.group, uid, node, needs);
+        }
+        let mut found = found.nodes.into_iter();
+        let nodes = places.iter().map(|place| place.clone().or_else(|| found.next())).collect::<Option<_>>()?;
+        Some(Placement { domain: Some(domain.to_owned()), nodes })
     }
 
     /// Finds a domain for the whole batch, when it is its turn; else says what becomes of it.

@@ -55,8 +55,9 @@ impl Pass<'_> {
         (self.memory.needs_room, self.memory.is_blind) = (false, false);
         self.decide(snapshot);
         if let Some(placer) = self.placer.take() {
-            let held = || snapshot.pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.uid.clone()).collect();
-            placer.finish(held);
+            // Who is being released may have gone by now, to the place that it has.
+            let stays = |pod: &&Arc<PodFacts>| pod.held && !self.memory.in_flight.contains(&pod.pod.uid);
+            placer.finish(|| snapshot.pods.iter().filter(stays).map(|pod| pod.pod.uid.clone()).collect());
         }
     }
 

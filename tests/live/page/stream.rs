@@ -134,6 +134,8 @@ async fn domains_have_their_room_and_the_next_batch_its_place() {
     assert_eq!(drawn["takes"]["nvidia.com/gpu"], 6, "{drawn}");
     let boxes = drawn["boxes"].as_array().unwrap();
     assert!(boxes.iter().all(|one| RACKS.contains(&one["name"].as_str().unwrap())), "{drawn}");
+    // rolegate may have seen the pods go before this test does.
+    stage.pods.until("the first one goes", |now| now.count_all(Pod::is_released) == 6).await;
     stage.let_ready(Pod::is_released).await;
     stage.pods.until("the second one goes", |now| now.count_all(Pod::is_released) == 12).await;
     stage.let_ready(Pod::is_released).await;
