@@ -50,7 +50,7 @@ use serde_json::json;
 use common::group::{Progression, node};
 use common::rolegate::{Launch, Rolegate};
 use common::stage::{groups, make_namespace, typed};
-use common::{ControlPlane, Group};
+use common::{ControlPlane, Group, PATIENT, eventually};
 use pods::{Bare, Pods};
 use process::cpu;
 use section::Section;
@@ -65,6 +65,8 @@ const RACK: &str = "example.com/rack";
 const NAMESPACE: &str = "scale";
 /// Streams of the status page that are read meanwhile.
 const VIEWERS: usize = 10;
+/// The components rest when they take less than a fifth of a processor for so long.
+const REST: Duration = Duration::from_secs(1);
 /// Longest time for one group to get ready.
 const LONG: Duration = Duration::from_secs(900);
 
@@ -206,6 +208,19 @@ impl Scale {
     }
 
     /// Brings a group of so many pods up.
+    /// Waits until all components rest: what an installation costs them, which compile and check its policies and publish its
+    /// definitions, is not what groups cost.
+    async fn settle(&self) {
+        let spent = || cpu(self.apiserver) + self.others.values().map(|pid| cpu(*pid)).sum::<Duration>();
+        eventually(PATIENT, "the components rest", async || {
+            let before = spent();
+            tokio::time::sleep(REST).await;
+            let spent = spent().saturating_sub(before);
+            if spent < REST / 5 { Ok(()) } else { Err(format!("{spent:?} of {REST:?} on processors")) }
+        })
+        .await;
+    }
+
     async fn run(&self, what: &str, pods: u32, way: Way, rolegate: Option<&Rolegate>) -> Row {
         let segments = pods / (SEGMENT.0 + SEGMENT.1);
         let group = Group::new(&what.replace([' ', ','], "-").to_lowercase());
@@ -237,6 +252,7 @@ impl Scale {
             _ => None,
         };
         let rolegate = rolegate.map(Rolegate::pid);
+        self.settle().await;
         let before = self.spent(rolegate);
         let start = Instant::now();
         let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), NAMESPACE);
