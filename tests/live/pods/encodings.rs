@@ -20,9 +20,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
-use crate::common::ControlPlane;
 use crate::common::control_plane::config_of;
 use crate::common::stage::{make_namespace, typed};
+use crate::common::{ControlPlane, PATIENT, eventually};
 
 const NAMESPACE: &str = "encodings";
 const SELECTOR: &str = "encodings=both";
@@ -138,7 +138,7 @@ where
     };
     tokio::select! {
         () = watching => panic!("the watch is over"),
-        told = tokio::time::timeout(crate::common::PATIENT, told) => told.expect("it is told in time"),
+        told = tokio::time::timeout(PATIENT, told) => told.expect("it is told in time"),
     }
 }
 
@@ -173,6 +173,17 @@ async fn sent(client: &Client, path: &str, accept: &str) -> Vec<u8> {
     http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes().to_vec()
 }
 
+/// One and the same version of an object, as JSON and in protobuf: controllers write to it meanwhile.
+async fn in_both(client: &Client, path: &str) -> [Vec<u8>; 2] {
+    let (json, protobuf) = ("application/json", "application/vnd.kubernetes.protobuf");
+    eventually(PATIENT, "nobody changes it between two answers", async || {
+        let before = sent(client, path, json).await;
+        let binary = sent(client, path, protobuf).await;
+        if sent(client, path, json).await == before { Ok([before, binary]) } else { Err("changed") }
+    })
+    .await
+}
+
 fn same<T: DeserializeOwned + Debug>(json: &[u8], protobuf: &[u8]) {
     let read = |text: &[u8]| format!("{:#?}", serde_json::from_slice::<T>(text).unwrap());
     assert_eq!(read(&object(protobuf).unwrap()), read(json));
@@ -205,14 +216,19 @@ async fn pods_and_nodes_are_read_from_protobuf_as_from_json() {
     });
     nodes.create(&post, &typed(node)).await.unwrap();
 
-    let (json, protobuf) = ("application/json", "application/vnd.kubernetes.protobuf");
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/whole");
-    let (pod, pod_again) = (sent(&plain, &path, json).await, sent(&plain, &path, protobuf).await);
+    let [pod, pod_again] = in_both(&plain, &format!("/api/v1/namespaces/{NAMESPACE}/pods/whole")).await;
     same::<Pod>(&pod, &pod_again);
     same::<SchedulingPod>(&pod, &pod_again);
     let read: Value = serde_json::from_slice(&object(&pod_again).unwrap()).unwrap();
     assert!(read["metadata"]["deletionTimestamp"].is_string() && read["status"]["reason"] == "Evicted", "{read:#}");
-    same::<Node>(&sent(&plain, "/api/v1/nodes/n", json).await, &sent(&plain, "/api/v1/nodes/n", protobuf).await);
+    eventually(PATIENT, "the controller of nodes has written what it writes to each", async || {
+        let node = nodes.get("n").await.map_err(|error| error.to_string())?;
+        let written = node.metadata.annotations.is_some_and(|all| all.contains_key("node.alpha.kubernetes.io/ttl"));
+        if written { Ok(()) } else { Err("no annotation".to_owned()) }
+    })
+    .await;
+    let [node, node_again] = in_both(&plain, "/api/v1/nodes/n").await;
+    same::<Node>(&node, &node_again);
 
     // Or else the two would be asked for one and the same.
     sent(&plain, "/api/v1/pods?watch=true&timeoutSeconds=1", "application/vnd.kubernetes.protobuf;stream=watch").await;
