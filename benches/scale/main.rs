@@ -207,7 +207,6 @@ impl Scale {
         Spent { server: cpu(self.apiserver), others, rolegate: rolegate.map(cpu), requests: self.requests() }
     }
 
-    /// Brings a group of so many pods up.
     /// Waits until all components rest: what an installation costs them, which compile and check its policies and publish its
     /// definitions, is not what groups cost.
     async fn settle(&self) {
@@ -221,6 +220,7 @@ impl Scale {
         .await;
     }
 
+    /// Brings a group of so many pods up.
     async fn run(&self, what: &str, pods: u32, way: Way, rolegate: Option<&Rolegate>) -> Row {
         let segments = pods / (SEGMENT.0 + SEGMENT.1);
         let group = Group::new(&what.replace([' ', ','], "-").to_lowercase());

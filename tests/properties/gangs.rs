@@ -15,7 +15,7 @@ use rolegate::plan::placement::Sight;
 use rolegate::plan::{Action, Ended, LoopOptions, Pin, Reconciler};
 use serde_json::{Value, json};
 
-use crate::late_room::{LateRoom, Other, Told, object_of};
+use crate::late_room::{LateRoom, Other, Told, left, object_of};
 use crate::tried;
 
 const RACK: &str = "rack";
@@ -309,9 +309,8 @@ impl World {
     }
 
     fn left(&self, node: usize) -> i64 {
-        let of_pods = self.pods.values().filter(|pod| pod.node == Some(node)).map(|pod| self.cpu(pod));
-        let of_others = self.others.iter().filter(|(_, at, _)| *at == node).map(|(_, _, cpu)| *cpu);
-        i64::from(self.shape.nodes[node].1) - of_pods.chain(of_others).map(i64::from).sum::<i64>()
+        let ours = self.pods.values().filter(|pod| pod.node == Some(node)).map(|pod| self.cpu(pod));
+        left(node, self.shape.nodes[node].1, ours, &self.others)
     }
 
     /// Binds one of the pods that are not bound; `Some(false)` when no node takes it.

@@ -38,6 +38,12 @@ impl LateRoom {
 /// A pod of somebody else: its unique id, its node and its processors.
 pub type Other = (String, usize, u32);
 
+/// What a node has left of so many processors, beside our pods that are on it and those of others.
+pub fn left(node: usize, cpu: u32, ours: impl Iterator<Item = u32>, others: &[Other]) -> i64 {
+    let theirs = others.iter().filter(|(_, at, _)| *at == node).map(|(_, _, cpu)| *cpu);
+    i64::from(cpu) - ours.chain(theirs).map(i64::from).sum::<i64>()
+}
+
 /// It as an object.
 pub fn object_of((uid, node, cpu): &Other) -> Value {
     json!({

@@ -107,7 +107,7 @@ impl Placing<'_, '_> {
     }
 
     fn batch(&mut self, index: u32, releases: Vec<&mut Release>, is_full: &mut Option<u32>) {
-        let others = self.pods_of(index, |pod| !pod.held || self.may_have_gone(pod));
+        let others = self.pods_of(index, |pod| !pod.held || self.may_have_gone(&pod.pod.uid));
         let releases = self.let_go_by_others(index, releases, others.is_empty());
         if releases.is_empty() {
             return;
@@ -120,7 +120,7 @@ impl Placing<'_, '_> {
             return self.hold(HoldReason::NoRoom, index, &message, &pods);
         }
         let uids: Vec<_> = pods.iter().map(|pod| pod.pod.uid.clone()).collect();
-        let sent = self.pods_of(index, |pod| self.may_have_gone(pod));
+        let sent: Vec<_> = uids.iter().filter(|uid| self.may_have_gone(uid)).cloned().collect();
         let used = used(self.batching, self.domains(), index);
         if self.is_scaled {
             self.placer.are_made(self.coordination.index, index);
@@ -243,9 +243,8 @@ impl Placing<'_, '_> {
     }
 
     /// True for a held pod whose release is under way, or was tried: nobody knows how that ended.
-    fn may_have_gone(&self, pod: &PodFacts) -> bool {
+    fn may_have_gone(&self, uid: &str) -> bool {
         let DecisionContext { in_flight, refused, .. } = self.context;
-        let uid = &pod.pod.uid;
         in_flight.is_some_and(|in_flight| in_flight.contains(uid))
             || refused.is_some_and(|refused| refused.contains_key(uid))
     }

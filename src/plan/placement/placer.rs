@@ -297,34 +297,29 @@ impl Batch<'_, '_> {
         let room = self.capacity.room();
         let is_here =
             |node: &Arc<str>| room.facts(node).is_some_and(|facts| facts.label(self.request.key) == Some(domain));
-        let mut places: Vec<_> = self.places(needs).into_iter().map(|node| node.filter(is_here)).collect();
-        if let Some(placement) = self.fill(domain, needs, &places) {
+        let here: Vec<_> = self.places(needs).into_iter().map(|node| node.filter(is_here)).collect();
+        if let Some(placement) = self.fill(domain, needs, &here) {
             return Some(placement);
         }
-        let before = places.clone();
-        for (place, uid) in places.iter_mut().zip(self.request.pods).filter(|(_, uid)| !self.request.sent.contains(uid))
-        {
-            *place = None;
-            self.capacity.give_back(uid);
-        }
-        if places == before { None } else { self.fill(domain, needs, &places) }
+        let is_sent = |uid: &Arc<str>| self.request.sent.contains(uid);
+        let pods = here.iter().zip(self.request.pods);
+        let sent: Vec<_> = pods.map(|(node, uid)| node.clone().filter(|_| is_sent(uid))).collect();
+        if sent == here { None } else { self.fill(domain, needs, &sent) }
     }
 
-    /// Gives places in a domain to those of the pods that have none, if they all fit.
-    fn fill(&mut self, domain: &str, needs: &[Arc<Needs>], places: &[Option<Arc<str>>]) -> Option<Placement> {
-        let pods = || self.request.pods.iter().zip(needs).zip(places);
-        let (uids, without): (Vec<_>, Vec<_>) =
-            pods().filter(|(_, place)| place.is_none()).map(|((uid, needs), _)| (uid.clone(), needs.clone())).unzip();
-        uids.iter().for_each(|uid| self.capacity.give_back(uid));
+    /// Gives places in a domain to those of the pods that keep none, if they all fit.
+    fn fill(&mut self, domain: &str, needs: &[Arc<Needs>], kept: &[Option<Arc<str>>]) -> Option<Placement> {
+        let pods = self.request.pods.iter().zip(needs).zip(kept).filter(|(_, kept)| kept.is_none());
+        let (without, asked): (Vec<_>, Vec<_>) = pods.map(|((uid, needs), _)| (uid, needs.clone())).unzip();
+        without.into_iter().for_each(|uid| self.capacity.give_back(uid));
         let none = BTreeMap::new();
-        let question = Question { only: Some(domain), ..Question::new(&without, Some(self.request.key), &none) };
+        let question = Question { only: Some(domain), ..Question::new(&asked, Some(self.request.key), &none) };
         let Fit::Fits(found) = place(self.capacity.room(), &question) else { return None };
-        for ((uid, needs), node) in uids.iter().zip(&without).zip(&found.nodes) {
-            self.capacity.assume(self.group, uid, node, needs);
-        }
         let mut found = found.nodes.into_iter();
-        let nodes = places.iter().map(|place| place.clone().or_else(|| found.next())).collect::<Option<_>>()?;
-        Some(Placement { domain: Some(domain.to_owned()), nodes })
+        let nodes = kept.iter().map(|node| node.clone().or_else(|| found.next())).collect::<Option<_>>()?;
+        let placement = Placement { domain: Some(domain.to_owned()), nodes };
+        self.assume(&placement, needs);
+        Some(placement)
     }
 
     /// Finds a domain for the whole batch, when it is its turn; else says what becomes of it.
