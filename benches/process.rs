@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "no benchmark asks for all of it")]
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// Clock ticks in a second, as `/proc` counts: the same on every Linux that Rust knows.
@@ -21,4 +23,11 @@ pub fn resident(pid: u32) -> u32 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Pids of the control plane's components, by name.
+pub fn components(folder: &Path) -> BTreeMap<String, u32> {
+    let cluster: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.join("cluster.json")).unwrap()).unwrap();
+    serde_json::from_value(cluster["pids"].clone()).unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use kube::api::{DynamicObject, Object, Patch, PatchParams};
+use kube::api::{Object, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
@@ -16,6 +16,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
+
+use crate::common::stage::groups;
 
 /// Writes at one time, as many as rolegate's.
 const WRITES: usize = 64;
@@ -170,15 +172,8 @@ fn segment(name: &str, sizes: (u32, u32)) -> u32 {
 pub struct Bare(JoinHandle<()>);
 
 impl Bare {
-    pub fn start(
-        client: &Client,
-        groups: Api<DynamicObject>,
-        namespace: &str,
-        group: &str,
-        pods: &Pods,
-        sizes: (u32, u32),
-    ) -> Self {
-        let group = group.to_owned();
+    pub fn start(client: &Client, namespace: &str, group: &str, pods: &Pods, sizes: (u32, u32)) -> Self {
+        let (group, groups) = (group.to_owned(), groups(client, namespace));
         let api: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(client.clone(), namespace);
         let (seen, changed, permits) = (pods.seen.clone(), pods.changed.clone(), Arc::new(Semaphore::new(WRITES)));
         Self(tokio::spawn(async move {

@@ -178,7 +178,7 @@ impl LoopMetrics {
         let outcomes: [(_, &[&'static str]); 6] = [
             (&self.releases, &["released", "gone", "failed"]),
             (&self.status_writes, &["written", "dropped", "conflict", "gone", "failed"]),
-            (&self.events, &["written", "failed", "dropped"]),
+            (&self.events, &["written", "failed", "dropped", "limited"]),
             (&self.partitions, &["written", "conflict", "failed"]),
             (&self.scales, &["written", "conflict", "failed"]),
             (&self.recovery_deletions, &["deleted", "failed"]),

@@ -1,6 +1,6 @@
 //! Workloads: desired replicas of roles that refer to them, and where StatefulSets start to count.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{SourceId, version};
@@ -40,6 +40,8 @@ impl SeenWorkload {
 #[derive(Debug, Default)]
 pub(super) struct Workloads {
     all: HashMap<WorkloadKey, Entry>,
+    /// Those that are claimed, by group: a pass over one of thousands looks at no others.
+    claimed: HashMap<GroupKey, BTreeSet<WorkloadKey>>,
 }
 
 #[derive(Debug)]
@@ -51,6 +53,14 @@ struct Entry {
     leaders_at: Option<String>,
     /// The watch that has told of it.
     source: Option<SourceId>,
+}
+
+impl Entry {
+    /// The group that it is claimed for, or was when its claim was taken away in the middle of a rollout.
+    fn group(&self) -> Option<&GroupKey> {
+        let former = || self.rolled.as_ref().map(|rolled| &rolled.claim.group);
+        self.workload.claim.as_ref().map(|claim| &claim.group).or_else(former)
+    }
 }
 
 /// What a workload's change concerns.
@@ -93,13 +103,32 @@ impl Workloads {
         };
         let source = source.or(before.and_then(|before| before.source));
         let SeenWorkload { workload, start, rolled, scaled, leaders_at } = seen;
-        self.all.insert(key, Entry { workload: Arc::new(workload), start, rolled, scaled, leaders_at, source });
+        self.forget(&key);
+        let entry = Entry { workload: Arc::new(workload), start, rolled, scaled, leaders_at, source };
+        if let Some(group) = entry.group() {
+            self.claimed.entry(group.clone()).or_default().insert(key.clone());
+        }
+        self.all.insert(key, entry);
         changed
     }
 
     /// Forgets a workload; returns the group that it was claimed for.
     pub(super) fn forget(&mut self, key: &WorkloadKey) -> Option<GroupKey> {
-        self.all.remove(key)?.rolled.map(|rolled| rolled.claim.group)
+        let entry = self.all.remove(key)?;
+        if let Some(group) = entry.group()
+            && let Some(claimed) = self.claimed.get_mut(group)
+        {
+            claimed.remove(key);
+            if claimed.is_empty() {
+                self.claimed.remove(group);
+            }
+        }
+        entry.rolled.map(|rolled| rolled.claim.group)
+    }
+
+    /// Those that are claimed for a group, by key.
+    fn of_group(&self, group: &GroupKey) -> impl Iterator<Item = &Entry> {
+        self.claimed.get(group).into_iter().flatten().filter_map(|key| self.all.get(key))
     }
 
     /// Groups that a workload is or was claimed for, when anything has changed that a rollout depends on.
@@ -125,14 +154,12 @@ impl Workloads {
     /// Workloads that are claimed for rollouts of a group, by name. The revision of a LeaderWorkerSet stands on the
     /// StatefulSet of its leaders.
     pub(super) fn rolled(&self, group: &GroupKey) -> Vec<RolledWorkload> {
-        let claimed = self.all.values().filter_map(|entry| entry.rolled.as_ref());
-        let mut all: Vec<_> = claimed.filter(|rolled| rolled.claim.group == *group).cloned().collect();
+        let mut all: Vec<_> = self.of_group(group).filter_map(|entry| entry.rolled.clone()).collect();
         for rolled in &mut all {
             let Some(kind) = rolled.key.kind.row().made_by else { continue };
             let leaders = WorkloadKey { kind, ..rolled.key.clone() };
             rolled.update_revision = self.all.get(&leaders).and_then(|entry| entry.leaders_at.clone());
         }
-        all.sort_by(|a, b| a.key.cmp(&b.key));
         all
     }
 
@@ -154,17 +181,13 @@ impl Workloads {
 
     /// Workloads that are claimed for a group, by name.
     pub(super) fn scaled(&self, group: &GroupKey) -> Vec<ScaledWorkload> {
-        let claimed = self.all.values().filter_map(|entry| entry.scaled.as_ref());
-        let mut all: Vec<_> = claimed.filter(|scaled| scaled.claim.group == *group).cloned().collect();
-        all.sort_by(|a, b| a.key.cmp(&b.key));
-        all
+        self.of_group(group).filter_map(|entry| entry.scaled.clone()).collect()
     }
 
     /// The workload that makes the pods of a role: the one that is claimed for it, else the one that the group names.
     pub(super) fn of_role(&self, group: &Group, role: &str) -> Option<&Arc<Workload>> {
-        let is_claimed =
-            |workload: &Workload| workload.claim.as_ref().is_some_and(|c| c.role == role && c.group == group.key);
-        let claimed = self.all.values().map(|entry| &entry.workload).find(|workload| is_claimed(workload));
+        let is_claimed = |workload: &&Arc<Workload>| workload.claim.as_ref().is_some_and(|claim| claim.role == role);
+        let claimed = self.of_group(&group.key).map(|entry| &entry.workload).find(is_claimed);
         claimed.or_else(|| self.get(group.role(role)?.workload.key.as_ref()?))
     }
 
@@ -232,4 +255,38 @@ impl<'a> Version<'a> {
 /// What the watch reports is behind what a write has answered.
 fn is_older(known: Option<Version<'_>>, seen: Option<Version<'_>>) -> bool {
     known.zip(seen).is_some_and(|(known, seen)| known.uid == seen.uid && seen.number < known.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::workload::StatefulSet;
+    use crate::model::names;
+
+    fn set(version: u32, labels: &serde_json::Value) -> SeenWorkload {
+        let meta = json!({ "name": "s", "namespace": "ns", "uid": "u", "resourceVersion": version.to_string(), "labels": labels });
+        let set: StatefulSet = serde_json::from_value(json!({ "metadata": meta, "spec": { "replicas": 2 } })).unwrap();
+        SeenWorkload::of(&set)
+    }
+
+    #[test]
+    fn workloads_are_found_by_the_group_that_they_are_claimed_for_now() {
+        let claim = |group: &str| json!({ (names::GROUP): group, (names::ROLE): "decode" });
+        let key = |name: &str| GroupKey { namespace: "ns".into(), name: name.into() };
+        let mut workloads = Workloads::default();
+        let found = |workloads: &Workloads| {
+            ["a", "b"].map(|group| (workloads.rolled(&key(group)).len(), workloads.scaled(&key(group)).len()))
+        };
+        workloads.apply(Some(0), set(1, &claim("a")));
+        assert_eq!(found(&workloads), [(1, 1), (0, 0)]);
+        workloads.apply(Some(0), set(2, &claim("b")));
+        assert_eq!(found(&workloads), [(0, 0), (1, 1)]);
+        workloads.apply(Some(0), set(3, &json!({})));
+        assert_eq!((found(&workloads), workloads.claimed.len()), ([(0, 0), (0, 0)], 0));
+        workloads.apply(Some(0), set(4, &claim("a")));
+        workloads.forget(&set(4, &claim("a")).workload.key);
+        assert_eq!((workloads.len(), workloads.claimed.len()), (0, 0));
+    }
 }

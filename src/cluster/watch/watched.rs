@@ -22,8 +22,15 @@ pub struct Watched<T> {
 impl<'de, T: Object + Deserialize<'de>> Deserialize<'de> for Watched<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let object = T::deserialize(deserializer)?;
-        let Meta { name, namespace, uid, resource_version, .. } = object.meta().clone();
-        Ok(Self { meta: ObjectMeta { name, namespace, uid, resource_version, ..ObjectMeta::default() }, object })
+        let Meta { name, namespace, uid, resource_version, .. } = object.meta();
+        let meta = ObjectMeta {
+            name: name.clone(),
+            namespace: namespace.clone(),
+            uid: uid.clone(),
+            resource_version: resource_version.clone(),
+            ..ObjectMeta::default()
+        };
+        Ok(Self { meta, object })
     }
 }
 

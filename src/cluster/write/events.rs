@@ -11,12 +11,14 @@ use kube::Api;
 use kube::api::{Patch, PostParams};
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::api::ObjectKind;
 use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
 use crate::cluster::failure::short;
 use crate::cluster::metrics::{LoopMetrics, Outcome};
+use crate::cluster::write::event_limit::EventLimit;
 use crate::cluster::write::writer::{MANAGER, Writer, params};
 use crate::model::{GangTree, Group, Workload};
 use crate::plan::PodRef;
@@ -28,6 +30,9 @@ const QUEUE: usize = 1024;
 
 /// Longest part of an object's name in the name of its Events.
 const NAME_MAX: usize = 200;
+
+/// Type of Events that somebody should see to.
+const WARNING: &str = "Warning";
 
 /// Publishes Events.
 #[derive(Clone)]
@@ -43,7 +48,14 @@ impl Events {
         let (queue, mut waiting) = mpsc::channel::<(String, Event)>(QUEUE);
         let counted = metrics.clone();
         tokio::spawn(async move {
+            let mut limit = EventLimit::default();
             while let Some((namespace, event)) = waiting.recv().await {
+                let uid = event.regarding.as_ref().and_then(|object| object.uid.as_deref()).unwrap_or_default();
+                if !limit.allows(uid, event.type_.as_deref() == Some(WARNING), Instant::now()) {
+                    tracing::debug!(namespace, note = event.note, "not published: its object has had many Events");
+                    count(&counted, "limited");
+                    continue;
+                }
                 let written = writer.in_time(writer.write_event(&namespace, event)).await;
                 if let Err(error) = &written {
                     tracing::warn!(namespace, error = short(error), "Event cannot be published");
@@ -100,7 +112,7 @@ impl Events {
             regarding: Some(regarding),
             reporting_controller: Some(MANAGER.to_owned()),
             reporting_instance: Some(self.identity.clone()),
-            type_: Some(if warning { "Warning" } else { "Normal" }.to_owned()),
+            type_: Some(if warning { WARNING } else { "Normal" }.to_owned()),
             ..Event::default()
         }
     }

@@ -1,6 +1,7 @@
 //! Every write to the API server: the writer makes them, the executor carries out what the loop decides.
 
 pub mod deadline;
+mod event_limit;
 pub mod events;
 pub mod executor;
 pub mod pod_groups;

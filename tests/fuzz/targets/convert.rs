@@ -26,11 +26,12 @@ pub fn run(data: &[u8]) {
     block_on(async { _ = Webhook::before(Vec::new()).ask("/convert", data.to_vec()).await });
 }
 
-/// The object as one of this version, without our own annotation.
+/// The object as one of this version, without our own annotation; with metadata, as whatever an API server stores.
 fn as_of(version: Version, mut object: Value) -> Option<Value> {
     let fields = object.as_object_mut()?;
     fields.insert("apiVersion".to_owned(), version.api_version().into());
     fields.insert("kind".to_owned(), "RoleCoordination".into());
+    fields.entry("metadata").or_insert_with(|| json!({}));
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
         let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
         let is_empty = annotations.is_some_and(|annotations| {

@@ -92,7 +92,8 @@ fn is_valid(object: &Value) -> bool {
             // It sends a spec even where none was written.
             ("v1", "Pod") => reads::<Pod>(object) && object.get("spec").is_some(),
             ("apps/v1", "StatefulSet") => reads::<StatefulSet>(object),
-            _ => true,
+            // No other kind has one of these resources, however it is spelled.
+            (_, kind) => !["pods", "statefulsets"].contains(&&*plural(kind)),
         }
 }
 
