@@ -10,7 +10,7 @@ use std::{fs, io, panic};
 use targets::{TARGETS, Target};
 
 /// Longest time that one input may take, on a busy machine.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(20);
 
 fn kept(target: &Target) -> Vec<(String, Vec<u8>)> {
     let folders = ["corpus", "regressions"].map(|folder| Path::new("tests/fuzz").join(folder).join(target.name));

@@ -1,7 +1,7 @@
 //! The batches of a group, one by one: what is in them and how far they are.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use crate::model::{Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::decision::Decision;
@@ -79,15 +79,29 @@ pub fn batches(group: &Group, view: &GroupView, decision: &Decision) -> Vec<Batc
     each(group, view, decision).map(batch).collect()
 }
 
-/// How many batches are in each state, of all coordinations.
+/// How many batches are in each state, of all coordinations. Those beyond all replicas that there are, which may be any number,
+/// are not looked at one by one.
 pub(in crate::plan) fn states(group: &Group, view: &GroupView, decision: &Decision) -> BTreeMap<BatchState, u32> {
-    let mut states = BTreeMap::new();
-    each(group, view, decision).for_each(|counted| *states.entry(counted.state).or_default() += 1);
+    let (mut states, mut left) = (BTreeMap::new(), MOST_BATCHES);
+    let mut count = |state, more| *states.entry(state).or_default() += more;
+    for (coordination, batching) in group.batched() {
+        let total = total(batching, view).min(left);
+        left -= total;
+        let begun = batching.total(|role| Some(view.roles.get(role)?.replicas.end())).min(total);
+        of_coordination(coordination, batching, view, decision, 0..begun).for_each(|counted| count(counted.state, 1));
+        if total > begun {
+            count(BatchState::Held, total - begun);
+        }
+    }
     states
 }
 
 /// Batches of all coordinations that are counted, one by one: more than a cluster has pods.
-const MOST_BATCHES: usize = 1_000_000;
+const MOST_BATCHES: u32 = 1_000_000;
+
+fn total(batching: &Batching, view: &GroupView) -> u32 {
+    batching.total(|role| view.roles.get(role).map(|role| role.desired))
+}
 
 /// A batch with its replicas counted.
 struct Counted<'a> {
@@ -101,17 +115,27 @@ struct Counted<'a> {
 
 fn each<'a>(group: &'a Group, view: &'a GroupView, decision: &'a Decision) -> impl Iterator<Item = Counted<'a>> {
     let all = group.batched().flat_map(move |(coordination, batching)| {
-        let total = batching.total(|role| view.roles.get(role).map(|role| role.desired));
-        (0..total).map(move |index| {
-            let share = |role: &'a String| Some((role.as_str(), share(view.roles.get(role)?, batching, role, index)?));
-            let shares: Vec<_> = batching.sizes.keys().filter_map(share).collect();
-            let beyond = shares.iter().any(|(role, share)| {
-                decision.released.get(*role).is_some_and(|released| share.ordinals.end() >= released)
-            });
-            Counted { coordination, index, state: state(&shares, beyond), beyond, shares }
-        })
+        of_coordination(coordination, batching, view, decision, 0..total(batching, view))
     });
-    all.take(MOST_BATCHES)
+    (0..MOST_BATCHES).zip(all).map(|(_, counted)| counted)
+}
+
+/// These batches of one coordination.
+fn of_coordination<'a>(
+    coordination: &'a Coordination,
+    batching: &'a Batching,
+    view: &'a GroupView,
+    decision: &'a Decision,
+    batches: Range<u32>,
+) -> impl Iterator<Item = Counted<'a>> {
+    batches.map(move |index| {
+        let share = |role: &'a String| Some((role.as_str(), share(view.roles.get(role)?, batching, role, index)?));
+        let shares: Vec<_> = batching.sizes.keys().filter_map(share).collect();
+        let beyond = shares
+            .iter()
+            .any(|(role, share)| decision.released.get(*role).is_some_and(|released| share.ordinals.end() >= released));
+        Counted { coordination, index, state: state(&shares, beyond), beyond, shares }
+    })
 }
 
 fn share(role: &RoleView, batching: &Batching, name: &str, batch: u32) -> Option<Share> {

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::HoldReason;
-use crate::plan::decide::batches::BatchState;
+use crate::plan::decide::batches::{BatchState, states};
 use crate::plan::test_support::{mk_group, mk_segments};
 use crate::plan::view::counts::RoleCounts;
 
@@ -64,6 +64,24 @@ fn a_waiting_group_takes_no_step_and_says_why() {
         states,
         [(BatchState::Ready, None), (BatchState::Ready, None), (BatchState::Released, None), (BatchState::Held, waits)]
     );
+}
+
+#[test]
+fn batches_without_any_replica_are_counted_as_if_they_were_looked_at() {
+    let counts = |released, ready| RoleCounts { released, scheduled: released, ready, ..RoleCounts::default() };
+    let group = mk_pd(100, 50);
+    for (prefill, decode) in [((0, 0), (0, 0)), ((30, 28), (15, 15)), ((10, 10), (23, 23)), ((100, 100), (50, 49))] {
+        let observed = [("prefill", prefill), ("decode", decode)].map(|(role, (of, ready))| (role, counts(of, ready)));
+        let mut seen = decide_once(&group, &[], &mk_observed(&observed), &BTreeMap::new()).unwrap().seen;
+        for role in seen.view.roles.values_mut() {
+            let held: Vec<_> = role.replicas.held(..).collect();
+            held.iter().for_each(|pod| role.replicas.remove(&pod.facts.pod, pod.ordinal));
+        }
+        let mut one_by_one = BTreeMap::new();
+        seen.batches(&group).iter().for_each(|batch| *one_by_one.entry(batch.state).or_default() += 1);
+        assert_eq!(states(&group, &seen.view, &seen.decision), one_by_one, "{prefill:?} {decode:?}");
+        assert_eq!(seen.view.roles["prefill"].replicas.end(), prefill.0, "no replica is there that is held");
+    }
 }
 
 #[test]

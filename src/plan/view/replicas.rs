@@ -121,6 +121,14 @@ impl Replicas {
         self.blocks.is_empty()
     }
 
+    /// One beyond the highest ordinal that there is, as far as 32 bits go; 0 when there is none.
+    pub fn end(&self) -> u32 {
+        let end = |(number, block): &(u32, Arc<Block>)| {
+            number.saturating_mul(BLOCK).saturating_add(BLOCK - block.present.leading_zeros())
+        };
+        self.blocks.last().map_or(0, end)
+    }
+
     /// Every replica, by ordinal.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Replica)> {
         self.slots(.., |block| block.present).map(|(ordinal, slot)| (ordinal, &slot.counted))

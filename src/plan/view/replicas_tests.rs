@@ -133,6 +133,8 @@ proptest! {
                 prop_assert_eq!(role.pods_in(range), sum.size.saturating_add(missing.saturating_mul(role.replica_size())));
             }
         }
+        let end = pods.values().map(|(ordinal, _)| ordinal.saturating_add(1)).max();
+        prop_assert_eq!(kept.end(), end.unwrap_or(0));
         prop_assert_eq!(kept.held(..).count(), pods.values().filter(|(_, pod)| pod.held).count(), "the highest as well");
     }
 }

@@ -31,8 +31,7 @@ fn as_of(version: Version, mut object: Value) -> Option<Value> {
     let fields = object.as_object_mut()?;
     fields.insert("apiVersion".to_owned(), version.api_version().into());
     fields.insert("kind".to_owned(), "RoleCoordination".into());
-    fields.entry("metadata").or_insert_with(|| json!({}));
-    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+    if let Some(metadata) = fields.entry("metadata").or_insert_with(|| json!({})).as_object_mut() {
         let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
         let is_empty = annotations.is_some_and(|annotations| {
             annotations.remove(SPELLINGS);
