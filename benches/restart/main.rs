@@ -50,8 +50,11 @@ async fn main() {
     plane.define_groups();
     let client = plane.client().await;
     make_namespace(&client, NAMESPACE, &json!({})).await;
-    // Nobody but us makes pods, or takes them away.
-    plane.command("stop", "kube-controller-manager").await;
+    // Nobody but us makes pods or takes them away, and nobody writes to those that are released: no node is there for them, and
+    // a scheduler that says so again and again is not nothing.
+    for component in ["kube-controller-manager", "kube-scheduler"] {
+        plane.command("stop", component).await;
+    }
     let launch = Launch::new(plane.clone(), client.clone(), NAMESPACE).flag("webhooks", "off");
     // As it is by default: tests renew it many times as often.
     let launch = launch.flag("lease-duration", "15s");

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_api_server_that_does_does_not_stream_lists_is_asked_for_pages() {
+    async fn an_api_server_that_does_not_stream_lists_is_asked_for_pages() {
         let client = Client::new(tower::service_fn(before_1_34), "ns");
         let (told, mut changes) = tokio::sync::mpsc::unbounded_channel();
         let (pods, never) = (api::<Pod>(&client, POD, None), Notify::new());

@@ -3,6 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::model::HoldReason;
 use crate::plan::decide::batches::{BatchState, states};
+use crate::plan::status::segments;
 use crate::plan::test_support::{mk_group, mk_segments};
 use crate::plan::view::counts::RoleCounts;
 
@@ -81,6 +82,9 @@ fn batches_without_any_replica_are_counted_as_if_they_were_looked_at() {
         seen.batches(&group).iter().for_each(|batch| *one_by_one.entry(batch.state).or_default() += 1);
         assert_eq!(states(&group, &seen.view, &seen.decision), one_by_one, "{prefill:?} {decode:?}");
         assert_eq!(seen.view.roles["prefill"].replicas.end(), prefill.0, "no replica is there that is held");
+        let ready = one_by_one.get(&BatchState::Ready).copied().unwrap_or_default();
+        let segments = segments::count(&group, &seen.view.roles);
+        assert_eq!((segments.ready, segments.total), (ready, 10), "{prefill:?} {decode:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 //! CoordinationState).
 
 pub mod conditions;
-mod segments;
+pub(in crate::plan) mod segments;
 pub mod transition_times;
 
 use std::collections::{BTreeMap, BTreeSet};
