@@ -3,10 +3,18 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use rolegate::server::tls::acceptor::{CertStore, server_config};
 use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 /// Listens on a free port; speaks HTTP/1.1.
@@ -32,5 +40,20 @@ impl TlsListener {
         let mut config = server_config(&store, None).unwrap();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Self { address, listener, acceptor: TlsAcceptor::from(Arc::new(config)), ca: ca.cert_pem }
+    }
+    /// Answers all callers until it is dropped.
+    pub async fn serve<A, E>(self, answer: impl Fn(Request<Incoming>) -> A + Clone + Send + 'static)
+    where
+        A: Future<Output = Result<Response<Full<Bytes>>, E>> + Send + 'static,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let mut callers = JoinSet::new();
+        while let Ok((caller, _)) = self.listener.accept().await {
+            let (acceptor, answer) = (self.acceptor.clone(), answer.clone());
+            callers.spawn(async move {
+                let Ok(caller) = acceptor.accept(caller).await else { return };
+                _ = http1::Builder::new().serve_connection(TokioIo::new(caller), service_fn(answer)).await;
+            });
+        }
     }
 }

@@ -178,7 +178,7 @@ impl World {
         });
         let read = read_pod_group(&serde_json::from_value(object).unwrap());
         let name = ("ns".into(), key(tree).name);
-        self.index.looked_up_change(0, POD_GROUP, Change::Applied((name, read)));
+        self.index.looked_up_change(0, POD_GROUP, Change::Applied((name, Some(self.version), read)));
     }
 
     fn node(&self, number: usize) -> Value {

@@ -45,8 +45,8 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         let connection = args.live.connect(args.watch).await?;
         let show = Show::new(args.watch, args.output.data());
         match args.kind {
-            Subject::Pod => pod(args, show, &connection).await,
-            Subject::Group => group(args, show, &connection).await,
+            Subject::Pod => Box::pin(pod(args, show, &connection)).await,
+            Subject::Group => Box::pin(group(args, show, &connection)).await,
         }
     })
 }

@@ -20,8 +20,11 @@ pub enum LookedUp {
     KaiTopology(KaiLevels),
 }
 
-fn narrow<T>(change: Change<(Name, Option<LookedUp>)>, to: fn(LookedUp) -> Option<T>) -> Change<(Name, Option<T>)> {
-    change.map(|(name, object)| (name, object.and_then(to)))
+/// What a watch tells of one: its name, its resource version, and the object, `None` where it cannot be read.
+pub type Report<T = LookedUp> = (Name, Option<u64>, Option<T>);
+
+fn narrow<T>(change: Change<Report>, to: fn(LookedUp) -> Option<T>) -> Change<Report<T>> {
+    change.map(|(name, version, object)| (name, version, object.and_then(to)))
 }
 
 impl LookedUp {
@@ -43,19 +46,19 @@ impl LookedUp {
 }
 
 impl Index {
-    /// Takes in an object that was read outside a watch.
-    pub fn read_outside(&mut self, name: (&str, &str), object: LookedUp) {
+    /// Takes in an object that was read outside a watch, at this resource version.
+    pub fn read_outside(&mut self, name: (&str, &str), version: Option<u64>, object: LookedUp) {
         let name = (name.0.into(), name.1.into());
         match object {
-            LookedUp::Topology(topology) => self.topologies.read(name, topology),
-            LookedUp::CliqueSet(set) => self.clique_sets.read(name, set),
-            LookedUp::PodGroup(tree) => self.pod_groups.read(name, *tree),
-            LookedUp::KaiTopology(levels) => self.kai_topologies.read(name, levels),
+            LookedUp::Topology(topology) => self.topologies.read(name, version, topology),
+            LookedUp::CliqueSet(set) => self.clique_sets.read(name, version, set),
+            LookedUp::PodGroup(tree) => self.pod_groups.read(name, version, *tree),
+            LookedUp::KaiTopology(levels) => self.kai_topologies.read(name, version, levels),
         }
     }
 
-    /// Takes in what a watch of such objects reports, each with its namespace and name.
-    pub fn looked_up_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<(Name, Option<LookedUp>)>) {
+    /// Takes in what a watch of such objects reports.
+    pub fn looked_up_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Report>) {
         if matches!(change, Change::Listed(_) | Change::NotServed) {
             self.served.insert(kind, !matches!(change, Change::NotServed));
             self.awaited.remove(&source);
@@ -64,7 +67,7 @@ impl Index {
         match kind.kind {
             "ClusterTopology" => {
                 let touched = match &change {
-                    Change::Applied((name, _)) | Change::Deleted((name, _)) => Some(name.1.clone()),
+                    Change::Applied((name, ..)) | Change::Deleted((name, ..)) => Some(name.1.clone()),
                     Change::Listed(_) | Change::NotServed => None,
                 };
                 self.topologies.take(source, narrow(change, LookedUp::topology));
@@ -73,7 +76,7 @@ impl Index {
             }
             "PodGroup" => {
                 let touched = match &change {
-                    Change::Applied((name, _)) | Change::Deleted((name, _)) => Some(GroupKey::new(&name.0, &name.1)),
+                    Change::Applied((name, ..)) | Change::Deleted((name, ..)) => Some(GroupKey::new(&name.0, &name.1)),
                     Change::Listed(_) | Change::NotServed => None,
                 };
                 self.pod_groups.take(source, narrow(change, LookedUp::pod_group));

@@ -23,7 +23,7 @@ use std::time::Duration;
 use carriers::Because;
 pub use carriers::CarrierObject;
 pub use change::Change;
-pub use looked_up::LookedUp;
+pub use looked_up::{LookedUp, Report};
 pub use shared::SharedIndex;
 use tokio::time::Instant;
 pub use trees::KaiLevels;

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::looked_up::Report;
+use super::tombstones::Tombstones;
 use super::{Name, SourceId};
 use crate::cluster::index::Change;
 
@@ -10,11 +12,12 @@ use crate::cluster::index::Change;
 #[derive(Debug)]
 pub(super) struct Named<T> {
     all: HashMap<Name, (Arc<T>, SourceId)>,
+    gone: Tombstones<Name>,
 }
 
 impl<T> Default for Named<T> {
     fn default() -> Self {
-        Self { all: HashMap::new() }
+        Self { all: HashMap::new(), gone: Tombstones::default() }
     }
 }
 
@@ -27,28 +30,33 @@ impl<T> Named<T> {
         self.all.get(&(namespace.into(), name.into())).map(|(object, _)| object.clone())
     }
 
-    /// Takes in one that was read outside a watch, unless a watch knows it.
-    pub(super) fn read(&mut self, name: Name, object: T) {
-        self.all.entry(name).or_insert((Arc::new(object), SourceId::MAX));
+    /// Takes in one that was read outside a watch at this version, unless a watch knows it, or has told that it is gone since.
+    pub(super) fn read(&mut self, name: Name, version: Option<u64>, object: T) {
+        if !self.gone.holds(&name, "", version) {
+            self.all.entry(name).or_insert((Arc::new(object), SourceId::MAX));
+        }
     }
 
     /// Takes in what a watch reports; objects that cannot be read come as `None` and stay as they were known.
-    pub(super) fn take(&mut self, source: SourceId, change: Change<(Name, Option<T>)>) {
+    pub(super) fn take(&mut self, source: SourceId, change: Change<Report<T>>) {
         match change {
             Change::Listed(objects) => {
-                let listed: HashSet<_> = objects.iter().map(|(name, _)| name.clone()).collect();
+                let listed: HashSet<_> = objects.iter().map(|(name, ..)| name.clone()).collect();
                 // What was only read may be newer than the list: then a watch is about to tell of it.
                 let is_told = |from: &SourceId| *from == source || *from == SourceId::MAX;
                 self.all.retain(|name, (_, from)| !is_told(from) || listed.contains(name));
                 objects.into_iter().for_each(|object| self.apply(source, object));
             }
             Change::Applied(object) => self.apply(source, object),
-            Change::Deleted((name, _)) => _ = self.all.remove(&name),
+            Change::Deleted((name, version, _)) => {
+                self.all.remove(&name);
+                self.gone.add(name, None, version);
+            }
             Change::NotServed => self.all.retain(|_, (_, from)| *from != source),
         }
     }
 
-    fn apply(&mut self, source: SourceId, (name, object): (Name, Option<T>)) {
+    fn apply(&mut self, source: SourceId, (name, _, object): Report<T>) {
         if let Some(object) = object {
             self.all.insert(name, (Arc::new(object), source));
         }

@@ -17,7 +17,7 @@ use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{Object, ObjectKind, PodGroup};
 use crate::cluster::failure::short;
-use crate::cluster::index::{CarrierObject, Index, LookedUp, SeenWorkload, SharedIndex};
+use crate::cluster::index::{CarrierObject, Index, LookedUp, SeenWorkload, SharedIndex, version};
 use crate::cluster::watch::sources::{
     CARRIERS, CLIQUE_SETS, NAMESPACE, Named, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group,
     read_rbg, read_topology,
@@ -213,7 +213,8 @@ impl Lookup {
             for kind in kinds.iter().copied() {
                 let Got::Found(found) = self.get::<Guarded<A>>(kind, key, &key.name).await? else { continue };
                 let object = read(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
-                self.index.write_quietly(|index| index.read_outside((&key.namespace, &key.name), object));
+                let at = version(found.meta().resource_version.as_deref());
+                self.index.write_quietly(|index| index.read_outside((&key.namespace, &key.name), at, object));
                 break;
             }
             Ok(known(&self.index.read()))

@@ -24,7 +24,7 @@ use crate::api::{
     ClusterTopology, Meta, Object, ObjectKind, Pod, PodCliqueSet, PodGroup, RoleBasedGroup, RoleCoordination,
 };
 use crate::cluster::index::{
-    CarrierObject, Change, Index, KaiLevels, LookedUp, Name, SeenWorkload, SharedIndex, SourceId,
+    CarrierObject, Change, Index, KaiLevels, LookedUp, Report, SeenWorkload, SharedIndex, SourceId, version,
 };
 use crate::cluster::watch::watch;
 use crate::cluster::watch::watched::{Guarded, api};
@@ -114,7 +114,7 @@ impl Sources {
                 index.looked_up_change(
                     source,
                     kind,
-                    change.map(|object| (name_of(&object), read_clique_set(kind, &object))),
+                    change.map(|object| report(&object, read_clique_set(kind, &object))),
                 );
             });
         }
@@ -239,7 +239,7 @@ pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
     reader.add::<Named>(NAMESPACE, None, None, Index::namespace_change);
     for kind in CLUSTER_TOPOLOGIES.iter().copied() {
         reader.add::<Guarded<ClusterTopology>>(kind, None, None, move |index, source, change| {
-            index.looked_up_change(source, kind, change.map(|object| (name_of(&object), read_topology(kind, &object))));
+            index.looked_up_change(source, kind, change.map(|object| report(&object, read_topology(kind, &object))));
         });
     }
 }
@@ -248,11 +248,11 @@ pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
 pub(in crate::cluster) fn add_trees(reader: &mut impl Reader, scopes: &[Option<&str>], pod_groups: &[Option<&str>]) {
     for scope in pod_groups {
         reader.add::<Guarded<PodGroup>>(POD_GROUP, *scope, None, |index, source, change| {
-            index.looked_up_change(source, POD_GROUP, change.map(|object| (name_of(&object), read_pod_group(&object))));
+            index.looked_up_change(source, POD_GROUP, change.map(|object| report(&object, read_pod_group(&object))));
         });
     }
     reader.add::<Guarded<Topology>>(TOPOLOGY, None, None, |index, source, change| {
-        index.looked_up_change(source, TOPOLOGY, change.map(|object| (name_of(&object), read_levels(&object))));
+        index.looked_up_change(source, TOPOLOGY, change.map(|object| report(&object, read_levels(&object))));
     });
     for scope in scopes {
         reader.add::<Pod>(POD, *scope, Some(names::PLACED_BY.to_owned()), Index::tree_pod_change);
@@ -283,8 +283,9 @@ fn pod_selectors() -> impl Iterator<Item = String> {
     })
 }
 
-fn name_of<T>(object: &Guarded<T>) -> Name {
-    (object.meta().namespace().into(), object.meta().display_name().into())
+fn report<T>(object: &Guarded<T>, read: Option<LookedUp>) -> Report {
+    let meta = object.meta();
+    ((meta.namespace().into(), meta.display_name().into()), version(meta.resource_version.as_deref()), read)
 }
 
 /// A ClusterTopology as a watch reports it.

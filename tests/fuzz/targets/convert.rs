@@ -31,15 +31,14 @@ fn as_of(version: Version, mut object: Value) -> Option<Value> {
     let fields = object.as_object_mut()?;
     fields.insert("apiVersion".to_owned(), version.api_version().into());
     fields.insert("kind".to_owned(), "RoleCoordination".into());
-    if let Some(metadata) = fields.entry("metadata").or_insert_with(|| json!({})).as_object_mut() {
-        let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
-        let is_empty = annotations.is_some_and(|annotations| {
-            annotations.remove(SPELLINGS);
-            annotations.is_empty()
-        });
-        if is_empty || metadata.get("annotations").is_some_and(Value::is_null) {
-            metadata.remove("annotations");
-        }
+    let metadata = fields.entry("metadata").or_insert_with(|| json!({})).as_object_mut()?;
+    if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+        annotations.remove(SPELLINGS);
+    }
+    let has_any =
+        metadata.get("annotations").and_then(Value::as_object).is_some_and(|annotations| !annotations.is_empty());
+    if !has_any {
+        metadata.remove("annotations");
     }
     if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut)
         && !spec.contains_key(version.list())

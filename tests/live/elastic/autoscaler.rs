@@ -9,9 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -31,19 +28,12 @@ struct Metrics {
 
 impl Metrics {
     async fn start() -> Self {
-        let TlsListener { address, listener, acceptor, .. } = TlsListener::bind().await;
-        let queued = Arc::new(AtomicU64::new(0));
+        let server = TlsListener::bind().await;
+        let (address, queued) = (server.address, Arc::new(AtomicU64::new(0)));
         let number = queued.clone();
-        let task = tokio::spawn(async move {
-            while let Ok((caller, _)) = listener.accept().await {
-                let (acceptor, number) = (acceptor.clone(), number.clone());
-                tokio::spawn(async move {
-                    let Ok(caller) = acceptor.accept(caller).await else { return };
-                    let answer = |request| std::future::ready(answer(&request, number.load(Ordering::SeqCst)));
-                    _ = http1::Builder::new().serve_connection(TokioIo::new(caller), service_fn(answer)).await;
-                });
-            }
-        });
+        let task = tokio::spawn(
+            server.serve(move |request| std::future::ready(answer(&request, number.load(Ordering::SeqCst)))),
+        );
         Self { address, queued, task }
     }
 

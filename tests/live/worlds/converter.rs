@@ -10,11 +10,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 
 use crate::common::tls::TlsListener;
 
@@ -31,20 +28,10 @@ pub struct Converter {
 
 impl Converter {
     pub async fn start() -> Self {
-        let TlsListener { address, listener, acceptor, ca } = TlsListener::bind().await;
-        let is_away = Arc::new(AtomicBool::new(false));
-        let serving = is_away.clone();
-        let task = tokio::spawn(async move {
-            let mut callers = JoinSet::new();
-            while let Ok((caller, _)) = listener.accept().await {
-                let (acceptor, is_away) = (acceptor.clone(), serving.clone());
-                callers.spawn(async move {
-                    let Ok(caller) = acceptor.accept(caller).await else { return };
-                    let service = service_fn(|request| answer(&is_away, request));
-                    _ = http1::Builder::new().serve_connection(TokioIo::new(caller), service).await;
-                });
-            }
-        });
+        let server = TlsListener::bind().await;
+        let (address, ca, is_away) = (server.address, server.ca.clone(), Arc::new(AtomicBool::new(false)));
+        let away = is_away.clone();
+        let task = tokio::spawn(server.serve(move |request| answer(away.clone(), request)));
         Self { address, ca, is_away, task }
     }
 
@@ -68,7 +55,7 @@ impl Drop for Converter {
     }
 }
 
-async fn answer(is_away: &AtomicBool, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+async fn answer(is_away: Arc<AtomicBool>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let body = request.into_body().collect().await?.to_bytes();
     if is_away.load(Ordering::SeqCst) {
         return Ok(Response::builder().status(500).body(Full::default()).unwrap());
