@@ -2,7 +2,7 @@
 //! plane of its own:
 //!
 //! - pods that nobody holds against the same beside rolegate, about which the API server does not ask since they are of no
-//!   group, and against the same in a Parallel coordination;
+//!   group, against the same behind a webhook that answers a constant, and against the same in a Parallel coordination;
 //! - pods that nobody holds against segments in order, once as rolegate does it, once as a bare loop does that plans nothing:
 //!   it sends the same PATCHes on the same readiness, and once as rolegate does it while ten people look at its status page;
 //! - pods that must share one of two racks in one segment of 510: placed by rolegate, left to the scheduler, and the same pods
@@ -26,6 +26,7 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+mod constant;
 mod creates;
 mod lease;
 mod patches;
@@ -34,10 +35,10 @@ mod pods;
 mod process;
 #[path = "../section.rs"]
 mod section;
+mod table;
 mod viewers;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,7 @@ use common::group::{Progression, node};
 use common::rolegate::{Launch, Rolegate};
 use common::stage::{groups, make_namespace, typed};
 use common::{ControlPlane, Group, PATIENT, eventually};
+use constant::ConstantWebhook;
 use lease::LeaseHeld;
 use pods::{Bare, Pods};
 use process::{components, cpu};
@@ -115,9 +117,11 @@ async fn main() {
     let runs = [
         ("ungated", half, Way::Ungated),
         ("beside", half, Way::Beside),
+        ("constant webhook", half, Way::Constant),
         ("Parallel", half, Way::Coordinated(Progression::Parallel)),
         ("ungated", half, Way::Ungated),
         ("beside", half, Way::Beside),
+        ("constant webhook", half, Way::Constant),
         ("Parallel", half, Way::Coordinated(Progression::Parallel)),
         ("ungated", large, Way::Ungated),
         ("bare loop", large, Way::Bare),
@@ -141,9 +145,17 @@ async fn main() {
         let placement = if matches!(way, Way::OneRack { placed: false }) { "off" } else { "on" };
         let launch = launch.flag("placement", placement);
         let lease = matches!(way, Way::BareBehind).then(|| LeaseHeld::hold(&scale.client, NAMESPACE));
-        let rolegate = if matches!(way, Way::Ungated | Way::Bare) { None } else { Some(launch.start().await) };
+        let mut rolegate = if matches!(way, Way::Ungated | Way::Bare) { None } else { Some(launch.start().await) };
+        let replaced = rolegate.take_if(|_| matches!(way, Way::Constant));
+        let constant = match replaced {
+            Some(rolegate) => Some(scale.replace(rolegate, &group_of(what, pods, way)).await),
+            None => None,
+        };
         let mut row = scale.run(what, pods, way, &launch, rolegate.as_ref()).await;
-        drop(lease);
+        if let Some(constant) = &constant {
+            row.passes = Some(format!("asked about {} pods", constant.asked()));
+        }
+        drop((lease, constant));
         if let Some(rolegate) = rolegate {
             let seen = row.passes.map(|seen| format!("; {seen}")).unwrap_or_default();
             row.passes = Some(passes(&rolegate).await + &seen);
@@ -153,8 +165,8 @@ async fn main() {
     }
     assert!(!rows.is_empty() || only.as_deref() == Some("patches"), "no row has this in its name: {only:?}");
     let mut out = Section::new("bench-scale");
-    print(&mut out, &rows);
-    enter_figures(&mut out, &rows);
+    table::print(&mut out, &rows);
+    table::enter_figures(&mut out, &rows);
     if only.is_some_and(|only| only != "patches") {
         return;
     }
@@ -173,6 +185,8 @@ enum Way {
     Ungated,
     /// rolegate runs, and they are of no group.
     Beside,
+    /// They are of a group, nobody holds them, and a webhook in rolegate's place answers one patch for all of them.
+    Constant,
     /// They have a gate, which the bare loop lifts.
     Bare,
     /// They get it from rolegate's webhook; the bare loop lifts it, with rolegate's account.
@@ -230,24 +244,14 @@ impl Scale {
 
     /// Brings a group of so many pods up.
     async fn run(&self, what: &str, pods: u32, way: Way, launch: &Launch, rolegate: Option<&Rolegate>) -> Row {
-        let segments = pods / (SEGMENT.0 + SEGMENT.1);
-        let group = Group::new(&what.replace([' ', ','], "-").to_lowercase());
-        let group =
-            group.role("prefill", segments * SEGMENT.0, SEGMENT.0).role("decode", segments * SEGMENT.1, SEGMENT.1);
-        let group = match way {
-            Way::Ungated | Way::Beside => group,
-            Way::Bare => group.template(&json!({ "spec": { "schedulingGates": [{ "name": common::pods::GATE }] } })),
-            Way::Coordinated(progression) => group.progression(progression),
-            Way::LookedAt | Way::BareBehind => group.progression(Progression::OrderedReady),
-            Way::OneRack { .. } => Group::new(&group.name).role("main", pods, pods),
-        };
+        let group = group_of(what, pods, way);
         let mut object = group.object();
         if matches!(way, Way::OneRack { .. }) {
             let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
             object["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"] = affinity;
         }
         let seen = Pods::watch(&self.client, NAMESPACE).await;
-        if !matches!(way, Way::Ungated | Way::Beside) {
+        if !matches!(way, Way::Ungated | Way::Beside | Way::Constant) {
             self.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
         }
         let account = match way {
@@ -285,7 +289,7 @@ impl Scale {
             spent: self.spent(rolegate).since(&before),
             steps: match way {
                 Way::Bare | Way::BareBehind | Way::Coordinated(_) | Way::LookedAt => seen.steps(SEGMENT),
-                Way::Ungated | Way::Beside | Way::OneRack { .. } => Vec::new(),
+                Way::Ungated | Way::Beside | Way::Constant | Way::OneRack { .. } => Vec::new(),
             },
             bound: seen.made_to_bound(),
             passes: viewers.map(Viewers::seen),
@@ -322,8 +326,29 @@ impl Scale {
         all
     }
 
+    /// A webhook that answers a constant comes in the place of this rolegate.
+    async fn replace(&self, rolegate: Rolegate, group: &Group) -> ConstantWebhook {
+        self.groups().create(&PostParams::default(), &typed(group.object())).await.unwrap();
+        ConstantWebhook::replace(&self.client, NAMESPACE, rolegate, group).await
+    }
+
     fn groups(&self) -> Api<DynamicObject> {
         groups(&self.client, NAMESPACE)
+    }
+}
+
+/// A group of so many pods.
+fn group_of(what: &str, pods: u32, way: Way) -> Group {
+    let segments = pods / (SEGMENT.0 + SEGMENT.1);
+    let group = Group::new(&what.replace([' ', ','], "-").to_lowercase());
+    let group = group.role("prefill", segments * SEGMENT.0, SEGMENT.0).role("decode", segments * SEGMENT.1, SEGMENT.1);
+    match way {
+        Way::Ungated | Way::Beside => group,
+        Way::Bare => group.template(&json!({ "spec": { "schedulingGates": [{ "name": common::pods::GATE }] } })),
+        Way::Coordinated(progression) => group.progression(progression),
+        Way::Constant => group.progression(Progression::Parallel),
+        Way::LookedAt | Way::BareBehind => group.progression(Progression::OrderedReady),
+        Way::OneRack { .. } => Group::new(&group.name).role("main", pods, pods),
     }
 }
 
@@ -333,73 +358,6 @@ fn of_no_group(set: &serde_json::Value) -> serde_json::Value {
         text.replace(&format!("rolegate.dev/{label}"), &format!("bench.example/{label}"))
     });
     serde_json::from_str(&text).unwrap()
-}
-
-fn print(out: &mut Section, rows: &[Row]) {
-    writeln!(out, "| pods | | all ready | against ungated | CPU of the API server | of the others | of rolegate | step p50 | p99 |"
-    ).unwrap();
-    writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
-    for row in rows {
-        let ungated = rows.iter().filter(|other| other.what == "ungated" && other.pods == row.pods);
-        let ungated: Vec<_> = ungated.map(|ungated| ungated.time.as_secs_f64()).collect();
-        let ratio = row.time.as_secs_f64() * ungated.len() as f64 / ungated.iter().sum::<f64>();
-        let at = |percent: usize| {
-            row.steps.get(row.steps.len() * percent / 100).map_or_else(String::new, |time| format!("{time:.0?}"))
-        };
-        let of_rolegate = row.spent.rolegate.map_or_else(String::new, |cpu| format!("{:.1} s", cpu.as_secs_f64()));
-        writeln!(
-            out,
-            "| {} | {} | {:.1} s | {ratio:.2} × | {:.1} s | {:.1} s | {of_rolegate} | {} | {} |",
-            row.pods,
-            row.what,
-            row.time.as_secs_f64(),
-            row.spent.server.as_secs_f64(),
-            row.spent.others.values().sum::<Duration>().as_secs_f64(),
-            at(50),
-            at(99),
-        )
-        .unwrap();
-    }
-    writeln!(out).unwrap();
-    for row in rows.iter().filter(|row| !row.spent.requests.is_empty()) {
-        let asked = row.spent.requests.iter().map(|(what, count)| format!("{count} {what}"));
-        let others = row.spent.others.iter().map(|(name, cpu)| format!("{name} {:.1} s", cpu.as_secs_f64()));
-        let (asked, others) = (asked.collect::<Vec<_>>().join(", "), others.collect::<Vec<_>>().join(", "));
-        let passes = row.passes.as_ref().map_or_else(String::new, |passes| format!("; {passes}"));
-        let bound = format!("last pod made to last bound {:.1} s", row.bound.as_secs_f64());
-        writeln!(out, "- {} {}: {bound}; {asked}; CPU of {others}{passes}", row.pods, row.what).unwrap();
-    }
-    writeln!(out).unwrap();
-}
-
-/// What has a target.
-fn enter_figures(out: &mut Section, rows: &[Row]) {
-    let of = |what: &str, pods: Option<u32>| -> Option<(u32, f64)> {
-        let rows: Vec<_> =
-            rows.iter().filter(|row| row.what == what && pods.is_none_or(|pods| row.pods == pods)).collect();
-        let seconds = rows.iter().map(|row| row.time.as_secs_f64()).sum::<f64>() / rows.len() as f64;
-        rows.first().map(|row| (row.pods, seconds))
-    };
-    let ratio = |(pods, time): (u32, f64), beside: &str| Some((pods, time / of(beside, Some(pods))?.1));
-    if let Some((pods, ratio)) = of("Parallel", None).and_then(|parallel| ratio(parallel, "ungated")) {
-        out.figure("Parallel, against ungated", format!("{ratio:.2} × at {pods} pods"));
-    }
-    let floors = [
-        ("bare loop", "in order, against a bare loop"),
-        ("bare loop, same admission", "in order, against a bare loop behind the same admission"),
-    ];
-    for (floor, figure) in floors {
-        if let Some((pods, ratio)) = of("OrderedReady", None).and_then(|ordered| ratio(ordered, floor)) {
-            out.figure(figure, format!("{ratio:.2} × at {pods} pods"));
-        }
-    }
-    let Some(ordered) = rows.iter().find(|row| row.what == "OrderedReady") else { return };
-    if let Some(cpu) = ordered.spent.rolegate {
-        out.figure("CPU of rolegate meanwhile", format!("{:.1} s at {} pods", cpu.as_secs_f64(), ordered.pods));
-    }
-    if let Some(step) = ordered.steps.get(ordered.steps.len() * 99 / 100) {
-        out.figure("batch ready to last PATCH of the next, p99", format!("{step:.0?}"));
-    }
 }
 
 /// How often rolegate planned, and how long it took.
