@@ -4,10 +4,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use base64::Engine as _;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use json_patch::jsonptr::Token;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -103,7 +105,7 @@ fn additions(pod: &Value, patched: &Value) -> Value {
             (Some(before), Some(after)) => after
                 .iter()
                 .filter(|(key, _)| !before.contains_key(*key))
-                .for_each(|(key, value)| add(format!("{map}/{}", key.replace('~', "~0").replace('/', "~1")), value)),
+                .for_each(|(key, value)| add(format!("{map}/{}", Token::new(key).encoded()), value)),
             (None, Some(after)) => add(map.to_owned(), &json!(after)),
             _ => (),
         }
@@ -136,7 +138,6 @@ async fn answer(
     patch: Arc<Value>,
     asked: Arc<AtomicU64>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    use base64::Engine as _;
     let body = request.into_body().collect().await.expect("a whole body").to_bytes();
     let Review { request } = serde_json::from_slice(&body).expect("an AdmissionReview");
     let mut response = json!({ "uid": request.uid, "allowed": true });

@@ -41,6 +41,7 @@ impl TlsListener {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Self { address, listener, acceptor: TlsAcceptor::from(Arc::new(config)), ca: ca.cert_pem }
     }
+
     /// Answers all callers until it is dropped.
     pub async fn serve<A, E>(self, answer: impl Fn(Request<Incoming>) -> A + Clone + Send + 'static)
     where

@@ -30,8 +30,9 @@ pub fn count(group: &Group, roles: &BTreeMap<String, RoleView>) -> Segments {
         ..Segments::default()
     };
     // Beyond the last replica that is there none is ready, however many are wanted.
-    let begun = batched.iter().map(|(name, view, batching)| batching.batches_in(name, view.replicas.end())).max();
-    for segment in 0..begun.map_or(0, |begun| begun.min(total)) {
+    let begun =
+        batched.iter().map(|(name, view, batching)| batching.batches_in(name, view.replicas.end())).max().unwrap_or(0);
+    for segment in 0..begun.min(total) {
         let ranges =
             || batched.iter().map(move |(name, view, batching)| (view, batching.ordinals(name, segment, view.desired)));
         if ranges().all(|(view, ordinals)| view.all_in(ordinals, ReplicaIs::Ready)) {
