@@ -43,7 +43,7 @@ fn faults(index: &Index) -> (Vec<&'static str>, String) {
     (snapshot.faults.iter().map(|fault| fault.rule).collect(), progressing.reason)
 }
 
-fn topology(layer: &str) -> Report {
+fn topology(layer: &str) -> Report<LookedUp> {
     let object =
         json!({ "metadata": { "name": "t" }, "spec": { "layers": [{ "name": layer, "key": "example.com/l" }] } });
     let layers = Layers::parse(CLUSTER_TOPOLOGY, &serde_json::from_value(object).unwrap());

@@ -1,8 +1,9 @@
 //! Objects that are looked up by name beside groups: from watches, or from single reads.
 
 use super::carriers::Because;
+use super::named::Report;
 use super::trees::KaiLevels;
-use super::{Index, Name, SourceId};
+use super::{Index, SourceId};
 use crate::api::ObjectKind;
 use crate::cluster::index::Change;
 use crate::model::{CliqueSet, GangTree, GroupKey, Layers};
@@ -20,10 +21,7 @@ pub enum LookedUp {
     KaiTopology(KaiLevels),
 }
 
-/// What a watch tells of one: its name, its resource version, and the object, `None` where it cannot be read.
-pub type Report<T = LookedUp> = (Name, Option<u64>, Option<T>);
-
-fn narrow<T>(change: Change<Report>, to: fn(LookedUp) -> Option<T>) -> Change<Report<T>> {
+fn narrow<T>(change: Change<Report<LookedUp>>, to: fn(LookedUp) -> Option<T>) -> Change<Report<T>> {
     change.map(|(name, version, object)| (name, version, object.and_then(to)))
 }
 
@@ -58,7 +56,7 @@ impl Index {
     }
 
     /// Takes in what a watch of such objects reports.
-    pub fn looked_up_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Report>) {
+    pub fn looked_up_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Report<LookedUp>>) {
         if matches!(change, Change::Listed(_) | Change::NotServed) {
             self.served.insert(kind, !matches!(change, Change::NotServed));
             self.awaited.remove(&source);

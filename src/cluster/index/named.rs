@@ -3,10 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::looked_up::Report;
 use super::tombstones::Tombstones;
 use super::{Name, SourceId};
 use crate::cluster::index::Change;
+
+/// What a watch tells of one: its name, its resource version, and the object, `None` where it cannot be read.
+pub type Report<T> = (Name, Option<u64>, Option<T>);
 
 /// Objects by namespace and name; of cluster-scoped kinds the namespace is empty.
 #[derive(Debug)]

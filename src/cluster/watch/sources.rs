@@ -283,7 +283,7 @@ fn pod_selectors() -> impl Iterator<Item = String> {
     })
 }
 
-fn report<T>(object: &Guarded<T>, read: Option<LookedUp>) -> Report {
+fn report<T>(object: &Guarded<T>, read: Option<LookedUp>) -> Report<LookedUp> {
     let meta = object.meta();
     ((meta.namespace().into(), meta.display_name().into()), version(meta.resource_version.as_deref()), read)
 }
