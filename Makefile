@@ -104,7 +104,7 @@ neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling and JobSet, a
 soak: rig ## An hour of churn: what grows, and does not shrink again. ROLEGATE_SOAK sets the minutes.
 	cargo test --locked --test chaos -- --ignored soak:: --test-threads=1 --nocapture
 
-bench: bench-review bench-plan bench-scale bench-restart ## All that follows, one after the other, and one table of what is to be reached. About twenty minutes.
+bench: bench-review bench-plan bench-scale bench-restart ## All that follows, one after the other, and one table of what is to be reached. Half an hour with ROLEGATE_SCALE=1500.
 	@sed -n '/^<!-- targets -->/,/^<!-- end of targets -->/p' docs/performance.md | grep '^|'
 
 bench-review: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
@@ -113,7 +113,7 @@ bench-review: rig ## What a pod's review costs: rolegate between a constant answ
 		-o $(CURDIR)/target/bench/peer .
 	target/release/examples/bench
 
-bench-scale: rig ## Groups of thousands of pods on a real API server: ungated, by a bare loop, by rolegate. About eight minutes.
+bench-scale: rig ## Groups of thousands of pods on a real API server: ungated, by a bare loop, by rolegate. Twenty minutes with ROLEGATE_SCALE=1500.
 	cargo build --locked --profile quick --bin rolegate --example bench-scale
 	target/quick/examples/bench-scale
 

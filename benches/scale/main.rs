@@ -113,28 +113,26 @@ impl Spent {
 async fn main() {
     let large: u32 = std::env::var("ROLEGATE_SCALE").ok().and_then(|pods| pods.parse().ok()).unwrap_or(3_000);
     let half = large / 2;
-    // In turns, so that whatever else the machine does hits all of them alike.
-    let runs = [
+    // In turns, each round beginning with another: whatever else the machine does only adds, and the fastest run of each counts.
+    let born_free = [
         ("ungated", half, Way::Ungated),
         ("beside", half, Way::Beside),
         ("constant webhook", half, Way::Constant),
         ("Parallel", half, Way::Coordinated(Progression::Parallel)),
-        ("ungated", half, Way::Ungated),
-        ("beside", half, Way::Beside),
-        ("constant webhook", half, Way::Constant),
-        ("Parallel", half, Way::Coordinated(Progression::Parallel)),
+    ];
+    let in_order = [
         ("ungated", large, Way::Ungated),
         ("bare loop", large, Way::Bare),
         ("bare loop, same admission", large, Way::BareBehind),
         ("OrderedReady", large, Way::Coordinated(Progression::OrderedReady)),
         ("OrderedReady, looked at", large, Way::LookedAt),
-        ("ungated", ONE_RACK, Way::Ungated),
-        ("one rack, placed", ONE_RACK, Way::OneRack { placed: true }),
-        ("one rack, not placed", ONE_RACK, Way::OneRack { placed: false }),
+    ];
+    let one_rack = [
         ("ungated", ONE_RACK, Way::Ungated),
         ("one rack, placed", ONE_RACK, Way::OneRack { placed: true }),
         ("one rack, not placed", ONE_RACK, Way::OneRack { placed: false }),
     ];
+    let runs = [in_turns(&born_free, 4), in_turns(&in_order, 2), in_turns(&one_rack, 2)].concat();
     let mut rows = Vec::new();
     let only = std::env::var("ROLEGATE_SCALE_ROWS").ok();
     let is_asked_for = |row: &str| only.as_ref().is_none_or(|only| row.contains(only.as_str()));
@@ -176,6 +174,12 @@ async fn main() {
     creates::compare(&mut out, &scale.client, &scale.groups(), NAMESPACE).await;
     rolegate.terminate().await;
     out.finish();
+}
+
+/// So many rounds of these, each beginning with the next one.
+fn in_turns<T: Clone>(runs: &[T], rounds: usize) -> Vec<T> {
+    let turned = |round: usize| runs.iter().cycle().skip(round % runs.len()).take(runs.len()).cloned();
+    (0..rounds).flat_map(turned).collect()
 }
 
 /// How the pods of a group are treated.
