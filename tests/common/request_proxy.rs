@@ -21,8 +21,8 @@ use rustls::pki_types::ServerName;
 use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
-use tokio_rustls::TlsAcceptor;
+use tokio::task::JoinHandle;
+use tokio_rustls::server::TlsStream;
 
 use super::control_plane::ControlPlane;
 use super::http::{handshake, tls_to};
@@ -80,17 +80,13 @@ struct Broken {
 impl RequestProxy {
     /// Starts one before the API server.
     pub async fn before(plane: &ControlPlane) -> Self {
-        let TlsListener { address, listener, acceptor, ca } = TlsListener::bind().await;
+        let server = TlsListener::bind().await;
+        let (address, ca) = (server.address, server.ca.clone());
         let target = plane.server.trim_start_matches("https://").parse().unwrap();
         let target_ca = std::fs::read(plane.dir.join("pki/ca.crt")).unwrap();
         let state = Arc::new(State { target, target_ca, broken: Mutex::default(), cuts: watch::Sender::new(0) });
         let serving = state.clone();
-        let task = tokio::spawn(async move {
-            let mut callers = JoinSet::new();
-            while let Ok((caller, _)) = listener.accept().await {
-                callers.spawn(serving.clone().serve(acceptor.clone(), caller));
-            }
-        });
+        let task = tokio::spawn(server.accept(move |caller| serving.clone().serve(caller)));
         Self { address, ca, state, task }
     }
 
@@ -127,8 +123,7 @@ impl Drop for RequestProxy {
 }
 
 impl State {
-    async fn serve(self: Arc<Self>, acceptor: TlsAcceptor, caller: TcpStream) {
-        let Ok(caller) = acceptor.accept(caller).await else { return };
+    async fn serve(self: Arc<Self>, caller: TlsStream<TcpStream>) {
         let Ok(target) = tls_to(self.target, ServerName::from(self.target.ip()), &self.target_ca).await else { return };
         let Ok(sender) = handshake(target).await else { return };
         // One connection for each of the caller's, on which one request follows the other.

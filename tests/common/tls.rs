@@ -13,15 +13,16 @@ use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use rolegate::server::tls::acceptor::{CertStore, server_config};
 use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// Listens on a free port; speaks HTTP/1.1.
 pub struct TlsListener {
     pub address: SocketAddr,
-    pub listener: TcpListener,
-    pub acceptor: TlsAcceptor,
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
     /// PEM.
     pub ca: String,
 }
@@ -48,12 +49,25 @@ impl TlsListener {
         A: Future<Output = Result<Response<Full<Bytes>>, E>> + Send + 'static,
         E: std::error::Error + Send + Sync + 'static,
     {
+        self.accept(move |caller| {
+            let answered = http1::Builder::new().serve_connection(TokioIo::new(caller), service_fn(answer.clone()));
+            async move { _ = answered.await }
+        })
+        .await;
+    }
+
+    /// Hands over each caller until it is dropped.
+    pub async fn accept<S>(self, serve: impl Fn(TlsStream<TcpStream>) -> S + Clone + Send + 'static)
+    where
+        S: Future<Output = ()> + Send + 'static,
+    {
         let mut callers = JoinSet::new();
         while let Ok((caller, _)) = self.listener.accept().await {
-            let (acceptor, answer) = (self.acceptor.clone(), answer.clone());
+            while callers.try_join_next().is_some() {}
+            let (acceptor, serve) = (self.acceptor.clone(), serve.clone());
             callers.spawn(async move {
                 let Ok(caller) = acceptor.accept(caller).await else { return };
-                _ = http1::Builder::new().serve_connection(TokioIo::new(caller), service_fn(answer)).await;
+                serve(caller).await;
             });
         }
     }

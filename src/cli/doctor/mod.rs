@@ -4,6 +4,7 @@ mod checks;
 mod facts;
 mod finding;
 mod reads;
+mod rights;
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};

@@ -9,12 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
-    SubjectAccessReviewSpec,
-};
-use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -23,15 +18,12 @@ use serde_json::{Value, json};
 
 use super::checks;
 use super::facts::{
-    AskedRight, Facts, Gang, OptIn, Orphans, Other, Probe, Read, Rights, Served, ServedNamespaces, Services, Strangers,
-    Target,
+    Facts, Gang, Orphans, Other, Probe, Read, Served, ServedNamespaces, Services, Strangers, Target, conversion,
 };
-use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
-use crate::cli::rights::{OF_ALLOWED, OF_CERTIFICATES, OF_SELECTION, RIGHTS, Right};
 use crate::cluster::read::installations::installations;
 use crate::cluster::read::listing::list_cluster;
 use crate::cluster::told;
@@ -41,7 +33,7 @@ use crate::server::tls::certificates::read_secret;
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 /// Requests in flight at a time.
-const AT_A_TIME: usize = 16;
+pub(super) const AT_A_TIME: usize = 16;
 
 /// Reads what one look can tell.
 pub struct Reader<'a> {
@@ -69,9 +61,10 @@ impl Reader<'_> {
             told::read(client, own, name)
         );
         let leases = Api::namespaced(client.clone(), own);
-        let (definitions, rights, namespaces, services, certificates, lease, probe, of_groups, others) = tokio::join!(
-            self.definitions(),
-            self.rights(told.as_ref()),
+        let definitions = self.definitions().await;
+        let converts = definitions.as_ref().is_ok_and(|all| conversion(all).is_some());
+        let (rights, namespaces, services, certificates, lease, probe, of_groups, others) = tokio::join!(
+            self.rights(told.as_ref(), converts),
             self.namespaces(),
             self.services(&mutating, &validating),
             self.certificates(),
@@ -109,7 +102,7 @@ impl Reader<'_> {
         })
     }
 
-    fn why(&self, error: &kube::Error) -> String {
+    pub(super) fn why(&self, error: &kube::Error) -> String {
         self.connection.failure(error).to_string()
     }
 
@@ -129,115 +122,6 @@ impl Reader<'_> {
         let found: Vec<_> =
             stream::iter(checks::looked_at()).map(read).buffer_unordered(AT_A_TIME).try_collect().await?;
         Ok(found.into_iter().flatten().collect())
-    }
-
-    /// The user whose rights matter.
-    async fn user(&self) -> Read<Option<String>> {
-        if self.user.is_some() {
-            return Ok(self.user.clone());
-        }
-        let Target { namespace, name } = &self.target;
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.connection.client.clone(), namespace);
-        let account = accounts.get_opt(name).await.map_err(|error| self.why(&error))?;
-        Ok(account.map(|_| format!("system:serviceaccount:{namespace}:{name}")))
-    }
-
-    async fn rights(&self, told: Option<&Serving>) -> Read<Rights> {
-        // Whoever brings certificates does without the rights to keep them.
-        let of_certificates =
-            if self.certificates().await?.is_some_and(|served| served.self_managed) { OF_CERTIFICATES } else { &[] };
-        let selects = told.is_some_and(|told| told.selector != LabelSelector::default());
-        let of_selection = if selects { OF_SELECTION } else { &[] };
-        self.missing_of(RIGHTS.iter().chain(of_certificates).chain(of_selection)).await
-    }
-
-    /// Which of these rights are missing.
-    async fn missing_of<'a>(&self, rights: impl Iterator<Item = &'a Right>) -> Read<Rights> {
-        let user = self.user().await?;
-        let mut all = Vec::new();
-        for right in rights {
-            let (namespace, object) = right.scope.place(&self.target.namespace, &self.target.name);
-            for group in right.groups {
-                for resource in right.resources {
-                    for verb in right.verbs {
-                        let asked = AskedRight {
-                            group: (*group).to_owned(),
-                            resource: (*resource).to_owned(),
-                            verb: (*verb).to_owned(),
-                            namespace: namespace.clone(),
-                            why: right.why,
-                        };
-                        all.push((asked, object.clone()));
-                    }
-                }
-            }
-        }
-        let asked = all.len();
-        let ask = async |(asked, object): (AskedRight, Option<String>)| {
-            let may = self.may(user.as_deref(), &asked, object).await.map_err(|error| self.why(&error))?;
-            Ok::<_, String>((!may).then_some(asked))
-        };
-        let missing: Vec<_> = stream::iter(all).map(ask).buffer_unordered(AT_A_TIME).try_collect().await?;
-        let mut missing: Vec<_> = missing.into_iter().flatten().collect();
-        missing.sort();
-        Ok(Rights { user, missing, asked })
-    }
-
-    /// What `--allow` allows, of all that groups ask for or that our Deployment has switched on.
-    async fn opt_ins(&self, wanted: &Wanted) -> Read<Vec<OptIn>> {
-        let on = self.allowed().await?;
-        let mut all = Vec::new();
-        for (what, rights) in OF_ALLOWED {
-            let groups = wanted.get(what.word()).cloned().unwrap_or_default();
-            let is_on = on.as_ref().map(|on| on.contains(what));
-            if !groups.is_empty() || is_on == Some(true) {
-                all.push(OptIn { what: *what, groups, is_on, rights: self.missing_of(rights.iter()).await? });
-            }
-        }
-        Ok(all)
-    }
-
-    /// What our Deployment allows itself, by the arguments that it gives; `None` where there is none.
-    async fn allowed(&self) -> Read<Option<Vec<Allow>>> {
-        let deployments: Api<Deployment> = Api::namespaced(self.connection.client.clone(), &self.target.namespace);
-        let found = deployments.get_opt(&self.target.name).await.map_err(|error| self.why(&error))?;
-        let pods = found.and_then(|found| found.spec?.template.spec);
-        Ok(pods
-            .map(|pods| pods.containers.iter().flat_map(|container| allows(container.args.iter().flatten())).collect()))
-    }
-
-    async fn may(&self, user: Option<&str>, asked: &AskedRight, object: Option<String>) -> Result<bool, kube::Error> {
-        let (resource, subresource) =
-            asked.resource.split_once('/').map_or((asked.resource.as_str(), None), |(all, sub)| (all, Some(sub)));
-        let attributes = ResourceAttributes {
-            group: Some(asked.group.clone()),
-            resource: Some(resource.to_owned()),
-            subresource: subresource.map(str::to_owned),
-            verb: Some(asked.verb.clone()),
-            namespace: asked.namespace.clone(),
-            name: object,
-            ..ResourceAttributes::default()
-        };
-        let client = self.connection.client.clone();
-        let params = PostParams::default();
-        let status = if let Some(user) = user {
-            let spec = SubjectAccessReviewSpec {
-                user: Some(user.to_owned()),
-                groups: Some(groups_of(user)),
-                resource_attributes: Some(attributes),
-                ..SubjectAccessReviewSpec::default()
-            };
-            let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-            Api::<SubjectAccessReview>::all(client).create(&params, &review).await?.status
-        } else {
-            let spec = SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(attributes),
-                ..SelfSubjectAccessReviewSpec::default()
-            };
-            let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
-            Api::<SelfSubjectAccessReview>::all(client).create(&params, &review).await?.status
-        };
-        Ok(status.is_some_and(|status| status.allowed))
     }
 
     async fn namespaces(&self) -> Read<BTreeMap<String, BTreeMap<String, String>>> {
@@ -303,7 +187,7 @@ impl Reader<'_> {
     }
 
     /// Our own Secret, else the one that cert-manager writes by our manifests.
-    async fn certificates(&self) -> Read<Option<Served>> {
+    pub(super) async fn certificates(&self) -> Read<Option<Served>> {
         let secrets: Api<Secret> = Api::namespaced(self.connection.client.clone(), &self.target.namespace);
         let name = &self.target.name;
         for (secret, self_managed) in [(format!("{name}-certificates"), true), (serving_secret(name), false)] {
@@ -380,7 +264,7 @@ impl Reader<'_> {
 }
 
 /// Groups by what they ask for of `--allow`.
-type Wanted = BTreeMap<&'static str, Vec<String>>;
+pub(super) type Wanted = BTreeMap<&'static str, Vec<String>>;
 
 /// What groups and their pods tell.
 #[derive(Default)]
@@ -390,45 +274,4 @@ struct OfGroups {
     gangs: Vec<Gang>,
     served: ServedNamespaces,
     wanted: Wanted,
-}
-
-/// What arguments of `serve` allow: `--allow=scale,recovery`, or in two words.
-fn allows<'a>(arguments: impl Iterator<Item = &'a String>) -> Vec<Allow> {
-    let mut all = Vec::new();
-    let mut is_next = false;
-    for argument in arguments {
-        let words = if is_next { Some(argument.as_str()) } else { argument.strip_prefix("--allow=") };
-        is_next = argument == "--allow";
-        let words = words.into_iter().flat_map(|words| words.split(','));
-        all.extend(
-            words.filter_map(|word| OF_ALLOWED.iter().find(|(allow, _)| allow.word() == word)).map(|(allow, _)| *allow),
-        );
-    }
-    all
-}
-
-/// The groups that the API server puts an authenticated user into.
-fn groups_of(user: &str) -> Vec<String> {
-    let mut groups = vec!["system:authenticated".to_owned()];
-    if let Some((namespace, _)) = user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':')) {
-        groups.push("system:serviceaccounts".to_owned());
-        groups.push(format!("system:serviceaccounts:{namespace}"));
-    }
-    groups
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_serve_is_told_to_allow_is_read_in_each_of_its_ways() {
-        let allowed = |arguments: &[&str]| {
-            let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-            allows(arguments.iter())
-        };
-        assert_eq!(allowed(&["serve", "--listen=:8443"]), []);
-        assert_eq!(allowed(&["serve", "--allow=scale,recovery"]), [Allow::Scale, Allow::Recovery]);
-        assert_eq!(allowed(&["serve", "--allow", "recovery", "scale"]), [Allow::Recovery]);
-    }
 }

@@ -6,6 +6,7 @@ use futures::{Stream, StreamExt, pin_mut};
 use kube::runtime::watcher::{self, Event, watcher};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::api::Object;
 use crate::cluster::index::Change;
@@ -16,6 +17,9 @@ use crate::cluster::watch::watched::Watched;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Longest pause between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A watch that goes on failing says so this often: a kind that may not be read would have a line every few seconds.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// Watches an API until the task is dropped. `recheck` wakes a watch that waits for its kind to be served.
 pub async fn watch<T>(
@@ -52,6 +56,7 @@ async fn follow<T>(
 ) {
     pin_mut!(stream);
     let (mut listed, mut pause, mut expired) = (Vec::new(), FIRST_PAUSE, false);
+    let mut failures = Failures::default();
     while let Some(event) = stream.next().await {
         match event {
             Ok(Event::Init) => listed.clear(),
@@ -72,14 +77,33 @@ async fn follow<T>(
                     // Quiet watches fall behind now and then; the next poll lists again. Not for ever without a pause, though.
                     tracing::debug!(%error, "watch is too old, listing again");
                     continue;
-                } else {
-                    tracing::warn!(%error, "watch failed, will retry");
+                } else if let Some(failures) = failures.told(Instant::now()) {
+                    tracing::warn!(%error, failures, "watch failed, will retry");
                 }
                 // The stream goes on by itself when it is polled again.
                 _ = tokio::time::timeout(pause, recheck.notified()).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
+    }
+}
+
+/// Failures of a watch since it last told of one.
+#[derive(Default)]
+struct Failures {
+    count: u64,
+    told: Option<Instant>,
+}
+
+impl Failures {
+    /// Counts one; how many it were, when it is time to tell.
+    fn told(&mut self, now: Instant) -> Option<u64> {
+        self.count += 1;
+        if self.told.is_some_and(|told| now.duration_since(told) < TOLD_EVERY) {
+            return None;
+        }
+        self.told = Some(now);
+        Some(std::mem::take(&mut self.count))
     }
 }
 
@@ -130,6 +154,14 @@ mod tests {
     use crate::api::Pod;
     use crate::api::pod::POD;
     use crate::cluster::watch::watched::api;
+
+    #[test]
+    fn a_watch_that_goes_on_failing_says_once_a_minute_how_often() {
+        let (mut failures, begin) = (Failures::default(), Instant::now());
+        let told = (0..=26).map(|number| failures.told(begin + number * Duration::from_secs(5)));
+        let told: Vec<_> = told.enumerate().filter_map(|(number, told)| Some((number, told?))).collect();
+        assert_eq!(told, [(0, 1), (12, 12), (24, 12)]);
+    }
 
     /// Knows one pod, and does not stream lists.
     async fn before_1_34(request: Request<Body>) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {

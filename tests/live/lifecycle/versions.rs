@@ -45,7 +45,7 @@ async fn definition(stage: &Stage) -> Value {
 }
 
 /// The definition as `rolegate crds` prints it, with both versions if objects are converted at an address.
-fn printed(converter: Option<&str>) -> String {
+pub(super) fn printed(converter: Option<&str>) -> String {
     let all = match converter {
         Some(_) => files_with_v1beta1(Converter { namespace: "rolegate-system", name: "rolegate", certificate: None }),
         None => files(false),
@@ -58,7 +58,7 @@ fn printed(converter: Option<&str>) -> String {
     definition.to_string()
 }
 
-const APPLY: &[&str] = &["apply", "--server-side", "--force-conflicts", "-f", "-"];
+pub(super) const APPLY: &[&str] = &["apply", "--server-side", "--force-conflicts", "-f", "-"];
 
 /// The group has these versions, the newest first.
 async fn until_served(stage: &Stage, versions: &[&str]) {

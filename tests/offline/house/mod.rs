@@ -90,7 +90,8 @@ const WRITES: &[&str] = &["PatchParams", "PostParams", "DeleteParams"];
 
 /// Those who write, each with the reason.
 const WRITERS: &[(&str, &str)] = &[
-    ("cli/doctor/reads.rs", "asks for rights and dry runs, which are said by creating reviews and pods"),
+    ("cli/doctor/reads.rs", "tries what becomes of a pod, as a dry run"),
+    ("cli/doctor/rights.rs", "asks for rights, which is said by creating reviews"),
     ("cluster/objects.rs", "hands on what the writer says, once names are checked"),
     ("cluster/lease.rs", "its deadlines are those of leadership, shorter than a write's"),
     ("cluster/read/live_world.rs", "asks what an author may do, which is said by creating a review"),
@@ -103,6 +104,7 @@ const WRITERS: &[(&str, &str)] = &[
 /// Whoever asks for objects by kube's own means, which check no name, has names from nobody but ourselves.
 const NAMES_UNCHECKED: &[(&str, &str)] = &[
     ("cli/doctor/reads.rs", "what is installed, by the names of the command line"),
+    ("cli/doctor/rights.rs", "the same"),
     ("cluster/lease.rs", "our own Lease"),
     ("cluster/objects.rs", "checks names"),
     ("cluster/read/live_world.rs", "creates a review, which has no name"),

@@ -6,7 +6,7 @@ use rustls::pki_types::pem::PemObject;
 
 use super::admission::ours;
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::cli::doctor::facts::{Facts, Served};
+use crate::cli::doctor::facts::{Facts, Served, conversion};
 use crate::cli::doctor::finding::Findings;
 use crate::cli::terminal::age;
 use crate::server::tls::authority::{issued_by, leaf_info, renewal_time};
@@ -51,12 +51,12 @@ pub fn served(facts: &Facts, found: &mut Findings) {
 /// Who calls us: our webhooks, and the API server for objects to be converted.
 fn callers(facts: &Facts) -> Vec<Caller> {
     let webhooks = ours(facts).into_iter().map(|ours| Caller { title: ours.title, client: ours.client });
-    let definition = facts.definitions.as_ref().ok().and_then(|all| all.get(&ROLE_COORDINATION.crd_name()));
-    let conversion = definition.and_then(|definition| {
-        let client = definition.pointer("/spec/conversion/webhook/clientConfig")?;
-        let client: WebhookClientConfig = serde_json::from_value(client.clone()).ok()?;
-        Some(Caller { title: format!("the conversion of {}", ROLE_COORDINATION.crd_name()), client })
-    });
+    let conversion = facts
+        .definitions
+        .as_ref()
+        .ok()
+        .and_then(conversion)
+        .map(|client| Caller { title: format!("the conversion of {}", ROLE_COORDINATION.crd_name()), client });
     webhooks.chain(conversion).collect()
 }
 

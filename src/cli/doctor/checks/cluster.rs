@@ -41,6 +41,10 @@ pub fn api_server(facts: &Facts, found: &mut Findings) {
     }
 }
 
+/// Where rights come from; some only with what takes them, as `--serve v1beta1`.
+const APPLY_RIGHTS: &str =
+    "apply the ClusterRole and Role that `rolegate manifests` of this version prints for what is switched on";
+
 /// May rolegate do what it must?
 pub fn rights(facts: &Facts, found: &mut Findings) {
     let Some(rights) = found.known(&facts.rights, "what rolegate may do") else { return };
@@ -51,7 +55,7 @@ pub fn rights(facts: &Facts, found: &mut Findings) {
     for asked in &rights.missing {
         let what = format!("{who} may not {}", deed(asked));
         if is_installed(facts, asked) {
-            found.error(format!("{what}: {}", asked.why), "apply the ClusterRole and Role of this version again");
+            found.error(format!("{what}: {}", asked.why), APPLY_RIGHTS);
         } else {
             found.note(format!("{what}; it is not installed"), "grant it before you install that kind");
         }

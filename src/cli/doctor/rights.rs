@@ -1,0 +1,171 @@
+//! Which rights the account of rolegate lacks, as the API server answers.
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
+    SubjectAccessReviewSpec,
+};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Api;
+use kube::api::PostParams;
+
+use super::facts::{AskedRight, OptIn, Read, Rights, Target};
+use super::reads::{AT_A_TIME, Reader, Wanted};
+use crate::api::selector::LabelSelector;
+use crate::cli::allow::Allow;
+use crate::cli::rights::{OF_ALLOWED, OF_CERTIFICATES, OF_CONVERSION, OF_SELECTION, RIGHTS, Right};
+use crate::model::Serving;
+
+impl Reader<'_> {
+    /// The user whose rights matter.
+    async fn user(&self) -> Read<Option<String>> {
+        if self.user.is_some() {
+            return Ok(self.user.clone());
+        }
+        let Target { namespace, name } = &self.target;
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.connection.client.clone(), namespace);
+        let account = accounts.get_opt(name).await.map_err(|error| self.why(&error))?;
+        Ok(account.map(|_| format!("system:serviceaccount:{namespace}:{name}")))
+    }
+
+    /// Which rights are missing, of those that serving as it is told takes. `converts` says whether objects are converted.
+    pub(super) async fn rights(&self, told: Option<&Serving>, converts: bool) -> Read<Rights> {
+        // Whoever brings certificates does without the rights to keep them.
+        let keeps = self.certificates().await?.is_some_and(|served| served.self_managed);
+        let selects = told.is_some_and(|told| told.selector != LabelSelector::default());
+        let sometimes = [(keeps, OF_CERTIFICATES), (keeps && converts, OF_CONVERSION), (selects, OF_SELECTION)];
+        let taken = sometimes.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, rights)| rights);
+        self.missing_of(RIGHTS.iter().chain(taken)).await
+    }
+
+    /// Which of these rights are missing.
+    async fn missing_of<'a>(&self, rights: impl Iterator<Item = &'a Right>) -> Read<Rights> {
+        let user = self.user().await?;
+        let mut all = Vec::new();
+        for right in rights {
+            let (namespace, object) = right.scope.place(&self.target.namespace, &self.target.name);
+            for group in right.groups {
+                for resource in right.resources {
+                    for verb in right.verbs {
+                        let asked = AskedRight {
+                            group: (*group).to_owned(),
+                            resource: (*resource).to_owned(),
+                            verb: (*verb).to_owned(),
+                            namespace: namespace.clone(),
+                            why: right.why,
+                        };
+                        all.push((asked, object.clone()));
+                    }
+                }
+            }
+        }
+        let asked = all.len();
+        let ask = async |(asked, object): (AskedRight, Option<String>)| {
+            let may = self.may(user.as_deref(), &asked, object).await.map_err(|error| self.why(&error))?;
+            Ok::<_, String>((!may).then_some(asked))
+        };
+        let missing: Vec<_> = stream::iter(all).map(ask).buffer_unordered(AT_A_TIME).try_collect().await?;
+        let mut missing: Vec<_> = missing.into_iter().flatten().collect();
+        missing.sort();
+        Ok(Rights { user, missing, asked })
+    }
+
+    /// What `--allow` allows, of all that groups ask for or that our Deployment has switched on.
+    pub(super) async fn opt_ins(&self, wanted: &Wanted) -> Read<Vec<OptIn>> {
+        let on = self.allowed().await?;
+        let mut all = Vec::new();
+        for (what, rights) in OF_ALLOWED {
+            let groups = wanted.get(what.word()).cloned().unwrap_or_default();
+            let is_on = on.as_ref().map(|on| on.contains(what));
+            if !groups.is_empty() || is_on == Some(true) {
+                all.push(OptIn { what: *what, groups, is_on, rights: self.missing_of(rights.iter()).await? });
+            }
+        }
+        Ok(all)
+    }
+
+    /// What our Deployment allows itself, by the arguments that it gives; `None` where there is none.
+    async fn allowed(&self) -> Read<Option<Vec<Allow>>> {
+        let deployments: Api<Deployment> = Api::namespaced(self.connection.client.clone(), &self.target.namespace);
+        let found = deployments.get_opt(&self.target.name).await.map_err(|error| self.why(&error))?;
+        let pods = found.and_then(|found| found.spec?.template.spec);
+        Ok(pods
+            .map(|pods| pods.containers.iter().flat_map(|container| allows(container.args.iter().flatten())).collect()))
+    }
+
+    async fn may(&self, user: Option<&str>, asked: &AskedRight, object: Option<String>) -> Result<bool, kube::Error> {
+        let (resource, subresource) =
+            asked.resource.split_once('/').map_or((asked.resource.as_str(), None), |(all, sub)| (all, Some(sub)));
+        let attributes = ResourceAttributes {
+            group: Some(asked.group.clone()),
+            resource: Some(resource.to_owned()),
+            subresource: subresource.map(str::to_owned),
+            verb: Some(asked.verb.clone()),
+            namespace: asked.namespace.clone(),
+            name: object,
+            ..ResourceAttributes::default()
+        };
+        let client = self.connection.client.clone();
+        let params = PostParams::default();
+        let status = if let Some(user) = user {
+            let spec = SubjectAccessReviewSpec {
+                user: Some(user.to_owned()),
+                groups: Some(groups_of(user)),
+                resource_attributes: Some(attributes),
+                ..SubjectAccessReviewSpec::default()
+            };
+            let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+            Api::<SubjectAccessReview>::all(client).create(&params, &review).await?.status
+        } else {
+            let spec = SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(attributes),
+                ..SelfSubjectAccessReviewSpec::default()
+            };
+            let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+            Api::<SelfSubjectAccessReview>::all(client).create(&params, &review).await?.status
+        };
+        Ok(status.is_some_and(|status| status.allowed))
+    }
+}
+
+/// What arguments of `serve` allow: `--allow=scale,recovery`, or in two words.
+fn allows<'a>(arguments: impl Iterator<Item = &'a String>) -> Vec<Allow> {
+    let mut all = Vec::new();
+    let mut is_next = false;
+    for argument in arguments {
+        let words = if is_next { Some(argument.as_str()) } else { argument.strip_prefix("--allow=") };
+        is_next = argument == "--allow";
+        let words = words.into_iter().flat_map(|words| words.split(','));
+        all.extend(
+            words.filter_map(|word| OF_ALLOWED.iter().find(|(allow, _)| allow.word() == word)).map(|(allow, _)| *allow),
+        );
+    }
+    all
+}
+
+/// The groups that the API server puts an authenticated user into.
+fn groups_of(user: &str) -> Vec<String> {
+    let mut groups = vec!["system:authenticated".to_owned()];
+    if let Some((namespace, _)) = user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':')) {
+        groups.push("system:serviceaccounts".to_owned());
+        groups.push(format!("system:serviceaccounts:{namespace}"));
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_serve_is_told_to_allow_is_read_in_each_of_its_ways() {
+        let allowed = |arguments: &[&str]| {
+            let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+            allows(arguments.iter())
+        };
+        assert_eq!(allowed(&["serve", "--listen=:8443"]), []);
+        assert_eq!(allowed(&["serve", "--allow=scale,recovery"]), [Allow::Scale, Allow::Recovery]);
+        assert_eq!(allowed(&["serve", "--allow", "recovery", "scale"]), [Allow::Recovery]);
+    }
+}
