@@ -55,14 +55,14 @@ impl Reader<'_> {
         let version = client.apiserver_version().await.map_err(|error| self.connection.failure(&error))?;
         let number = |text: &str| text.trim_end_matches('+').parse().unwrap_or(0);
         let (own, name) = (self.target.namespace.as_str(), self.target.name.as_str());
-        let (mutating, validating, told) = tokio::join!(
+        let (definitions, mutating, validating, told) = tokio::join!(
+            self.definitions(),
             self.list(Api::all(client.clone())),
             self.list(Api::all(client.clone())),
             told::read(client, own, name)
         );
         let leases = Api::namespaced(client.clone(), own);
-        let definitions = self.definitions().await;
-        let converts = definitions.as_ref().is_ok_and(|all| conversion(all).is_some());
+        let converts = definitions.iter().any(|all| conversion(all).is_some());
         let (rights, namespaces, services, certificates, lease, probe, of_groups, others) = tokio::join!(
             self.rights(told.as_ref(), converts),
             self.namespaces(),

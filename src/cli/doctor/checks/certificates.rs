@@ -51,12 +51,8 @@ pub fn served(facts: &Facts, found: &mut Findings) {
 /// Who calls us: our webhooks, and the API server for objects to be converted.
 fn callers(facts: &Facts) -> Vec<Caller> {
     let webhooks = ours(facts).into_iter().map(|ours| Caller { title: ours.title, client: ours.client });
-    let conversion = facts
-        .definitions
-        .as_ref()
-        .ok()
-        .and_then(conversion)
-        .map(|client| Caller { title: format!("the conversion of {}", ROLE_COORDINATION.crd_name()), client });
+    let title = || format!("the conversion of {}", ROLE_COORDINATION.crd_name());
+    let conversion = facts.definitions.iter().filter_map(conversion).map(|client| Caller { title: title(), client });
     webhooks.chain(conversion).collect()
 }
 
