@@ -92,7 +92,7 @@ long: rig ## 100,000 random histories of the loop in a simulated cluster (`cargo
 	ROLEGATE_PLACEMENTS=1000 cargo test --locked --test live -- placement::
 
 chaos: rig addons ## Attacks and faults on the real control plane, the long ones too. UPDATE_DOCS=1 writes docs/reliability.md.
-	cargo test --locked --test chaos -- --include-ignored --skip soak:: --skip fuzz:: --test-threads=1 --nocapture
+	cargo test --locked --profile quick --test chaos -- --include-ignored --skip soak:: --skip fuzz:: --test-threads=1 --nocapture
 
 fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each target. ROLEGATE_FUZZ sets the seconds; UPDATE_DOCS=1 writes docs/reliability.md.
 	cargo test --locked --test chaos -- --ignored fuzz:: --test-threads=1 --nocapture

@@ -1,7 +1,7 @@
 //! The group that a pod names: from the index, else by one live read.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
@@ -18,6 +18,7 @@ use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{Object, ObjectKind, PodGroup};
 use crate::cluster::failure::short;
 use crate::cluster::index::{CarrierObject, Index, LookedUp, SeenWorkload, SharedIndex, version};
+use crate::cluster::read::slots::{Last, Slots};
 use crate::cluster::watch::sources::{
     CARRIERS, CLIQUE_SETS, NAMESPACE, Named, ROLE_BASED_GROUPS, read_clique_set, read_coordination, read_pod_group,
     read_rbg, read_topology,
@@ -71,27 +72,22 @@ enum Got<T> {
 pub struct Lookup {
     client: Client,
     index: SharedIndex,
-    reads: Arc<Mutex<HashMap<GroupKey, Arc<Slot>>>>,
+    groups: Slots<GroupKey>,
+    /// What is looked up by name beside groups, by the kinds that may have it.
+    named: Slots<(&'static [ObjectKind], GroupKey)>,
+    /// How namespaces are served; `None` where there is none.
+    namespaces: Slots<String, Option<Stance>>,
     /// For reviews: the loop does not wait for them.
     budget: Arc<Semaphore>,
-}
-
-/// When the last live read of the group began. The lock is held during the read, so that the others wait for its result.
-type Slot = tokio::sync::Mutex<Option<Instant>>;
-
-/// Slots that nobody asked for lately are not kept.
-fn forget_old(reads: &mut HashMap<GroupKey, Arc<Slot>>, but: Option<&GroupKey>) {
-    reads.retain(|key, slot| {
-        Some(key) == but
-            || Arc::strong_count(slot) > 1
-            || slot.try_lock().is_ok_and(|last| last.is_some_and(|last| last.elapsed() < ABSENT_FOR))
-    });
 }
 
 impl Lookup {
     /// Looks up in this index, else with this client.
     pub fn new(client: Client, index: SharedIndex) -> Self {
-        Self { client, index, reads: Arc::default(), budget: Arc::new(Semaphore::new(AT_A_TIME)) }
+        let budget = Arc::new(Semaphore::new(AT_A_TIME));
+        let (groups, named) = (Slots::new(budget.clone(), ABSENT_FOR), Slots::new(budget.clone(), ABSENT_FOR));
+        let namespaces = Slots::new(budget.clone(), ABSENT_FOR);
+        Self { client, index, groups, named, namespaces, budget }
     }
 
     /// The index behind it.
@@ -99,11 +95,9 @@ impl Lookup {
         &self.index
     }
 
-    /// Groups whose last live read is remembered.
+    /// Live reads that are remembered.
     pub fn remembered(&self) -> usize {
-        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
-        forget_old(&mut reads, None);
-        reads.len()
+        self.groups.remembered() + self.named.remembered() + self.namespaces.remembered()
     }
 
     /// The group, or `None` when a live read says that there is none. A live read ends by `deadline`, here and below.
@@ -144,25 +138,12 @@ impl Lookup {
         deadline: Instant,
         enough: impl Fn(&Index, Option<Instant>) -> bool,
     ) -> Result<Option<Arc<Group>>, LookupError> {
-        let slot = self.slot(key);
+        let enough = |last: Option<&Last<()>>| enough(&self.index.read(), last.map(|last| last.began)).then_some(());
         let read = async {
-            let mut last = slot.lock().await;
-            if !enough(&self.index.read(), *last) {
-                // The semaphore is never closed.
-                let _turn = self.budget.acquire().await;
-                let began = Instant::now();
-                self.read_live(key).await?;
-                *last = Some(began);
-            }
+            self.groups.once(key.clone(), enough, self.read_live(key)).await?;
             Ok(self.index.read().group(key))
         };
         tokio::time::timeout_at(deadline, read).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
-    }
-
-    fn slot(&self, key: &GroupKey) -> Arc<Slot> {
-        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
-        forget_old(&mut reads, Some(key));
-        reads.entry(key.clone()).or_default().clone()
     }
 
     /// A ClusterTopology, or `None` when a live read says that there is none.
@@ -197,7 +178,7 @@ impl Lookup {
     async fn named<T, A>(
         &self,
         key: &GroupKey,
-        kinds: &[ObjectKind],
+        kinds: &'static [ObjectKind],
         deadline: Instant,
         known: impl Fn(&Index) -> Option<Arc<T>>,
         read: impl Fn(ObjectKind, &Guarded<A>) -> Option<LookedUp>,
@@ -208,8 +189,11 @@ impl Lookup {
         if let Some(found) = known(&self.index.read()) {
             return Ok(Some(found));
         }
-        let live = async {
-            let _turn = self.budget.acquire().await;
+        let asked = Instant::now();
+        let enough = |last: Option<&Last<()>>| {
+            (known(&self.index.read()).is_some() || last.is_some_and(|last| last.began >= asked)).then_some(())
+        };
+        let read = async {
             for kind in kinds.iter().copied() {
                 let Got::Found(found) = self.get::<Guarded<A>>(kind, key, &key.name).await? else { continue };
                 let object = read(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
@@ -217,6 +201,10 @@ impl Lookup {
                 self.index.write_quietly(|index| index.read_outside((&key.namespace, &key.name), at, object));
                 break;
             }
+            Ok(())
+        };
+        let live = async {
+            self.named.once((kinds, key.clone()), enough, read).await?;
             Ok(known(&self.index.read()))
         };
         Box::pin(tokio::time::timeout_at(deadline, live))
@@ -346,13 +334,16 @@ impl Lookup {
     /// How a namespace is served, by a live read: one that its watch has not told of yet, or whose labels may have changed since.
     /// Where it cannot be read the flags count.
     pub async fn stance(&self, namespace: &str, deadline: Instant) -> Stance {
-        let read = async {
-            let _turn = self.budget.acquire().await;
-            // Those who asked together have waited for the first.
+        let flags = || self.index.read().stance("").unwrap_or_default();
+        if label_fault(namespace).is_some() {
+            return flags();
+        }
+        let asked = Instant::now();
+        let enough = |last: Option<&Last<Option<Stance>>>| {
             let known = self.index.read().stance(namespace).filter(|stance| stance.out.is_none());
-            if known.is_some() || label_fault(namespace).is_some() {
-                return Ok(known);
-            }
+            known.map(Some).or_else(|| last.filter(|last| last.began >= asked).map(|last| last.found))
+        };
+        let read = async {
             // What may be listed need not be read one by one as well.
             let named = ListParams::default().fields(&format!("metadata.name={namespace}"));
             let found = api::<Named>(&self.client, NAMESPACE, None).list(&named).await?.items;
@@ -361,8 +352,8 @@ impl Lookup {
                 self.index.read().stance_of(&found.object)
             }))
         };
-        let flags = || self.index.read().stance("").unwrap_or_default();
-        match Box::pin(tokio::time::timeout_at(deadline, read)).await {
+        let stance = self.namespaces.once(namespace.to_owned(), enough, read);
+        match Box::pin(tokio::time::timeout_at(deadline, stance)).await {
             Ok(Ok(stance)) => stance.unwrap_or_else(flags),
             Ok(Err(error)) => {
                 tracing::warn!(

@@ -12,5 +12,6 @@ pub mod pod_groups;
 mod reads;
 pub mod running_pods;
 pub mod shortages;
+mod slots;
 pub mod surge;
 pub mod told;

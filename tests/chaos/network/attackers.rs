@@ -23,7 +23,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::frames;
-use super::target::{Target, review};
+use super::target::{Target, review, review_of};
+use crate::common::http::Caller;
 
 /// One protocol to attack by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +142,23 @@ impl Attackers {
                 Ok(Ok(())) => return waits(&mut stream, until).await,
             }
         }
+    }
+
+    /// Asks one by one for pods of namespaces that are not there, each of another, and says what the last was answered.
+    pub async fn asks_for_strangers(self, ca: Bytes, number: usize, until: Instant) -> String {
+        let turn = self.handshakes.acquire().await;
+        let Ok(mut caller) = Caller::try_connect(self.address, &ca).await else { return "no handshake".to_owned() };
+        drop(turn);
+        let mut last = "no answer".to_owned();
+        for round in 0_u32.. {
+            let review = review_of(&format!("stranger-{number}-{round}"), None);
+            match timeout_at(until, caller.post("/mutate?timeout=3s", review)).await {
+                Ok(Ok((status, _))) => last = status.to_string(),
+                Ok(Err(_)) => return "closed".to_owned(),
+                Err(_) => break,
+            }
+        }
+        last
     }
 
     /// Sends all of a large body before it reads the answer; or all but its last byte, and then nothing.

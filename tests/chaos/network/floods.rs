@@ -70,6 +70,16 @@ async fn who_never_reads() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 #[ignore = "minutes: make chaos"]
+async fn reviews_that_each_need_a_live_read() {
+    let target = Target::start("net-strangers").await;
+    let ca = Bytes::from(target.ca.clone());
+    let attack = move |one: Attackers, number, until| one.asks_for_strangers(ca.clone(), number, until);
+    let attack = Attackers::of(&target).many(200, ATTACK, attack);
+    target.endure(attack).await.record("200 that ask for namespaces that are not there, each for another");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[ignore = "minutes: make chaos"]
 async fn large_bodies() {
     let target = Target::start("net-bodies").await;
     let body = large_review(6_900 << 10);

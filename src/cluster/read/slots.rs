@@ -1,0 +1,180 @@
+//! One live read for all who ask for the same thing together.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+/// Things up to which nobody looks for those that can be forgotten.
+const FEW: usize = 64;
+
+/// What the last read of one thing has found. The lock is held during a read, so that the others wait for its result.
+type Slot<V> = tokio::sync::Mutex<Option<Last<V>>>;
+
+/// A read that has ended well.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Last<V> {
+    /// When it began: of what was changed later it knows nothing.
+    pub(super) began: Instant,
+    pub(super) found: V,
+}
+
+/// Things that are read live, each by one read at a time. Clones share them.
+#[derive(Debug)]
+pub(super) struct Slots<K, V = ()> {
+    kept: Arc<Mutex<Kept<K, V>>>,
+    /// Reads of everything at a time.
+    budget: Arc<Semaphore>,
+    /// How long what was found is of use.
+    time: Duration,
+}
+
+#[derive(Debug)]
+struct Kept<K, V> {
+    slots: HashMap<K, Arc<Slot<V>>>,
+    /// Twice as many as were left the last time that old ones were forgotten: so each is looked at about twice.
+    most: usize,
+}
+
+impl<K, V> Clone for Slots<K, V> {
+    fn clone(&self) -> Self {
+        Self { kept: self.kept.clone(), budget: self.budget.clone(), time: self.time }
+    }
+}
+
+impl<K: Eq + Hash, V: Clone> Slots<K, V> {
+    /// Remembers for so long what was found; a read waits until it has its turn in the budget.
+    pub(super) fn new(budget: Arc<Semaphore>, time: Duration) -> Self {
+        Self { kept: Arc::new(Mutex::new(Kept { slots: HashMap::new(), most: FEW })), budget, time }
+    }
+
+    /// What is `enough` to know, perhaps by the last read, else what `read` finds. Who asks meanwhile waits for it, and then
+    /// looks whether that is enough.
+    ///
+    /// # Errors
+    /// Those of `read`, which are not remembered.
+    pub(super) async fn once<E>(
+        &self,
+        key: K,
+        enough: impl FnOnce(Option<&Last<V>>) -> Option<V>,
+        read: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, E> {
+        let slot = self.kept().slot(key, self.time);
+        let mut last = slot.lock().await;
+        if let Some(found) = enough(last.as_ref()) {
+            return Ok(found);
+        }
+        // The semaphore is never closed.
+        let _turn = self.budget.acquire().await;
+        let began = Instant::now();
+        let found = read.await?;
+        *last = Some(Last { began, found: found.clone() });
+        Ok(found)
+    }
+
+    /// Things whose last read is remembered.
+    pub(super) fn remembered(&self) -> usize {
+        let mut kept = self.kept();
+        kept.forget_old(self.time);
+        kept.slots.len()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept<K, V>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Eq + Hash, V> Kept<K, V> {
+    fn slot(&mut self, key: K, time: Duration) -> Arc<Slot<V>> {
+        if self.slots.len() >= self.most {
+            self.forget_old(time);
+        }
+        self.slots.entry(key).or_default().clone()
+    }
+
+    /// Slots that nobody waits at, and whose last read was long ago, are not kept.
+    fn forget_old(&mut self, time: Duration) {
+        let is_young = |last: &Option<Last<V>>| last.as_ref().is_some_and(|last| last.began.elapsed() < time);
+        self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|last| is_young(&last)));
+        self.most = 2 * self.slots.len().max(FEW / 2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::future::join_all;
+
+    use super::*;
+
+    const TIME: Duration = Duration::from_millis(500);
+    const READ: Duration = Duration::from_millis(10);
+
+    fn slots() -> Slots<usize, usize> {
+        Slots::new(Arc::new(Semaphore::new(2)), TIME)
+    }
+
+    /// Asks for what was read since this moment; a read finds how many there were.
+    async fn since(slots: &Slots<usize, usize>, key: usize, asked: Instant, reads: &AtomicUsize) -> usize {
+        let enough = |last: Option<&Last<usize>>| last.filter(|last| last.began >= asked).map(|last| last.found);
+        let read = async {
+            tokio::time::sleep(READ).await;
+            Ok::<_, Infallible>(reads.fetch_add(1, Ordering::Relaxed) + 1)
+        };
+        slots.once(key, enough, read).await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_together_waits_for_one_read_and_who_asks_later_for_one_that_knows_it() {
+        let (slots, reads, asked) = (slots(), AtomicUsize::new(0), Instant::now());
+        let together = join_all((0..1000).map(|_| since(&slots, 7, asked, &reads)));
+        let later = async {
+            tokio::time::sleep(READ / 2).await;
+            let asked = Instant::now();
+            join_all((0..1000).map(|_| since(&slots, 7, asked, &reads))).await
+        };
+        let (together, later) = tokio::join!(together, later);
+        assert!(together.iter().all(|found| *found == 1) && later.iter().all(|found| *found == 2));
+        assert_eq!(asked.elapsed(), 2 * READ);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn different_things_are_read_beside_each_other_as_many_as_the_budget_allows() {
+        let (slots, reads, asked) = (slots(), AtomicUsize::new(0), Instant::now());
+        join_all((0..10).map(|key| since(&slots, key, asked, &reads))).await;
+        assert_eq!(asked.elapsed(), 5 * READ);
+    }
+
+    #[tokio::test]
+    async fn a_read_that_fails_is_not_remembered() {
+        let slots = slots();
+        let any = |last: Option<&Last<usize>>| last.map(|last| last.found);
+        assert_eq!(slots.once(1, any, async { Err("gone") }).await, Err("gone"));
+        assert_eq!(slots.once(1, any, async { Ok::<_, &str>(3) }).await, Ok(3));
+        assert_eq!(slots.once(1, any, async { Err("gone") }).await, Ok(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gives_up_leaves_the_read_to_the_next() {
+        let (slots, reads, asked) = (slots(), AtomicUsize::new(0), Instant::now());
+        assert!(tokio::time::timeout(READ / 2, since(&slots, 1, asked, &reads)).await.is_err());
+        assert_eq!(since(&slots, 1, asked, &reads).await, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hundred_thousand_names_are_forgotten_as_they_grow_old() {
+        let (slots, reads) = (slots(), AtomicUsize::new(0));
+        for key in 0..100_000 {
+            since(&slots, key, Instant::now(), &reads).await;
+            // A read takes 10 ms: no more than 50 are young.
+            assert!(slots.kept().slots.len() <= 2 * FEW, "{key}");
+        }
+        tokio::time::advance(TIME).await;
+        assert_eq!(slots.remembered(), 0);
+    }
+}
