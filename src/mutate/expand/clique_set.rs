@@ -53,7 +53,9 @@ fn read(kind: ObjectKind, object: &Value) -> Option<CliqueSet> {
 fn pods(kind: ObjectKind, replica_label: &'static str, object: &Value) -> Vec<Value> {
     let Some(set) = read(kind, object) else { return Vec::new() };
     let whole = Whole { set: &set, object, replica_label };
-    (0..set.replicas).flat_map(|replica| whole.copy(replica)).collect()
+    // Copies of nothing are not counted, so there may be any number of them.
+    let copies = if set.cliques.is_empty() { 0 } else { set.replicas };
+    (0..copies).flat_map(|replica| whole.copy(replica)).collect()
 }
 
 /// A set and what it was read from.
@@ -78,9 +80,11 @@ impl<'a> Whole<'a> {
         let alone = self.set.cliques.iter().enumerate().filter(|(_, clique)| clique.group.is_none());
         let mut pods: Vec<_> = alone.flat_map(|(index, clique)| self.clique(replica, None, index, clique)).collect();
         for (position, group) in self.set.scaling_groups.iter().enumerate() {
-            for copy in 0..group.replicas {
+            let members = self.set.cliques.iter().enumerate().filter(|(_, clique)| clique.group == Some(position));
+            let copies = members.clone().next().map_or(0, |_| group.replicas);
+            for copy in 0..copies {
                 let group = GroupCopy { group, position, replica: copy };
-                let members = self.set.cliques.iter().enumerate().filter(|(_, clique)| clique.group == Some(position));
+                let members = members.clone();
                 pods.extend(members.flat_map(|(index, clique)| self.clique(replica, Some(group), index, clique)));
             }
         }
