@@ -47,7 +47,14 @@ impl Caller {
 
     /// Connects where that may fail.
     pub async fn try_connect(address: SocketAddr, ca_bundle: &[u8]) -> Result<Self, Error> {
-        let stream = tls_to(address, ServerName::from(address.ip()), ca_bundle).await?;
+        Self::over(tls_to(address, ServerName::from(address.ip()), ca_bundle).await?, address).await
+    }
+
+    /// Speaks HTTP/1 over a stream to this address.
+    pub async fn over<S>(stream: S, address: SocketAddr) -> Result<Self, Error>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         Ok(Self { sender: Sender::Http1(handshake(stream).await?), host: address.to_string() })
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::try_join_all;
 use kube::Client;
@@ -26,9 +25,6 @@ use crate::cluster::watch::sources::{
 use crate::cluster::watch::watched::{Guarded, api};
 use crate::model::object_name::{label_fault, subdomain_fault};
 use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, Stance, WorkloadKey, WorkloadKind};
-
-/// How long an absent group is not read again: the hundreds of pods of one new workload ask together.
-const ABSENT_FOR: Duration = Duration::from_millis(500);
 
 /// Reads of reviews at a time.
 const AT_A_TIME: usize = 16;
@@ -77,17 +73,15 @@ pub struct Lookup {
     named: Slots<(&'static [ObjectKind], GroupKey)>,
     /// How namespaces are served; `None` where there is none.
     namespaces: Slots<String, Option<Stance>>,
-    /// For reviews: the loop does not wait for them.
-    budget: Arc<Semaphore>,
 }
 
 impl Lookup {
     /// Looks up in this index, else with this client.
     pub fn new(client: Client, index: SharedIndex) -> Self {
+        // For reviews: the loop does not wait for them.
         let budget = Arc::new(Semaphore::new(AT_A_TIME));
-        let (groups, named) = (Slots::new(budget.clone(), ABSENT_FOR), Slots::new(budget.clone(), ABSENT_FOR));
-        let namespaces = Slots::new(budget.clone(), ABSENT_FOR);
-        Self { client, index, groups, named, namespaces, budget }
+        let (groups, named, namespaces) = (Slots::new(&budget), Slots::new(&budget), Slots::new(&budget));
+        Self { client, index, groups, named, namespaces }
     }
 
     /// The index behind it.
@@ -109,8 +103,8 @@ impl Lookup {
         if let Some(group) = self.index.read().group(key) {
             return Ok(Some(group));
         }
-        let enough = |index: &Index, last: Option<Instant>| {
-            index.group(key).is_some() || last.is_some_and(|last| last.elapsed() < ABSENT_FOR)
+        let enough = |last: Option<&Last<()>>| {
+            (self.index.read().group(key).is_some() || last.is_some_and(Last::is_young)).then_some(())
         };
         // Boxed, here and below: nearly all that is asked is known, and who asks would carry the room for a read.
         Box::pin(self.read_once(key, deadline, enough)).await
@@ -128,7 +122,7 @@ impl Lookup {
         since: Instant,
         deadline: Instant,
     ) -> Result<Option<Arc<Group>>, LookupError> {
-        Box::pin(self.read_once(key, deadline, |_, last| last.is_some_and(|last| last >= since))).await
+        Box::pin(self.read_once(key, deadline, |last| last.and_then(|last| last.since(since)))).await
     }
 
     /// Reads the group live unless the index, or the last live read, is `enough`. Those who ask together wait for one read.
@@ -136,9 +130,8 @@ impl Lookup {
         &self,
         key: &GroupKey,
         deadline: Instant,
-        enough: impl Fn(&Index, Option<Instant>) -> bool,
+        enough: impl FnOnce(Option<&Last<()>>) -> Option<()>,
     ) -> Result<Option<Arc<Group>>, LookupError> {
-        let enough = |last: Option<&Last<()>>| enough(&self.index.read(), last.map(|last| last.began)).then_some(());
         let read = async {
             self.groups.once(key.clone(), enough, self.read_live(key)).await?;
             Ok(self.index.read().group(key))
@@ -191,7 +184,7 @@ impl Lookup {
         }
         let asked = Instant::now();
         let enough = |last: Option<&Last<()>>| {
-            (known(&self.index.read()).is_some() || last.is_some_and(|last| last.began >= asked)).then_some(())
+            known(&self.index.read()).map(|_| ()).or_else(|| last.and_then(|last| last.since(asked)))
         };
         let read = async {
             for kind in kinds.iter().copied() {
@@ -310,19 +303,29 @@ impl Lookup {
         if unknown.is_empty() {
             return false;
         }
-        let sets = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(namespace));
-        let read = async {
-            let _turn = self.budget.acquire().await;
-            if let [name] = *unknown {
-                return Ok(sets.get_opt(name).await?.into_iter().collect());
-            }
-            Ok::<_, kube::Error>(sets.list(&ListParams::default()).await?.items)
+        // All of the namespace, where it is more than one.
+        let sets_of = GroupKey::new(namespace, if let [name] = *unknown { name } else { "" });
+        let asked = Instant::now();
+        let enough = |last: Option<&Last<()>>| {
+            let are_known = !unknown.iter().any(|name| is_unknown(name));
+            are_known.then_some(()).or_else(|| last.and_then(|last| last.since(asked)))
         };
-        match Box::pin(tokio::time::timeout_at(deadline, read)).await {
-            Ok(Ok(found)) => self.index.write(|index| {
+        let read = async {
+            let sets = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(namespace));
+            let found = if let [name] = *unknown {
+                sets.get_opt(name).await?.into_iter().collect()
+            } else {
+                sets.list(&ListParams::default()).await?.items
+            };
+            self.index.write(|index| {
                 let found = found.iter().map(|set| SeenWorkload::of(&set.object));
                 found.for_each(|seen| index.apply_workload(None, seen));
-            }),
+            });
+            Ok::<_, kube::Error>(())
+        };
+        let read = self.named.once((&[STATEFUL_SET], sets_of), enough, read);
+        match Box::pin(tokio::time::timeout_at(deadline, read)).await {
+            Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 tracing::warn!(namespace, sets = unknown.len(), error = short(&error), "StatefulSets cannot be read");
             }
@@ -341,7 +344,7 @@ impl Lookup {
         let asked = Instant::now();
         let enough = |last: Option<&Last<Option<Stance>>>| {
             let known = self.index.read().stance(namespace).filter(|stance| stance.out.is_none());
-            known.map(Some).or_else(|| last.filter(|last| last.began >= asked).map(|last| last.found))
+            known.map(Some).or_else(|| last.and_then(|last| last.since(asked)))
         };
         let read = async {
             // What may be listed need not be read one by one as well.

@@ -8,6 +8,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+/// How long what was found is of use: an absent group is not read again, for the hundreds of pods of one new workload ask
+/// together.
+const YOUNG_FOR: Duration = Duration::from_millis(500);
 /// Things up to which nobody looks for those that can be forgotten.
 const FEW: usize = 64;
 
@@ -18,18 +21,30 @@ type Slot<V> = tokio::sync::Mutex<Option<Last<V>>>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Last<V> {
     /// When it began: of what was changed later it knows nothing.
-    pub(super) began: Instant,
-    pub(super) found: V,
+    began: Instant,
+    found: V,
+}
+
+impl<V: Clone> Last<V> {
+    /// What it has found, if it began no earlier than this.
+    pub(super) fn since(&self, asked: Instant) -> Option<V> {
+        (self.began >= asked).then(|| self.found.clone())
+    }
+}
+
+impl<V> Last<V> {
+    /// Whether what it has found is of use to those who do not ask for the very latest.
+    pub(super) fn is_young(&self) -> bool {
+        self.began.elapsed() < YOUNG_FOR
+    }
 }
 
 /// Things that are read live, each by one read at a time. Clones share them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Slots<K, V = ()> {
     kept: Arc<Mutex<Kept<K, V>>>,
     /// Reads of everything at a time.
     budget: Arc<Semaphore>,
-    /// How long what was found is of use.
-    time: Duration,
 }
 
 #[derive(Debug)]
@@ -39,16 +54,10 @@ struct Kept<K, V> {
     most: usize,
 }
 
-impl<K, V> Clone for Slots<K, V> {
-    fn clone(&self) -> Self {
-        Self { kept: self.kept.clone(), budget: self.budget.clone(), time: self.time }
-    }
-}
-
 impl<K: Eq + Hash, V: Clone> Slots<K, V> {
-    /// Remembers for so long what was found; a read waits until it has its turn in the budget.
-    pub(super) fn new(budget: Arc<Semaphore>, time: Duration) -> Self {
-        Self { kept: Arc::new(Mutex::new(Kept { slots: HashMap::new(), most: FEW })), budget, time }
+    /// A read waits until it has its turn in the budget.
+    pub(super) fn new(budget: &Arc<Semaphore>) -> Self {
+        Self { kept: Arc::new(Mutex::new(Kept { slots: HashMap::new(), most: FEW })), budget: budget.clone() }
     }
 
     /// What is `enough` to know, perhaps by the last read, else what `read` finds. Who asks meanwhile waits for it, and then
@@ -62,7 +71,7 @@ impl<K: Eq + Hash, V: Clone> Slots<K, V> {
         enough: impl FnOnce(Option<&Last<V>>) -> Option<V>,
         read: impl Future<Output = Result<V, E>>,
     ) -> Result<V, E> {
-        let slot = self.kept().slot(key, self.time);
+        let slot = self.kept().slot(key);
         let mut last = slot.lock().await;
         if let Some(found) = enough(last.as_ref()) {
             return Ok(found);
@@ -78,7 +87,7 @@ impl<K: Eq + Hash, V: Clone> Slots<K, V> {
     /// Things whose last read is remembered.
     pub(super) fn remembered(&self) -> usize {
         let mut kept = self.kept();
-        kept.forget_old(self.time);
+        kept.forget_old();
         kept.slots.len()
     }
 
@@ -88,16 +97,16 @@ impl<K: Eq + Hash, V: Clone> Slots<K, V> {
 }
 
 impl<K: Eq + Hash, V> Kept<K, V> {
-    fn slot(&mut self, key: K, time: Duration) -> Arc<Slot<V>> {
+    fn slot(&mut self, key: K) -> Arc<Slot<V>> {
         if self.slots.len() >= self.most {
-            self.forget_old(time);
+            self.forget_old();
         }
         self.slots.entry(key).or_default().clone()
     }
 
     /// Slots that nobody waits at, and whose last read was long ago, are not kept.
-    fn forget_old(&mut self, time: Duration) {
-        let is_young = |last: &Option<Last<V>>| last.as_ref().is_some_and(|last| last.began.elapsed() < time);
+    fn forget_old(&mut self) {
+        let is_young = |last: &Option<Last<V>>| last.as_ref().is_some_and(Last::is_young);
         self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|last| is_young(&last)));
         self.most = 2 * self.slots.len().max(FEW / 2);
     }
@@ -112,16 +121,15 @@ mod tests {
 
     use super::*;
 
-    const TIME: Duration = Duration::from_millis(500);
     const READ: Duration = Duration::from_millis(10);
 
     fn slots() -> Slots<usize, usize> {
-        Slots::new(Arc::new(Semaphore::new(2)), TIME)
+        Slots::new(&Arc::new(Semaphore::new(2)))
     }
 
     /// Asks for what was read since this moment; a read finds how many there were.
     async fn since(slots: &Slots<usize, usize>, key: usize, asked: Instant, reads: &AtomicUsize) -> usize {
-        let enough = |last: Option<&Last<usize>>| last.filter(|last| last.began >= asked).map(|last| last.found);
+        let enough = |last: Option<&Last<usize>>| last.and_then(|last| last.since(asked));
         let read = async {
             tokio::time::sleep(READ).await;
             Ok::<_, Infallible>(reads.fetch_add(1, Ordering::Relaxed) + 1)
@@ -174,7 +182,7 @@ mod tests {
             // A read takes 10 ms: no more than 50 are young.
             assert!(slots.kept().slots.len() <= 2 * FEW, "{key}");
         }
-        tokio::time::advance(TIME).await;
+        tokio::time::advance(YOUNG_FOR).await;
         assert_eq!(slots.remembered(), 0);
     }
 }

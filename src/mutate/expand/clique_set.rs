@@ -80,12 +80,16 @@ impl<'a> Whole<'a> {
         let alone = self.set.cliques.iter().enumerate().filter(|(_, clique)| clique.group.is_none());
         let mut pods: Vec<_> = alone.flat_map(|(index, clique)| self.clique(replica, None, index, clique)).collect();
         for (position, group) in self.set.scaling_groups.iter().enumerate() {
-            let members = self.set.cliques.iter().enumerate().filter(|(_, clique)| clique.group == Some(position));
-            let copies = members.clone().next().map_or(0, |_| group.replicas);
-            for copy in 0..copies {
+            let cliques = self.set.cliques.iter().enumerate();
+            let members: Vec<_> = cliques.filter(|(_, clique)| clique.group == Some(position)).collect();
+            if members.is_empty() {
+                continue;
+            }
+            for copy in 0..group.replicas {
                 let group = GroupCopy { group, position, replica: copy };
-                let members = members.clone();
-                pods.extend(members.flat_map(|(index, clique)| self.clique(replica, Some(group), index, clique)));
+                pods.extend(
+                    members.iter().flat_map(|(index, clique)| self.clique(replica, Some(group), *index, clique)),
+                );
             }
         }
         pods

@@ -145,10 +145,9 @@ impl Attackers {
     }
 
     /// Asks one by one for pods of namespaces that are not there, each of another, and says what the last was answered.
-    pub async fn asks_for_strangers(self, ca: Bytes, number: usize, until: Instant) -> String {
-        let turn = self.handshakes.acquire().await;
-        let Ok(mut caller) = Caller::try_connect(self.address, &ca).await else { return "no handshake".to_owned() };
-        drop(turn);
+    pub async fn asks_for_strangers(self, number: usize, until: Instant) -> String {
+        let Ok(stream) = self.tls(Protocol::Http1).await else { return "no handshake".to_owned() };
+        let Ok(mut caller) = Caller::over(stream, self.address).await else { return "closed".to_owned() };
         let mut last = "no answer".to_owned();
         for round in 0_u32.. {
             let review = review_of(&format!("stranger-{number}-{round}"), None);

@@ -72,9 +72,7 @@ async fn who_never_reads() {
 #[ignore = "minutes: make chaos"]
 async fn reviews_that_each_need_a_live_read() {
     let target = Target::start("net-strangers").await;
-    let ca = Bytes::from(target.ca.clone());
-    let attack = move |one: Attackers, number, until| one.asks_for_strangers(ca.clone(), number, until);
-    let attack = Attackers::of(&target).many(200, ATTACK, attack);
+    let attack = Attackers::of(&target).many(200, ATTACK, Attackers::asks_for_strangers);
     target.endure(attack).await.record("200 that ask for namespaces that are not there, each for another");
 }
 
