@@ -105,8 +105,9 @@ pub fn let_go(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
             patch.remove(format!("/metadata/annotations/{}", Token::new(*key).encoded()));
         }
     }
-    if asked == live || asked == FROZEN {
-        set_partition(fields, &mut patch, new, i64::from(asked_partition(kept)));
+    let wanted = i64::from(asked_partition(kept));
+    if (asked == live || asked == FROZEN) && asked != wanted {
+        set_partition(fields, &mut patch, new, wanted);
     }
     patch
 }
@@ -196,5 +197,19 @@ mod tests {
             assert_eq!(thaw(kind, &json!({ "metadata": {} })), None, "{kind:?}");
         }
         assert_eq!(thaw(WorkloadKind::Deployment, &frozen), None);
+    }
+
+    #[test]
+    fn a_workload_that_is_let_go_is_set_to_what_its_user_asked_for_where_it_is_not_there_already() {
+        let kept = json!({ "annotations": { (names::USER_PARTITION): "3" } });
+        let at = |metadata: &Value, partition: i64| json!({ "metadata": metadata, "spec": { "updateStrategy": { "rollingUpdate": { "partition": partition } } } });
+        let mut set = Patch::default();
+        set.add("/spec/updateStrategy/rollingUpdate/partition", 3);
+        for (live, asked, patch) in
+            [(5, 5, set.clone()), (5, FROZEN, set), (3, 3, Patch::default()), (5, 2, Patch::default())]
+        {
+            let made = let_go(WorkloadKind::StatefulSet, &at(&kept, live), &at(&json!({}), asked));
+            assert_eq!(made, patch, "{asked} is asked for at {live}");
+        }
     }
 }

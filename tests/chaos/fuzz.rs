@@ -96,8 +96,9 @@ impl Fuzzer {
         fs::canonicalize(FOLDER).unwrap().join(what).join(&self.target)
     }
 
-    /// Fuzzes for so many seconds by the clock; the error is the input that fails, made smaller.
-    fn fuzz(&self, seconds: u64) -> Result<u64, String> {
+    /// Fuzzes for so many seconds by the clock: how many inputs it tried, and what is said where one failed, which is kept,
+    /// made smaller.
+    fn fuzz(&self, seconds: u64) -> (u64, Result<(), String>) {
         let (seeds, found) = (&self.seeds, self.folder("found"));
         let [corpus, regressions] =
             ["corpus", "regressions"].map(|what| Path::new("tests/fuzz").join(what).join(&self.target));
@@ -116,6 +117,8 @@ impl Fuzzer {
             seeds.as_ref(),
         ]);
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let tried = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+        let tried = tried.map(|tried| tried.trim().parse().unwrap());
         if !ended.status.success() {
             for (_, artifact) in files(&regressions).difference(&before) {
                 let found = fs::read(artifact).unwrap();
@@ -127,11 +130,10 @@ impl Fuzzer {
                 }
             }
             let last: Vec<_> = said.lines().rev().take(40).collect();
-            return Err(last.into_iter().rev().collect::<Vec<_>>().join("\n"));
+            return (tried.unwrap_or(0), Err(last.into_iter().rev().collect::<Vec<_>>().join("\n")));
         }
         self.keep(&found, &corpus);
-        let tried = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
-        Ok(tried.expect("the final statistics").trim().parse().unwrap())
+        (tried.expect("the final statistics"), Ok(()))
     }
 
     /// Keeps of what covers more than the seeds do.
@@ -233,13 +235,15 @@ fn every_target() {
         let mut spent = 0.0;
         while spent < seconds {
             let left = Duration::from_secs_f64(f64::max(seconds - spent, 1.0)).as_secs().min(AT_A_TIME);
-            let tried = fuzzer.fuzz(left).unwrap_or_else(|said| panic!("{} fails:\n{said}", fuzzer.target));
+            let (tried, ended) = fuzzer.fuzz(left);
             let this_run = cpu_time() - before;
             // Several runs beside each other write one file and one page.
             let kept = fs::OpenOptions::new().append(true).create(true).open(SPENT).unwrap();
             kept.lock().unwrap();
             let all = Spent { seconds: this_run - spent, tried }.added(&fuzzer.target);
             spent = this_run;
+            // What led to a failure was spent all the same.
+            ended.unwrap_or_else(|said| panic!("{} fails:\n{said}", fuzzer.target));
             let name = format!("`{}`", fuzzer.target);
             record("fuzz", &[&name, &in_words(all.seconds), &grouped(all.tried), &fuzzer.found()]);
         }
