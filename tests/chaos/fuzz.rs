@@ -141,6 +141,8 @@ impl Fuzzer {
         let seeds = &*self.seeds;
         let merged = self.run(&[OsStr::new("-merge=1"), seeds.as_ref(), corpus.as_ref(), found.as_ref()]);
         assert!(merged.status.success(), "{}", String::from_utf8_lossy(&merged.stderr));
+        // What covers more is a seed now; the next merge does not read the rest again.
+        emptied(found.to_owned());
         emptied(corpus.to_owned());
         let more: Vec<_> = files(seeds).into_iter().filter(|(_, path)| !self.begun.contains(path)).collect();
         let mut left = MOST_KEPT;
