@@ -135,7 +135,9 @@ fn has_room<'a>(
     let mut taken: BTreeMap<(Arc<str>, Arc<str>), i128> = BTreeMap::new();
     for (pod, node) in placed {
         let needs = capacity.needs(&pod.uid).expect("what is placed was told of");
-        let ones = needs.load.amounts.iter().map(|(resource, amount)| (resource.clone(), *amount));
+        // No API server takes a container that asks for pods.
+        let amounts = needs.load.amounts.iter().filter(|(resource, _)| &***resource != "pods");
+        let ones = amounts.map(|(resource, amount)| (resource.clone(), *amount));
         for (resource, amount) in ones.chain([("pods".into(), 1)]) {
             *taken.entry((node.clone(), resource)).or_default() += i128::from(amount);
         }
