@@ -65,9 +65,7 @@ pub fn hold_rollout(
         annotations.push((unclaimed, format!("{}/{}", claim.group.name, claim.role)));
     }
     patch.set_entries("/metadata/annotations", &meta.annotations, annotations);
-    if asked != wanted {
-        set_partition(fields, &mut patch, new, wanted);
-    }
+    set_partition(fields, &mut patch, new, wanted);
     patch
 }
 
@@ -105,9 +103,8 @@ pub fn let_go(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
             patch.remove(format!("/metadata/annotations/{}", Token::new(*key).encoded()));
         }
     }
-    let wanted = i64::from(asked_partition(kept));
-    if (asked == live || asked == FROZEN) && asked != wanted {
-        set_partition(fields, &mut patch, new, wanted);
+    if asked == live || asked == FROZEN {
+        set_partition(fields, &mut patch, new, i64::from(asked_partition(kept)));
     }
     patch
 }
@@ -140,8 +137,11 @@ fn partition_of(fields: RolloutFields, workload: &Value) -> i64 {
     partition.and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Adds the partition, with those of its parents that are not there.
+/// Sets the partition unless it is that already, with those of its parents that are not there.
 fn set_partition(fields: RolloutFields, patch: &mut Patch, workload: &Value, partition: i64) {
+    if partition_of(fields, workload) == partition {
+        return;
+    }
     let (mut at, mut value) = (String::new(), workload);
     let mut steps = fields.partition.iter();
     for step in steps.by_ref() {
