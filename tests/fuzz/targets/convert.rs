@@ -16,7 +16,7 @@ const MOST: usize = 3;
 pub fn run(data: &[u8]) {
     let objects = Scenario::read(data).map(|scenario| scenario.objects).unwrap_or_default();
     let alone = serde_json::from_slice::<Value>(data).ok();
-    for object in objects.into_iter().take(MOST).chain(alone).filter(is_read_as_written) {
+    for object in objects.into_iter().take(MOST).chain(alone) {
         for version in [Version::V1alpha1, Version::V1beta1] {
             if let Some(object) = as_of(version, object.clone()) {
                 there_and_back(version, &object);
@@ -24,11 +24,6 @@ pub fn run(data: &[u8]) {
         }
     }
     block_on(async { _ = Webhook::before(Vec::new()).ask("/convert", data.to_vec()).await });
-}
-
-/// Of numbers that are no 64-bit integers `serde_json` reads some one bit off. No field of either schema takes one.
-fn is_read_as_written(object: &Value) -> bool {
-    object.to_string().parse::<Value>().is_ok_and(|read| read == *object)
 }
 
 /// The object as one of this version, without our own annotation; with metadata, as whatever an API server stores.
