@@ -77,7 +77,7 @@ const WITHIN: &[(&str, &[Row])] = &[
 const NAME_A_WORKLOAD_KIND: &[(&str, &str)] = &[
     ("cluster/index/pods.rs", "labels and owners tell which kind has made a pod"),
     ("cluster/index/workloads.rs", "StatefulSets alone begin to count anywhere"),
-    ("cluster/read/lookup.rs", "StatefulSets alone are read before their pods are numbered"),
+    ("cluster/read/lookup/named.rs", "StatefulSets alone are read before their pods are numbered"),
     ("model/first_host.rs", "RBG names the pods of each kind in its own way"),
     ("model/workload_kind.rs", "the rows"),
     ("model/workload_object.rs", "the types"),
@@ -108,7 +108,7 @@ const NAMES_UNCHECKED: &[(&str, &str)] = &[
     ("cluster/lease.rs", "our own Lease"),
     ("cluster/objects.rs", "checks names"),
     ("cluster/read/live_world.rs", "creates a review, which has no name"),
-    ("cluster/read/lookup.rs", "definitions of kinds that we know"),
+    ("cluster/read/lookup/gone.rs", "definitions of kinds that we know"),
     ("cluster/write/events.rs", "Events, which we name ourselves"),
     ("cluster/write/removal.rs", "our own objects"),
     ("server/admission/conversion_bundle.rs", "a definition of ours"),
