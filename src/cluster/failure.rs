@@ -10,6 +10,14 @@ pub fn short(error: &kube::Error) -> String {
     }
 }
 
+/// True when a write was refused since its namespace is being deleted, or is gone.
+pub fn namespace_is_gone(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    let details = status.details.as_ref();
+    let terminates = details.is_some_and(|of| of.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
+    terminates || status.code == 404 && details.is_some_and(|of| of.kind == "namespaces")
+}
+
 /// The innermost cause of an error, in one line.
 pub fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
@@ -27,6 +35,7 @@ pub fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use kube::core::Status;
+    use serde_json::json;
 
     use super::*;
     use crate::cluster::write::deadline::Unfinished;
@@ -36,5 +45,17 @@ mod tests {
         let status = Status::failure("no room\n  for more", "Forbidden").with_code(403);
         assert_eq!(short(&kube::Error::Api(Box::new(status))), "no room for more");
         assert_eq!(short(&Unfinished::Panic.into()), "it panicked");
+    }
+
+    #[test]
+    fn a_namespace_that_is_being_deleted_takes_nothing_new() {
+        let says = |text: serde_json::Value| {
+            namespace_is_gone(&kube::Error::Api(Box::new(serde_json::from_value(text).unwrap())))
+        };
+        let cause = json!({ "reason": "NamespaceTerminating", "message": "namespace a is being terminated" });
+        assert!(says(json!({ "code": 403, "details": { "kind": "events", "causes": [cause] } })));
+        assert!(says(json!({ "code": 404, "details": { "kind": "namespaces", "name": "a" } })));
+        assert!(!says(json!({ "code": 403, "details": { "kind": "events" } })));
+        assert!(!says(json!({ "code": 404, "details": { "kind": "pods", "name": "a" } })));
     }
 }

@@ -62,12 +62,14 @@ pub struct LoopMetrics {
     pub releases: Family<Outcome, Counter>,
     /// Status writes, by outcome: written, conflict, failed.
     pub status_writes: Family<Outcome, Counter>,
-    /// Events, by outcome: written, failed, dropped.
+    /// Events, by outcome: written, failed, dropped, limited, gone.
     pub events: Family<Outcome, Counter>,
     /// Pods that are held now, by reason.
     pub held: Family<Reason, Gauge>,
     /// Groups and PodGroups in which something is held now, by reason: also rollouts, and batches without pods.
     pub held_groups: Family<Reason, Gauge>,
+    /// Pods that run now although the group is not there for which they were held.
+    pub uncoordinated: Gauge,
     /// Batches of all groups now, by state.
     pub batches: Family<State, Gauge>,
     /// Groups that say ProgressDeadlineExceeded now.
@@ -107,6 +109,7 @@ impl LoopMetrics {
             events: Family::default(),
             held: Family::default(),
             held_groups: Family::default(),
+            uncoordinated: Gauge::default(),
             batches: Family::default(),
             stalled: Gauge::default(),
             batch_release_seconds: Histogram::new(RELEASE_BUCKETS),
@@ -130,6 +133,11 @@ impl LoopMetrics {
             "held_groups",
             "Groups and PodGroups in which something is held now, by reason",
             metrics.held_groups.clone(),
+        );
+        registry.register(
+            "uncoordinated_pods",
+            "Pods that run although the group is not there for which they were held",
+            metrics.uncoordinated.clone(),
         );
         registry.register("batches", "Batches of all groups now, by state", metrics.batches.clone());
         registry.register("stalled_groups", "Groups in which nothing has moved for too long", metrics.stalled.clone());
@@ -178,7 +186,7 @@ impl LoopMetrics {
         let outcomes: [(_, &[&'static str]); 6] = [
             (&self.releases, &["released", "gone", "failed"]),
             (&self.status_writes, &["written", "dropped", "conflict", "gone", "failed"]),
-            (&self.events, &["written", "failed", "dropped", "limited"]),
+            (&self.events, &["written", "failed", "dropped", "limited", "gone"]),
             (&self.partitions, &["written", "conflict", "failed"]),
             (&self.scales, &["written", "conflict", "failed"]),
             (&self.recovery_deletions, &["deleted", "failed"]),

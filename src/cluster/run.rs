@@ -212,6 +212,7 @@ impl GateLoop {
         for (reason, groups) in sums(HoldReason::ALL, self.reconciler.held_groups().map(|reason| (reason, 1))) {
             metrics.held_groups.get_or_create(&Reason { reason: reason.as_str() }).set(groups);
         }
+        metrics.uncoordinated.set(i64::from(self.reconciler.uncoordinated()));
         metrics.stalled.set(i64::try_from(self.reconciler.stalled()).unwrap_or(i64::MAX));
         let batches = self.reconciler.batches().map(|(state, batches)| (state, i64::from(batches)));
         for (state, batches) in sums(BatchState::ALL, batches) {

@@ -75,8 +75,8 @@ pub fn evaluate(
     context: DecisionContext<'_>,
     placer: Option<&mut Placer<'_>>,
 ) -> Evaluation {
-    let Observation { view, rollouts } = observation;
-    let decision = decide(group, &view, &rollouts, context, placer);
+    let Observation { view, mut rollouts } = observation;
+    let decision = decide(group, &view, &mut rollouts, context, placer);
     let status = status(group, &view, &rollouts, &decision, context);
     Evaluation { view, rollouts, decision, status }
 }

@@ -78,7 +78,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         pod_groups: Vec::new(),
         queued: Queued::Not,
         created: None,
-        stamp: Stamp::default(),
+        stamp: Stamp { held: true, ..Stamp::default() },
         seen: 0,
     }
 }

@@ -14,6 +14,7 @@ mod invariants;
 mod lockstep;
 mod nature;
 mod places;
+mod quiet;
 mod random;
 mod recoveries;
 mod replica;
@@ -46,6 +47,10 @@ fn number(variable: &str) -> Option<u64> {
 
 /// The first of these histories that breaks a promise.
 fn first_broken(seeds: std::ops::Range<u64>, sabotage: Option<Sabotage>) -> Option<u64> {
+    first_that(seeds, |seed| run(&History::random(seed), sabotage).is_err())
+}
+
+fn first_that(seeds: std::ops::Range<u64>, breaks: impl Fn(u64) -> bool + Sync) -> Option<u64> {
     let (next, first) = (AtomicU64::new(seeds.start), AtomicU64::new(u64::MAX));
     thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -55,7 +60,7 @@ fn first_broken(seeds: std::ops::Range<u64>, sabotage: Option<Sabotage>) -> Opti
                     if seed >= seeds.end.min(first.load(Ordering::Relaxed)) {
                         return;
                     }
-                    if run(&History::random(seed), sabotage).is_err() {
+                    if breaks(seed) {
                         first.fetch_min(seed, Ordering::Relaxed);
                     }
                 }
@@ -67,19 +72,31 @@ fn first_broken(seeds: std::ops::Range<u64>, sabotage: Option<Sabotage>) -> Opti
 
 /// The history made short, and how to see it again.
 fn tell(seed: u64) -> String {
-    let (history, broken) = shrunk(History::random(seed));
+    let (history, broken) = shrunk(History::random(seed), |history| run(history, None));
     let again = format!("ROLEGATE_HISTORY_SEED={seed} cargo test --test histories promises");
     format!("history {seed}: {}\n{history}  again: {again}", broken.0)
 }
 
-#[test]
-fn every_history_keeps_the_promises() {
-    let seeds = match number("ROLEGATE_HISTORY_SEED") {
+fn seeds() -> std::ops::Range<u64> {
+    match number("ROLEGATE_HISTORY_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("ROLEGATE_HISTORIES").unwrap_or(HISTORIES),
-    };
-    if let Some(seed) = first_broken(seeds, None) {
+    }
+}
+
+#[test]
+fn every_history_keeps_the_promises() {
+    if let Some(seed) = first_broken(seeds(), None) {
         panic!("{}", tell(seed));
+    }
+}
+
+/// Where nothing goes wrong nobody is told to see to anything.
+#[test]
+fn a_history_without_faults_has_no_warning() {
+    if let Some(seed) = first_that(seeds(), |seed| quiet::run(&quiet::history(seed)).is_err()) {
+        let (history, broken) = shrunk(quiet::history(seed), quiet::run);
+        panic!("history {seed}: {}\n{history}", broken.0);
     }
 }
 

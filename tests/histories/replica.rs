@@ -11,6 +11,7 @@ use rolegate::cluster::index::{CarrierObject, Index, SeenWorkload};
 use rolegate::model::{Allowed, Group, GroupKey, RolledWorkload, ScaledWorkload};
 use rolegate::mutate::{Entry, late_labels};
 use rolegate::plan::elastic::Mark;
+use rolegate::plan::reconcile::events::EventNote;
 use rolegate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 use rolegate::plan::{
     Action, BatchPodGroup, Ended, Judged, LoopOptions, MissingGroup, MissingLabels, PodRef, Reconciler, Snapshot,
@@ -186,7 +187,13 @@ pub struct Replica {
     pub absence: MissingPods,
     /// Reasons of Events.
     pub said: BTreeSet<String>,
+    /// Warnings: of whom somebody was told that he should see to something.
+    pub warned: Vec<String>,
     pub sabotage: Option<Sabotage>,
+}
+
+fn told(event: &EventNote) -> String {
+    format!("{}: {}", event.reason, event.note)
 }
 
 pub fn key() -> GroupKey {
@@ -223,6 +230,7 @@ impl Replica {
             seen: Seen::default(),
             absence: MissingPods::default(),
             said: BTreeSet::new(),
+            warned: Vec::new(),
             sabotage,
         };
         replica.index.allow_scale(true);
@@ -345,10 +353,14 @@ impl Replica {
             Action::DiagnoseMissingPods { .. } => Some(Request::Look(Ended::Diagnosed { diagnoses: Vec::new() })),
             Action::FindSurge { .. } => Some(Request::Look(Ended::Surge { proven: Vec::new() })),
             Action::Publish { events, .. } => {
+                self.warned.extend(events.iter().filter(|event| event.warning).map(told));
                 self.said.extend(events.into_iter().map(|event| event.reason));
                 None
             }
-            Action::PublishOfPods { .. } => None,
+            Action::PublishOfPods { events } => {
+                self.warned.extend(events.iter().map(|(_, event)| event).filter(|event| event.warning).map(told));
+                None
+            }
             Action::Scale { group, role, workload, replicas, .. } => {
                 Some(Request::Scale { group, role, workload, replicas })
             }

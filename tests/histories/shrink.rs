@@ -19,8 +19,8 @@ pub fn run(history: &History, sabotage: Option<Sabotage>) -> Result<(), Broken> 
 }
 
 /// A history that breaks the same promise with fewer steps, and how.
-pub fn shrunk(mut history: History) -> (History, Broken) {
-    let Err(mut broken) = run(&history, None) else { panic!("it breaks a promise only now and then") };
+pub fn shrunk(mut history: History, run: impl Fn(&History) -> Result<(), Broken>) -> (History, Broken) {
+    let Err(mut broken) = run(&history) else { panic!("it breaks a promise only now and then") };
     let mut length = history.steps.len().max(1);
     loop {
         let mut start = 0;
@@ -29,7 +29,7 @@ pub fn shrunk(mut history: History) -> (History, Broken) {
             let mut steps = history.steps.clone();
             steps.drain(start..(start + length).min(steps.len()));
             let attempt = History { setup: history.setup.clone(), steps };
-            match run(&attempt, None) {
+            match run(&attempt) {
                 Err(other) if kind(&other) == kind(&broken) => {
                     (history, broken, shorter) = (attempt, other, true);
                 }

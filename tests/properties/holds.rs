@@ -80,7 +80,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             pod_groups: Vec::new(),
             queued: Queued::Not,
             created: None,
-            stamp: Stamp { batch: stamp.map(Into::into), carrier: carried.then_some(ROLE_BASED_GROUP) },
+            stamp: Stamp { batch: stamp.map(Into::into), carrier: carried.then_some(ROLE_BASED_GROUP), held: true },
             seen: 0,
         },
     )

@@ -80,6 +80,17 @@ pub struct Orphans {
     pub pods: u32,
 }
 
+/// Pods that run although the group is not there for which they were held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uncoordinated {
+    /// `namespace/name` of the group that they name.
+    pub group: String,
+    /// How many.
+    pub pods: u32,
+    /// The group was there when one of them was made.
+    pub was_there: bool,
+}
+
 /// Pods whose role their group does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strangers {
@@ -184,6 +195,8 @@ pub struct Facts {
     pub others: Read<Vec<Other>>,
     /// Held pods whose group is missing.
     pub orphans: Read<Vec<Orphans>>,
+    /// Pods that run without the group for which they were held.
+    pub uncoordinated: Read<Vec<Uncoordinated>>,
     /// Pods whose role is missing in their group.
     pub strangers: Read<Vec<Strangers>>,
     /// Groups that ask for PodGroups.

@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 
 use super::checks;
 use super::facts::{
-    Facts, Gang, Orphans, Other, Probe, Read, Served, ServedNamespaces, Services, Strangers, Target, conversion,
+    Facts, Gang, Orphans, Other, Probe, Read, Served, ServedNamespaces, Services, Strangers, Target,
+    Uncoordinated, conversion,
 };
 use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
@@ -29,6 +30,7 @@ use crate::cluster::read::listing::list_cluster;
 use crate::cluster::told;
 use crate::model::{Group, names};
 use crate::model::{Installation, Serving};
+use crate::report::Picture;
 use crate::server::tls::certificates::read_secret;
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
@@ -73,11 +75,9 @@ impl Reader<'_> {
             self.groups(told.clone()),
             self.others(&mutating),
         );
-        let (orphans, strangers, gangs, served, opt_ins) = match of_groups {
-            Ok(OfGroups { orphans, strangers, gangs, served, wanted }) => {
-                (Ok(orphans), Ok(strangers), Ok(gangs), Ok(served), self.opt_ins(&wanted).await)
-            }
-            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why.clone()), Err(why.clone()), Err(why)),
+        let opt_ins = match &of_groups {
+            Ok(found) => self.opt_ins(&found.wanted).await,
+            Err(why) => Err(why.clone()),
         };
         Ok(Facts {
             version: (number(&version.major), number(&version.minor)),
@@ -93,11 +93,12 @@ impl Reader<'_> {
             certificates,
             probe,
             others,
-            orphans,
-            strangers,
-            gangs,
+            orphans: of(&of_groups, |found| &found.orphans),
+            uncoordinated: of(&of_groups, |found| &found.uncoordinated),
+            strangers: of(&of_groups, |found| &found.strangers),
+            gangs: of(&of_groups, |found| &found.gangs),
             opt_ins,
-            served,
+            served: of(&of_groups, |found| &found.served),
             try_in: self.try_in,
         })
     }
@@ -231,7 +232,7 @@ impl Reader<'_> {
         if let [first, ..] = seen.forbidden.as_slice() {
             return Err(format!("{} may not be read", first.crd_name()));
         }
-        let OfGroups { mut orphans, mut strangers, mut gangs, mut wanted, .. } = OfGroups::default();
+        let OfGroups { mut orphans, mut uncoordinated, mut strangers, mut gangs, mut wanted, .. } = OfGroups::default();
         let stances = seen.index.stances().map(|(name, stance)| (name.to_string(), stance)).collect();
         let mut served = ServedNamespaces { told, stances, ..ServedNamespaces::default() };
         for picture in pictures(&seen.index) {
@@ -251,7 +252,7 @@ impl Reader<'_> {
                 wanted.entry(what.word()).or_default().push(group.clone());
             }
             match (picture.group(), picture.held_pods()) {
-                (None, 0) => {}
+                (None, 0) => uncoordinated.extend(Uncoordinated::of(&picture)),
                 (None, pods) => orphans.push(Orphans { group, pods }),
                 (Some(_), _) => strangers.extend(picture.seen.view.strangers.into_iter().map(|(role, pods)| {
                     let group = group.clone();
@@ -259,8 +260,25 @@ impl Reader<'_> {
                 })),
             }
         }
-        Ok(OfGroups { orphans, strangers, gangs, served, wanted })
+        Ok(OfGroups { orphans, uncoordinated, strangers, gangs, served, wanted })
     }
+}
+
+impl Uncoordinated {
+    /// Of a group that is not there; `None` where no pod was held for it, or nothing is to be held.
+    fn of(picture: &Picture) -> Option<Self> {
+        let snapshot = &picture.snapshot;
+        let run = || snapshot.pods.iter().filter(|pod| !pod.held && pod.stamp.held);
+        let pods = u32::try_from(run().count()).unwrap_or(u32::MAX);
+        let was_there = run().any(|pod| pod.stamp.carrier.is_some());
+        let is_one = pods > 0 && snapshot.lets_go().is_none();
+        is_one.then(|| Self { group: picture.key.to_string(), pods, was_there })
+    }
+}
+
+/// One of the things that groups tell, or why they cannot be read.
+fn of<T: Clone>(found: &Read<OfGroups>, which: impl Fn(&OfGroups) -> &T) -> Read<T> {
+    found.as_ref().map(|found| which(found).clone()).map_err(Clone::clone)
 }
 
 /// Groups by what they ask for of `--allow`.
@@ -270,6 +288,7 @@ pub(super) type Wanted = BTreeMap<&'static str, Vec<String>>;
 #[derive(Default)]
 struct OfGroups {
     orphans: Vec<Orphans>,
+    uncoordinated: Vec<Uncoordinated>,
     strangers: Vec<Strangers>,
     gangs: Vec<Gang>,
     served: ServedNamespaces,

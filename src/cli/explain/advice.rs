@@ -19,7 +19,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
             next: "it is planned as soon as what is missing appears; how long it waits for a group that never comes is set by `serve --missing-group`",
             you_can: &[
                 "apply the group, or the workload that it refers to",
-                "correct the group's name in the pod's labels",
+                "correct the group's name in the labels of the pod template, then delete the held pods: each stays what it was born as",
             ],
         },
     ),
@@ -27,7 +27,10 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         HoldReason::UnknownRole,
         Advice {
             next: "it goes by its turn as soon as the group has the role; `serve --unknown-role=pass` lets such pods go",
-            you_can: &["add the role to the group", "correct the role's name in the pod's labels"],
+            you_can: &[
+                "add the role to the group",
+                "correct the role's name in the labels of the pod template, then delete the held pods: each stays what it was born as",
+            ],
         },
     ),
     (

@@ -2,7 +2,9 @@
 //! makes any: it has no side effects. Each has a name that says what it is about, so the same again, also of the next leader,
 //! counts up the Event that is there.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
@@ -16,9 +18,9 @@ use tokio::time::Instant;
 use crate::api::ObjectKind;
 use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
-use crate::cluster::failure::short;
+use crate::cluster::failure::{namespace_is_gone, short};
 use crate::cluster::metrics::{LoopMetrics, Outcome};
-use crate::cluster::write::event_limit::EventLimit;
+use crate::cluster::write::event_limit::{Asked, EventLimit};
 use crate::cluster::write::writer::{MANAGER, Writer, params};
 use crate::model::{GangTree, Group, Workload};
 use crate::plan::PodRef;
@@ -27,6 +29,8 @@ use crate::plan::reconcile::scales::{SCALED, SCALED_BACK};
 
 /// Events that wait to be written. More are dropped: conditions tell the state, Events only how it came about.
 const QUEUE: usize = 1024;
+/// Places among them that are kept for Warnings.
+const FOR_WARNINGS: usize = 256;
 
 /// Longest part of an object's name in the name of its Events.
 const NAME_MAX: usize = 200;
@@ -48,19 +52,30 @@ impl Events {
         let (queue, mut waiting) = mpsc::channel::<(String, Event)>(QUEUE);
         let counted = metrics.clone();
         tokio::spawn(async move {
-            let mut limit = EventLimit::default();
+            let (mut limit, mut gone) = (EventLimit::default(), GoneNamespaces::default());
             while let Some((namespace, event)) = waiting.recv().await {
-                let uid = event.regarding.as_ref().and_then(|object| object.uid.as_deref()).unwrap_or_default();
-                if !limit.allows(uid, event.type_.as_deref() == Some(WARNING), Instant::now()) {
+                if !limit.allows(asked(&event), Instant::now()) {
                     tracing::debug!(namespace, note = event.note, "not published: its object has had many Events");
                     count(&counted, "limited");
                     continue;
                 }
-                let written = writer.in_time(writer.write_event(&namespace, event)).await;
-                if let Err(error) = &written {
-                    tracing::warn!(namespace, error = short(error), "Event cannot be published");
+                if gone.contains(&namespace, Instant::now()) {
+                    count(&counted, "gone");
+                    continue;
                 }
-                count(&counted, if written.is_ok() { "written" } else { "failed" });
+                let outcome = match writer.in_time(writer.write_event(&namespace, event)).await {
+                    Ok(()) => "written",
+                    Err(error) if namespace_is_gone(&error) => {
+                        tracing::info!(namespace, "no Event is published: the namespace is being deleted");
+                        gone.insert(namespace, Instant::now());
+                        "gone"
+                    }
+                    Err(error) => {
+                        tracing::warn!(namespace, error = short(&error), "Event cannot be published");
+                        "failed"
+                    }
+                };
+                count(&counted, outcome);
             }
         });
         Self { queue, identity: identity.to_owned(), metrics }
@@ -94,7 +109,8 @@ impl Events {
 
     fn send(&self, namespace: &str, regarding: ObjectReference, note: &EventNote) {
         let event = self.event(regarding, note.clone());
-        if self.queue.try_send((namespace.to_owned(), event)).is_err() {
+        let is_full = !note.warning && self.queue.capacity() <= FOR_WARNINGS;
+        if is_full || self.queue.try_send((namespace.to_owned(), event)).is_err() {
             count(&self.metrics, "dropped");
         }
     }
@@ -115,6 +131,33 @@ impl Events {
             type_: Some(if warning { WARNING } else { "Normal" }.to_owned()),
             ..Event::default()
         }
+    }
+}
+
+/// How long nothing is tried in a namespace that takes nothing new: one of the same name may come.
+const GONE_FOR: Duration = Duration::from_secs(60);
+
+/// Namespaces that are being deleted. One of many pods would be refused as many Events.
+#[derive(Default)]
+struct GoneNamespaces(HashMap<String, Instant>);
+
+impl GoneNamespaces {
+    fn contains(&mut self, namespace: &str, now: Instant) -> bool {
+        self.0.retain(|_, until| *until > now);
+        self.0.contains_key(namespace)
+    }
+
+    fn insert(&mut self, namespace: String, now: Instant) {
+        self.0.insert(namespace, now + GONE_FOR);
+    }
+}
+
+fn asked(event: &Event) -> Asked<'_> {
+    Asked {
+        uid: event.regarding.as_ref().and_then(|object| object.uid.as_deref()).unwrap_or_default(),
+        reason: event.reason.as_deref().unwrap_or_default(),
+        name: event.metadata.name.as_deref().unwrap_or_default(),
+        warning: event.type_.as_deref() == Some(WARNING),
     }
 }
 

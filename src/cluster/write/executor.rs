@@ -2,7 +2,7 @@
 //! stays without an answer, or panics, has failed.
 
 use crate::api::status::GroupStatus;
-use crate::cluster::failure::short;
+use crate::cluster::failure::{namespace_is_gone, short};
 use crate::cluster::index::{CarrierObject, SharedIndex};
 use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::read::lookup::{Lookup, LookupError};
@@ -51,6 +51,11 @@ impl ActionError {
         }
     }
 
+    /// What was written is on its way out.
+    fn is_of_gone_namespace(&self) -> bool {
+        matches!(self, Self::Api(error) if namespace_is_gone(error))
+    }
+
     /// What it says about the API server.
     fn load(&self) -> Load {
         match self {
@@ -90,9 +95,13 @@ impl Executor {
             Ok(done) => done,
             Err(error) => {
                 let (what, name) = described(&action);
-                let error = error.text();
-                tracing::warn!(group = %key, name, error, "failed, will be tried again: {what}");
-                ("failed", action.ended(Some(&error)))
+                let text = error.text();
+                if error.is_of_gone_namespace() {
+                    tracing::debug!(group = %key, name, error = text, "the namespace is being deleted: {what}");
+                } else {
+                    tracing::warn!(group = %key, name, error = text, "failed, will be tried again: {what}");
+                }
+                ("failed", action.ended(Some(&text)))
             }
         };
         self.count(&action, outcome);

@@ -83,7 +83,7 @@ pub struct DecisionContext<'a> {
 pub(in crate::plan) fn decide(
     group: &Group,
     view: &GroupView,
-    rollouts: &Rollouts,
+    rollouts: &mut Rollouts,
     context: DecisionContext<'_>,
     placer: Option<&mut Placer<'_>>,
 ) -> Decision {
@@ -138,6 +138,8 @@ pub(in crate::plan) fn decide(
     let moves_on = release.iter().any(|release| !release.at_once)
         || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()))
         || elastic.as_ref().is_some_and(|plan| plan.draining.is_some() || !plan.scales.is_empty());
+    let goes: HashSet<_> = release.iter().map(|release| &release.pod.pod.uid).collect();
+    rollouts.decided(view, &released, |pod| goes.contains(&pod.pod.uid));
     let rollout = rollout(rollouts, context, moves_on);
     held.extend(holds::rollouts(&rollout, rollouts));
     held.extend(holds::deferred(elastic.as_ref()));

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::model::Group;
 use crate::model::wording::{counted, numbers};
-use crate::plan::reconcile::events::{EventNote, LASTS};
+use crate::plan::reconcile::events::EventNote;
+use crate::plan::reconcile::lasting::LASTS;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::{GroupView, ReplicaIs, RoleView};
 
@@ -75,7 +76,7 @@ fn ahead(role: &RoleView) -> Vec<u32> {
     }
     let was_held = |ordinal: &u32| {
         let pods = role.replicas.pods_of(*ordinal);
-        !pods.is_empty() && pods.iter().all(|pod| !pod.held && pod.stamp.carrier.is_some())
+        !pods.is_empty() && pods.iter().all(|pod| !pod.held && pod.stamp.held)
     };
     beyond.filter(was_held).collect()
 }
@@ -87,7 +88,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::role_coordination::ROLE_COORDINATION;
     use crate::plan::test_support::{mk_group, mk_pod, mk_segments};
     use crate::plan::view::{PodFacts, Stamp};
 
@@ -95,10 +95,9 @@ mod tests {
     fn view(open: &[u32], born_held: bool) -> GroupView {
         let mut role = RoleView { desired: 6, committed: Some(1), ..RoleView::default() };
         for ordinal in 0..6 {
-            let carrier = born_held.then_some(ROLE_COORDINATION);
             let name = format!("prefill-{ordinal}");
             let held = ordinal > 0 && !open.contains(&ordinal);
-            let stamp = Stamp { carrier, ..Stamp::default() };
+            let stamp = Stamp { held: born_held, ..Stamp::default() };
             let pod = PodFacts { held, stamp, ..mk_pod(&name, "prefill", ordinal) };
             role.replicas.add(&Arc::new(pod), ordinal);
         }

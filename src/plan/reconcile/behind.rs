@@ -1,18 +1,55 @@
-//! A status that commits less than what runs, as after a restore of an older copy: what runs stays, counts as released, and that
-//! is said.
+//! A status that commits less than what runs, as after a restore of an older copy, or since something else has lifted our gate:
+//! what runs stays, counts as released, and that is said.
 
 use crate::model::Group;
+use crate::model::wording::counted;
+use crate::plan::reconcile::ahead::AHEAD;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::view::{GroupView, RoleView};
+use crate::plan::view::{GroupView, PodFacts, RoleView};
 
 /// Reason of the Event.
 pub const BEHIND: &str = "StatusBehindPods";
 
-/// What is to be said when the released counts have been written that take in what runs; `None` where the status is not behind.
-pub(in crate::plan) fn behind(group: &Group, view: &GroupView) -> Option<EventNote> {
+/// What is to be said when the released counts have been written that take in what runs; `None` where that was let go by us,
+/// as far as can be told. Of a group that we `wrote` to before and that says nothing, the status is lost.
+pub(in crate::plan) fn behind(group: &Group, view: &GroupView, wrote: bool) -> Option<EventNote> {
+    let is_new = !wrote && group.status.summary.is_none() && group.status.coordination_state.is_empty();
+    status_behind(group, view).or_else(|| lifted(group, view).filter(|_| is_new))
+}
+
+/// The first pods of a group that were made for it with our gate and are without, although nothing was ever committed: another
+/// webhook, say, takes the gate away.
+fn lifted(group: &Group, view: &GroupView) -> Option<EventNote> {
+    let made = group.carrier.created.as_str();
+    let is_younger = |pod: &PodFacts| pod.created.as_deref().is_some_and(|at| at >= made);
+    let is_lifted = |pod: &PodFacts| !pod.held && pod.stamp.carrier.is_some() && is_younger(pod);
+    let of_role = |(name, role): (&String, &RoleView)| {
+        group.batch_size(name).filter(|_| role.committed.is_none() && !role.unknown)?;
+        let pods = role.replicas.pods().filter(|(_, pod)| is_lifted(pod)).count();
+        (pods > 0).then(|| (name.clone(), format!("{} of {name}", counted(pods as u64, "pod"))))
+    };
+    let (roles, pods): (_, Vec<_>) = view.roles.iter().filter_map(of_role).unzip();
+    (!pods.is_empty()).then(|| EventNote {
+        reason: AHEAD.to_owned(),
+        note: format!(
+            "{} {} before anything was released. Something else has lifted gate rolegate.dev/hold, another webhook perhaps: \
+             `rolegate doctor` tries it",
+            pods.join(", "),
+            if pods.len() == 1 && pods.iter().all(|text| text.starts_with("1 ")) { "runs" } else { "run" },
+        ),
+        subject: String::new(),
+        warning: true,
+        roles,
+    })
+}
+
+fn status_behind(group: &Group, view: &GroupView) -> Option<EventNote> {
     let of_role = |(name, role): (&String, &RoleView)| {
         let (running, committed) = (role.running_beyond_commit()?, role.committed?);
         group.batch_size(name)?;
+        // What was never held runs when it likes.
+        let was_held = |ordinal| role.replicas.pods_of(ordinal).iter().any(|pod| pod.stamp.held);
+        (committed..running).any(was_held).then_some(())?;
         Some((name.clone(), format!("{name} {committed} of the {running} that run")))
     };
     let (roles, counts): (_, Vec<_>) = view.roles.iter().filter_map(of_role).unzip();
@@ -31,7 +68,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plan::test_support::{mk_group, mk_role, mk_segments};
+    use crate::api::role_coordination::ROLE_COORDINATION;
+    use crate::plan::test_support::{mk_group, mk_pod, mk_role, mk_segments};
+    use crate::plan::view::Stamp;
 
     #[test]
     fn it_names_the_roles_of_which_more_runs_than_was_committed() {
@@ -42,11 +81,51 @@ mod tests {
             let prefill = RoleView { committed, ..mk_role(40, 20, 20) };
             let roles = [("prefill", prefill), ("decode", mk_role(20, 10, 10)), ("router", mk_role(2, 2, 2))];
             let roles = roles.into_iter().map(|(name, role)| (name.to_owned(), role)).collect();
-            behind(&group, &GroupView { roles, ..GroupView::default() }).map(|event| event.note)
+            behind(&group, &GroupView { roles, ..GroupView::default() }, true).map(|event| event.note)
         };
         let note =
             "the status had committed only prefill 10 of the 20 that run: what runs stays, and counts as released";
         assert_eq!(said(Some(10)).as_deref(), Some(note));
         assert_eq!([said(Some(20)), said(Some(30)), said(None)], [None, None, None]);
+    }
+
+    #[test]
+    fn what_was_never_held_runs_when_it_likes() {
+        let segments = json!([mk_segments("pd", "Parallel", &[("prefill", 1)])]);
+        let group = mk_group(&[("prefill", 2)], &segments);
+        let said = |held: bool| {
+            let mut prefill = RoleView { desired: 2, committed: Some(1), ..RoleView::default() };
+            for ordinal in 0..2 {
+                let stamp = Stamp { held, ..Stamp::default() };
+                let pod = PodFacts { held: false, stamp, ..mk_pod(&ordinal.to_string(), "prefill", ordinal) };
+                prefill.replicas.add(&pod.into(), ordinal);
+            }
+            let roles = [("prefill".to_owned(), prefill)].into();
+            behind(&group, &GroupView { roles, ..GroupView::default() }, true).is_some()
+        };
+        assert_eq!([said(true), said(false)], [true, false]);
+    }
+
+    #[test]
+    fn pods_of_a_new_group_that_come_without_their_gate_were_let_go_by_something_else() {
+        let segments = json!([mk_segments("pd", "OrderedReady", &[("prefill", 1)])]);
+        let mut group = mk_group(&[("prefill", 4)], &segments);
+        group.carrier.created = "2026-01-01T00:00:05Z".to_owned();
+        let view = |created: &str, carrier| {
+            let mut prefill = RoleView { desired: 4, ..RoleView::default() };
+            let stamp = Stamp { carrier, held: true, ..Stamp::default() };
+            let pod = PodFacts { held: false, stamp, created: Some(created.into()), ..mk_pod("a", "prefill", 0) };
+            prefill.replicas.add(&pod.into(), 0);
+            GroupView { roles: [("prefill".to_owned(), prefill)].into(), ..GroupView::default() }
+        };
+        let said =
+            |created: &str, carrier, wrote| behind(&group, &view(created, carrier), wrote).map(|event| event.note);
+        let ours = Some(ROLE_COORDINATION);
+        let note = said("2026-01-01T00:00:05Z", ours, false).unwrap();
+        assert!(note.starts_with("1 pod of prefill runs before anything was released."), "{note}");
+        // Its status was lost, it was let go for an earlier group, or before there was one.
+        let others = [("2026-01-01T00:00:05Z", ours, true), ("2026-01-01T00:00:04Z", ours, false)];
+        assert_eq!(others.map(|(created, carrier, wrote)| said(created, carrier, wrote)), [None, None]);
+        assert_eq!(said("2026-01-01T00:00:05Z", None, false), None);
     }
 }

@@ -1,8 +1,7 @@
-//! What is worth an Event: a batch begins to be held for a reason, a hold is over, a batch is released, nothing moves any
+//! What is worth an Event: a batch is held for a reason, and that lasts; a hold is over, a batch is released, nothing moves any
 //! more. One for each batch, never one for each pod; which pod of it is told as well says `pod_events`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use crate::api::status::{CoordinationState, Draining, GroupStatus};
 use crate::model::wording::{counted, ordinals};
@@ -13,6 +12,7 @@ use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::decide::placed::Moved;
 use crate::plan::elastic::{ineffective, taken_away};
 use crate::plan::evaluate::Evaluation;
+use crate::plan::reconcile::lasting::Lasting;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::conditions;
 use crate::plan::view::RoleView;
@@ -29,10 +29,6 @@ pub const DRAINING: &str = "Draining";
 pub const SEGMENTS_IGNORED: &str = "SegmentsIgnored";
 /// Reason of the Event that a group moves again.
 pub const RESUMED: &str = "ProgressResumed";
-
-/// How long it lasts before it is told that something waits for its turn, and that a pod is held: where one batch follows the
-/// other at once that is worth no write, and by then the pods of a batch are made.
-pub(super) const LASTS: Duration = Duration::from_secs(1);
 
 /// What is held: the coordination, why, and the lowest batch.
 pub(super) type What = (Option<String>, HoldReason, Option<u32>);
@@ -53,8 +49,7 @@ type Domains = BTreeMap<String, BTreeMap<String, String>>;
 #[derive(Debug, Default)]
 pub struct Reported {
     held: BTreeMap<What, Told>,
-    /// Waits for its turn, since when; not told yet.
-    turns: BTreeMap<What, Uptime>,
+    waiting: Lasting<What>,
     /// Why pods of a role do not appear.
     missing_pods: BTreeMap<(String, WhyMissing), String>,
     /// `None` before the first pass: what was released before this process began is not reported.
@@ -63,6 +58,7 @@ pub struct Reported {
     /// What is taken away, and why wanted segments have no effect; as it was told last.
     draining: Option<Draining>,
     ineffective: Option<String>,
+    ignored: Lasting<String>,
 }
 
 impl Reported {
@@ -79,8 +75,8 @@ impl Reported {
         events.extend(self.holds(group, seen, surplus_is_open, now));
         events.extend(self.missing_pods(&seen.decision));
         events.extend(self.stall(&seen.status));
-        events.extend(self.elastic(group));
-        (events, self.turns.values().min().map(|since| *since + LASTS))
+        events.extend(self.elastic(group, now));
+        (events, self.waiting.again().into_iter().chain(self.ignored.again()).min())
     }
 
     /// Releases are reported when they are stored: not before they are certain. What runs already is not released again by a
@@ -141,19 +137,16 @@ impl Reported {
             self.held.iter().filter(|(what, _)| is_over(what)).map(|(what, told)| EventNote::cleared(what, told));
         let mut events: Vec<_> = over.collect();
         let mut told_before = std::mem::take(&mut self.held);
-        let turns_before = std::mem::take(&mut self.turns);
+        let lasted = self.waiting.note(held.keys().filter(|what| !told_before.contains_key(*what)).cloned(), now);
         for (what, held) in held {
             let roles = if let Some(told) = told_before.remove(&what) {
                 told.roles
-            } else {
-                let since = turns_before.get(&what).copied().unwrap_or(now);
-                if is_told_later(what.1) && now < since + LASTS {
-                    self.turns.insert(what, since);
-                    continue;
-                }
+            } else if lasted.contains(&what) {
                 let roles = roles_of(group, held);
                 events.push(EventNote::held(&what, held, roles.clone()));
                 roles
+            } else {
+                continue;
             };
             self.held.insert(what, Told { message: held.message.clone(), roles });
         }
@@ -181,7 +174,7 @@ impl Reported {
     }
 
     /// That segments are taken away, and that wanted ones have no effect.
-    fn elastic(&mut self, group: &Group) -> Vec<EventNote> {
+    fn elastic(&mut self, group: &Group, now: Uptime) -> Vec<EventNote> {
         let mut events = Vec::new();
         let draining = group.status.draining.filter(|_| group.scaled().is_some());
         let before = std::mem::replace(&mut self.draining, draining);
@@ -191,9 +184,11 @@ impl Reported {
         }
         let told = group.elastic.as_ref().and_then(|elastic| ineffective(&elastic.standing));
         let note = told.map(|(_, note)| note);
-        let before = std::mem::replace(&mut self.ineffective, note.clone());
-        if let Some(note) = note.filter(|note| before.as_ref() != Some(note)) {
-            events.push(EventNote::of_elastic(group, SEGMENTS_IGNORED, String::new(), note, true));
+        self.ineffective = self.ineffective.take().filter(|_| note.is_some());
+        let new = note.filter(|note| self.ineffective.as_ref() != Some(note));
+        for note in self.ignored.note(new, now) {
+            self.ineffective = Some(note.clone());
+            events.push(EventNote::of_elastic(group, SEGMENTS_IGNORED, note.clone(), note, true));
         }
         events
     }
@@ -227,11 +222,6 @@ const fn is_turn(reason: HoldReason) -> bool {
         reason,
         HoldReason::PreviousSegmentNotReady | HoldReason::PreviousStepNotScheduled | HoldReason::BlockedByCoordination
     )
-}
-
-/// Kueue lets a workload go, and another one a moment later: where neither waits for long that is worth no write.
-const fn is_told_later(reason: HoldReason) -> bool {
-    is_turn(reason) || matches!(reason, HoldReason::QuotaDeadlock | HoldReason::GatedByOthers)
 }
 
 /// Somebody should see to it.

@@ -87,7 +87,7 @@ fn that_a_batch_waits_for_its_turn_is_reported_when_that_lasts() {
     let mut look = |batch, at: u64| {
         let held = vec![held(HoldReason::PreviousSegmentNotReady, batch)];
         let seen = Evaluation { decision: Decision { held, ..Decision::default() }, ..Evaluation::default() };
-        let (events, again) = reported.events(&group(), &seen, false, Duration::from_millis(at));
+        let (events, again) = reported.events(&group(), &seen, false, Uptime::from_millis(at));
         (events.len(), again.map(|at| at.as_millis()))
     };
     assert_eq!(look(1, 500), (0, Some(1500)));

@@ -68,6 +68,8 @@ pub(in crate::plan) struct Memory {
     given: HashMap<Arc<str>, u32>,
     pub(in crate::plan) looks: Looks,
     pub(in crate::plan) missing_since: Option<Uptime>,
+    /// Pods that run although the group is not there for which they were held.
+    pub(in crate::plan) uncoordinated: u32,
     pub(in crate::plan) verifying: bool,
     pub(in crate::plan) verified_gone: bool,
     progress: Vec<u32>,
@@ -137,6 +139,7 @@ impl Memory {
             given: HashMap::new(),
             looks: Looks::default(),
             missing_since: None,
+            uncoordinated: 0,
             verifying: false,
             verified_gone: false,
             progress: Vec::new(),
@@ -184,6 +187,7 @@ impl Memory {
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.held.clear();
         self.stalled = false;
+        self.uncoordinated = 0;
         (self.needs_room, self.is_blind) = (false, false);
         self.batches.clear();
         self.recoveries.clear();

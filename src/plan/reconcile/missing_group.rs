@@ -1,17 +1,23 @@
-//! The pass over a group that is not there: what it held is let go, when that is certain.
+//! The pass over a group that is not there: what it held is let go, when that is certain, and that is said.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::ObjectKind;
 use crate::model::RolledWorkload;
+use crate::model::wording::counted;
 use crate::plan::decide::placed::Pin;
 use crate::plan::elastic::Mark;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::options::MissingGroup;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::pod_events::PodHold;
-use crate::plan::view::Snapshot;
+use crate::plan::view::{PodFacts, Snapshot};
+
+/// Reason of the Event that pods go whose group is not there.
+pub const UNCOORDINATED: &str = "ReleasedWithoutGroup";
 
 impl Pass<'_> {
     /// The group is not there: its pods wait, and are released when a live read says so, not before.
@@ -21,6 +27,7 @@ impl Pass<'_> {
         self.memory.held = waiting.map(|held| (held.reason, held.count())).collect();
         self.memory.batches.clear();
         self.memory.stalled = false;
+        self.memory.uncoordinated = uncoordinated(snapshot);
         // There is no other object to say it on.
         self.publish_of_pods(held.iter().filter_map(PodHold::of_missing));
         // It speaks for this pass only: what comes later is verified again.
@@ -42,6 +49,7 @@ impl Pass<'_> {
             return self.pass_again(since + grace);
         }
         if verified_gone {
+            self.tell_uncoordinated(snapshot, carrier.is_some());
             return self.release_all(snapshot);
         }
         // The time is the group's, and over: what is made from now on goes as soon as a live read says so again.
@@ -56,6 +64,35 @@ impl Pass<'_> {
         }
         if !std::mem::replace(&mut self.memory.verifying, true) {
             self.actions.push(Action::VerifyGone { carrier });
+        }
+    }
+
+    /// Tells the first pod of each role that it goes without its group: a name that is misspelt is seen by nothing else. A
+    /// group that `was_there` was deleted.
+    fn tell_uncoordinated(&mut self, snapshot: &Snapshot, was_there: bool) {
+        let mut roles: BTreeMap<&str, (&Arc<PodFacts>, u32)> = BTreeMap::new();
+        let goes = |pod: &&Arc<PodFacts>| pod.held && !self.memory.in_flight.contains(&pod.pod.uid);
+        for pod in snapshot.pods.iter().filter(goes) {
+            let (first, pods) = roles.entry(pod.identity.role.as_deref().unwrap_or_default()).or_insert((pod, 0));
+            *pods += 1;
+            if (pod.identity.ordinal, &pod.pod) < (first.identity.ordinal, &first.pod) {
+                *first = pod;
+            }
+        }
+        let group = &*self.key.name;
+        let why = if was_there { "is gone" } else { "never came" };
+        let event = |(role, (pod, pods)): (&str, (&Arc<PodFacts>, u32))| {
+            let note = format!(
+                "group {group:?} {why}: {} of role {role:?} go, and nothing coordinates them",
+                counted(pods, "pod")
+            );
+            let (reason, subject) = (UNCOORDINATED.to_owned(), String::new());
+            let event = EventNote { reason, subject, note, warning: !was_there, roles: BTreeSet::new() };
+            (pod.pod.clone(), event)
+        };
+        let events: Vec<_> = roles.into_iter().map(event).collect();
+        if !events.is_empty() {
+            self.actions.push(Action::PublishOfPods { events });
         }
     }
 
@@ -79,6 +116,12 @@ impl Pass<'_> {
         }
         snapshot.workloads.iter().filter(|workload| workload.is_open()).for_each(|workload| self.thaw(workload));
     }
+}
+
+/// Pods that run although the group is not there for which they were held.
+fn uncoordinated(snapshot: &Snapshot) -> u32 {
+    let pods = snapshot.pods.iter().filter(|pod| !pod.held && pod.stamp.held).count();
+    u32::try_from(pods).unwrap_or(u32::MAX)
 }
 
 /// Kind of the object that carried a group which this process has never seen: what its youngest held pod says.

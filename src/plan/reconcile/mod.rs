@@ -6,6 +6,7 @@ mod ahead;
 mod behind;
 pub mod dropped;
 pub mod events;
+mod lasting;
 mod look;
 mod memory;
 mod missing_group;

@@ -41,9 +41,10 @@ impl Overwritten {
         Some(at + pause(self.times))
     }
 
-    /// Notes that a status is written.
+    /// Notes that a status is written. One that says something else than what stood takes that away itself.
     pub(in crate::plan) fn writes(&mut self, group: &Group, status: &GroupStatus, now: Uptime) {
         if !self.is_again(group, status) {
+            self.stood = self.stood.take().filter(|stood| says_the_same(&stood.status, status));
             return;
         }
         if self.at.is_some_and(|at| now.saturating_sub(at) > OVER) {

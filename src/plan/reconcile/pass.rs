@@ -53,6 +53,7 @@ pub(in crate::plan) struct Pass<'a> {
 impl Pass<'_> {
     pub(in crate::plan) fn run(&mut self, snapshot: &Snapshot) {
         (self.memory.needs_room, self.memory.is_blind) = (false, false);
+        self.memory.uncoordinated = 0;
         self.decide(snapshot);
         if let Some(placer) = self.placer.take() {
             // Who is being released may have gone by now, to the place that it has.
@@ -138,9 +139,13 @@ impl Pass<'_> {
         let (ahead, again) = self.memory.reported_ahead.events(group, view, self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
         events.extend(ahead);
-        events.extend(self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled));
+        let (of_rollouts, again) = self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled, self.now);
+        again.into_iter().for_each(|at| self.pass_again(at));
+        events.extend(of_rollouts);
         events.extend(decision.placed.moved.iter().map(|moved| EventNote::moved(group, moved)));
-        events.extend(self.memory.reported_recoveries.events(group, &decision.recovery));
+        let (of_recoveries, again) = self.memory.reported_recoveries.events(group, &decision.recovery, self.now);
+        again.into_iter().for_each(|at| self.pass_again(at));
+        events.extend(of_recoveries);
         events.extend(self.memory.dropped.event(group));
         events.extend(self.memory.refused_status.event());
         events.extend(self.memory.overwritten.event());
@@ -303,8 +308,8 @@ impl Pass<'_> {
         }
         self.memory.writing = true;
         self.memory.overwritten.writes(group, &status, self.now);
+        let then = behind(group, &seen.view, self.memory.last_write.is_some()).into_iter().collect();
         (self.memory.last_write, self.memory.written_with) = (Some(self.now), Some(snapshot.seen));
-        let then = behind(group, &seen.view).into_iter().collect();
         self.actions.push(Action::WriteStatus { group: group.clone(), status, then });
     }
 

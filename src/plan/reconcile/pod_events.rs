@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crate::model::{Coordination, Group};
 use crate::plan::decide::held::Held;
 use crate::plan::gangs::TreeHeld;
-use crate::plan::reconcile::events::{EventNote, LASTS, What};
+use crate::plan::reconcile::events::{EventNote, What};
+use crate::plan::reconcile::lasting::LASTS;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::{GroupView, HeldPod, PodRef};
 

@@ -434,6 +434,11 @@ impl Reconciler {
         self.groups.values().flat_map(|memory| memory.recoveries.iter().copied())
     }
 
+    /// Pods that run although the groups are not there for which they were held.
+    pub fn uncoordinated(&self) -> u32 {
+        self.groups.values().map(|memory| memory.uncoordinated).fold(0, u32::saturating_add)
+    }
+
     /// How many groups say that nothing moves, as they were last decided.
     pub fn stalled(&self) -> usize {
         self.groups.values().filter(|memory| memory.stalled).count()

@@ -6,6 +6,8 @@ use crate::api::status::RecoveryState;
 use crate::model::Group;
 use crate::model::wording::counted;
 use crate::plan::reconcile::events::EventNote;
+use crate::plan::reconcile::lasting::Lasting;
+use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::RecoveryPlan;
 use crate::plan::recovery::entry::{Phase, loss_text};
 use crate::plan::recovery::text::{batch_name, recovery_is_off, roles_of};
@@ -27,17 +29,26 @@ type Key = (String, u32);
 pub(in crate::plan) struct ReportedRecoveries {
     /// When each began that was told, and whether it is over; `None` before the first pass.
     told: Option<BTreeMap<Key, (Option<String>, bool)>>,
+    /// Coordinations of which it was told that nobody has allowed their recovery.
     off: Vec<String>,
+    not_allowed: Lasting<String>,
 }
 
 impl ReportedRecoveries {
-    /// What is new in what is stored.
-    pub(in crate::plan) fn events(&mut self, group: &Group, plan: &RecoveryPlan) -> Vec<EventNote> {
+    /// What is new in what is stored, and when to look again.
+    pub(in crate::plan) fn events(
+        &mut self,
+        group: &Group,
+        plan: &RecoveryPlan,
+        now: Uptime,
+    ) -> (Vec<EventNote>, Option<Uptime>) {
         let mut events = Vec::new();
-        for name in plan.without_effect.iter().filter(|name| !self.off.contains(name)) {
-            events.push(note(OFF, name.clone(), recovery_is_off(name), true, group, name));
+        self.off.retain(|name| plan.without_effect.contains(name));
+        let new = plan.without_effect.iter().filter(|name| !self.off.contains(name)).cloned();
+        for name in self.not_allowed.note(new.collect::<Vec<_>>(), now) {
+            events.push(note(OFF, name.clone(), recovery_is_off(&name), true, group, &name));
+            self.off.push(name);
         }
-        self.off.clone_from(&plan.without_effect);
         let entries = group.status.recoveries.iter();
         let now: BTreeMap<Key, (Phase, &RecoveryState)> = entries
             .filter_map(|entry| Some(((entry.coordination.clone(), entry.batch), (Phase::of(entry)?, entry))))
@@ -54,7 +65,7 @@ impl ReportedRecoveries {
         }
         let told = now.into_iter().map(|(key, (phase, entry))| (key, (entry.since.clone(), phase == Phase::Complete)));
         self.told = Some(told.collect());
-        events
+        (events, self.not_allowed.again())
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::ProgressState;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::rollout::{RoleRollout, RolloutPlan, Rollouts, WaitReason, waits_for};
+use crate::plan::reconcile::lasting::Lasting;
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::rollout::{RoleRollout, RolloutPlan, Rollouts, Wait, WaitReason, waits_for};
 
 /// Reason of the Event that a role waits.
 pub const HELD: &str = "RolloutHeld";
@@ -20,15 +22,30 @@ pub struct ReportedRollouts {
     /// not reported.
     partitions: Option<BTreeMap<String, u32>>,
     /// Which role was reported to wait for which, and why, since its rollout began.
-    waits: BTreeSet<(String, WaitReason, String)>,
+    waits: BTreeSet<RoleWait>,
+    waiting: Lasting<RoleWait>,
+    /// Roles whose rollout was over when it was last seen open.
+    complete: BTreeSet<String>,
     stalled: bool,
 }
 
+/// Which role waits, why, and for which.
+type RoleWait = (String, WaitReason, String);
+
 impl ReportedRollouts {
-    /// What is new. A role that waits again and again for the same other one is reported once.
-    pub fn events(&mut self, rollouts: &Rollouts, plan: &RolloutPlan, stalled: bool) -> Vec<EventNote> {
+    /// What is new, and when to look again. A role that waits again and again for the same other one is reported once.
+    pub fn events(
+        &mut self,
+        rollouts: &Rollouts,
+        plan: &RolloutPlan,
+        stalled: bool,
+        now: Uptime,
+    ) -> (Vec<EventNote>, Option<Uptime>) {
         let roles = &rollouts.roles;
-        let mut events: Vec<_> = self.partitions.iter().filter_map(|reported| advanced(reported, roles)).collect();
+        let advanced = |reported| advanced(reported, roles, &self.complete);
+        let mut events: Vec<_> = self.partitions.iter().filter_map(advanced).collect();
+        let complete = plan.iter().filter(|(_, role)| role.state == ProgressState::Complete);
+        self.complete = complete.map(|(name, _)| name.clone()).collect();
         let reported = self.partitions.take().unwrap_or_default();
         let latest = |(name, role): (&String, &RoleRollout)| {
             let (now, before) = (granted_from(role), reported.get(name).copied());
@@ -40,26 +57,32 @@ impl ReportedRollouts {
             plan.iter().filter(|(_, role)| !matches!(role.state, ProgressState::Complete | ProgressState::Paused));
         let one = |name: &str| BTreeSet::from([name.to_owned()]);
         let waits: Vec<_> = open.filter_map(|(name, role)| Some((name, role.state, role.waits.as_ref()?))).collect();
-        for (name, state, wait) in &waits {
-            // What lasts a moment is not reported, nor is a replica of its own that starts; held ones are reported as such.
-            let lasts =
-                *state == ProgressState::Waiting && matches!(wait.reason, WaitReason::Skew | WaitReason::Settling);
-            if lasts && self.waits.insert(((*name).clone(), wait.reason, wait.role.clone())) {
-                events.push(event(HELD, waits_for(name, wait, roles), false, one(name)));
-            }
-        }
+        // A replica of its own that starts is not reported; held ones are reported as such.
+        let is_told = |(_, state, wait): &&(&String, ProgressState, &Wait)| {
+            *state == ProgressState::Waiting && matches!(wait.reason, WaitReason::Skew | WaitReason::Settling)
+        };
+        let key = |(name, _, wait): &(&String, ProgressState, &Wait)| ((*name).clone(), wait.reason, wait.role.clone());
+        let new = waits.iter().filter(is_told).map(key).filter(|key| !self.waits.contains(key));
+        let lasted = self.waiting.note(new.collect::<Vec<_>>(), now);
+        let told = waits.iter().filter(|wait| lasted.contains(&key(wait)));
+        events.extend(told.map(|(name, _, wait)| event(HELD, waits_for(name, wait, roles), false, one(name))));
+        self.waits.extend(lasted);
         if stalled && !self.stalled {
             events.extend(
                 waits.iter().map(|(name, _, wait)| event(STALLED, waits_for(name, wait, roles), true, one(name))),
             );
         }
         self.stalled = stalled;
-        events
+        (events, self.waiting.again())
     }
 }
 
-/// `prefill 36-39, decode 19 may be updated`, or a role whose rollout is over.
-fn advanced(reported: &BTreeMap<String, u32>, roles: &BTreeMap<String, RoleRollout>) -> Option<EventNote> {
+/// `prefill 36-39, decode 19 may be updated`, or a role whose rollout is over, or is not the group's any more.
+fn advanced(
+    reported: &BTreeMap<String, u32>,
+    roles: &BTreeMap<String, RoleRollout>,
+    complete: &BTreeSet<String>,
+) -> Option<EventNote> {
     let granted = reported.iter().filter_map(|(name, before)| match roles.get(name) {
         Some(role) if is_worth(role, *before) => {
             let (low, high) = (granted_from(role), (*before).min(role.desired()) - 1);
@@ -67,7 +90,8 @@ fn advanced(reported: &BTreeMap<String, u32>, roles: &BTreeMap<String, RoleRollo
             Some((name.clone(), format!("{name} {ordinals} may be updated")))
         }
         Some(_) => None,
-        None => Some((name.clone(), format!("{name} is done"))),
+        None if complete.contains(name) => Some((name.clone(), format!("{name} is done"))),
+        None => Some((name.clone(), format!("the rollout of {name} is not coordinated any more"))),
     });
     let (names, granted): (BTreeSet<_>, Vec<_>) = granted.unzip();
     (!granted.is_empty()).then(|| event(ADVANCED, granted.join(", "), false, names))

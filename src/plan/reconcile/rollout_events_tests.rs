@@ -1,16 +1,69 @@
+use serde_json::json;
+
 use super::*;
+use crate::model::RollingBounds;
 use crate::plan::rollout::{Ordinal, plan_rollout};
+use crate::plan::test_support::mk_group;
 
 /// Partitions of roles with an open rollout, as (role, desired, partition).
 fn pass(reported: &mut ReportedRollouts, open: &[(&str, usize, u32)]) -> Vec<String> {
+    pass_while(false, reported, open)
+}
+
+/// The same where all replicas are updated, or none is.
+fn pass_while(updated: bool, reported: &mut ReportedRollouts, open: &[(&str, usize, u32)]) -> Vec<String> {
     let role = |(name, desired, partition): &(&str, usize, u32)| {
-        let ordinals = vec![Ordinal { ready: true, ..Ordinal::default() }; *desired];
-        ((*name).to_owned(), RoleRollout { partition: *partition, ordinals, ..RoleRollout::default() })
+        let ordinals = vec![Ordinal { ready: true, updated, ..Ordinal::default() }; *desired];
+        let role =
+            RoleRollout { partition: *partition, ordinals, judged: true, settled: true, ..RoleRollout::default() };
+        ((*name).to_owned(), role)
     };
     let roles: BTreeMap<_, _> = open.iter().map(role).collect();
-    let plan = plan_rollout(&[], &roles);
-    let events = reported.events(&Rollouts { roles, ..Rollouts::default() }, &plan, false);
-    events.into_iter().map(|event| format!("{}: {}", event.reason, event.note)).collect()
+    told(reported, roles, &[], Uptime::ZERO).0
+}
+
+/// What is told of these rollouts within these bounds, and when to look again.
+fn told(
+    reported: &mut ReportedRollouts,
+    roles: BTreeMap<String, RoleRollout>,
+    bounds: &[RollingBounds],
+    now: Uptime,
+) -> (Vec<String>, Option<Uptime>) {
+    let plan = plan_rollout(bounds, &roles);
+    let (events, again) = reported.events(&Rollouts { roles, ..Rollouts::default() }, &plan, false, now);
+    (events.into_iter().map(|event| format!("{}: {}", event.reason, event.note)).collect(), again)
+}
+
+/// Of what comes next a step may be over at once: only what lasts is told, and once.
+#[test]
+fn that_a_role_waits_for_another_is_told_when_that_lasts() {
+    let rolling = json!({ "name": "roll", "roles": ["a", "b"], "strategy": { "rollingUpdate": { "maxSkew": "10%" } } });
+    let bounds = RollingBounds::all_of(&mk_group(&[("a", 4), ("b", 4)], &json!([rolling])));
+    let mut reported = ReportedRollouts::default();
+    let mut at = |millis: u64, behind: bool| {
+        let done = Ordinal { ready: true, updated: true, ..Ordinal::default() };
+        let role = |count: usize, partition| {
+            let old = vec![Ordinal { ready: true, ..Ordinal::default() }; 4 - count];
+            let ordinals = old.into_iter().chain(vec![done; count]).collect();
+            RoleRollout { partition, ordinals, judged: true, settled: true, ..RoleRollout::default() }
+        };
+        let roles = [("a".to_owned(), role(1, 3)), ("b".to_owned(), role(usize::from(!behind), 3))].into();
+        let (events, again) = told(&mut reported, roles, &bounds, Uptime::from_millis(millis));
+        (events, again.map(|at| at.as_millis()))
+    };
+    let waits = "RolloutHeld: a waits for b: 0/4 updated and ready, next is b-3".to_owned();
+    assert_eq!(at(0, true), (vec![], Some(1000)));
+    assert_eq!(at(900, false), (vec![], None));
+    assert_eq!(at(1000, true), (vec![], Some(2000)));
+    assert_eq!(at(2000, true), (vec![waits], None));
+    assert_eq!(at(9000, true), (vec![], None));
+}
+
+#[test]
+fn a_rollout_that_nothing_coordinates_any_more_is_not_done() {
+    let mut reported = ReportedRollouts::default();
+    pass(&mut reported, &[("decode", 3, 3)]);
+    assert_eq!(pass(&mut reported, &[]), ["RolloutAdvanced: the rollout of decode is not coordinated any more"]);
 }
 
 #[test]
@@ -23,6 +76,7 @@ fn every_tenth_of_a_role_is_reported_once() {
     assert_eq!(events.len(), 10, "{events:?}");
     assert_eq!(events[0], "RolloutAdvanced: prefill 90-99 may be updated");
     assert_eq!(events[9], "RolloutAdvanced: prefill 0-9 may be updated");
+    assert_eq!(pass_while(true, &mut reported, &[("prefill", 100, 0)]), [""; 0]);
     assert_eq!(pass(&mut reported, &[]), ["RolloutAdvanced: prefill is done"]);
     assert_eq!(pass(&mut reported, &[]), [""; 0]);
 }

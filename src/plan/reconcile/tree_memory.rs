@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::model::HoldReason;
 use crate::plan::gangs::{TreePlan, TreeSnapshot};
 use crate::plan::reconcile::action::Ended;
+use crate::plan::reconcile::lasting::Lasting;
 use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::uptime::Uptime;
@@ -31,6 +32,7 @@ pub(in crate::plan) struct TreeMemory {
     pub(in crate::plan) was_there: bool,
     pub(in crate::plan) look: Look,
     pub(in crate::plan) told: BTreeMap<HoldReason, String>,
+    pub(in crate::plan) waiting: Lasting<HoldReason>,
     pub(in crate::plan) told_pods: ReportedPods,
 }
 

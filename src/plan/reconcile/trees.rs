@@ -245,14 +245,22 @@ impl TreePass<'_> {
     fn tell(&mut self, tree: &Arc<GangTree>, reasons: &[TreeHeld]) {
         let mut now = BTreeMap::new();
         let mut events = Vec::new();
-        for held in reasons {
-            let pods = u32::try_from(held.pods.len()).unwrap_or(u32::MAX);
-            self.memory.held.push((held.reason, pods));
-            // What room there is, is known in a moment.
-            if held.reason == HoldReason::RoomUnknown && pods > 0 {
+        let told = &self.memory.told;
+        // What room there is, is known in a moment.
+        let is_known = |held: &&TreeHeld| held.reason != HoldReason::RoomUnknown || held.pods.is_empty();
+        let known: Vec<_> = reasons.iter().filter(is_known).collect();
+        let new: BTreeSet<_> = known.iter().map(|held| held.reason).filter(|one| !told.contains_key(one)).collect();
+        let lasted = self.memory.waiting.note(new, self.now);
+        self.memory.waiting.again().into_iter().for_each(|at| self.pass_again(at));
+        let pods = |held: &TreeHeld| u32::try_from(held.pods.len()).unwrap_or(u32::MAX);
+        self.memory.held.extend(reasons.iter().map(|held| (held.reason, pods(held))));
+        for held in known {
+            let pods = pods(held);
+            let is_told = self.memory.told.contains_key(&held.reason);
+            if !is_told && !lasted.contains(&held.reason) {
                 continue;
             }
-            if !self.memory.told.contains_key(&held.reason) {
+            if !is_told {
                 let pods = if pods == 0 { String::new() } else { format!(" ({})", counted(pods, "pod")) };
                 let note = held.message.clone() + &pods;
                 events.push(event(held.reason.as_str(), held.reason.as_str(), note, is_warning(held.reason)));

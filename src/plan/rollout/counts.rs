@@ -57,5 +57,6 @@ fn rollout(role: &Role, counts: &RoleCounts, batched: bool) -> Option<RoleRollou
         round: 0,
         settled: true,
         stuck: false,
+        may_run: 0,
     })
 }

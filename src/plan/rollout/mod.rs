@@ -25,7 +25,7 @@ pub struct Ordinal {
     pub updated: bool,
     /// All its pods are ready.
     pub ready: bool,
-    /// Some of its pods are held by our gate: it serves nobody, and nobody is to blame.
+    /// Some of its pods are held by our gate and stay so: it serves nobody, and nobody is to blame.
     pub held: bool,
     /// It is at a revision that is neither the one that the workload comes from nor the one that it goes to: one that was
     /// given up in the middle.
@@ -61,6 +61,8 @@ pub struct RoleRollout {
     pub settled: bool,
     /// Nothing has moved for a while: replicas of a revision that was given up will not get ready by waiting.
     pub stuck: bool,
+    /// So many replicas may run: those beyond wait for the turn of their batch.
+    pub may_run: u32,
 }
 
 impl RoleRollout {
@@ -89,9 +91,9 @@ impl RoleRollout {
         self.count(|_, replica| replica.is_done())
     }
 
-    /// Replicas below the lowest that is held: what the workload may be scaled to.
+    /// Replicas below the lowest that is held since its batch waits: what the workload may be scaled to.
     pub fn below_held(&self) -> u32 {
-        let held = self.numbered().find(|(_, replica)| replica.held);
+        let held = self.numbered().find(|(ordinal, replica)| replica.held && *ordinal >= self.may_run);
         held.map_or_else(|| self.desired(), |(ordinal, _)| ordinal)
     }
 

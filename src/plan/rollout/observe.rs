@@ -57,6 +57,7 @@ impl Rollouts {
                 round: edit.round,
                 settled,
                 stuck: false,
+                may_run: 0,
             };
             seen.roles.insert(role.clone(), rollout);
             seen.workloads.insert(role.clone(), workload.clone());
@@ -72,6 +73,25 @@ impl Rollouts {
         }
         let cohorts = cohorts(group, &bounds, pods, &rolled);
         Self { bounds, cohorts, ..seen }
+    }
+}
+
+impl Rollouts {
+    /// Notes what is decided of the pods: so many replicas of each batched role may run, and those of `goes` are held no
+    /// longer in a moment. One that its workload has just made anew is such a pod.
+    pub(in crate::plan) fn decided(
+        &mut self,
+        view: &GroupView,
+        released: &BTreeMap<String, u32>,
+        goes: impl Fn(&PodFacts) -> bool,
+    ) {
+        for (name, role) in &mut self.roles {
+            role.may_run = released.get(name).copied().unwrap_or(u32::MAX);
+            let Some(seen) = view.roles.get(name) else { continue };
+            for (ordinal, replica) in (0..).zip(&mut role.ordinals).filter(|(_, replica)| replica.held) {
+                replica.held = seen.replicas.pods_of(ordinal).iter().any(|pod| pod.held && !goes(pod));
+            }
+        }
     }
 }
 

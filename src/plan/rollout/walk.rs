@@ -119,9 +119,10 @@ impl<'a> Walk<'a> {
         self.role.in_flight().or_else(|| self.role.numbered().rev().find(down).map(|(ordinal, _)| ordinal))
     }
 
-    /// The highest held replica, when one that serves is below it and is to be replaced.
+    /// The highest replica that is held since its batch waits, when one that serves is below it and is to be replaced.
     fn behind_held(&self) -> Option<u32> {
-        let held = self.role.numbered().rev().find(|(_, replica)| replica.held)?.0;
+        let waits = |(ordinal, replica): &(u32, super::Ordinal)| replica.held && *ordinal >= self.role.may_run;
+        let held = self.role.numbered().rev().find(waits)?.0;
         (self.floor()..held).any(|ordinal| !self.at(ordinal).updated && !self.at(ordinal).held).then_some(held)
     }
 

@@ -64,7 +64,7 @@ pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u3
         let workloads = workloads(&group, &view, |role| role.committed.unwrap_or(0));
         let elastic = ElasticContext { workloads: &workloads, ..ElasticContext::default() };
         let context = DecisionContext { faults, elastic, ..DecisionContext::default() };
-        let decision = decide(&group, &view, &Rollouts::default(), context, None);
+        let decision = decide(&group, &view, &mut Rollouts::default(), context, None);
         if decision.release.is_empty() {
             let observation = Observation { view, rollouts: Rollouts::default() };
             return Ok(finish(steps, evaluate(&group, observation, context, None), faults));

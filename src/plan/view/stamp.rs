@@ -13,6 +13,8 @@ pub struct Stamp {
     pub batch: Option<Arc<str>>,
     /// Kind of the object that carried its group.
     pub carrier: Option<ObjectKind>,
+    /// It was given our gate.
+    pub held: bool,
 }
 
 impl Stamp {
@@ -21,6 +23,7 @@ impl Stamp {
         let carrier = meta.annotation(names::CARRIER);
         Self {
             batch: meta.label(names::KEP75_BATCH).map(Into::into),
+            held: meta.annotation(names::HELD_BY).is_some(),
             carrier: CARRIERS.iter().copied().find(|kind| Some(kind.full_name().as_str()) == carrier),
         }
     }

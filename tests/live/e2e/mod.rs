@@ -19,4 +19,5 @@ mod reviews;
 mod scaling;
 mod silence;
 mod story;
+mod told;
 mod wholes;

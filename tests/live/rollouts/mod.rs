@@ -9,3 +9,4 @@ mod rounds;
 pub mod support;
 mod thaw;
 mod users;
+mod warnings;

@@ -121,6 +121,7 @@ impl Role {
             round: edit.round,
             settled: edit.settled,
             stuck,
+            may_run: u32::MAX,
         }
     }
 

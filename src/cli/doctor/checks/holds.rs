@@ -1,6 +1,6 @@
 //! Who lifts gates, and whose nobody lifts.
 
-use crate::cli::doctor::facts::{Facts, Strangers};
+use crate::cli::doctor::facts::{Facts, Strangers, Uncoordinated};
 use crate::cli::doctor::finding::Findings;
 use crate::cli::terminal::age;
 use crate::model::wording::counted;
@@ -49,6 +49,26 @@ pub fn orphans(facts: &Facts, found: &mut Findings) {
     more(orphans.len(), "group", "with held pods are missing", found);
 }
 
+/// Do pods run that were held for a group which is not there?
+pub fn uncoordinated(facts: &Facts, found: &mut Findings) {
+    let Some(groups) = found.known(&facts.uncoordinated, "pods") else { return };
+    if groups.is_empty() {
+        found.ok("every pod that was held has its group");
+    }
+    for Uncoordinated { group, pods, was_there } in groups.iter().take(NAMED) {
+        let what = format!("{} of group {group} run, and it is not there: nothing coordinates them", counted(*pods, "pod"));
+        if *was_there {
+            found.note(what, "it was deleted; apply it again if that was not meant");
+        } else {
+            found.warning(
+                what,
+                "they were let go since it never came: apply the group, or correct its name in the labels of the pod template",
+            );
+        }
+    }
+    more(groups.len(), "group", "with pods that run are missing", found);
+}
+
 /// Does a pod name a role that its group does not have?
 pub fn strangers(facts: &Facts, found: &mut Findings) {
     let Some(strangers) = found.known(&facts.strangers, "pods") else { return };
@@ -59,7 +79,7 @@ pub fn strangers(facts: &Facts, found: &mut Findings) {
         let pods = counted(*pods as usize, "pod");
         found.warning(
             format!("{pods} of role {role:?}, which group {group} does not have"),
-            "correct the role's name, in the group or in the pods' labels",
+            "add the role to the group; or correct its name in the labels of the pod template, then delete the held pods",
         );
     }
     more(strangers.len(), "role", "with pods are not in their group", found);

@@ -47,6 +47,7 @@ pub const CHECKS: &[Check] = &[
     ("grove-authorizer", neighbours::grove_authorizer),
     ("leader", holds::leader),
     ("orphans", holds::orphans),
+    ("uncoordinated", holds::uncoordinated),
     ("unknown-roles", holds::strangers),
 ];
 

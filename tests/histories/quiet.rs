@@ -1,0 +1,72 @@
+//! Histories in which nothing goes wrong: workloads are edited and scaled, pods are made again and get ready, watches lag by less
+//! than a second. No Warning is told in them.
+
+use std::time::Duration;
+
+use crate::broken::{Broken, hold};
+use crate::history::{Fate, History, Step};
+use crate::random::Random;
+use crate::rollouts::{ROLLED, SetStep};
+use crate::settle::settle;
+use crate::spec::{Setup, Wish};
+use crate::world::World;
+
+/// The history of a seed.
+pub fn history(seed: u64) -> History {
+    let mut random = Random::new(seed);
+    let mut setup = Setup::random(&mut random);
+    while setup.wish == Wish::Wrong {
+        setup.wish = Wish::random(&mut random);
+    }
+    if !seed.is_multiple_of(3) {
+        setup = setup.rolled(&mut random);
+    }
+    // What recovers looks at what was lost, which is news that somebody should see to.
+    if let Wish::All(all) = &mut setup.wish {
+        all.iter_mut().for_each(|coordination| coordination.recovers = false);
+    }
+    (setup.two, setup.operator) = (false, true);
+    let steps = (0..10 + random.below(40)).flat_map(|_| step(&mut random, setup.rolling.is_some()));
+    let steps: Vec<_> = std::iter::once(Step::Flow(30)).chain(steps.collect::<Vec<_>>()).collect();
+    History { setup, steps }
+}
+
+/// Something happens, and a little later all has gone its way.
+fn step(random: &mut Random, rolls: bool) -> Vec<Step> {
+    let n = random.below(40) as usize;
+    let role = random.pick(&[0, 0, 1, 1, 2]);
+    let happens = match random.below(20) {
+        0..=1 => Step::Scale { role, replicas: random.below(6) },
+        2..=8 if rolls => Step::Set(random.below(2) as usize % ROLLED, SetStep::Image(random.below(4))),
+        9..=10 => Step::Pod(random.pick(&[Fate::Evicted, Fate::Ready, Fate::Scheduled]), n),
+        11..=12 => Step::Control { role, most: 1 + n % 6, stale: false },
+        13..=14 => Step::Deliver { replica: 0, watch: n % 6, most: 1 + n % 12, duplicate: false },
+        15 => Step::Answer { replica: 0, n },
+        _ => Step::Flow(1 + random.below(3)),
+    };
+    let mut steps = vec![happens];
+    if random.percent(30) {
+        // What stands still for long is to be seen to.
+        steps.extend([Step::Flow(random.pick(&[1, 40])), Step::Wait(Duration::from_millis(random.pick(&[90, 400])))]);
+    }
+    if random.percent(10) {
+        steps.extend([Step::Flow(60), Step::Wait(Duration::from_secs(12)), Step::Flow(60)]);
+    }
+    steps
+}
+
+/// Runs it to its end; fails when somebody was told to see to something.
+pub fn run(history: &History) -> Result<(), Broken> {
+    let mut world = World::new(&history.setup, None);
+    let told = |world: &World| -> Result<(), Broken> {
+        let warned: Vec<_> = world.replicas.iter().flat_map(|replica| &replica.warned).collect();
+        hold!(warned.is_empty(), "a Warning, and nothing is wrong: {warned:?}");
+        Ok(())
+    };
+    for step in &history.steps {
+        world.step(step)?;
+        told(&world)?;
+    }
+    settle(&mut world)?;
+    told(&world)
+}

@@ -1,0 +1,155 @@
+//! What is said is so, and what is so is said: of what comes a moment later nothing, of a name that is misspelt what helps, of
+//! pods that run without their group that they do.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Event, Namespace};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::pods::Pod;
+use crate::common::stage::typed;
+use crate::common::{Group, PATIENT, Stage, always, eventually};
+
+/// Events of ours by reason, each with the objects that they are about, type and note.
+async fn told(stage: &Stage) -> BTreeMap<String, Vec<[String; 3]>> {
+    let events = stage.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+    let ours = events.into_iter().filter(|event| event.reporting_component.as_deref() == Some("rolegate"));
+    let mut told: BTreeMap<String, Vec<[String; 3]>> = BTreeMap::new();
+    for event in ours {
+        let about = [event.involved_object.name, event.type_, event.message].map(Option::unwrap_or_default);
+        told.entry(event.reason.unwrap_or_default()).or_default().push(about);
+    }
+    told
+}
+
+/// Two roles whose workloads are in other files.
+fn coordination() -> Value {
+    let role = |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": name } });
+    let sizes = json!({ "segmentSize": { "prefill": 2, "decode": 1 } });
+    json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": "llm" },
+        "spec": {
+            "roles": [role("prefill"), role("decode")],
+            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": sizes } }],
+            "segments": 2,
+        },
+    })
+}
+
+/// `kubectl apply -f` of a folder applies one file after the other.
+#[tokio::test]
+async fn what_comes_a_moment_later_is_not_said_to_be_missing() {
+    let stage = Stage::new("second-file").await;
+    stage.add_node("all", 6).await;
+    let _rolegate = stage.launch().flag("allow", "scale").start().await;
+    let statuses = stage.coordination_statuses("llm");
+    let group = Group::new("llm").role("prefill", 0, 2).role("decode", 0, 1).bare_names();
+    stage.coordinations().create(&PostParams::default(), &typed(coordination())).await.unwrap();
+    statuses.until("it is missed", |status| status.condition("Elastic").starts_with("False")).await;
+    for role in &group.roles {
+        let mut set = group.set(role, &stage.namespace);
+        set["metadata"]["labels"] = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
+        stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    }
+    statuses.until("it serves", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
+    let told = told(&stage).await;
+    let warnings: Vec<_> = told.iter().filter(|(_, all)| all.iter().any(|[_, kind, _]| kind == "Warning")).collect();
+    assert!(warnings.is_empty(), "{warnings:#?}");
+    assert!(told.contains_key("Released"), "{told:#?}");
+}
+
+/// What `explain` says about a role that the group does not have is tried as it stands.
+#[tokio::test]
+async fn a_role_that_is_misspelt_in_a_template_is_mended_as_it_is_said() {
+    let stage = Stage::new("misspelt-role").await;
+    stage.add_node("all", 4).await;
+    let rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("decode", 4, 2);
+    let statuses = stage.statuses(&group);
+    stage.create_group(&group).await;
+    let mut set = group.set(group.find("decode"), &stage.namespace);
+    let labels = json!({ "app": "decode", "rolegate.dev/group": "llm", "rolegate.dev/role": "decoed" });
+    set["spec"]["selector"]["matchLabels"] = json!({ "app": "decode" });
+    set["spec"]["template"]["metadata"]["labels"] = labels;
+    stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    stage.pods.until("all are held", |now| now.count_all(Pod::is_held) == 4).await;
+    // Of all four, and not of the first that was seen.
+    let note = r#"role "decoed" is held: the group does not have it (4 pods)"#;
+    eventually(PATIENT, "it is told", async || {
+        let told = told(&stage).await;
+        let is_told = told.get("UnknownRole").is_some_and(|all| all.iter().any(|[_, _, text]| text == note));
+        if is_told { Ok(()) } else { Err(format!("{told:#?}")) }
+    })
+    .await;
+    let explain = ["explain", "pod", "llm-decode-0", "-n", &stage.namespace];
+    stage
+        .until_said(&explain, "correct the role's name in the labels of the pod template, then delete the held pods")
+        .await;
+
+    let template = json!({ "metadata": { "labels": { "rolegate.dev/role": "decode" } } });
+    let patch = Patch::Merge(json!({ "spec": { "template": template } }));
+    stage.api::<StatefulSet>().patch("llm-decode", &PatchParams::default(), &patch).await.unwrap();
+    for pod in stage.pods.now(|now| now.all().map(|pod| pod.name.clone()).collect::<Vec<_>>()) {
+        stage.plane.must(&["delete", "pod", &pod, "-n", &stage.namespace, "--wait=false", "--ignore-not-found"], "");
+    }
+    statuses.until("it serves", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
+    statuses.until("it is said no longer", |status| !status.progressing().contains("decoed")).await;
+    rolegate.until_metric(r#"rolegate_held_pods{reason="UnknownRole"}"#, 0).await;
+}
+
+/// A misspelt group holds its pods for a while; that they go then is said, and that they run without it.
+#[tokio::test]
+async fn pods_whose_group_never_comes_are_told_of_when_they_go_and_after() {
+    let stage = Stage::new("misspelt-group").await;
+    stage.add_node("all", 4).await;
+    let rolegate = stage.launch().flag("missing-group", "release-after=3s").start().await;
+    let group = Group::new("lmm").role("main", 4, 2);
+    stage.create_sets(&group).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
+    eventually(PATIENT, "it is told", async || {
+        let told = told(&stage).await;
+        let note = r#"group "lmm" never came: 4 pods of role "main" go, and nothing coordinates them"#;
+        let expected = [["lmm-main-0", "Warning", note].map(str::to_owned)];
+        let found = told.get("ReleasedWithoutGroup").map(Vec::as_slice);
+        if found == Some(&expected) { Ok(()) } else { Err(format!("{told:#?}")) }
+    })
+    .await;
+    rolegate.until_metric("rolegate_uncoordinated_pods", 4).await;
+    let doctor = ["doctor", "--try-in", &stage.namespace];
+    let says = "4 pods of group misspelt-group/lmm run, and it is not there: nothing coordinates them";
+    stage.until_said(&doctor, says).await;
+
+    stage.create_group(&group).await;
+    rolegate.until_metric("rolegate_uncoordinated_pods", 0).await;
+}
+
+/// Whatever is left in a namespace that is being deleted, it is one line in the log.
+#[tokio::test]
+async fn a_namespace_that_is_deleted_is_one_line_in_the_log() {
+    let stage = Stage::new("deleted-namespace").await;
+    stage.add_node("all", 24).await;
+    let rolegate = stage.launch().flag("vanished-grace", "1s").start().await;
+    let group = Group::new("llm").role("prefill", 12, 2).role("decode", 12, 2).held_back();
+    stage.deploy(&group).await;
+    stage.pods.until("a segment runs", |now| now.count_all(Pod::is_scheduled) == 4).await;
+    let lines = || rolegate.log().lines().map(str::to_owned).collect::<Vec<_>>();
+    let before = lines().len();
+    let namespaces: Api<Namespace> = Api::all(stage.client.clone());
+    namespaces.delete("deleted-namespace", &DeleteParams::default()).await.unwrap();
+    // Nothing finalizes a namespace here: what is in it is deleted as its controller does.
+    for kind in ["rolebasedgroups.workloads.x-k8s.io", "statefulsets", "pods"] {
+        stage.plane.must(&["delete", kind, "--all", "-n", &stage.namespace, "--wait=false"], "");
+    }
+    stage.pods.until("its pods are gone", |now| now.count_all(|_| true) == 0).await;
+    always(Duration::from_secs(3), "nothing is logged but that", async || {
+        let new = lines().split_off(before);
+        if new.len() <= 1 { Ok(()) } else { Err(format!("{new:#?}")) }
+    })
+    .await;
+}
