@@ -1,5 +1,7 @@
 //! Pods.
 
+use std::collections::BTreeMap;
+
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -30,6 +32,9 @@ pub struct Pod {
 pub struct PodSpec {
     /// Set once the pod is bound; a pod that is born bound cannot be gated.
     pub node_name: Option<String>,
+    /// Node labels that its node must have.
+    #[serde(deserialize_with = "null_default", skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
     /// Gates, in order; `None` when the field is absent, which a patch has to know.
     pub scheduling_gates: Option<Vec<SchedulingGate>>,
     /// Containers, in order.

@@ -240,6 +240,9 @@ pub struct Summary {
     /// Why the next batch is held, empty when nothing is.
     #[serde(deserialize_with = "readable")]
     pub reason: String,
+    /// The same in a sentence.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// The entries of a list that can be read.

@@ -2,6 +2,29 @@
 
 use std::fmt;
 
+/// Writes the enum, the list of all and their words from one list.
+macro_rules! hold_reasons {
+    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$of:meta])* $reason:ident,)* }) => {
+        $(#[$doc])*
+        pub enum $name {
+            $($(#[$of])* $reason,)*
+        }
+
+        impl $name {
+            /// Every reason, in order of precedence.
+            pub const ALL: &[Self] = &[$(Self::$reason,)*];
+
+            /// One word, stable: reason of conditions and Events, label of metrics.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$reason => stringify!($reason),)*
+                }
+            }
+        }
+    };
+}
+
+hold_reasons! {
 /// Why a batch is held. The order is the order of precedence when several apply: what a person has to act on comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HoldReason {
@@ -46,56 +69,40 @@ pub enum HoldReason {
     /// Pods of the batch do not exist yet.
     IncompleteBatch,
 }
+}
 
 impl HoldReason {
-    /// Every reason, in order of precedence.
-    pub const ALL: &[Self] = &[
-        Self::GroupMissing,
-        Self::UnknownRole,
-        Self::InvalidCoordination,
-        Self::TopologyMissing,
-        Self::StampMismatch,
-        Self::PodGroupMissing,
-        Self::PatchFailed,
-        Self::QuotaDeadlock,
-        Self::NoRoom,
-        Self::PlacedNotBound,
-        Self::GatedByOthers,
-        Self::RoomUnknown,
-        Self::Recovering,
-        Self::BeyondDesired,
-        Self::ScaleInDeferred,
-        Self::RolloutBehindHeldBatch,
-        Self::BlockedByCoordination,
-        Self::PreviousSegmentNotReady,
-        Self::PreviousStepNotScheduled,
-        Self::IncompleteBatch,
-    ];
+    /// The reason that has this word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
+    }
 
-    /// One word, stable: reason of conditions and Events, label of metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::GroupMissing => "GroupMissing",
-            Self::UnknownRole => "UnknownRole",
-            Self::InvalidCoordination => "InvalidCoordination",
-            Self::TopologyMissing => "TopologyMissing",
-            Self::StampMismatch => "StampMismatch",
-            Self::PodGroupMissing => "PodGroupMissing",
-            Self::QuotaDeadlock => "QuotaDeadlock",
-            Self::NoRoom => "NoRoom",
-            Self::PlacedNotBound => "PlacedNotBound",
-            Self::GatedByOthers => "GatedByOthers",
-            Self::RoomUnknown => "RoomUnknown",
-            Self::Recovering => "Recovering",
-            Self::BeyondDesired => "BeyondDesired",
-            Self::ScaleInDeferred => "ScaleInDeferred",
-            Self::RolloutBehindHeldBatch => "RolloutBehindHeldBatch",
-            Self::BlockedByCoordination => "BlockedByCoordination",
-            Self::PreviousSegmentNotReady => "PreviousSegmentNotReady",
-            Self::PreviousStepNotScheduled => "PreviousStepNotScheduled",
-            Self::IncompleteBatch => "IncompleteBatch",
-            Self::PatchFailed => "PatchFailed",
-        }
+    /// True for what only the loop finds out, from what it has tried, or how long it has seen something: who looks from outside
+    /// takes it from the status.
+    pub const fn is_of_loop(self) -> bool {
+        matches!(
+            self,
+            Self::PatchFailed
+                | Self::PodGroupMissing
+                | Self::QuotaDeadlock
+                | Self::NoRoom
+                | Self::PlacedNotBound
+                | Self::RoomUnknown
+                | Self::Recovering
+        )
+    }
+
+    /// True where something may be said to wait for this reason that is no pod: a batch whose pods are yet to be made, one that
+    /// has room and no node, a rollout.
+    pub const fn may_be_of_no_pod(self) -> bool {
+        matches!(
+            self,
+            Self::NoRoom
+                | Self::PlacedNotBound
+                | Self::RoomUnknown
+                | Self::ScaleInDeferred
+                | Self::RolloutBehindHeldBatch
+        )
     }
 }
 

@@ -15,7 +15,7 @@ pub mod rollout;
 pub mod simulate;
 pub mod status;
 #[cfg(test)]
-mod test_support;
+pub(crate) mod test_support;
 pub mod view;
 
 pub use decide::DecisionContext;

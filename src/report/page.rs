@@ -61,27 +61,35 @@ pub struct Line<'a> {
     ready: &'a str,
     held: u32,
     /// Why the next batch is held, in one word; empty when nothing is.
-    reason: &'static str,
+    reason: &'a str,
     /// The one sentence why it waits, or how it is.
     sentence: &'a str,
 }
 
 impl<'a> Line<'a> {
-    /// What is seen of a group.
+    /// What the loop has said of a group, which is what kubectl shows; before it has, what is seen.
     pub fn of(picture: &'a Picture) -> Self {
         let status = &picture.seen.status;
-        let (segments, ready) = status.summary.as_ref().map_or(("", ""), |summary| (&summary.segments, &summary.ready));
-        let told = picture.seen.decision.held.iter().filter(|held| held.is_told()).min_by_key(|held| held.reason);
+        let summary = picture.told().or(status.summary.as_ref());
+        let seen = picture.seen.decision.held.iter().filter(|held| held.is_told());
+        let seen = seen.min_by_key(|held| held.reason).map(|held| (held.reason.as_str(), held.message.as_str()));
+        let of_loop = picture.told().map(|told| (told.reason.as_str(), told.message.as_str()));
+        // One of before has no sentence.
+        let of_loop = of_loop.map(|(reason, message)| match seen {
+            Some((own, sentence)) if own == reason && message.is_empty() => (reason, sentence),
+            _ => (reason, message),
+        });
+        let (reason, sentence) = of_loop.or(seen).unwrap_or_default();
         let of_condition = || ["Progressing", "Ready"].iter().find_map(|kind| condition(&status.conditions, kind));
         Self {
             namespace: &picture.key.namespace,
             name: &picture.key.name,
             carrier: picture.carrier().map(|(kind, _)| kind),
-            segments,
-            ready,
-            held: picture.held_pods(),
-            reason: told.map_or("", |held| held.reason.as_str()),
-            sentence: told.map(|held| held.message.as_str()).or_else(of_condition).unwrap_or_default(),
+            segments: summary.map_or("", |summary| &summary.segments),
+            ready: summary.map_or("", |summary| &summary.ready),
+            held: picture.told().map_or_else(|| picture.held_pods(), |told| told.held),
+            reason,
+            sentence: Some(sentence).filter(|text| !text.is_empty()).or_else(of_condition).unwrap_or_default(),
         }
     }
 }

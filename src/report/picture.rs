@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::ObjectKind;
+use crate::api::status::Summary;
 use crate::fit::{Cluster, Fitted, fit};
-use crate::model::{Group, GroupKey, LetGo, WorkloadKey};
+use crate::model::{Group, GroupKey, HoldReason, LetGo, WorkloadKey};
 use crate::plan::decide::pod_groups::awaited;
 use crate::plan::elastic::ElasticContext;
 use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
@@ -14,8 +15,8 @@ use crate::plan::placement::{Capacity, Line, Placer, Sight};
 use crate::plan::rollout::Edit;
 use crate::plan::status::conditions::says_stalled;
 use crate::plan::{
-    Batch, DecisionContext, Diagnosis, Evaluation, GroupPods, Held, MissingPodGroup, Observation, PodFacts, Snapshot,
-    evaluate,
+    Batch, DecisionContext, Diagnosis, Evaluation, GroupPods, Held, HeldPod, MissingPodGroup, Observation, PodFacts,
+    Snapshot, evaluate,
 };
 
 /// Batches of which it is said how many fit.
@@ -95,7 +96,10 @@ impl Picture {
         // Who else waits for room, and for how long, only the loop knows.
         let mut line = Line::default();
         let mut placer = room.map(|room| Placer::new(key.clone(), room, &mut line, false, Duration::ZERO));
-        let seen = evaluate(group, observation, context, placer.as_mut());
+        let mut seen = evaluate(group, observation, context, placer.as_mut());
+        if snapshot.lets_go().is_none() {
+            seen.decision.held.extend(told_by_loop(group, &seen));
+        }
         let batches = seen.batches(group);
         let would_hold = would_hold(group, &snapshot);
         Self { key: key.clone(), batches, seen, snapshot, fitted: Vec::new(), makers: Vec::new(), would_hold }
@@ -142,6 +146,11 @@ impl Picture {
         self.seen.decision.held.iter().map(Held::count).fold(0, u32::saturating_add)
     }
 
+    /// What kubectl shows of it: how the loop has decided last. `None` where it says nothing, or nothing is held.
+    pub fn told(&self) -> Option<&Summary> {
+        self.group()?.status.summary.as_ref().filter(|_| self.snapshot.lets_go().is_none())
+    }
+
     /// `RoleBasedGroup pd`: what to look at with kubectl.
     pub fn carrier(&self) -> Option<(&'static str, &str)> {
         let carrier = &self.group()?.carrier;
@@ -157,6 +166,27 @@ impl Picture {
     pub fn concerns_us(&self) -> bool {
         self.held_pods() > 0 || self.group().is_some_and(|group| !group.coordinations.is_empty())
     }
+}
+
+/// Why the status says that something waits, where nobody else can find that out: of the pods that may go as far as we see, as many
+/// as it counts beyond the others.
+fn told_by_loop(group: &Group, seen: &Evaluation) -> Option<Held> {
+    let told = group.status.summary.as_ref()?;
+    let reason = HoldReason::of_word(&told.reason).filter(|reason| reason.is_of_loop())?;
+    let held = &seen.decision.held;
+    if held.iter().any(|held| held.reason == reason) {
+        return None;
+    }
+    let others = held.iter().map(Held::count).fold(0, u32::saturating_add);
+    let mut pods: Vec<HeldPod> = seen.decision.release.iter().map(|release| release.pod.clone()).collect();
+    pods.sort_by_key(|pod| !told.message.contains(&format!("{:?}", &*pod.pod.name)));
+    pods.truncate(usize::try_from(told.held.saturating_sub(others)).unwrap_or(usize::MAX));
+    // What it waited for may be over by now.
+    if pods.is_empty() && !reason.may_be_of_no_pod() {
+        return None;
+    }
+    let message = if told.message.is_empty() { "the status says so" } else { &told.message };
+    Some(Held::new(reason, message.to_owned(), pods))
 }
 
 /// Why pods would be held now, had all been held that are not ready: the same decision about the same group, of which nothing is

@@ -39,7 +39,7 @@ pub enum Request {
     },
     Write {
         group: Arc<Group>,
-        status: GroupStatus,
+        status: Box<GroupStatus>,
     },
     /// The PodGroup of a batch is made for the object with this uid.
     Ensure {
@@ -341,7 +341,7 @@ impl Replica {
                 let labels = labels.map(late);
                 Some(Request::Release { pod, labels: labels.unwrap_or_default() })
             }
-            Action::WriteStatus { group, status, .. } => Some(Request::Write { group, status }),
+            Action::WriteStatus { group, status, .. } => Some(Request::Write { group, status: Box::new(status) }),
             Action::EnsurePodGroup { group, gang } => Some(Request::Ensure { owner: group.carrier.uid.clone(), gang }),
             Action::FindPodGroups { group } => Some(Request::FindPodGroups(group.carrier.uid.clone())),
             Action::RemovePodGroup { id, .. } => Some(Request::RemovePodGroup(id)),

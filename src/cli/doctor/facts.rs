@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::api::ObjectKind;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::cli::allow::Allow;
-use crate::model::{Mode, Serving, Stance};
+use crate::model::{HoldReason, Mode, Serving, Stance};
 use crate::server::tls::certificates::Stored;
 
 /// What was read, or why it could not be.
@@ -77,6 +77,19 @@ pub struct Orphans {
     /// `namespace/name` of the group that they name.
     pub group: String,
     /// How many.
+    pub pods: u32,
+}
+
+/// Why a group that is there holds pods, or waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldGroup {
+    /// `namespace/name` of the group.
+    pub group: String,
+    /// Why.
+    pub reason: HoldReason,
+    /// The same in a sentence.
+    pub message: String,
+    /// How many pods.
     pub pods: u32,
 }
 
@@ -195,6 +208,8 @@ pub struct Facts {
     pub others: Read<Vec<Other>>,
     /// Held pods whose group is missing.
     pub orphans: Read<Vec<Orphans>>,
+    /// Why groups hold pods, or wait.
+    pub held: Read<Vec<HeldGroup>>,
     /// Pods that run without the group for which they were held.
     pub uncoordinated: Read<Vec<Uncoordinated>>,
     /// Pods whose role is missing in their group.

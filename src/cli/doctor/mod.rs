@@ -83,6 +83,13 @@ pub fn run(args: &DoctorArgs) -> ExitCode {
     })
 }
 
+/// What is found in a healthy installation that has one group.
+#[cfg(test)]
+pub fn told_of(picture: &crate::report::Picture) -> String {
+    let held = Ok(facts::HeldGroup::all_of(picture));
+    text(&checks::judge(&facts::Facts { held, ..checks::healthy::healthy() }), Style::of_stdout())
+}
+
 /// One line for each finding, and one for its hint.
 fn text(findings: &[Finding], style: Style) -> String {
     let mut text = String::new();

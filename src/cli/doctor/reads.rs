@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::checks;
 use super::facts::{
-    Facts, Gang, Orphans, Other, Probe, Read, Served, ServedNamespaces, Services, Strangers, Target,
+    Facts, Gang, HeldGroup, Orphans, Other, Probe, Read, Served, ServedNamespaces, Services, Strangers, Target,
     Uncoordinated, conversion,
 };
 use crate::cli::allow::Allow;
@@ -30,6 +30,7 @@ use crate::cluster::read::listing::list_cluster;
 use crate::cluster::told;
 use crate::model::{Group, names};
 use crate::model::{Installation, Serving};
+use crate::plan::Held;
 use crate::report::Picture;
 use crate::server::tls::certificates::read_secret;
 
@@ -94,6 +95,7 @@ impl Reader<'_> {
             probe,
             others,
             orphans: of(&of_groups, |found| &found.orphans),
+            held: of(&of_groups, |found| &found.held),
             uncoordinated: of(&of_groups, |found| &found.uncoordinated),
             strangers: of(&of_groups, |found| &found.strangers),
             gangs: of(&of_groups, |found| &found.gangs),
@@ -232,7 +234,8 @@ impl Reader<'_> {
         if let [first, ..] = seen.forbidden.as_slice() {
             return Err(format!("{} may not be read", first.crd_name()));
         }
-        let OfGroups { mut orphans, mut uncoordinated, mut strangers, mut gangs, mut wanted, .. } = OfGroups::default();
+        let OfGroups { mut orphans, mut held, mut uncoordinated, mut strangers, mut gangs, mut wanted, .. } =
+            OfGroups::default();
         let stances = seen.index.stances().map(|(name, stance)| (name.to_string(), stance)).collect();
         let mut served = ServedNamespaces { told, stances, ..ServedNamespaces::default() };
         for picture in pictures(&seen.index) {
@@ -251,6 +254,7 @@ impl Reader<'_> {
             for (what, _) in asks.iter().filter(|(_, asks)| *asks) {
                 wanted.entry(what.word()).or_default().push(group.clone());
             }
+            held.extend(HeldGroup::all_of(&picture));
             match (picture.group(), picture.held_pods()) {
                 (None, 0) => uncoordinated.extend(Uncoordinated::of(&picture)),
                 (None, pods) => orphans.push(Orphans { group, pods }),
@@ -260,7 +264,22 @@ impl Reader<'_> {
                 })),
             }
         }
-        Ok(OfGroups { orphans, uncoordinated, strangers, gangs, served, wanted })
+        Ok(OfGroups { orphans, held, uncoordinated, strangers, gangs, served, wanted })
+    }
+}
+
+impl HeldGroup {
+    /// Of a group that is there: of one that is not another check tells.
+    pub fn all_of(picture: &Picture) -> Vec<Self> {
+        let is_there = picture.group().is_some() && picture.snapshot.lets_go().is_none();
+        let held = picture.seen.decision.held.iter().filter(|held| is_there && held.is_told());
+        let one = |held: &Held| Self {
+            group: picture.key.to_string(),
+            reason: held.reason,
+            message: held.message.clone(),
+            pods: held.count(),
+        };
+        held.map(one).collect()
     }
 }
 
@@ -288,6 +307,7 @@ pub(super) type Wanted = BTreeMap<&'static str, Vec<String>>;
 #[derive(Default)]
 struct OfGroups {
     orphans: Vec<Orphans>,
+    held: Vec<HeldGroup>,
     uncoordinated: Vec<Uncoordinated>,
     strangers: Vec<Strangers>,
     gangs: Vec<Gang>,

@@ -3,8 +3,11 @@
 mod advice;
 mod gates;
 mod group;
+mod place;
 mod pod;
 mod replicas;
+#[cfg(test)]
+mod surfaces_tests;
 
 use std::process::ExitCode;
 

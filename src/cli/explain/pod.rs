@@ -1,5 +1,6 @@
 //! Why a pod is held: its gates with their owners, its place in the group, one reason, and what comes next.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -7,16 +8,17 @@ use serde::Serialize;
 
 use super::advice::advice;
 use super::gates::{Gate, gates};
+use super::place::{Place, not_bound, pinned};
 use super::replicas::{self, Awaited};
 use crate::api::Pod;
 use crate::cli::connection::Connection;
 use crate::cli::live::{self, Rooms};
 use crate::cli::terminal::{Style, age, shown};
 use crate::cluster::index::Index;
-use crate::model::wording::ordinals;
 use crate::model::{Group, GroupKey, HoldReason, LetGo, PodIdentity, identify, names, placed_by};
 use crate::mutate::membership;
 use crate::plan::gangs::TreeSnapshot;
+use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::{Held, PodRef};
 use crate::report::{Picture, TreePicture};
 
@@ -46,30 +48,14 @@ pub struct Story {
     age_seconds: Option<u64>,
     gates: Vec<Gate>,
     place: Option<Place>,
+    /// What rolegate bound it to when it let it go.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pinned: BTreeMap<String, String>,
     reason: Option<&'static str>,
     message: String,
     waits_for: Vec<Awaited>,
     next: String,
     you_can: Vec<String>,
-}
-
-/// Where a pod belongs.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Place {
-    group: String,
-    carrier: Option<String>,
-    role: Option<String>,
-    ordinal: Option<u32>,
-    coordination: Option<String>,
-    /// What people call its batch.
-    #[serde(skip)]
-    word: &'static str,
-    /// Counted from 0.
-    batch: Option<u32>,
-    batches: Option<usize>,
-    /// Batches of the coordination that are held too and go first.
-    ahead: Option<u32>,
 }
 
 /// What a pod belongs to, as an index has it.
@@ -100,20 +86,7 @@ impl Whose {
 impl Story {
     /// What is seen of the pod now.
     pub async fn of(pod: &Pod, whose: Whose, connection: &Connection, now: Timestamp) -> Self {
-        let created = pod.metadata.creation_timestamp.as_ref().and_then(|created| created.parse().ok());
-        let mut story = Self {
-            namespace: connection.namespace.clone(),
-            name: pod.metadata.display_name().to_owned(),
-            state: State::NotGated,
-            age_seconds: created.map(|created| crate::cli::status::seconds_since(created, now)),
-            gates: gates(pod),
-            place: None,
-            reason: None,
-            message: String::new(),
-            waits_for: Vec::new(),
-            next: String::new(),
-            you_can: Vec::new(),
-        };
+        let mut story = Self::begin(pod, &connection.namespace, now);
         let mut strayed = None;
         match whose {
             Whose::PodGroup(tree) => {
@@ -130,11 +103,41 @@ impl Story {
             Whose::Nobody => {}
         }
         if !pod.has_gate(names::GATE) {
-            story.not_ours();
+            story.not_ours(pod);
         }
         story.you_can.extend(strayed);
         story.you_can.extend(native_gang(pod));
         story
+    }
+
+    /// The same of a pod of a group that is known.
+    #[cfg(test)]
+    pub(super) fn seen(pod: &Pod, identity: &PodIdentity, picture: &Picture, now: Timestamp) -> Self {
+        let mut story = Self::begin(pod, "ns", now);
+        story.take_group(pod, identity, picture);
+        if !pod.has_gate(names::GATE) {
+            story.not_ours(pod);
+        }
+        story
+    }
+
+    /// What the pod says itself.
+    fn begin(pod: &Pod, namespace: &str, now: Timestamp) -> Self {
+        let created = pod.metadata.creation_timestamp.as_ref().and_then(|created| created.parse().ok());
+        Self {
+            namespace: namespace.to_owned(),
+            name: pod.metadata.display_name().to_owned(),
+            state: State::NotGated,
+            age_seconds: created.map(|created| crate::cli::status::seconds_since(created, now)),
+            gates: gates(pod),
+            place: None,
+            pinned: BTreeMap::new(),
+            reason: None,
+            message: String::new(),
+            waits_for: Vec::new(),
+            next: String::new(),
+            you_can: Vec::new(),
+        }
     }
 
     /// Our gate, until its KAI PodGroup has a place for it.
@@ -145,6 +148,12 @@ impl Story {
             role: pod.metadata.label(names::KAI_SUBGROUP).map(str::to_owned),
             ..Place::default()
         });
+        let leaf = pod.metadata.label(names::KAI_SUBGROUP).unwrap_or_default();
+        let within = snapshot.tree.as_ref().and_then(|tree| tree.placement.of(leaf)).map(|placed| &placed.within);
+        let ours =
+            |(label, _): &(&String, &String)| *label == HOSTNAME || within.is_some_and(|of| of.contains_key(*label));
+        let ours = pod.spec.node_selector.iter().filter(|entry| within.is_some() && ours(entry));
+        self.pinned = ours.map(|(label, value)| (label.clone(), value.clone())).collect();
         self.state = State::Held;
         let is_it = |other: &PodRef| Some(&*other.uid) == pod.metadata.uid.as_deref();
         let reason = match (&snapshot.tree, decision) {
@@ -171,10 +180,18 @@ impl Story {
         self.you_can = vec!["put the group's labels back".to_owned(), self.by_hand()];
     }
 
-    fn not_ours(&mut self) {
+    fn not_ours(&mut self, pod: &Pod) {
         let others = !self.gates.is_empty();
         self.state = if others { State::GatedByOthers } else { State::NotGated };
-        (self.reason, self.waits_for) = (None, Vec::new());
+        self.waits_for.clear();
+        let not_bound = HoldReason::PlacedNotBound;
+        if self.reason == Some(not_bound.as_str()) && !pod.has_node() && !others {
+            let message = std::mem::take(&mut self.message);
+            self.reason(not_bound, &message);
+            self.you_can.pop();
+            return;
+        }
+        self.reason = None;
         let message = if others { "rolegate does not hold it; others do" } else { "it has no gate" };
         message.clone_into(&mut self.message);
         self.next = match (others, &self.place) {
@@ -190,15 +207,20 @@ impl Story {
         let is_it = |other: &PodRef| *other.uid == *uid;
         let counted = picture.seen.view.held().into_iter().find(|held| is_it(&held.pod));
         let seen = || picture.snapshot.pods.held().find(|held| is_it(&held.pod));
-        let ordinal = counted.as_ref().map(|held| held.ordinal);
+        let of_role = || identity.role.as_deref().and_then(|role| picture.seen.view.roles.get(role));
+        let runs = || of_role()?.replicas.pods().find(|(_, known)| is_it(&known.pod)).map(|(ordinal, _)| ordinal);
+        let ordinal = counted.as_ref().map(|held| held.ordinal).or_else(runs).or(identity.ordinal);
+        let bound = pod;
         let pod = counted.or_else(seen);
-        let ordinal = ordinal.or_else(|| pod.as_ref().and_then(|pod| pod.identity.ordinal));
         let decision = &picture.seen.decision;
         let place = Place::of(identity, ordinal, picture);
+        self.pinned = pinned(bound, &place, picture);
         self.state = State::Held;
         if picture.snapshot.lets_go().is_some() {
             self.let_go(picture.snapshot.lets_go());
         } else if let Some(held) = pod.and_then(|pod| decision.held.iter().find(|held| held.pods.has(&pod))) {
+            self.held(held, picture);
+        } else if let Some(held) = not_bound(bound, &place, picture) {
             self.held(held, picture);
         } else if decision.release.iter().any(|release| is_it(&release.pod.pod)) {
             self.due("its batch may go");
@@ -263,6 +285,10 @@ impl Story {
         if let Some(place) = &self.place {
             line("place", &place.text());
         }
+        if !self.pinned.is_empty() {
+            let to: Vec<_> = self.pinned.iter().map(|(label, value)| format!("{label}={value}")).collect();
+            line("pinned", &format!("{} (nodeSelector, by rolegate)", to.join(", ")));
+        }
         match self.reason {
             Some(reason) => line("reason", &format!("{reason}: {}", self.message)),
             None => line("reason", &self.message),
@@ -307,43 +333,4 @@ fn native_gang(pod: &Pod) -> Option<String> {
         "see whether PodGroup {name:?} of scheduling.k8s.io (spec.schedulingGroup) has pods of one batch only: its gang waits for \
          all of them, held ones among them"
     ))
-}
-
-impl Place {
-    fn of(identity: &PodIdentity, ordinal: Option<u32>, picture: &Picture) -> Self {
-        let role = identity.role.as_deref();
-        let mut place = Self {
-            group: identity.group.to_string(),
-            carrier: picture.carrier().map(|(kind, name)| format!("{kind} {name}")),
-            ordinal,
-            role: role.map(str::to_owned),
-            ..Self::default()
-        };
-        let first = picture.group().zip(role).and_then(|(group, role)| {
-            let (coordination, batching) = group.batchings_of(role).next()?;
-            Some((coordination, batching, ordinal.and_then(|ordinal| batching.batch_of(role, ordinal))))
-        });
-        let Some((coordination, batching, batch)) = first else { return place };
-        let own = || picture.batches.iter().filter(|batch| batch.coordination == coordination.index);
-        place.batch = batch;
-        place.batches = Some(own().count());
-        let first_held = own().find(|batch| batch.reason.is_some()).map(|batch| batch.index);
-        place.ahead = place.batch.zip(first_held).map(|(batch, first)| batch.saturating_sub(first));
-        place.word = batching.kind.word();
-        place.coordination = Some(coordination.display_name());
-        place
-    }
-
-    fn text(&self) -> String {
-        let mut text = format!("group {}", self.group);
-        // Writing to a string does not fail.
-        _ = self.carrier.as_ref().map(|carrier| write!(text, " ({carrier})"));
-        _ = self.role.as_ref().map(|role| write!(text, ", role {role}"));
-        _ = self.ordinal.map(|ordinal| write!(text, ", replica {}", ordinals(&(ordinal..=ordinal))));
-        if let (Some(batch), Some(batches), Some(name)) = (self.batch, self.batches, &self.coordination) {
-            // Shown to people from 1.
-            _ = write!(text, ", {} {} of {batches} in {name:?}", self.word, batch + 1);
-        }
-        text
-    }
 }

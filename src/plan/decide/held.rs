@@ -46,11 +46,9 @@ impl Held {
         Self::new(HoldReason::GroupMissing, format!("group {:?} is not there", &*key.name), held)
     }
 
-    /// True when there is something to tell of: pods, a rollout behind them, segments that are neither made nor taken away.
+    /// True when there is something to tell of: of a group that is not there only its held pods.
     pub fn is_told(&self) -> bool {
-        const OF_NO_POD: [HoldReason; 3] =
-            [HoldReason::RolloutBehindHeldBatch, HoldReason::ScaleInDeferred, HoldReason::NoRoom];
-        !self.pods.is_empty() || OF_NO_POD.contains(&self.reason)
+        !self.pods.is_empty() || self.reason != HoldReason::GroupMissing
     }
 
     /// How many pods.

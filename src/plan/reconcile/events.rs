@@ -225,7 +225,7 @@ const fn is_turn(reason: HoldReason) -> bool {
 }
 
 /// Somebody should see to it.
-pub(super) const fn is_warning(reason: HoldReason) -> bool {
+pub const fn is_warning(reason: HoldReason) -> bool {
     !(is_turn(reason)
         || matches!(reason, HoldReason::IncompleteBatch | HoldReason::ScaleInDeferred | HoldReason::GatedByOthers))
 }

@@ -79,6 +79,7 @@ fn make_healthy() -> Facts {
         probe: Ok(Probe::Held),
         others: Ok(Vec::new()),
         orphans: Ok(Vec::new()),
+        held: Ok(Vec::new()),
         uncoordinated: Ok(Vec::new()),
         strangers: Ok(Vec::new()),
         gangs: Ok(Vec::new()),

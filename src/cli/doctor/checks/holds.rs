@@ -1,9 +1,10 @@
 //! Who lifts gates, and whose nobody lifts.
 
-use crate::cli::doctor::facts::{Facts, Strangers, Uncoordinated};
+use crate::cli::doctor::facts::{Facts, HeldGroup, Strangers, Uncoordinated};
 use crate::cli::doctor::finding::Findings;
 use crate::cli::terminal::age;
 use crate::model::wording::counted;
+use crate::plan::reconcile::events::is_warning;
 
 /// Does anybody lead? A clock that is behind is forgiven this much, in seconds.
 const SKEW: i64 = 5;
@@ -49,6 +50,25 @@ pub fn orphans(facts: &Facts, found: &mut Findings) {
     more(orphans.len(), "group", "with held pods are missing", found);
 }
 
+/// Does a group hold pods, or wait, and why? What ends by itself, as a turn, is good to know and no more.
+pub fn held(facts: &Facts, found: &mut Findings) {
+    let Some(all) = found.known(&facts.held, "groups") else { return };
+    if all.is_empty() {
+        found.ok("nothing waits in any group");
+    }
+    let (to_see_to, waiting): (Vec<_>, Vec<_>) = all.iter().partition(|held| is_warning(held.reason));
+    for held in to_see_to.iter().chain(&waiting).take(NAMED) {
+        let HeldGroup { group, reason, message, pods } = held;
+        let pods = if *pods == 0 { String::new() } else { format!(" ({} held)", counted(*pods, "pod")) };
+        let (what, hint) =
+            (format!("group {group}: {reason}: {message}{pods}"), "`rolegate explain group NAME -n NAMESPACE`");
+        if is_warning(*reason) { found.warning(what, hint) } else { found.note(what, hint) }
+    }
+    if let Some(more @ 1..) = all.len().checked_sub(NAMED) {
+        found.note(format!("{} more", counted(more, "hold")), "`rolegate status -A`");
+    }
+}
+
 /// Do pods run that were held for a group which is not there?
 pub fn uncoordinated(facts: &Facts, found: &mut Findings) {
     let Some(groups) = found.known(&facts.uncoordinated, "pods") else { return };
@@ -56,7 +76,8 @@ pub fn uncoordinated(facts: &Facts, found: &mut Findings) {
         found.ok("every pod that was held has its group");
     }
     for Uncoordinated { group, pods, was_there } in groups.iter().take(NAMED) {
-        let what = format!("{} of group {group} run, and it is not there: nothing coordinates them", counted(*pods, "pod"));
+        let what =
+            format!("{} of group {group} run, and it is not there: nothing coordinates them", counted(*pods, "pod"));
         if *was_there {
             found.note(what, "it was deleted; apply it again if that was not meant");
         } else {

@@ -5,7 +5,7 @@ mod certificates;
 mod cluster;
 mod definitions;
 #[cfg(test)]
-mod healthy;
+pub mod healthy;
 mod holds;
 mod modes;
 mod neighbours;
@@ -47,6 +47,7 @@ pub const CHECKS: &[Check] = &[
     ("grove-authorizer", neighbours::grove_authorizer),
     ("leader", holds::leader),
     ("orphans", holds::orphans),
+    ("held", holds::held),
     ("uncoordinated", holds::uncoordinated),
     ("unknown-roles", holds::strangers),
 ];

@@ -14,10 +14,11 @@ use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP};
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
 use crate::cli::doctor::facts::{
-    AskedRight, Facts, Gang, OptIn, Orphans, Other, Probe, Rights, Served, ServedNamespaces, Strangers,
+    AskedRight, Facts, Gang, HeldGroup, OptIn, Orphans, Other, Probe, Rights, Served, ServedNamespaces, Strangers,
+    Uncoordinated,
 };
 use crate::cli::doctor::finding::Level;
-use crate::model::{Mode, Out, Serving, Stance};
+use crate::model::{HoldReason, Mode, Out, Serving, Stance};
 use crate::server::tls::authority::new_ca;
 
 fn mutating(facts: &mut Facts) -> &mut MutatingWebhookConfiguration {
@@ -352,6 +353,29 @@ const CASES: &[Case] = &[
             "Warning orphans: 3 pods held for group ml/gone-3, which is not there",
             "Warning orphans: 3 pods held for group ml/gone-4, which is not there",
             "Warning orphans: 2 groups more with held pods are missing",
+        ],
+    ),
+    (
+        |facts| {
+            let held = |reason, pods| {
+                let (group, message) = ("ml/llm".to_owned(), "segment 2 is held: why".to_owned());
+                HeldGroup { group, reason, message, pods }
+            };
+            facts.held = Ok(vec![held(HoldReason::PreviousSegmentNotReady, 3), held(HoldReason::PlacedNotBound, 0)]);
+        },
+        &[
+            "Warning held: group ml/llm: PlacedNotBound: segment 2 is held: why",
+            "Info held: group ml/llm: PreviousSegmentNotReady: segment 2 is held: why (3 pods held)",
+        ],
+    ),
+    (
+        |facts| {
+            let one = |group: &str, was_there| Uncoordinated { group: group.to_owned(), pods: 4, was_there };
+            facts.uncoordinated = Ok(vec![one("ml/lmm", false), one("ml/old", true)]);
+        },
+        &[
+            "Warning uncoordinated: 4 pods of group ml/lmm run, and it is not there: nothing coordinates them",
+            "Info uncoordinated: 4 pods of group ml/old run, and it is not there: nothing coordinates them",
         ],
     ),
     (
