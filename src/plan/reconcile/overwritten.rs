@@ -120,6 +120,20 @@ mod tests {
     }
 
     #[test]
+    fn what_we_write_ourselves_takes_nothing_away() {
+        let mut overwritten = Overwritten::default();
+        for second in 0..10 {
+            // To and fro, before anybody has seen that the second stands.
+            let now = Uptime::from_secs(second);
+            overwritten.stands(&group(Some(1)));
+            overwritten.writes(&group(Some(1)), &status(Some(2)), now);
+            assert_eq!(overwritten.due(&group(Some(2)), &status(Some(1))), None);
+            overwritten.writes(&group(Some(2)), &status(Some(1)), now);
+        }
+        assert_eq!(overwritten.event(), None);
+    }
+
+    #[test]
     fn a_status_that_was_never_stored_was_not_taken_away() {
         let mut overwritten = Overwritten::default();
         for _ in 0..10 {

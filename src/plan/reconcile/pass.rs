@@ -291,7 +291,8 @@ impl Pass<'_> {
             return;
         }
         let status = transition_times::set(seen.status.clone(), &group.status, self.now_text);
-        if transition_times::says_the_same(&status, &group.status) {
+        // While something else is being written, it is that which will stand.
+        if !self.memory.writing && transition_times::says_the_same(&status, &group.status) {
             self.memory.overwritten.stands(group);
         }
         if status == group.status || group.deleting {

@@ -87,7 +87,7 @@ async fn a_role_that_is_misspelt_in_a_template_is_mended_as_it_is_said() {
         if is_told { Ok(()) } else { Err(format!("{told:#?}")) }
     })
     .await;
-    let explain = ["explain", "pod", "llm-decode-0", "-n", &stage.namespace];
+    let explain = ["explain", "pod", "llm-decode-0"];
     stage
         .until_said(&explain, "correct the role's name in the labels of the pod template, then delete the held pods")
         .await;

@@ -292,10 +292,10 @@ async fn a_node_that_dies_between_decision_and_binding() {
     open_other_gates(&stage).await;
     statuses.until("it is told", |status| status.reason() == "PlacedNotBound").await;
     let first = stored(&stage).await.swap_remove(0).metadata.name.unwrap();
-    let explain = ["explain", "pod", &first, "-n", &stage.namespace];
+    let explain = ["explain", "pod", &first];
     stage.until_said(&explain, "PlacedNotBound").await;
     stage.until_said(&explain, &format!("{RACK}=r1")).await;
-    stage.until_said(&["status", "llm", "-n", &stage.namespace], "PlacedNotBound").await;
+    stage.until_said(&["status", "llm"], "PlacedNotBound").await;
     let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
     stage.api::<ApiPod>().delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
     let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_released();

@@ -62,9 +62,8 @@ async fn an_authorizer_that_refuses_releases_is_named_and_asked_more_and_more_se
     until_event(&stage, "PatchFailed", REFUSAL).await;
     // What only the loop has been told it has written down, for whoever asks.
     for asked in [&["explain", "pod", "llm-prefill-0"][..], &["explain", "group", "llm"], &["status", "llm"]] {
-        let command = [asked, &["-n", &stage.namespace]].concat();
-        stage.until_said(&command, REFUSAL).await;
-        stage.until_said(&command, "PatchFailed").await;
+        stage.until_said(asked, REFUSAL).await;
+        stage.until_said(asked, "PatchFailed").await;
     }
     let since = Instant::now();
     let refused = || writes(&stage)["patch pods"];
