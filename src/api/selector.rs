@@ -1,6 +1,7 @@
 //! `metav1.LabelSelector`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,23 @@ pub struct Requirement {
     /// Values, for In and NotIn.
     #[serde(deserialize_with = "null_default")]
     pub values: Vec<String>,
+}
+
+/// As in the query of a list.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let equal = self.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
+        let required = self.match_expressions.iter().map(|Requirement { key, operator, values }| {
+            let values = values.join(",");
+            match operator.as_str() {
+                "In" => format!("{key} in ({values})"),
+                "NotIn" => format!("{key} notin ({values})"),
+                "DoesNotExist" => format!("!{key}"),
+                _ => key.clone(),
+            }
+        });
+        f.write_str(&equal.chain(required).collect::<Vec<_>>().join(","))
+    }
 }
 
 impl LabelSelector {

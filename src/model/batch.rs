@@ -33,6 +33,11 @@ impl Batching {
     pub fn batch_name(&self, batch: u32) -> String {
         format!("{} {}", self.kind.word(), batch + 1)
     }
+
+    /// The same with the label by which its pods are selected, which counts from 0: `segment 3 (rolegate.dev/segment=2)`.
+    pub fn labelled_name(&self, batch: u32) -> String {
+        format!("{} ({}={batch})", self.batch_name(batch), names::SEGMENT)
+    }
 }
 
 /// A batch that a replica belongs to, in one coordination.
@@ -46,6 +51,12 @@ pub struct Batch<'a> {
     pub batching: &'a Batching,
     /// Which one, from 0.
     pub index: u32,
+}
+
+/// The labels of a replica's pods that say where it is in batches of this size.
+pub fn place_labels(size: u32, ordinal: u32) -> [(&'static str, String); 2] {
+    let segment = ordinal.checked_div(size).unwrap_or_default();
+    [(names::KEP75_SUBGROUP_SIZE, size.to_string()), (names::SEGMENT, segment.to_string())]
 }
 
 impl Group {

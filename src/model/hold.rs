@@ -32,6 +32,8 @@ pub enum HoldReason {
     GroupMissing,
     /// The group that the pods name does not have their role.
     UnknownRole,
+    /// Another than the workload of their role made the pods, or nobody did: they are none of its replicas.
+    NotAReplica,
     /// The stored group breaks a rule.
     InvalidCoordination,
     /// The layer that they share with their batch is not there: nobody can say which nodes it means.

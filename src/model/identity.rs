@@ -35,7 +35,23 @@ pub struct PodIdentity {
 pub struct Unnumbered {
     /// What the pods of one replica have in common: their RoleInstance, their leader. `None` where each pod is a replica, and
     /// for a leader, whose own name it is.
-    pub instance: Option<String>,
+    pub instance: Option<Box<str>>,
+    /// What made it.
+    pub by: MadeBy,
+}
+
+/// What made a pod that has no number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MadeBy {
+    /// A controller.
+    #[default]
+    Controller,
+    /// A LeaderWorkerSet whose groups have no numbers.
+    HashedGroup,
+    /// Nobody controls it.
+    Nobody,
+    /// Nobody controls it, and it has labels that only a controller gives: it is a copy of a pod, or its controller let it go.
+    NobodyNow,
 }
 
 /// `spec.ordinals.start` of StatefulSets, which their pods do not carry.
@@ -57,8 +73,7 @@ pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Opti
     let meta = &pod.metadata;
     let held = pod.has_gate(names::GATE);
     let labelled = || {
-        names::LABEL_SCHEMES
-            .iter()
+        names::pod_schemes()
             .find_map(|(group, role)| Some((non_empty(meta.label(group))?, non_empty(meta.label(role)))))
     };
     let (group, role) = born_as(meta).filter(|_| held).or_else(labelled)?;
@@ -67,9 +82,15 @@ pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Opti
     // The loop writes the number that it assigns in the same PATCH that lifts the gate: before, nobody has one to give.
     let assigned = || meta.label(names::KEP75_INSTANCE_INDEX).filter(|_| meta.uid.is_some() && !held).and_then(number);
     let instance = match maker {
-        Maker::RoleInstance(name) | Maker::Instance(name) => Some(name.to_owned()),
-        Maker::HashedGroup { leader } => leader.map(str::to_owned),
+        Maker::RoleInstance(name) | Maker::Instance(name) => Some(name.into()),
+        Maker::HashedGroup { leader } => leader.map(Into::into),
         _ => None,
+    };
+    let by = match maker {
+        Maker::HashedGroup { .. } => MadeBy::HashedGroup,
+        _ if meta.controller().is_some() => MadeBy::Controller,
+        _ if names::MAKERS_LABELS.iter().any(|key| meta.label(key).is_some()) => MadeBy::NobodyNow,
+        _ => MadeBy::Nobody,
     };
     Some(PodIdentity {
         group: GroupKey::new(namespace, group),
@@ -78,7 +99,7 @@ pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Opti
         member: numbers.member,
         replica_size: maker.replica_size(meta),
         made_at_once: maker.makes_at_once(meta),
-        unnumbered: numbers.ordinal.is_none().then_some(Unnumbered { instance }),
+        unnumbered: numbers.ordinal.is_none().then_some(Unnumbered { instance, by }),
         named_by_us: non_empty(meta.label(names::GROUP)).is_some(),
     })
 }

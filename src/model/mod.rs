@@ -47,7 +47,7 @@ pub mod workload_kind;
 pub mod workload_object;
 
 pub use allowed::Allowed;
-pub use batch::Batch;
+pub use batch::{Batch, place_labels};
 pub use batching::{BatchKind, Batching, Progression};
 pub use claims::Claims;
 pub use clique_pod::{CliquePod, identify_clique_pod};
@@ -61,7 +61,7 @@ pub use gang_placement::{LeafPlacement, Placement};
 pub use group::{CARRIERS, Carrier, Group, Role, Sources};
 pub use group_key::GroupKey;
 pub use hold::HoldReason;
-pub use identity::{Maker, OrdinalStarts, PodIdentity, Unnumbered, identify};
+pub use identity::{MadeBy, Maker, OrdinalStarts, PodIdentity, Unnumbered, identify};
 pub use installation::{Installation, Others};
 pub use layers::{Layer, Layers};
 pub use levels::Levels;

@@ -187,6 +187,27 @@ pub const REVISION_LABELS: &[&str] =
 /// Label schemes that tie a pod to a group, in order of precedence: (group key, role key).
 pub const LABEL_SCHEMES: &[(&str, &str)] = &[(GROUP, ROLE), (RBG_GROUP, RBG_ROLE), (KEP75_GROUP, KEP75_ROLE)];
 
+/// Labels of a pod that came before its group and names none: our loop found that the workload of a role made it, and so knows
+/// its group and role.
+pub const ADOPTED: (&str, &str) = ("rolegate.dev/adopted-group", "rolegate.dev/adopted-role");
+
+/// Label schemes of pods: what a pod says itself goes before what was found.
+pub fn pod_schemes() -> impl DoubleEndedIterator<Item = (&'static str, &'static str)> {
+    LABEL_SCHEMES.iter().copied().chain([ADOPTED])
+}
+
+/// Labels that a maker gives to its pods: without an owner who has them is a copy.
+pub const MAKERS_LABELS: &[&str] = &[
+    STATEFUL_SET_POD,
+    POD_INDEX,
+    "pod-template-hash",
+    CONTROLLER_REVISION,
+    RBG_INSTANCE,
+    INSTANCE_NAME,
+    LWS_NAME,
+    JOBSET_NAME,
+];
+
 /// Longest value of a label.
 pub const LABEL_VALUE_MAX: usize = 63;
 

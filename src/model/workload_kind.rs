@@ -2,6 +2,7 @@
 
 use crate::api::ObjectKind;
 use crate::api::workload::{DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET};
+use crate::model::{MadeBy, names};
 
 /// Kinds of workload that a role may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +30,23 @@ pub struct WorkloadRow {
     pub failures: FailuresIn,
     /// The kind of the objects that make its pods for it: one of its own name, and one for each replica.
     pub made_by: Option<WorkloadKind>,
+    /// What makes those of its pods that have no number.
+    pub unnumbered_by: &'static [MadeBy],
+    /// What controls its pods.
+    pub controller: PodController,
+    /// How many parts follow its name in those of its pods, with hyphens between: at least, at most.
+    pub name_parts: (usize, usize),
+}
+
+/// What controls the pods of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodController {
+    /// The workload itself.
+    Itself,
+    /// Objects that begin with its name; the pods have this label with its name.
+    Parts(&'static str),
+    /// A ReplicaSet, which has its name and the value of this label of the pods.
+    ReplicaSet(&'static str),
 }
 
 /// The fields by which a rollout is held.
@@ -73,6 +91,9 @@ const STATEFUL_SET_ROW: WorkloadRow = WorkloadRow {
     surge: Surge::Never,
     failures: FailuresIn::Events,
     made_by: None,
+    unnumbered_by: &[],
+    controller: PodController::Itself,
+    name_parts: (1, 1),
 };
 
 const LEADER_WORKER_SET_ROW: WorkloadRow = WorkloadRow {
@@ -90,6 +111,9 @@ const LEADER_WORKER_SET_ROW: WorkloadRow = WorkloadRow {
     surge: Surge::AsWritten,
     failures: FailuresIn::Events,
     made_by: Some(WorkloadKind::StatefulSet),
+    unnumbered_by: &[MadeBy::HashedGroup],
+    controller: PodController::Parts(names::LWS_NAME),
+    name_parts: (1, 3),
 };
 
 const DEPLOYMENT_ROW: WorkloadRow = WorkloadRow {
@@ -99,6 +123,9 @@ const DEPLOYMENT_ROW: WorkloadRow = WorkloadRow {
     surge: Surge::Always,
     failures: FailuresIn::Status,
     made_by: None,
+    unnumbered_by: &[MadeBy::Controller],
+    controller: PodController::ReplicaSet("pod-template-hash"),
+    name_parts: (2, 2),
 };
 
 impl WorkloadKind {

@@ -2,14 +2,14 @@
 
 use super::additions::{Additions, Entry};
 use crate::api::Meta;
-use crate::model::{BatchKind, Group, names, revision};
+use crate::model::{BatchKind, Group, names, place_labels, revision};
 use crate::mutate::context::{Coordinated, MutationContext, PodSettings, TopologyLookup};
 
 /// The labels of a batched replica's pods (KEP-75, Pod Label Example; KEP-30, Coordination Labels); none where a stored
 /// size below 1 makes no batches, or no ordinal is known.
 fn batch_labels(group: &Group, role: &str, ordinal: Option<u32>) -> Vec<Entry> {
     let (Some(ordinal), Some(size)) = (ordinal, group.batch_size(role)) else { return Vec::new() };
-    let [size, segment] = of_size(size, ordinal);
+    let [size, segment] = place_labels(size, ordinal).map(|(key, value)| (key.into(), value));
     let mut labels: Vec<Entry> = vec![
         (names::KEP75_GROUP.into(), names::label_value(&group.key.name)),
         (names::KEP75_ROLE.into(), names::label_value(role)),
@@ -29,12 +29,6 @@ fn batch_labels(group: &Group, role: &str, ordinal: Option<u32>) -> Vec<Entry> {
     labels
 }
 
-/// The labels of a batched replica's pods that change with the size of the batch.
-fn of_size(size: u32, ordinal: u32) -> [Entry; 2] {
-    let segment = ordinal.checked_div(size).unwrap_or_default();
-    [(names::KEP75_SUBGROUP_SIZE.into(), size.to_string()), (names::SEGMENT.into(), segment.to_string())]
-}
-
 /// The labels of a batched role's workload (KEP-75, Workload Label Example).
 pub(super) fn workload_labels(group: &Group, role: &str) -> Vec<(&'static str, String)> {
     let Some(size) = group.batch_size(role) else { return Vec::new() };
@@ -52,7 +46,7 @@ pub(super) fn workload_labels(group: &Group, role: &str) -> Vec<(&'static str, S
 /// group, or that had to be numbered, and to one that was made when its batch had another size those that change with it.
 pub fn late_labels(group: &Group, role: &str, ordinal: u32, size_only: bool, revision: Option<&str>) -> Vec<Entry> {
     match group.batch_size(role) {
-        Some(size) if size_only => of_size(size, ordinal).to_vec(),
+        Some(size) if size_only => place_labels(size, ordinal).map(|(key, value)| (key.into(), value)).to_vec(),
         _ => {
             let of_rollout = revision.into_iter().flat_map(|revision| rollout_labels(group, role, revision));
             batch_labels(group, role, Some(ordinal)).into_iter().chain(of_rollout).collect()

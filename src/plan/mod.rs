@@ -8,6 +8,7 @@ pub mod decide;
 pub mod elastic;
 pub mod evaluate;
 pub mod gangs;
+pub mod marks;
 pub mod placement;
 pub mod reconcile;
 pub mod recovery;

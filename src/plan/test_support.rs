@@ -8,7 +8,7 @@ use crate::model::{Group, GroupKey, PodIdentity, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
-use crate::plan::view::{GroupPods, GroupView, HeldPod, PodFacts, PodRef, Replicas, RoleView, Stamp};
+use crate::plan::view::{GroupPods, GroupView, HeldPod, LabelledPlace, PodFacts, PodRef, Replicas, RoleView, Stamp};
 
 /// A group with these roles and coordinations.
 pub fn mk_group(roles: &[(&str, u32)], coordination: &Value) -> Group {
@@ -71,9 +71,10 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         held: true,
         scheduled: false,
         ready: false,
-        labelled_size: Some(1),
+        labelled: Some(LabelledPlace::at(1, ordinal)),
         revision: None,
         cohort: None,
+        adopted: false,
         draining: false,
         pod_groups: Vec::new(),
         queued: Queued::Not,

@@ -4,7 +4,7 @@ use rolegate::api::Meta;
 use rolegate::cluster::write::writer::mark_patch;
 use rolegate::model::{Group, Progression, ScaledWorkload};
 use rolegate::plan::Snapshot;
-use rolegate::plan::elastic::Mark;
+use rolegate::plan::marks::Mark;
 use serde_json::{Value, json};
 
 use crate::broken::{Broken, hold};
@@ -216,7 +216,7 @@ pub fn mark(server: &mut Server, mark: &Mark, priced: bool) -> bool {
     if pod.metadata.uid.as_deref() != Some(&*mark.pod.uid) {
         return false;
     }
-    let patch = mark_patch(&Mark { by_cost: mark.by_cost && priced, ..mark.clone() });
+    let patch = mark_patch(&Mark { cheapest: mark.cheapest.filter(|_| priced), ..mark.clone() });
     server.edit_pod(&mark.pod.name, |pod| {
         let Meta { labels, annotations, .. } = &mut pod.metadata;
         for (field, entries) in [("labels", labels), ("annotations", annotations)] {

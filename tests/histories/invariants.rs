@@ -118,7 +118,7 @@ pub fn pass(
         let gives_back = |request: &Request| match request {
             Request::Release { .. } => true,
             Request::SetPartition { ends, .. } => *ends,
-            Request::Mark(mark) => !mark.draining,
+            Request::Mark(mark) => mark.says_draining() == Some(false),
             _ => false,
         };
         let more = requests.iter().find(|request| !gives_back(request));
@@ -149,7 +149,8 @@ pub fn pass(
             }
             Request::Mark(mark) => {
                 let known = snapshot.pods.iter().find(|pod| pod.pod == mark.pod);
-                hold!(known.is_some_and(|pod| pod.draining != mark.draining), "{mark:?} says nothing new");
+                let is_new = |pod: &Arc<PodFacts>| mark.says_draining().is_none_or(|draining| pod.draining != draining);
+                hold!(known.is_some_and(is_new), "{mark:?} says nothing new");
             }
             Request::Delete { pod, .. } => recoveries::deletes(pod, (snapshot, &places), stored)?,
             Request::RemovePodGroup(id) => {

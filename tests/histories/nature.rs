@@ -3,7 +3,7 @@
 use rolegate::api::Pod;
 use rolegate::api::meta::OwnerReference;
 use rolegate::api::pod::{PodCondition, SchedulingGate};
-use rolegate::model::{GroupKey, PodIdentity, Unnumbered, names};
+use rolegate::model::{GroupKey, PodIdentity, Unnumbered, names, place_labels};
 
 use crate::places::{Place, role_of};
 use crate::server::Server;
@@ -95,7 +95,7 @@ impl Server {
 
     fn make_pod(&mut self, place: Place, stale: bool) {
         let Place { role, ordinal, member } = place;
-        let batched = self.group.as_ref().map(|group| !group.wish.of_role(role).is_empty());
+        let size = self.group.as_ref().and_then(|group| group.group().batch_size(ROLES[role]));
         let maker = self.setup.makers[role];
         let free = self.group.as_ref().is_some_and(|group| {
             group.group().never_holds(&PodIdentity {
@@ -117,8 +117,9 @@ impl Server {
             let mut label = |key: &str, value: &str| _ = meta.labels.insert(key.to_owned(), value.to_owned());
             label(names::GROUP, GROUP);
             label(names::ROLE, ROLES[role]);
-            if labelled && batched == Some(true) && maker != Maker::Alike {
+            if let (true, Some(size)) = (labelled && maker != Maker::Alike, size) {
                 label(names::KEP75_INSTANCE_INDEX, &ordinal.to_string());
+                place_labels(size, ordinal).iter().for_each(|(key, value)| label(key, value));
             }
             of_set.iter().for_each(|(key, value)| label(key, value));
             match maker {
@@ -138,7 +139,12 @@ impl Server {
                     meta.owner_references.push(owner);
                     meta.annotations.insert(names::LWS_SIZE.to_owned(), size.to_string());
                 }
-                Maker::Alike => {}
+                Maker::Alike => {
+                    let name = format!("{}-5d4f", ROLES[role]);
+                    let owner =
+                        OwnerReference { kind: "ReplicaSet".to_owned(), name, controller: true, ..Default::default() };
+                    meta.owner_references.push(owner);
+                }
             }
             if gated {
                 pod.spec.scheduling_gates = Some(vec![SchedulingGate { name: names::GATE.to_owned() }]);

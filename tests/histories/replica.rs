@@ -10,7 +10,7 @@ use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::{CarrierObject, Index, SeenWorkload};
 use rolegate::model::{Allowed, Group, GroupKey, RolledWorkload, ScaledWorkload};
 use rolegate::mutate::{Entry, late_labels};
-use rolegate::plan::elastic::Mark;
+use rolegate::plan::marks::Mark;
 use rolegate::plan::reconcile::events::EventNote;
 use rolegate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 use rolegate::plan::{
@@ -364,7 +364,7 @@ impl Replica {
             Action::Scale { group, role, workload, replicas, .. } => {
                 Some(Request::Scale { group, role, workload, replicas })
             }
-            Action::MarkDraining { mark } => Some(Request::Mark(mark)),
+            Action::Mark { mark } => Some(Request::Mark(mark)),
             Action::SetPartition { workload, partition, ends } => {
                 let carrier = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.clone());
                 Some(Request::SetPartition { workload, partition, ends, carrier })

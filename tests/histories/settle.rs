@@ -1,5 +1,6 @@
 //! The end of each history: nothing fails any more, and all must come to rest where it should (S7, S8, L1, L2).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rolegate::cluster::read::pod_groups::stays;
@@ -10,7 +11,7 @@ use crate::elastic;
 use crate::lockstep;
 use crate::nature::{FOREIGN, is_ready};
 use crate::replica::Replica;
-use crate::server::is_held;
+use crate::server::{Server, is_held};
 use crate::spec::{ROLES, Wish};
 use crate::world::World;
 
@@ -126,6 +127,7 @@ fn judge(world: &World) -> Result<(), Broken> {
     lockstep::judge(&world.server)?;
     elastic::judge(&world.server)?;
     crate::recoveries::judge(&world.server)?;
+    segments_are_labelled(&world.server)?;
     let server = &world.server;
     let held: Vec<_> = server.pods_that(is_held);
     let nobody = server.ignored || server.group.is_none();
@@ -180,5 +182,23 @@ fn judge(world: &World) -> Result<(), Broken> {
     let said =
         group.status.conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True");
     hold!(ready == said, "the condition Ready is {said}, and that all are ready is {ready}");
+    Ok(())
+}
+
+/// What routers pair by: as many pods of a role say a segment as run in it.
+fn segments_are_labelled(server: &Server) -> Result<(), Broken> {
+    let Some(group) = server.group.as_ref().filter(|_| !server.ignored) else { return Ok(()) };
+    let places = server.places();
+    for (role, name) in ROLES.iter().enumerate() {
+        let known = group.group().role(name).is_some_and(|role| !role.workload.desired_is_unknown);
+        let Some(size) = group.group().batch_size(name).filter(|_| known) else { continue };
+        let (mut runs, mut said) = (BTreeMap::<u32, u32>::new(), BTreeMap::<u32, u32>::new());
+        for (pod, place) in places.iter().filter(|(pod, place)| place.role == role && !is_held(&server.pods[*pod])) {
+            *runs.entry(place.ordinal / size).or_default() += 1;
+            let label = server.pods[pod].metadata.label(names::SEGMENT).map(|label| label.parse().unwrap());
+            label.into_iter().for_each(|segment| *said.entry(segment).or_default() += 1);
+        }
+        hold!(runs == said, "pods of {name} that run in each segment: {runs:?}, and that say so: {said:?}");
+    }
     Ok(())
 }

@@ -83,9 +83,9 @@ async fn wide_has_a_row_for_each_batch_and_yaml_the_data_of_json() {
     let (stage, _rolegate) = first_segment("cli-wide").await;
     let shown = text(&stage, &["status", "-o", "wide"]).await;
     let rows = "\
-    SEGMENT  STATE     REPLICAS                                                REASON
-    1        Released  0/2 decode ready, 2 released; 0/4 prefill ready, 4 released  -
-    2-3      Held      4 decode held; 8 prefill held                           PreviousSegmentNotReady
+    SEGMENT  LABEL  STATE     REPLICAS                                                REASON
+    1        0      Released  0/2 decode ready, 2 released; 0/4 prefill ready, 4 released  -
+    2-3      1-2    Held      4 decode held; 8 prefill held                           PreviousSegmentNotReady
 ";
     let words =
         |text: &str| text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
@@ -171,7 +171,7 @@ async fn a_held_pod_is_explained() {
     for line in [
         "pod cli-explain/llm-prefill-9: held, ",
         "  gates    rolegate.dev/hold (rolegate, this program)\n",
-        "  place    group cli-explain/llm (RoleBasedGroup llm), role prefill, replica 9, segment 3 of 3 in \"segments\"\n",
+        "  place    group cli-explain/llm (RoleBasedGroup llm), role prefill, replica 9, segment 3 of 3 in \"segments\" (rolegate.dev/segment=2)\n",
         "  reason   PreviousSegmentNotReady: segment 2 is held: segment 1 has 3/4 prefill and 2/2 decode ready\n",
         "  ahead    1 segment of \"segments\"\n",
         "           prefill 3  is not ready  llm-prefill-3\n",

@@ -9,7 +9,7 @@ use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::status::{CoordinationState, RoleProgress};
 use rolegate::model::{Group, GroupKey, HoldReason, PodIdentity, Queued};
 use rolegate::plan::rollout::Edit;
-use rolegate::plan::view::Stamp;
+use rolegate::plan::view::{LabelledPlace, Stamp};
 use rolegate::plan::{DecisionContext, Evaluation, Observation, PodFacts, PodRef, Snapshot, evaluate};
 use serde_json::{Value, json};
 
@@ -73,9 +73,10 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             held: state == 0,
             scheduled: state > 1,
             ready: state > 2,
-            labelled_size: Some(1),
+            labelled: ordinal.map(|ordinal| LabelledPlace::at(1, ordinal)),
             revision: None,
             cohort: None,
+            adopted: false,
             draining: false,
             pod_groups: Vec::new(),
             queued: Queued::Not,

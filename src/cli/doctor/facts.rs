@@ -212,6 +212,8 @@ pub struct Facts {
     pub held: Read<Vec<HeldGroup>>,
     /// Pods that run without the group for which they were held.
     pub uncoordinated: Read<Vec<Uncoordinated>>,
+    /// Held pods that name no group, as `namespace/name`.
+    pub nobodys: Read<Vec<String>>,
     /// Pods whose role is missing in their group.
     pub strangers: Read<Vec<Strangers>>,
     /// Groups that ask for PodGroups.

@@ -66,7 +66,7 @@ impl Reader<'_> {
         );
         let leases = Api::namespaced(client.clone(), own);
         let converts = definitions.iter().any(|all| conversion(all).is_some());
-        let (rights, namespaces, services, certificates, lease, probe, of_groups, others) = tokio::join!(
+        let (rights, namespaces, services, certificates, lease, probe, of_groups, nobodys, others) = tokio::join!(
             self.rights(told.as_ref(), converts),
             self.namespaces(),
             self.services(&mutating, &validating),
@@ -74,6 +74,7 @@ impl Reader<'_> {
             leases.get_opt(name),
             self.probe(),
             self.groups(told.clone()),
+            self.nobodys(),
             self.others(&mutating),
         );
         let opt_ins = match &of_groups {
@@ -99,6 +100,7 @@ impl Reader<'_> {
             uncoordinated: of(&of_groups, |found| &found.uncoordinated),
             strangers: of(&of_groups, |found| &found.strangers),
             gangs: of(&of_groups, |found| &found.gangs),
+            nobodys,
             opt_ins,
             served: of(&of_groups, |found| &found.served),
             try_in: self.try_in,
@@ -224,6 +226,25 @@ impl Reader<'_> {
             }
             Err(error) => Err(self.why(&error)),
         }
+    }
+
+    /// Pods that carry our gate and name nothing that would lift it.
+    async fn nobodys(&self) -> Read<Vec<String>> {
+        let pods: Api<Pod> = Api::all(self.connection.client.clone());
+        // A pod with a node has no gates.
+        let found =
+            pods.list(&ListParams::default().fields("spec.nodeName=")).await.map_err(|error| self.why(&error))?;
+        let named = |pod: Pod| {
+            let gates = pod.spec?.scheduling_gates?;
+            let labels = pod.metadata.labels.unwrap_or_default();
+            let names_any =
+                names::pod_schemes().any(|(group, _)| labels.get(group).is_some_and(|name| !name.is_empty()));
+            let is_held =
+                gates.iter().any(|gate| gate.name == names::GATE) && pod.metadata.deletion_timestamp.is_none();
+            let is_nobodys = is_held && !names_any && !labels.contains_key(names::PLACED_BY);
+            is_nobodys.then(|| Some(format!("{}/{}", pod.metadata.namespace?, pod.metadata.name?)))?
+        };
+        Ok(found.items.into_iter().filter_map(named).collect())
     }
 
     async fn groups(&self, told: Option<Serving>) -> Read<OfGroups> {

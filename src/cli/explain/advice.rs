@@ -34,6 +34,16 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::NotAReplica,
+        Advice {
+            next: "it stays held: a replica's place, and its room, are for the pods that the workload makes",
+            you_can: &[
+                "delete the pod",
+                "make the copy without the labels of its group: `kubectl debug` takes them along only with `--keep-labels`",
+            ],
+        },
+    ),
+    (
         HoldReason::InvalidCoordination,
         Advice {
             next: "no new batch goes before the group is valid; pods of batches that ran are replaced meanwhile",

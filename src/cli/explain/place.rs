@@ -74,7 +74,7 @@ impl Place {
         _ = self.ordinal.map(|ordinal| write!(text, ", replica {}", ordinals(&(ordinal..=ordinal))));
         if let (Some(batch), Some(batches), Some(name)) = (self.batch, self.batches, &self.coordination) {
             // Shown to people from 1.
-            _ = write!(text, ", {} {} of {batches} in {name:?}", self.word, batch + 1);
+            _ = write!(text, ", {} {} of {batches} in {name:?} ({}={batch})", self.word, batch + 1, names::SEGMENT);
         }
         text
     }

@@ -27,17 +27,18 @@ pub(super) fn cell(batch: &Batch) -> usize {
 /// A row for each batch; those that follow one another and are alike share one.
 pub(super) fn table(picture: &Picture, coordination: &Coordination, batching: &Batching) -> String {
     let all: Vec<_> = own(picture, coordination).collect();
-    let mut table = Table::with_heading([batching.kind.word().to_uppercase().as_str(), "STATE", "REPLICAS", "REASON"]);
+    let word = batching.kind.word().to_uppercase();
+    let mut table = Table::with_heading([word.as_str(), "LABEL", "STATE", "REPLICAS", "REASON"]);
     // What runs is not alike: some of it may be ready.
     let alike = |one: &&Batch, other: &&Batch| {
         one.state == other.state && one.reason == other.reason && one.state != BatchState::Released
     };
     for batches in all.chunk_by(alike) {
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else { continue };
-        // Shown to people from 1.
-        let numbers = ordinals(&(first.index + 1..=last.index + 1));
+        // Shown to people from 1; the label `rolegate.dev/segment` counts from 0.
+        let [numbers, labels] = [1, 0].map(|start| ordinals(&(first.index + start..=last.index + start)));
         let reason = first.reason.map_or("-", |reason| reason.as_str());
-        table.row([&numbers, first.state.as_str(), &replicas(batches), reason]);
+        table.row([&numbers, &labels, first.state.as_str(), &replicas(batches), reason]);
     }
     if all.is_empty() { format!("    no {}\n", batching.kind.words()) } else { table.text(4) }
 }

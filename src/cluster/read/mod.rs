@@ -15,3 +15,4 @@ pub mod shortages;
 mod slots;
 pub mod surge;
 pub mod told;
+pub mod unlabelled;

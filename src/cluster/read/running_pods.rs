@@ -30,7 +30,7 @@ pub struct RunningPods {
 pub async fn list(client: &Client, group: &GroupKey) -> Result<RunningPods, kube::Error> {
     let pods: Objects<Watched<Pod>> = api(client, POD, Some(&group.namespace));
     let mut found = RunningPods { uids: HashSet::new(), at: None };
-    for (label, _) in names::LABEL_SCHEMES.iter().filter(|_| names::is_label_value(&group.name)) {
+    for (label, _) in names::pod_schemes().filter(|_| names::is_label_value(&group.name)) {
         let list = pods.list_metadata(&ListParams::default().labels(&format!("{label}={}", group.name))).await?;
         let at = list.metadata.resource_version.as_deref();
         found.at = found.at.or_else(|| version(at)).min(version(at));

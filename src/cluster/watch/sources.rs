@@ -277,9 +277,9 @@ impl<R: Reader> WithType for AddWorkloads<'_, R> {
 
 /// One selector for each label scheme, each pod under one of them only.
 fn pod_selectors() -> impl Iterator<Item = String> {
-    names::LABEL_SCHEMES.iter().enumerate().map(|(position, (group, _))| {
-        let earlier = names::LABEL_SCHEMES.iter().take(position).map(|(group, _)| format!(",!{group}"));
-        std::iter::once((*group).to_owned()).chain(earlier).collect()
+    names::pod_schemes().enumerate().map(|(position, (group, _))| {
+        let earlier = names::pod_schemes().take(position).map(|(group, _)| format!(",!{group}"));
+        std::iter::once(group.to_owned()).chain(earlier).collect()
     })
 }
 

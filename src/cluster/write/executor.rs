@@ -7,19 +7,19 @@ use crate::cluster::index::{CarrierObject, SharedIndex};
 use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::cluster::read::pod_groups::TAKEN;
-use crate::cluster::read::{losses, missing_pods, running_pods, surge};
+use crate::cluster::read::{losses, missing_pods, running_pods, surge, unlabelled};
 use crate::cluster::write::deadline::Unfinished;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::write_limit::{Load, WriteLimit};
 use crate::cluster::write::writer::{PartitionSet, Released, Rescaled, Writer, Written};
 use crate::model::{Group, GroupKey, ScaledWorkload};
 use crate::mutate::late_labels;
-use crate::plan::elastic::Mark;
+use crate::plan::marks::Mark;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::pod_group_memory::PodGroupId;
 use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::status::dropped;
-use crate::plan::{Action, BatchPodGroup, Ended, MissingLabels, PodRef, StatusCarrier, Suspect};
+use crate::plan::{Action, BatchPodGroup, Ended, MissingLabels, MissingPods, PodRef, StatusCarrier, Suspect};
 
 /// Carries actions out.
 #[derive(Clone)]
@@ -172,14 +172,17 @@ impl Executor {
             Action::Scale { group, role, workload, replicas, then } => {
                 return self.scale(group, role, workload, *replicas, then).await;
             }
-            Action::MarkDraining { mark } => (self.mark(key, mark).await?, None),
+            Action::Mark { mark } => (self.mark(key, mark).await?, None),
             Action::Recreate { pod } => self.recreate(key, pod).await?,
             Action::Delete { pod, with_dependents } => self.delete(key, pod, *with_dependents).await?,
             Action::LookAtLosses { group, suspects } => return self.look_at_losses(key, group, suspects).await,
             Action::DiagnoseMissingPods { group, missing } => {
                 let roles = missing.iter().map(|missing| &*missing.role);
                 let makers = missing_pods::makers(&self.index().read(), group, roles);
-                let diagnoses = missing_pods::find(self.writer.client(), group, missing, &makers).await?;
+                let adopted = self.adopt(key, group, missing).await?;
+                let mut diagnoses = missing_pods::find(self.writer.client(), group, missing, &makers).await?;
+                // The watch will tell of them.
+                diagnoses.retain(|diagnosis| !adopted.contains(&diagnosis.role));
                 return Ok(("found", Some(Ended::Diagnosed { diagnoses })));
             }
             Action::FindSurge { group, surplus } => {
@@ -268,11 +271,30 @@ impl Executor {
         Ok(("written", ended(ScaleOutcome::Done(replicas))))
     }
 
-    /// Says on a pod that it is about to be taken away, or no longer.
+    /// Gives a pod labels, and takes labels away.
     async fn mark(&self, key: &GroupKey, mark: &Mark) -> Result<&'static str, ActionError> {
         let Released::Done(pod) = self.writer.mark(&key.namespace, mark).await? else { return Ok("gone") };
         self.index().write(|index| index.pod_written(&pod));
         Ok("written")
+    }
+
+    /// Finds pods that run for roles which lack some, and do not name the group: their workload made them before they could.
+    /// They are labelled as what they are, and counted from then on. Returns the roles of which there were any.
+    async fn adopt(&self, key: &GroupKey, group: &Group, missing: &[MissingPods]) -> Result<Vec<String>, ActionError> {
+        let mut adopted = Vec::new();
+        for role in missing.iter().filter_map(|missing| group.role(&missing.role)) {
+            let workload = &role.workload;
+            let Some(maker) = workload.key.as_ref().filter(|_| workload.reference.is_some()) else { continue };
+            let pods = unlabelled::find(self.writer.client(), key, &role.name, maker).await?;
+            for pod in &pods {
+                self.mark(key, &Mark::adopted(pod, key, &role.name)).await?;
+            }
+            if !pods.is_empty() {
+                tracing::info!(group = %key, role = role.name, pods = pods.len(), "pods run that do not name the group: counted");
+                adopted.push(role.name.clone());
+            }
+        }
+        Ok(adopted)
     }
 
     async fn recreate(&self, key: &GroupKey, pod: &PodRef) -> Result<Deleted, ActionError> {
@@ -335,10 +357,7 @@ impl Executor {
 
 /// Hundreds of pods may be due at a time.
 const fn is_of_pod(action: &Action) -> bool {
-    matches!(
-        action,
-        Action::Release { .. } | Action::Recreate { .. } | Action::Delete { .. } | Action::MarkDraining { .. }
-    )
+    matches!(action, Action::Release { .. } | Action::Recreate { .. } | Action::Delete { .. } | Action::Mark { .. })
 }
 
 /// What an action is, for people, and the name of its object; empty where that is the group.
@@ -352,7 +371,7 @@ fn described(action: &Action) -> (&'static str, &str) {
         Action::RemovePodGroup { id, .. } => ("removal of the PodGroup of a batch that is no more", &id.name),
         Action::SetPartition { workload, .. } => ("partition of a workload", &workload.key.name),
         Action::Scale { workload, .. } => ("scale of a workload", &workload.key.name),
-        Action::MarkDraining { mark } => ("mark of a pod that is taken away", &mark.pod.name),
+        Action::Mark { mark } => ("labels of a pod", &mark.pod.name),
         Action::Recreate { pod } => ("deletion of a held pod", &pod.name),
         Action::Delete { pod, .. } => ("deletion of a pod of a batch that is made anew", &pod.name),
         Action::LookAtLosses { .. } => ("look at whether replicas are lost", ""),

@@ -25,7 +25,7 @@ use crate::model::workload_object::WithType;
 use crate::model::{Group, Queued, RolledWorkload, ScaledWorkload, WorkloadKey, WorkloadObject, names};
 use crate::mutate::Entry;
 use crate::mutate::rollout::partition_patch;
-use crate::plan::elastic::Mark;
+use crate::plan::marks::Mark;
 use crate::plan::{Pin, PodRef};
 
 /// Field manager of our writes.
@@ -300,7 +300,7 @@ impl Writer {
         }
     }
 
-    /// Says on a pod that it is about to be taken away with its segment, or no longer.
+    /// Gives a pod labels, and takes labels away.
     ///
     /// # Errors
     ///
@@ -332,13 +332,12 @@ pub enum Rescaled {
     Changed,
 }
 
-/// What says on a pod that it is about to be taken away, with its uid: a JSON Merge Patch. Of pods that are alike the cheapest
-/// goes first.
+/// What gives a pod its labels and its cost, with its uid: a JSON Merge Patch.
 pub fn mark_patch(mark: &Mark) -> Value {
-    let (label, cost) =
-        if mark.draining { (json!("true"), json!(i32::MIN.to_string())) } else { (Value::Null, Value::Null) };
-    let mut metadata = json!({ "uid": &*mark.pod.uid, "labels": { names::DRAINING: label } });
-    if let (true, Some(metadata)) = (mark.by_cost, metadata.as_object_mut()) {
+    let labels: Map<_, _> = mark.labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
+    let mut metadata = json!({ "uid": &*mark.pod.uid, "labels": labels });
+    if let (Some(cheapest), Some(metadata)) = (mark.cheapest, metadata.as_object_mut()) {
+        let cost = cheapest.then(|| i32::MIN.to_string());
         metadata.insert("annotations".to_owned(), json!({ names::DELETION_COST: cost }));
     }
     json!({ "metadata": metadata })

@@ -16,7 +16,7 @@ use crate::plan::decide::progression::{CoordinationTarget, Targets, requirement_
 use crate::plan::decide::queued::{InQueue, in_queue};
 use crate::plan::elastic::{ElasticPlan, RoomWait};
 use crate::plan::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
-use crate::plan::view::{GroupView, HeldPod, PodRef, RoleView};
+use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, RoleView};
 
 /// What says whose turn it is.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,11 @@ impl Kept {
         let unknown = self.unknown.map(|pods| entry(HoldReason::GroupMissing, pods));
         let strangers = self.strangers.first().cloned().map(|first| (first, HeldPods::from(self.strangers)));
         let strangers = strangers.map(|pods| entry(HoldReason::UnknownRole, pods));
-        surplus.into_iter().chain(unknown).chain(strangers)
+        let apart: Vec<_> = view.held_apart().collect();
+        let none_of_it =
+            apart.first().map(|first| format!("pod {:?} is held: {}", &*first.pod.name, no_replica(group, first)));
+        let none_of_it = none_of_it.map(|message| Held::new(HoldReason::NotAReplica, message, apart));
+        surplus.into_iter().chain(unknown).chain(strangers).chain(none_of_it)
     }
 }
 
@@ -204,6 +208,14 @@ impl Turns<'_> {
         });
         format!("{} {}", roles.collect::<Vec<_>>().join(" and "), requirement.word)
     }
+}
+
+/// Why a pod is none of the replicas of the role that it names.
+pub(in crate::plan) fn no_replica(group: &Group, pod: &PodFacts) -> String {
+    let role = pod.identity.role.as_deref().unwrap_or_default();
+    let maker = group.role(role).and_then(|role| role.workload.key.as_ref()).map(ToString::to_string);
+    let maker = maker.unwrap_or_else(|| "the workload".to_owned());
+    format!("{maker}, which makes the replicas of role {role:?}, has not made it")
 }
 
 /// What is not there that would say how many replicas a role has.

@@ -16,7 +16,7 @@ pub fn mismatch(group: &Group, pod: &HeldPod) -> Option<(Option<Arc<str>>, Optio
     let batch = group.batch_with_topology(pod.role(), pod.ordinal).map(|batch| batch.label());
     let differs = match (marked, batch.as_deref()) {
         (Some(marked), batch) => batch != Some(marked),
-        (None, Some(_)) => pod.labelled_size.is_some() && pod.stamp.carrier.is_some(),
+        (None, Some(_)) => pod.labelled.is_some() && pod.stamp.carrier.is_some(),
         (None, None) => false,
     };
     differs.then(|| (pod.stamp.batch.clone(), batch))

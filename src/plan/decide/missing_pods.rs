@@ -1,9 +1,10 @@
 //! Replicas that may run and do not exist: how many, and why, as far as that was found out. What makes pods says why it
 //! does not make them; nobody asks before a wait has lasted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::model::{Coordination, Group, HoldReason};
+use crate::model::{Coordination, Group, HoldReason, Role};
 use crate::plan::decide::held::Held;
 use crate::plan::view::{GroupView, ReplicaIs};
 
@@ -82,29 +83,34 @@ impl MissingPods {
     }
 }
 
-/// The roles with replicas that may run and lack pods. `released` says how many of each batched role may.
+/// The roles with replicas that may run and lack pods. `released` says how many of each batched role may; of another that is
+/// rolled in lockstep all may.
 pub(in crate::plan) fn missing_pods<'a>(
     group: &Group,
     view: &GroupView,
     released: impl IntoIterator<Item = (&'a String, &'a u32)>,
 ) -> Vec<MissingPods> {
-    let of_role = |(role, released): (&String, &u32)| {
+    let of_role = |(role, released): (&String, u32)| {
         let seen = view.roles.get(role).filter(|seen| !seen.unknown)?;
-        let first = seen.replicas.first_failing(*released, ReplicaIs::Complete)?;
+        let first = seen.replicas.first_failing(released, ReplicaIs::Complete)?;
         let dependencies = group.role(role).map(|role| role.dependencies.as_slice()).unwrap_or_default();
         let is_ready =
             |name: &&String| view.roles.get(*name).is_none_or(|role| role.all_in(0..role.desired, ReplicaIs::Ready));
         Some(MissingPods {
             role: role.clone(),
-            missing: released.saturating_sub(seen.replicas.count_in(..*released, ReplicaIs::Complete)),
-            of: *released,
+            missing: released.saturating_sub(seen.replicas.count_in(..released, ReplicaIs::Complete)),
+            of: released,
             first,
             newest: seen.replicas.newest().cloned(),
             depends_on: dependencies.iter().find(|name| !is_ready(name)).cloned(),
             sibling: seen.replicas.pods().next().map(|(_, pod)| pod.pod.name.clone()),
         })
     };
-    released.into_iter().filter_map(of_role).collect()
+    let batched: BTreeMap<_, _> = released.into_iter().map(|(role, count)| (role, *count)).collect();
+    let is_rolled = |role: &&Role| role.workload.reference.is_some() && group.rolls(&role.name);
+    let rolled = group.roles.iter().filter(is_rolled).filter(|role| !batched.contains_key(&role.name));
+    let rolled = rolled.filter_map(|role| Some((&role.name, view.roles.get(&role.name)?.desired)));
+    batched.iter().map(|(role, count)| (*role, *count)).chain(rolled).filter_map(of_role).collect()
 }
 
 /// The missing pods that a diagnosis is about.

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use self::all_or_nothing::{AllOrNothing, Incomplete};
 use self::decision::{Decision, Release};
 use self::held::Held;
+pub(in crate::plan) use self::holds::no_replica;
 use self::holds::{Kept, Turns};
 use self::missing_pods::Diagnosis;
 use self::placed::Pin;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use crate::api::status::Draining;
 use crate::model::{Batching, Elastic, Group, HoldReason, ScaledWorkload};
-use crate::plan::view::{GroupView, PodFacts, PodRef, RoleView};
+use crate::plan::marks::Mark;
+use crate::plan::view::{GroupView, PodFacts, RoleView};
 
 /// Why nothing is taken away although less is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,17 +104,6 @@ pub struct Scale {
     pub to: u32,
     /// More than was ever let: somebody else has scaled it.
     pub foreign: bool,
-}
-
-/// A mark of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// The pod.
-    pub pod: PodRef,
-    /// It is about to be taken away.
-    pub draining: bool,
-    /// Of its workload's pods the cheapest go first.
-    pub by_cost: bool,
 }
 
 /// One role that is scaled.
@@ -236,7 +226,7 @@ fn marks(draining: Option<Draining>, roles: &[Scaled<'_>]) -> Vec<Mark> {
     let of_role = |role: &Scaled<'_>| {
         let from = draining.map_or(u32::MAX, |draining| role.replicas(draining.from));
         let by_cost = !role.workload.key.kind.row().numbered;
-        let mark = move |pod: &Arc<PodFacts>, draining| Mark { pod: pod.pod.clone(), draining, by_cost };
+        let mark = move |pod: &Arc<PodFacts>, draining| Mark::draining(&pod.pod, draining, by_cost);
         // What is held serves nobody.
         let leaving = role.view.replicas.pods_from(from).filter(|pod| !pod.held && !pod.draining);
         let staying = role.view.replicas.draining(..from);
@@ -261,7 +251,7 @@ pub(in crate::plan) fn stray_marks(group: &Group, view: &GroupView) -> Vec<Mark>
 }
 
 fn taken_back(role: &RoleView) -> impl Iterator<Item = Mark> {
-    role.replicas.draining(..).map(|pod| Mark { pod: pod.pod.clone(), draining: false, by_cost: true })
+    role.replicas.draining(..).map(|pod| Mark::draining(&pod.pod, false, true))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The group of a pod, or the PodGroup that places it.
 fn placed_for(pod: &SchedulingPod) -> Option<GroupKey> {
     let meta = &pod.metadata;
-    let of_group = || names::LABEL_SCHEMES.iter().find_map(|(group, _)| meta.label(group));
+    let of_group = || names::pod_schemes().find_map(|(group, _)| meta.label(group));
     let of_tree = placed_by(meta).map(|name| GroupKey::new(meta.namespace(), name).of_pod_group());
     of_tree.or_else(|| Some(GroupKey::new(meta.namespace(), of_group()?)))
 }

@@ -9,13 +9,13 @@ use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::placed::Pin;
 use crate::plan::decide::pod_groups::BatchPodGroup;
 use crate::plan::decide::surplus::Surplus;
-use crate::plan::elastic::Mark;
+use crate::plan::marks::Mark;
 use crate::plan::reconcile::dropped::StatusCarrier;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::recovery::{Judged, Suspect};
-use crate::plan::view::{HeldPod, PodRef};
+use crate::plan::view::{HeldPod, LabelledPlace, PodRef};
 
 /// What is to be done. The end of each is reported to the reconciler, except that of those that publish.
 #[derive(Clone, Debug)]
@@ -88,8 +88,8 @@ pub enum Action {
         /// What is to be said when that is done.
         then: Vec<EventNote>,
     },
-    /// Say on a pod that it is about to be taken away, or no longer.
-    MarkDraining {
+    /// Give labels to a pod, or take them away.
+    Mark {
         /// The pod, and what it is to say.
         mark: Mark,
     },
@@ -192,7 +192,7 @@ impl Action {
                 let outcome = failure.map_or(ScaleOutcome::Done(*replicas), |why| ScaleOutcome::Failed(why.to_owned()));
                 Ended::Scaled { role: role.clone(), uid: workload.uid.clone(), outcome }
             }
-            Self::MarkDraining { mark } => Ended::Tried { object: mark.pod.clone(), failure: why() },
+            Self::Mark { mark } => Ended::Tried { object: mark.pod.clone(), failure: why() },
             Self::SetPartition { workload, .. } => tried(&workload.key.name, &workload.uid),
             Self::DiagnoseMissingPods { .. } => Ended::Diagnosed { diagnoses: Vec::new() },
             Self::FindSurge { .. } => Ended::Surge { proven: Vec::new() },
@@ -224,8 +224,9 @@ pub struct MissingLabels {
 impl MissingLabels {
     /// Those of a held pod; `None` when it has all.
     pub(in crate::plan) fn of(group: &Arc<Group>, pod: &HeldPod) -> Option<Self> {
-        let size_only = pod.labelled_size.is_some();
-        if size_only && group.batch_size(pod.role()).is_none_or(|size| pod.labelled_size == Some(size)) {
+        let size_only = pod.labelled.is_some();
+        let at_place = |size| pod.labelled == Some(LabelledPlace::at(size, pod.ordinal));
+        if size_only && group.batch_size(pod.role()).is_none_or(at_place) {
             return None;
         }
         let (role, revision) = (pod.role().to_owned(), pod.revision.clone());

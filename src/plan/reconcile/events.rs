@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::status::{CoordinationState, Draining, GroupStatus};
 use crate::model::wording::{counted, ordinals};
-use crate::model::{Batching, Coordination, Group, HoldReason};
+use crate::model::{Batching, Coordination, Group, HoldReason, names};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::missing_pods::WhyMissing;
@@ -277,7 +277,7 @@ impl EventNote {
         Self { reason: CLEARED.to_owned(), subject, note: format!("no longer so: {note}"), warning: false, roles }
     }
 
-    /// `segment 2 is released: decode 5-9, prefill 10-19`; `None` when counts only fell.
+    /// `segment 2 (rolegate.dev/segment=1) is released: decode 5-9, prefill 10-19`; `None` when counts only fell.
     fn released(
         coordination: &str,
         batching: &Batching,
@@ -295,15 +295,17 @@ impl EventNote {
             }
         }
         let ranges = ranges.join(", ");
-        let note = match last.checked_sub(first)? {
-            0 => format!("{} is released: {ranges}", batching.batch_name(first)),
-            _ => format!("{} {} to {} are released: {ranges}", batching.kind.words(), first + 1, last + 1),
+        let note = if last.checked_sub(first)? == 0 {
+            format!("{} is released: {ranges}", batching.labelled_name(first))
+        } else {
+            let (words, label) = (batching.kind.words(), names::SEGMENT);
+            format!("{words} {} to {} ({label}={first} to {last}) are released: {ranges}", first + 1, last + 1)
         };
         let subject = format!("{coordination} {ranges}");
         Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
     }
 
-    /// `step 2 is released in rack-b: decode 2-3, prefill 4-7`
+    /// `step 2 (rolegate.dev/segment=1) is released in rack-b: decode 2-3, prefill 4-7`
     fn placed(
         group: &Group,
         coordination: &Coordination,
@@ -319,7 +321,7 @@ impl EventNote {
                 roles.insert(name.clone());
             }
         }
-        let note = format!("{} is released in {domain}: {}", batching.batch_name(index), ranges.join(", "));
+        let note = format!("{} is released in {domain}: {}", batching.labelled_name(index), ranges.join(", "));
         let subject = format!("{} {index}", coordination.display_name());
         Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
     }

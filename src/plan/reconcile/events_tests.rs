@@ -68,12 +68,15 @@ fn each_batch_is_reported_once_with_its_own_text() {
     assert_eq!(
         second,
         [
-            "Released: segment 2 is released: decode 5-9, prefill 10-19",
+            "Released: segment 2 (rolegate.dev/segment=1) is released: decode 5-9, prefill 10-19",
             "PreviousSegmentNotReady: segment 3 is held (15 pods)"
         ]
     );
     let all = pass(&mut reported, &[("prefill", 100), ("decode", 50)], &[]);
-    assert_eq!(all, ["Released: segments 3 to 10 are released: decode 10-49, prefill 20-99"]);
+    assert_eq!(
+        all,
+        ["Released: segments 3 to 10 (rolegate.dev/segment=2 to 9) are released: decode 10-49, prefill 20-99"]
+    );
     assert_eq!(
         pass(&mut reported, &[("prefill", 62), ("decode", 31)], &[]),
         [""; 0],
@@ -158,5 +161,5 @@ fn what_runs_already_is_not_said_to_be_released_when_a_status_takes_it_in_again(
     };
     let none: [Vec<String>; 3] = Default::default();
     assert_eq!([30, 10, 30].map(&mut look), none);
-    assert_eq!(look(40), ["segment 4 is released: prefill 30-39"]);
+    assert_eq!(look(40), ["segment 4 (rolegate.dev/segment=3) is released: prefill 30-39"]);
 }

@@ -9,6 +9,7 @@ use crate::model::{Group, HoldReason, RolledWorkload};
 use crate::plan::decide::batches::BatchState;
 use crate::plan::decide::decision::Decision;
 use crate::plan::elastic::SegmentCounts;
+use crate::plan::marks::Label;
 use crate::plan::reconcile::ahead::ReportedAhead;
 use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::Reported;
@@ -66,6 +67,8 @@ pub(in crate::plan) struct Memory {
     carrier_uid: String,
     /// Ordinals with which the releases of held pods were begun, by unique id.
     given: HashMap<Arc<str>, u32>,
+    /// Labels that pods were last given for their place, by unique id: what somebody takes away again is not fought over.
+    pub(in crate::plan) placed: HashMap<Arc<str>, Vec<Label>>,
     pub(in crate::plan) looks: Looks,
     pub(in crate::plan) missing_since: Option<Uptime>,
     /// Pods that run although the group is not there for which they were held.
@@ -137,6 +140,7 @@ impl Memory {
             carrier: None,
             carrier_uid: String::new(),
             given: HashMap::new(),
+            placed: HashMap::new(),
             looks: Looks::default(),
             missing_since: None,
             uncoordinated: 0,
@@ -343,6 +347,10 @@ impl Memory {
         let others = snapshot.claims.iter().flat_map(|claims| &claims.others).map(|other| other.carrier.uid.as_str());
         self.dropped.keep_only(&others.clone().chain(owner).collect());
         self.recovery.forget_gone(snapshot);
+        if !self.placed.is_empty() {
+            let present: HashSet<_> = snapshot.pods.iter().map(|pod| &*pod.pod.uid).collect();
+            self.placed.retain(|uid, _| present.contains(&**uid));
+        }
         if self.retries.is_empty() {
             return;
         }

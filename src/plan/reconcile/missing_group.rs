@@ -7,8 +7,8 @@ use crate::api::ObjectKind;
 use crate::model::RolledWorkload;
 use crate::model::wording::counted;
 use crate::plan::decide::placed::Pin;
-use crate::plan::elastic::Mark;
 use crate::plan::evaluate::Evaluation;
+use crate::plan::marks::Mark;
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::options::MissingGroup;
@@ -105,8 +105,7 @@ impl Pass<'_> {
         self.release_all(snapshot);
         // Nothing is taken away any longer, and routers go by what pods say.
         for pod in snapshot.pods.iter().filter(|pod| pod.draining) {
-            let mark = Mark { pod: pod.pod.clone(), draining: false, by_cost: true };
-            self.begin(&pod.pod.uid, || Action::MarkDraining { mark });
+            self.mark(Mark::draining(&pod.pod, false, true));
         }
     }
 

@@ -95,6 +95,8 @@ impl Pass<'_> {
         let drained = self.drained(group, &observation.view);
         let mut not_bound = self.memory.unbound.overdue(self.options.bind_timeout, self.now);
         not_bound.extend(self.memory.unmade.overdue(self.options.bind_timeout, self.now));
+        // The successor of such a pod may not name the group either, and would not be seen.
+        let has_adopted = observation.view.roles.values().any(|role| role.replicas.has_adopted());
         let recovers = group.batched().any(|(_, batching)| batching.recovers().is_some());
         let context = DecisionContext {
             faults: &snapshot.faults,
@@ -117,7 +119,7 @@ impl Pass<'_> {
             recovery: RecoveryContext {
                 off: !self.options.allowed.recovery,
                 now: recovers.then(|| Moment::parse(self.now_text)).flatten(),
-                rests: group.deleting || !snapshot.faults.is_empty() || group.status.draining.is_some(),
+                rests: group.deleting || !snapshot.faults.is_empty() || group.status.draining.is_some() || has_adopted,
                 verdicts: &self.memory.recovery.judged(),
                 unready: &self.memory.recovery.overdue(self.now),
             },
@@ -160,6 +162,9 @@ impl Pass<'_> {
         }
         self.roll(group, rollouts, decision);
         self.scale(group, view, decision, snapshot);
+        if !group.deleting {
+            self.label_places(group, view);
+        }
         self.pod_groups(group, view, snapshot);
         self.recreate(decision);
         self.recover(group, &decision.recovery, snapshot);

@@ -291,6 +291,7 @@ impl Reconciler {
                 memory.in_flight.remove(&object.uid);
                 if let Some(why) = failure {
                     memory.recovery.not_deleted(&object.uid);
+                    memory.placed.remove(&object.uid);
                     Some(memory.refused_with(&object.uid, &why, now))
                 } else {
                     memory.succeeded(&object.uid);

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::model::Group;
 use crate::plan::decide::decision::Decision;
-use crate::plan::elastic::{Mark, Scale, stray_marks};
+use crate::plan::elastic::{Scale, stray_marks};
+use crate::plan::marks::{Mark, misplaced};
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::pass::Pass;
@@ -50,10 +51,10 @@ impl Pass<'_> {
         snapshot: &Snapshot,
     ) {
         let Some(plan) = &decision.elastic else {
-            stray_marks(group, view).into_iter().for_each(|mark| self.mark(mark));
+            stray_marks(group, view).into_iter().for_each(|mark| _ = self.mark(mark));
             return;
         };
-        plan.marks.iter().cloned().for_each(|mark| self.mark(mark));
+        plan.marks.iter().cloned().for_each(|mark| _ = self.mark(mark));
         for workload in &snapshot.scaled {
             let role = &workload.claim.role;
             if !plan.scales.contains_key(role) {
@@ -75,9 +76,19 @@ impl Pass<'_> {
         }
     }
 
-    fn mark(&mut self, mark: Mark) {
+    pub(in crate::plan) fn mark(&mut self, mark: Mark) -> bool {
         let uid = mark.pod.uid.clone();
-        self.begin(&uid, || Action::MarkDraining { mark });
+        self.begin(&uid, || Action::Mark { mark })
+    }
+
+    /// Has pods say their place, once: somebody who takes that away again is not fought.
+    pub(in crate::plan) fn label_places(&mut self, group: &Group, view: &GroupView) {
+        for mark in misplaced(group, view) {
+            let (uid, labels) = (mark.pod.uid.clone(), mark.labels.clone());
+            if self.memory.placed.get(&uid) != Some(&labels) && self.mark(mark) {
+                self.memory.placed.insert(uid, labels);
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@ pub(in crate::plan) mod segments;
 pub mod transition_times;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::api::status::{Condition, CoordinationState, Draining, GroupStatus, RoleProgress, Summary};
 use crate::model::wording::counted;
@@ -13,13 +14,14 @@ use crate::model::{Coordination, Group, HoldReason, ProgressState, names};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
+use crate::plan::decide::no_replica;
 use crate::plan::decide::progression::Targets;
 use crate::plan::elastic::{self, ElasticPlan};
 use crate::plan::recovery::Complete;
 use crate::plan::recovery::text::recovery_is_off;
 use crate::plan::rollout::{RolloutPlan, Rollouts, waits_for};
 use crate::plan::status::conditions::Progress;
-use crate::plan::view::{GroupView, ReplicaIs, RoleView};
+use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
 /// KEP-30's strategy, as the status spells it.
 const ROLLING: &str = "rollingUpdate";
@@ -39,7 +41,7 @@ pub fn status(
         return GroupStatus { observed_generation, other, ..GroupStatus::default() };
     }
     let segments = group.batched().next().map(|_| segments::count(group, &view.roles));
-    let progress = progress(view, rollouts, decision, context);
+    let progress = progress(group, view, rollouts, decision, context);
     let in_rollout =
         decision.rollout.values().any(|role| matches!(role.state, ProgressState::Progressing | ProgressState::Waiting));
     let mut conditions = conditions::conditions(before, &view.roles, (segments, in_rollout), &progress);
@@ -141,7 +143,13 @@ fn figures(status: &GroupStatus) -> Option<Summary> {
 const ENDS_BY_A_PERSON: &[HoldReason] =
     &[HoldReason::TopologyMissing, HoldReason::StampMismatch, HoldReason::PodGroupMissing];
 
-fn progress(view: &GroupView, rollouts: &Rollouts, decision: &Decision, context: DecisionContext<'_>) -> Progress {
+fn progress(
+    group: &Group,
+    view: &GroupView,
+    rollouts: &Rollouts,
+    decision: &Decision,
+    context: DecisionContext<'_>,
+) -> Progress {
     let (held, rollout) = (&decision.held, &decision.rollout);
     if let Some(fault) = context.faults.first() {
         return Progress::Invalid(format!("{}: {fault}", fault.rule));
@@ -152,12 +160,17 @@ fn progress(view: &GroupView, rollouts: &Rollouts, decision: &Decision, context:
         let unclaimed = rollouts.unclaimed.iter();
         let unclaimed = unclaimed.map(|role| format!("role {role:?} is not rolled in lockstep: no workload claims it"));
         let off = decision.recovery.without_effect.iter().map(|name| recovery_is_off(name));
-        let what = strangers(view).chain(doubled(view));
+        let what = strangers(view).chain(apart(group, view)).chain(doubled(view));
         return Progress::Complete(what.chain(unclaimed).chain(off).collect::<Vec<_>>().join("; "));
     }
     let stuck = held.iter().filter(|held| ENDS_BY_A_PERSON.contains(&held.reason)).map(|held| held.message.clone());
-    let lacks =
-        decision.diagnosis_texts().map(|(_, text)| text).chain(strangers(view)).chain(doubled(view)).chain(stuck);
+    let lacks = decision
+        .diagnosis_texts()
+        .map(|(_, text)| text)
+        .chain(strangers(view))
+        .chain(apart(group, view))
+        .chain(doubled(view))
+        .chain(stuck);
     let lacks = lacks.collect::<Vec<_>>().join("; ");
     if context.stalled {
         let stalled = open.find_map(|(name, role)| Some((name, role.waits.as_ref()?)));
@@ -177,6 +190,17 @@ fn strangers(view: &GroupView) -> impl Iterator<Item = String> {
         let pods = if *pods == 1 { "1 pod names".to_owned() } else { format!("{pods} pods name") };
         format!("{pods} role {role:?}, which the group does not have")
     })
+}
+
+/// Pods that run, name a role, and are none of its replicas: of those that are held the reason tells.
+fn apart(group: &Group, view: &GroupView) -> impl Iterator<Item = String> {
+    let running = view.apart.iter().filter(|pod| !pod.held);
+    let text = |pod: &Arc<PodFacts>| format!("pod {:?} is not counted: {}", &*pod.pod.name, no_replica(group, pod));
+    let first = running.clone().next().map(text);
+    let more = running.count().saturating_sub(1);
+    first
+        .map(|first| if more == 0 { first } else { format!("{first}; {more} more are not counted either") })
+        .into_iter()
 }
 
 /// Roles of which several pods have one number: each counts for the others.

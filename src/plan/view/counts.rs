@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::api::status::RecoveryState;
 use crate::model::{Group, PodIdentity, Queued};
-use crate::plan::view::{GroupPods, GroupView, PodFacts, PodRef, Stamp};
+use crate::plan::view::{GroupPods, GroupView, LabelledPlace, PodFacts, PodRef, Stamp};
 
 /// What is observed of a group, as a state file says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -103,9 +103,10 @@ impl ObservedCounts {
                     held: ordinal >= counts.released && group.batch_size(&role.name).is_some(),
                     scheduled: ordinal < counts.scheduled,
                     ready: ordinal < counts.ready,
-                    labelled_size: group.batch_size(&role.name),
+                    labelled: group.batch_size(&role.name).map(|size| LabelledPlace::at(size, ordinal)),
                     revision: None,
                     cohort: None,
+                    adopted: false,
                     draining: false,
                     pod_groups: Vec::new(),
                     queued: Queued::Not,

@@ -15,7 +15,7 @@ mod stamp;
 pub use counts::ObservedCounts;
 pub use group::GroupView;
 pub use last_words::{LastWords, Leaving, LossKind};
-pub use pod::{HeldPod, PodFacts, PodRef};
+pub use pod::{HeldPod, LabelledPlace, PodFacts, PodRef};
 pub use pods::{GroupPods, RolePods};
 pub(in crate::plan) use replica::count;
 pub use replica::{Replica, ReplicaIs};

@@ -1,9 +1,10 @@
 //! Ordinals for replicas whose maker gives none (Deployments, stateless RoleInstanceSets): the lowest free ones, and the
-//! same ones at every pass.
+//! same ones at every pass. A pod that is none of the role's replicas has none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::model::{MadeBy, Role};
 use crate::plan::view::{PodFacts, PodRef, RoleView};
 
 /// The pods of one replica.
@@ -19,14 +20,62 @@ struct Candidate<'a> {
     rank: (u8, Option<Arc<str>>, PodRef),
 }
 
+/// The replicas of a role, and pods that are none of them.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct Assigned<'a> {
+    /// Each replica with its ordinal.
+    pub(in crate::plan) placed: Vec<(Pods<'a>, u32)>,
+    /// Pods without a place.
+    pub(in crate::plan) apart: Pods<'a>,
+}
+
+/// Which pods without a number are replicas of a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::plan) enum Makes {
+    /// It is not known what makes the role's pods.
+    Anything,
+    /// Those of its workload that are made by one of these.
+    By(&'static [MadeBy]),
+}
+
+impl Makes {
+    /// What makes the pods of a role of this group.
+    pub(in crate::plan) fn of(role: Option<&Role>) -> Self {
+        let known = role.map(|role| &role.workload).filter(|workload| !workload.desired_is_unknown);
+        let key = known.filter(|workload| workload.reference.is_some()).and_then(|workload| workload.key.as_ref());
+        key.map_or(Self::Anything, |key| Self::By(key.kind.row().unnumbered_by))
+    }
+
+    /// True for a pod that may be a replica beside those that have numbers, if there are any.
+    fn may_be(self, pod: &PodFacts, beside_numbered: bool) -> bool {
+        let by = pod.identity.unnumbered.as_ref().map(|unnumbered| unnumbered.by).unwrap_or_default();
+        match self {
+            Self::By(makers) => makers.contains(&by),
+            Self::Anything => by != MadeBy::NobodyNow && !(by == MadeBy::Nobody && beside_numbered),
+        }
+    }
+}
+
 /// Gives each replica of a role an ordinal. They are alike: when the role shrinks and a high one stays, it moves down to a
-/// free place. `given` is the ordinal with which the release of a pod is under way.
+/// free place. `given` is the ordinal with which the release of a pod is under way. A pod that nothing `makes` keeps the place
+/// that it was released with while no replica takes it: its workload may be on its way, or have let it go.
 pub(in crate::plan) fn assign<'a>(
     role: &RoleView,
+    makes: Makes,
     pods: impl Iterator<Item = &'a Arc<PodFacts>>,
     given: impl Fn(&PodRef) -> Option<u32>,
-) -> Vec<(Pods<'a>, u32)> {
-    place(role, replicas(pods).into_values().map(|pods| candidate(pods, &given)).collect())
+) -> Assigned<'a> {
+    let beside_numbered = !role.replicas.is_empty();
+    let (pods, others): (Vec<_>, Vec<_>) = pods.partition(|pod| makes.may_be(pod, beside_numbered));
+    let mut taken: BTreeSet<u32> = role.replicas.iter().map(|(ordinal, _)| ordinal).collect();
+    let candidates = replicas(pods.into_iter()).into_values().map(|pods| candidate(pods, &given)).collect();
+    let mut placed = place(role, candidates, &mut taken);
+    let (kept, apart): (Vec<_>, Vec<_>) = others.into_iter().partition(|pod| {
+        let place = pod.identity.ordinal.filter(|ordinal| !pod.held && *ordinal < role.places());
+        place.is_some_and(|ordinal| taken.insert(ordinal))
+    });
+    placed.extend(kept.into_iter().filter_map(|pod| Some((vec![pod], pod.identity.ordinal?))));
+    Assigned { placed, apart }
 }
 
 /// Pods by instance.
@@ -53,9 +102,8 @@ fn candidate<'a>(mut pods: Pods<'a>, given: &impl Fn(&PodRef) -> Option<u32>) ->
     Candidate { rank: (rank, created, name), wished, pods }
 }
 
-fn place<'a>(role: &RoleView, mut candidates: Vec<Candidate<'a>>) -> Vec<(Pods<'a>, u32)> {
+fn place<'a>(role: &RoleView, mut candidates: Vec<Candidate<'a>>, taken: &mut BTreeSet<u32>) -> Vec<(Pods<'a>, u32)> {
     let bound = role.places();
-    let mut taken: BTreeSet<u32> = role.replicas.iter().map(|(ordinal, _)| ordinal).collect();
     candidates.sort_by(|a, b| a.rank.cmp(&b.rank));
     let mut placed = Vec::with_capacity(candidates.len());
     let (wishing, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| one.wished.is_some());

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::{Group, PodIdentity, Unnumbered};
+use crate::model::{Group, MadeBy, PodIdentity, Unnumbered};
 use crate::plan::test_support::{self, mk_group, mk_segments, shared};
 use crate::plan::view::{GroupPods, GroupView};
 
@@ -17,7 +17,7 @@ fn mk_pod(name: &str, made: u32, held: bool) -> PodFacts {
         held,
         scheduled: !held,
         ready: !held,
-        labelled_size: None,
+        labelled: None,
         created: Some(format!("2026-01-01T00:00:{made:02}Z").into()),
         ..pod
     }
@@ -31,7 +31,7 @@ fn mk_released(name: &str, made: u32, ordinal: u32) -> PodFacts {
 
 fn mk_member(name: &str, instance: &str, made: u32) -> PodFacts {
     let mut pod = mk_pod(name, made, true);
-    pod.identity.unnumbered = Some(Unnumbered { instance: Some(instance.to_owned()) });
+    pod.identity.unnumbered = Some(Unnumbered { instance: Some(instance.into()), ..Unnumbered::default() });
     pod.identity.replica_size = 2;
     pod
 }
@@ -39,10 +39,11 @@ fn mk_member(name: &str, instance: &str, made: u32) -> PodFacts {
 fn ordinals(group: &Group, pods: &[PodFacts], given: &[(&str, u32)]) -> Vec<(String, u32)> {
     let view = GroupView::build(group, &GroupPods::default());
     let pods = shared(pods);
-    let placed = assign(&view.roles["worker"], pods.iter(), |pod| {
+    let assigned = assign(&view.roles["worker"], Makes::of(group.role("worker")), pods.iter(), |pod| {
         given.iter().find(|(name, _)| *name == &*pod.name).map(|(_, ordinal)| *ordinal)
     });
-    let mut all: Vec<_> = placed
+    let mut all: Vec<_> = assigned
+        .placed
         .into_iter()
         .flat_map(|(pods, ordinal)| pods.into_iter().map(move |pod| (pod.pod.name.to_string(), ordinal)))
         .collect();
@@ -108,11 +109,45 @@ fn of_a_workload_that_is_scaled_with_its_group_those_beyond_what_may_run_move_do
     let pods = shared(&[mk_released("b", 1, 1), mk_released("c", 2, 2)]);
     let places = |is_scaled| {
         let role = RoleView { desired: 8, committed: Some(2), is_scaled, ..RoleView::default() };
-        let placed = assign(&role, pods.iter(), |_| None).into_iter();
+        let placed = assign(&role, Makes::Anything, pods.iter(), |_| None).placed.into_iter();
         let mut placed: Vec<_> = placed.map(|(pods, ordinal)| (pods[0].pod.name.to_string(), ordinal)).collect();
         placed.sort();
         placed
     };
     assert_eq!(places(true), are(&[("b", 1), ("c", 0)]));
     assert_eq!(places(false), are(&[("b", 1), ("c", 2)]));
+}
+
+/// A pod whose controller let it go, or a copy: nobody owns it, and it has a controller's labels.
+fn mk_left(name: &str, held: bool, ordinal: Option<u32>) -> PodFacts {
+    let mut pod = mk_pod(name, 0, held);
+    pod.identity.ordinal = ordinal;
+    pod.identity.unnumbered = Some(Unnumbered { by: MadeBy::NobodyNow, ..Unnumbered::default() });
+    pod
+}
+
+#[test]
+fn a_pod_that_its_controller_let_go_keeps_its_place_until_its_successor_comes() {
+    let left = mk_left("left", false, Some(1));
+    assert_eq!(ordinals(&mk_workers(2), &[mk_released("a", 1, 0), left.clone()], &[]), are(&[("a", 0), ("left", 1)]));
+    let successor = mk_pod("b", 9, true);
+    assert_eq!(ordinals(&mk_workers(2), &[mk_released("a", 1, 0), left, successor], &[]), are(&[("a", 0), ("b", 1)]));
+}
+
+#[test]
+fn a_copy_takes_no_place() {
+    let copies = [mk_left("copy", true, None), mk_left("ran", false, None)];
+    assert_eq!(ordinals(&mk_workers(2), &copies, &[]), are(&[]));
+}
+
+#[test]
+fn beside_numbered_replicas_a_bare_pod_takes_no_place() {
+    let mut bare = mk_pod("bare", 1, true);
+    bare.identity.unnumbered = Some(Unnumbered { by: MadeBy::Nobody, ..Unnumbered::default() });
+    assert_eq!(ordinals(&mk_workers(2), std::slice::from_ref(&bare), &[]), are(&[("bare", 0)]));
+    let pods = [test_support::mk_pod("worker-0", "worker", 0), bare];
+    let view = GroupView::build(&mk_workers(2), &shared(&pods));
+    let apart: Vec<_> = view.apart.iter().map(|pod| &*pod.pod.name).collect();
+    assert_eq!((view.roles["worker"].replicas.end(), apart), (1, vec!["bare"]));
+    assert_eq!(view.held().len(), 2);
 }

@@ -8,7 +8,7 @@ use crate::model::{PodIdentity, Queued, names, revision};
 use crate::plan::view::Stamp;
 
 /// A pod, as far as planning needs it.
-#[expect(clippy::struct_excessive_bools, reason = "four independent facts of a pod, not states of one machine")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a pod, not states of one machine")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
     /// Name and unique id.
@@ -21,13 +21,15 @@ pub struct PodFacts {
     pub scheduled: bool,
     /// True while its `Ready` condition is, and for the pod of a Job that has done its work.
     pub ready: bool,
-    /// Size of its batch as its labels say, 0 where they say none; `None` for a pod without labels of a batch, which came
-    /// before its group or has no number.
-    pub labelled_size: Option<u32>,
+    /// Where it is in its batches, as its labels say; `None` for a pod without labels of a batch, which came before its group
+    /// or has no number.
+    pub labelled: Option<LabelledPlace>,
     /// Revision that it was made at.
     pub revision: Option<Arc<str>>,
     /// With which pods of other roles it was rolled, as it is labelled.
     pub cohort: Option<Arc<str>>,
+    /// It does not name its group itself: it was found that the workload of its role made it.
+    pub adopted: bool,
     /// It says that it is about to be taken away with its segment.
     pub draining: bool,
     /// PodGroups that it says it is in, in the words of whichever scheduler.
@@ -69,9 +71,10 @@ impl PodFacts {
             held: pod.has_gate(names::GATE) && meta.label(names::PLACED_BY).is_none(),
             scheduled: pod.has_node(),
             ready: pod.condition_is_true("Ready") || pod.is_completed(),
-            labelled_size: labelled_size(meta),
+            labelled: LabelledPlace::of(meta),
             revision: revision(meta).map(Into::into),
             cohort: meta.label(names::COHORT).map(Into::into),
+            adopted: names::LABEL_SCHEMES.iter().all(|(group, _)| meta.label(group).is_none_or(str::is_empty)),
             draining: meta.label(names::DRAINING) == Some("true"),
             pod_groups: pod_groups(meta),
             queued: Queued::of(pod),
@@ -82,15 +85,42 @@ impl PodFacts {
     }
 }
 
+impl PodFacts {
+    /// True when its labels say that it is a pod of this replica, in batches of this size. A number that its maker gives needs
+    /// no label.
+    pub fn is_labelled_as(&self, size: u32, ordinal: u32) -> bool {
+        let is_numbered = self.identity.unnumbered.is_none() || self.identity.ordinal == Some(ordinal);
+        is_numbered && self.labelled == Some(LabelledPlace::at(size, ordinal))
+    }
+}
+
 fn pod_groups(meta: &Meta) -> Vec<Arc<str>> {
     let annotations = [names::VOLCANO_POD_GROUP, names::KAI_POD_GROUP].into_iter();
     let named = annotations.filter_map(|key| meta.annotation(key)).chain(meta.label(names::KUBE_POD_GROUP));
     named.filter(|name| !name.is_empty()).map(Into::into).collect()
 }
 
-fn labelled_size(meta: &Meta) -> Option<u32> {
-    meta.label(names::KEP75_INSTANCE_INDEX)?;
-    Some(meta.label(names::KEP75_SUBGROUP_SIZE).and_then(|size| size.parse().ok()).unwrap_or_default())
+/// Where a pod is in its batches, as its labels say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabelledPlace {
+    /// Replicas of its role in one batch; 0 where no label says that.
+    pub size: u32,
+    /// Its batch, from 0; [`u32::MAX`] where no label says that.
+    pub segment: u32,
+}
+
+impl LabelledPlace {
+    /// The place of a replica in batches of this size.
+    pub fn at(size: u32, ordinal: u32) -> Self {
+        Self { size, segment: ordinal.checked_div(size).unwrap_or_default() }
+    }
+
+    fn of(meta: &Meta) -> Option<Self> {
+        let [size, segment] = [names::KEP75_SUBGROUP_SIZE, names::SEGMENT].map(|key| meta.label(key));
+        segment.or_else(|| meta.label(names::KEP75_INSTANCE_INDEX))?;
+        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
+        Some(Self { size: number(size).unwrap_or_default(), segment: number(segment).unwrap_or(u32::MAX) })
+    }
 }
 
 /// A held pod.

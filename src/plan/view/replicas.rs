@@ -33,8 +33,14 @@ struct Block {
     held: u64,
     /// Replicas with a pod that says that it is about to be taken away.
     draining: u64,
+    /// Replicas with a pod that does not name its group itself.
+    adopted: u64,
     /// Replicas with a held pod whose affinity names a batch.
     stamped: u64,
+    /// Size of the batches that all its pods say they are in; `None` where they do not agree, or one says none.
+    labelled: Option<u32>,
+    /// Replicas with a released pod that says another place than its own in batches of that size.
+    misplaced: u64,
     /// Of all its replicas.
     pods: PodCounts,
     /// Size of the largest replica.
@@ -86,7 +92,7 @@ impl Replicas {
         });
         let Some((_, block)) = self.blocks.get_mut(place) else { return };
         let changed = Arc::make_mut(block);
-        changed.change(ordinal % BLOCK, change);
+        changed.change(ordinal, change);
         if changed.present == 0 {
             self.blocks.remove(place);
         }
@@ -150,9 +156,20 @@ impl Replicas {
         self.pods_where(ordinals, |block| block.draining).map(|(_, pod)| pod).filter(|pod| pod.draining)
     }
 
+    /// Released pods whose labels do not say that they are in their place, in batches of this size.
+    pub fn misplaced(&self, size: u32) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
+        let pods = self.pods_where(.., move |block| block.may_be_misplaced(size));
+        pods.filter(move |(ordinal, pod)| !pod.held && !pod.is_labelled_as(size, *ordinal))
+    }
+
     /// Pods of these replicas.
     pub fn pods_from(&self, first: u32) -> impl Iterator<Item = &Arc<PodFacts>> {
         self.pods_where(first.., |block| block.present).map(|(_, pod)| pod)
+    }
+
+    /// True when a pod does not name its group itself.
+    pub fn has_adopted(&self) -> bool {
+        self.blocks.iter().any(|(_, block)| block.adopted != 0)
     }
 
     /// True when the affinity of a held pod names a batch.
@@ -238,7 +255,8 @@ impl Block {
         self.slots.get(usize::try_from(offset).ok()?)?.as_ref()
     }
 
-    fn change(&mut self, offset: u32, change: impl FnOnce(&mut Vec<Arc<PodFacts>>)) {
+    fn change(&mut self, ordinal: u32, change: impl FnOnce(&mut Vec<Arc<PodFacts>>)) {
+        let offset = ordinal % BLOCK;
         let index = usize::try_from(offset).unwrap_or_default();
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, Option::default);
@@ -256,6 +274,7 @@ impl Block {
         self.pods = slots().map(|slot| PodCounts::of(&slot.counted)).fold(PodCounts::default(), PodCounts::and);
         self.largest = slots().map(|slot| slot.counted.size).max().unwrap_or_default();
         self.newest = slots().flat_map(|slot| &slot.pods).filter_map(|pod| pod.created.as_ref()).max().cloned();
+        self.note_labels(ordinal - offset);
     }
 
     /// Notes what a replica is now.
@@ -272,11 +291,30 @@ impl Block {
             (is(ReplicaIs::Doubled), &mut self.doubled),
             (of_pods(|pod| pod.held), &mut self.held),
             (of_pods(|pod| pod.draining), &mut self.draining),
+            (of_pods(|pod| pod.adopted), &mut self.adopted),
             (of_pods(|pod| pod.held && pod.stamp.batch.is_some()), &mut self.stamped),
         ];
         for (is_so, bits) in now {
             *bits = if is_so { *bits | bit } else { *bits & !bit };
         }
+    }
+
+    /// Notes what the labels of all pods say; `first` is the first ordinal of the block.
+    fn note_labels(&mut self, first: u32) {
+        let pods = || self.slots.iter().flatten().flat_map(|slot| &slot.pods);
+        let mut sizes = pods().map(|pod| pod.labelled.map(|place| place.size));
+        let size = sizes.next().flatten().filter(|size| sizes.all(|other| other == Some(*size)));
+        let bit = |(offset, slot): (u32, &Option<Slot>)| {
+            let pods = slot.as_ref().map(|slot| slot.pods.as_slice()).unwrap_or_default();
+            let of_size = |size| pods.iter().any(|pod| !pod.held && !pod.is_labelled_as(size, first | offset));
+            u64::from(size.is_some_and(of_size)) << offset
+        };
+        (self.labelled, self.misplaced) = (size, (0..BLOCK).zip(&self.slots).map(bit).sum());
+    }
+
+    /// Replicas that may have a released pod that says another place than its own in batches of this size.
+    fn may_be_misplaced(&self, size: u32) -> u64 {
+        if self.labelled == Some(size) { self.misplaced } else { self.present }
     }
 
     fn that_are(&self, what: ReplicaIs) -> u64 {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::test_support::mk_pod;
-use crate::plan::view::RoleView;
+use crate::plan::view::{LabelledPlace, RoleView};
 
 /// A pod as an event tells of it: its replica, its place in it, and how far it is.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
@@ -18,6 +18,8 @@ struct Told {
     scheduled: bool,
     ready: bool,
     stamped: bool,
+    /// Size of its batches as it is labelled, and whether the label of its batch is right for that.
+    labelled: Option<(u32, bool)>,
 }
 
 /// Ordinals around the edges of blocks, far away, and the highest there is.
@@ -27,9 +29,20 @@ fn ordinals() -> impl Strategy<Value = u32> {
 
 fn told() -> impl Strategy<Value = Told> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (ordinals(), 0..3_u32, 1..4_u32, flags).prop_map(|(ordinal, member, size, (held, scheduled, ready, stamped))| {
-        Told { ordinal, member, size, held, scheduled, ready, stamped }
-    })
+    let labelled =
+        prop::option::weighted(0.9, (prop_oneof![5 => Just(2_u32), 1 => 1..4_u32], prop::bool::weighted(0.9)));
+    (ordinals(), 0..3_u32, 1..4_u32, flags, labelled).prop_map(
+        |(ordinal, member, size, (held, scheduled, ready, stamped), labelled)| Told {
+            ordinal,
+            member,
+            size,
+            held,
+            scheduled,
+            ready,
+            stamped,
+            labelled,
+        },
+    )
 }
 
 impl Told {
@@ -38,6 +51,11 @@ impl Told {
         (pod.held, pod.scheduled, pod.ready) = (self.held, self.scheduled, self.ready);
         pod.identity.replica_size = self.size;
         pod.stamp.batch = self.stamped.then(|| "pd-0".into());
+        let place = |(size, right): (u32, bool)| {
+            let place = LabelledPlace::at(size, self.ordinal);
+            LabelledPlace { segment: if right { place.segment } else { u32::MAX }, ..place }
+        };
+        pod.labelled = self.labelled.map(place);
         pod.created = Some(format!("2026-01-01T00:00:{:02}Z", self.size).into());
         pod
     }
@@ -109,6 +127,16 @@ proptest! {
         prop_assert_eq!(kept.newest(), pods.values().filter_map(|(_, pod)| pod.created.as_ref()).max());
         let is_stamped = |(_, pod): &(u32, PodFacts)| pod.held && pod.stamp.batch.is_some();
         prop_assert_eq!(kept.has_stamped(), pods.values().any(is_stamped));
+        for size in 1..4 {
+            let found: Vec<_> = kept.misplaced(size).map(|(ordinal, pod)| (ordinal, pod.pod.clone())).collect();
+            let is_so = |(ordinal, pod): &&(u32, PodFacts)| {
+                !pod.held && pod.labelled != Some(LabelledPlace { size, segment: ordinal / size })
+            };
+            let mut expected: Vec<_> =
+                pods.values().filter(is_so).map(|(ordinal, pod)| (*ordinal, pod.pod.clone())).collect();
+            expected.sort();
+            prop_assert_eq!(found, expected, "labels that are not of batches of {}", size);
+        }
         let bounds = ranges.iter().map(|(from, to)| *from..*to).chain([0..u32::MAX, 0..0]);
         for range in bounds {
             for what in QUESTIONS {

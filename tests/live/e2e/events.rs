@@ -75,7 +75,7 @@ async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones()
     stage.pods.until("a segment released", |now| now.count_all(Pod::is_released) == 15).await;
     let first = [
         ("Normal PreviousSegmentNotReady: segment 2 is held: segment 1 has ", 1),
-        ("Normal Released: segment 1 is released: decode 0-4, prefill 0-9", 1),
+        ("Normal Released: segment 1 (rolegate.dev/segment=0) is released: decode 0-4, prefill 0-9", 1),
     ];
     until_events(&stage, &first).await;
 
@@ -87,7 +87,7 @@ async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones()
         (first[0].0, 2),
         ("Normal PreviousSegmentNotReady: segment 3 is held: segment 2 has ", 1),
         first[1],
-        ("Normal Released: segment 2 is released: decode 5-9, prefill 10-19", 1),
+        ("Normal Released: segment 2 (rolegate.dev/segment=1) is released: decode 5-9, prefill 10-19", 1),
     ];
     for _ in 0..3 {
         stage.let_ready(Pod::is_released).await;
@@ -103,9 +103,9 @@ async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones()
     let all = [
         (first[0].0, 2),
         ("Normal PreviousSegmentNotReady: segment 3 is held: segment 2 has ", 1),
-        ("Normal Released: segment 1 is released: decode 0-4, prefill 0-9", 1),
-        ("Normal Released: segment 2 is released: decode 5-9, prefill 10-19", 1),
-        ("Normal Released: segment 3 is released: decode 10-14, prefill 20-29", 1),
+        ("Normal Released: segment 1 (rolegate.dev/segment=0) is released: decode 0-4, prefill 0-9", 1),
+        ("Normal Released: segment 2 (rolegate.dev/segment=1) is released: decode 5-9, prefill 10-19", 1),
+        ("Normal Released: segment 3 (rolegate.dev/segment=2) is released: decode 10-14, prefill 20-29", 1),
     ];
     until_events(&stage, &all).await;
     assert_eq!(rolegate.metric(r#"rolegate_events_total{outcome="failed"}"#).await, 0);
@@ -121,7 +121,9 @@ async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones()
     let [prefill, decode] = ["prefill", "decode"].map(|role| format!("statefulset/{}", group.set_name(role)));
     for object in ["rolebasedgroups.workloads.x-k8s.io/llm", &prefill, &decode] {
         let described = stage.plane.must(&["describe", object, "-n", &stage.namespace], "");
-        let said = all.iter().filter(|(text, _)| object.ends_with("/llm") || !text.contains("segment 1 is released"));
+        let said = all.iter().filter(|(text, _)| {
+            object.ends_with("/llm") || !text.contains("segment 1 (rolegate.dev/segment=0) is released")
+        });
         for (text, _) in said {
             let (_, note) = text.split_once(": ").unwrap();
             assert!(described.contains(note), "{note:?} is not in:\n{described}");
@@ -140,13 +142,13 @@ async fn a_hold_that_is_over_says_so() {
     stage.create_sets(&group.clone().role("prefill", 12, 8)).await;
     // Which of the four is seen first is not for us to say.
     let warning = "Warning BeyondDesired: replica ";
-    let released = "Normal Released: segment 1 is released: prefill 0-7";
+    let released = "Normal Released: segment 1 (rolegate.dev/segment=0) is released: prefill 0-7";
     until_events(&stage, &[(released, 1), (warning, 1)]).await;
     // From here on nothing waits for its turn.
     statuses.until("8 ready", |status| status.ready().starts_with("True")).await;
     stage.scale(&group.clone().role("prefill", 12, 8)).await;
     let over = "Normal HoldCleared: no longer so: replica ";
-    let rest = "Normal Released: segment 2 is released: prefill 8-11";
+    let rest = "Normal Released: segment 2 (rolegate.dev/segment=1) is released: prefill 8-11";
     until_events(&stage, &[(over, 1), (released, 1), (rest, 1), (warning, 1)]).await;
 }
 

@@ -111,7 +111,7 @@ async fn a_number_that_stands_in_labels_alone_lets_nobody_go() {
         json_patch::merge(&mut pod, &json!({ "metadata": { "labels": labels } }));
         assert_eq!(stage.post(CORE, "pods", &pod).await.code, 201);
     }
-    rolegate.until_metric(r#"rolegate_held_pods{reason="BeyondDesired"}"#, 5).await;
+    rolegate.until_metric(r#"rolegate_held_pods{reason="NotAReplica"}"#, 5).await;
     stage.let_ready(Pod::is_released).await;
     stage.pods.until("the second segment", |now| now.count_all(Pod::is_released) == 4).await;
     stage.pods.now(|now| assert!(now.all().filter(|pod| pod.name.starts_with("forged")).all(Pod::is_held), "{now}"));

@@ -8,6 +8,7 @@ mod domains;
 mod encodings;
 mod gangs;
 mod leader_worker_sets;
+mod numbers;
 mod offline;
 pub mod pod_groups;
 mod reinvocation;

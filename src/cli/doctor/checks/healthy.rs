@@ -78,6 +78,7 @@ fn make_healthy() -> Facts {
         lease: Ok(Some(lease)),
         probe: Ok(Probe::Held),
         others: Ok(Vec::new()),
+        nobodys: Ok(Vec::new()),
         orphans: Ok(Vec::new()),
         held: Ok(Vec::new()),
         uncoordinated: Ok(Vec::new()),

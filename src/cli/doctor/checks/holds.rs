@@ -90,6 +90,22 @@ pub fn uncoordinated(facts: &Facts, found: &mut Findings) {
     more(groups.len(), "group", "with pods that run are missing", found);
 }
 
+/// Does a pod carry our gate and name no group?
+pub fn nobodys(facts: &Facts, found: &mut Findings) {
+    let Some(pods) = found.known(&facts.nobodys, "held pods") else { return };
+    if pods.is_empty() {
+        found.ok("every held pod names what releases it");
+    }
+    for pod in pods.iter().take(NAMED) {
+        let (namespace, name) = pod.split_once('/').unwrap_or_default();
+        found.warning(
+            format!("pod {pod} carries our gate and names no group: nobody releases it"),
+            format!("put the labels of its group back, delete it, or `rolegate release pod {name} -n {namespace}`"),
+        );
+    }
+    more(pods.len(), "pod", "that carry our gate name no group", found);
+}
+
 /// Does a pod name a role that its group does not have?
 pub fn strangers(facts: &Facts, found: &mut Findings) {
     let Some(strangers) = found.known(&facts.strangers, "pods") else { return };

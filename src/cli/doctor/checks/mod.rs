@@ -49,6 +49,7 @@ pub const CHECKS: &[Check] = &[
     ("orphans", holds::orphans),
     ("held", holds::held),
     ("uncoordinated", holds::uncoordinated),
+    ("nobodys", holds::nobodys),
     ("unknown-roles", holds::strangers),
 ];
 

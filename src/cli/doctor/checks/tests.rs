@@ -356,6 +356,10 @@ const CASES: &[Case] = &[
         ],
     ),
     (
+        |facts| facts.nobodys = Ok(vec!["ml/debug".to_owned()]),
+        &["Warning nobodys: pod ml/debug carries our gate and names no group: nobody releases it"],
+    ),
+    (
         |facts| {
             let held = |reason, pods| {
                 let (group, message) = ("ml/llm".to_owned(), "segment 2 is held: why".to_owned());

@@ -1,0 +1,69 @@
+//! Labels that pods get, and lose, while they run: what routers pair by is so at every moment.
+
+use std::borrow::Cow;
+
+use crate::model::{Group, GroupKey, names, place_labels};
+use crate::plan::view::{GroupView, PodFacts, PodRef, RoleView};
+
+/// A label to be; `None` takes it away.
+pub type Label = (Cow<'static, str>, Option<String>);
+
+/// What a pod is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The pod.
+    pub pod: PodRef,
+    /// Its labels to be.
+    pub labels: Vec<Label>,
+    /// It is the cheapest to delete of its workload's pods, or no longer; `None` leaves that as it is.
+    pub cheapest: Option<bool>,
+}
+
+impl Mark {
+    /// The pod is about to be taken away with its segment, or no longer. `by_cost` where of its workload's pods the cheapest go
+    /// first.
+    pub fn draining(pod: &PodRef, draining: bool, by_cost: bool) -> Self {
+        let label = (names::DRAINING.into(), draining.then(|| "true".to_owned()));
+        Self { pod: pod.clone(), labels: vec![label], cheapest: by_cost.then_some(draining) }
+    }
+
+    /// Whether it says that the pod is about to be taken away; `None` where it says nothing of that.
+    pub fn says_draining(&self) -> Option<bool> {
+        self.labels.iter().find(|(key, _)| key == names::DRAINING).map(|(_, value)| value.is_some())
+    }
+
+    /// The pod is of this role, though it does not say so itself: the role's workload made it.
+    pub fn adopted(pod: &PodRef, group: &GroupKey, role: &str) -> Self {
+        let (of_group, of_role) = names::ADOPTED;
+        let labels = [(of_group, &*group.name), (of_role, role)];
+        let labels = labels.map(|(key, value)| (key.into(), Some(value.to_owned()))).to_vec();
+        Self { pod: pod.clone(), labels, cheapest: None }
+    }
+
+    /// The pod is at this place.
+    fn at(pod: &PodFacts, size: u32, ordinal: u32) -> Self {
+        let index = pod.identity.unnumbered.is_some().then(|| (names::KEP75_INSTANCE_INDEX, ordinal.to_string()));
+        let labels = place_labels(size, ordinal).into_iter().chain(index);
+        let labels = labels.map(|(key, value)| (key.into(), Some(value))).collect();
+        Self { pod: pod.pod.clone(), labels, cheapest: None }
+    }
+
+    /// The pod is at no place.
+    fn nowhere(pod: &PodFacts) -> Self {
+        const KEYS: [&str; 3] = [names::KEP75_SUBGROUP_SIZE, names::SEGMENT, names::KEP75_INSTANCE_INDEX];
+        Self { pod: pod.pod.clone(), labels: KEYS.map(|key| (key.into(), None)).to_vec(), cheapest: None }
+    }
+}
+
+/// Released pods that say another place than theirs, or none: the size of their batches was changed, their number was given
+/// anew, or they ran before their group. One that is no replica of its role says none. A held pod gets its labels with its
+/// release.
+pub(in crate::plan) fn misplaced(group: &Group, view: &GroupView) -> Vec<Mark> {
+    let of_role = |(name, role): (&String, &RoleView)| {
+        let size = group.batch_size(name).filter(|_| !role.unknown)?;
+        let pods = role.replicas.misplaced(size);
+        Some(pods.map(|(ordinal, pod)| Mark::at(pod, size, ordinal)).collect::<Vec<_>>())
+    };
+    let apart = view.apart.iter().filter(|pod| !pod.held && pod.labelled.is_some());
+    view.roles.iter().filter_map(of_role).flatten().chain(apart.map(|pod| Mark::nowhere(pod))).collect()
+}
