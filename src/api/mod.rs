@@ -25,6 +25,7 @@ pub mod review;
 pub mod role_coordination;
 pub mod scheduling;
 pub mod selector;
+pub mod service;
 pub mod status;
 pub mod versions;
 pub mod webhook_configuration;

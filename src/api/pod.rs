@@ -180,6 +180,9 @@ pub struct PodCondition {
     pub r#type: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
+    /// When `status` last changed, RFC 3339.
+    #[serde(rename = "lastTransitionTime", skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<String>,
     /// One word.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "String::is_empty")]
     pub reason: String,

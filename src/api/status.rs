@@ -34,6 +34,10 @@ pub struct GroupStatus {
     /// Which pods of its roles were rolled together.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub cohorts: Option<Cohorts>,
+    /// The workload of each role that is rolled in lockstep, as the conditions speak of it: their own generation does not move
+    /// with it.
+    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
+    pub observed_workloads: BTreeMap<String, ObservedWorkload>,
     /// Whole segments that are released, where the workloads are scaled together.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
@@ -41,6 +45,9 @@ pub struct GroupStatus {
     /// Label selector of the group's pods, for autoscalers.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
+    /// Committed: replicas that have done their work, by role; they count when their pods, and their Job, are cleaned up.
+    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
+    pub succeeded: BTreeMap<String, Vec<Succeeded>>,
     /// Committed: segments that are being taken away.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub draining: Option<Draining>,
@@ -144,6 +151,34 @@ pub struct RevisionCohort {
     pub revision: String,
     /// What tied the edits of several roles together, else a number.
     pub cohort: String,
+}
+
+/// A workload as the conditions of its group speak of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObservedWorkload {
+    /// Its `metadata.generation`. rolegate's own changes of the partition are among those that are counted.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+    /// Its annotation `rolegate.dev/rollout`, where it has one.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<String>,
+}
+
+/// Replicas of one Job that have done their work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Succeeded {
+    /// Unique id of the Job: another one begins anew.
+    #[serde(deserialize_with = "readable")]
+    pub job: String,
+    /// By their numbers from 0, `0-3,5`.
+    #[serde(deserialize_with = "readable")]
+    pub replicas: String,
+    /// Pods of one of them.
+    #[serde(deserialize_with = "readable")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub size: u32,
 }
 
 /// Segments that are being taken away, counted from 0.

@@ -62,6 +62,8 @@ pub struct StatefulSetSpec {
     pub replicas: Option<i64>,
     /// OrderedReady (default) or Parallel.
     pub pod_management_policy: Option<String>,
+    /// How long a pod must be ready before it counts, in seconds.
+    pub min_ready_seconds: Option<i64>,
     /// The governing Service, under which its pods have DNS names.
     #[serde(deserialize_with = "null_default")]
     pub service_name: String,
@@ -134,7 +136,7 @@ pub struct Deployment {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentStatus {
-    /// Conditions, of which `ReplicaFailure` is read.
+    /// Conditions, of which `ReplicaFailure` and `Progressing` are read.
     #[serde(deserialize_with = "null_default")]
     pub conditions: Vec<Condition>,
     /// `metadata.generation` that its controller has seen.
@@ -147,10 +149,12 @@ pub struct DeploymentStatus {
 
 /// The fields of a Deployment's spec that are read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct DeploymentSpec {
     /// Desired replicas, 1 by default.
     pub replicas: Option<i64>,
+    /// How long a pod must be ready before it counts, in seconds.
+    pub min_ready_seconds: Option<i64>,
     /// True while no pods of a new template are made.
     #[serde(deserialize_with = "null_default")]
     pub paused: bool,

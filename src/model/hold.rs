@@ -36,6 +36,10 @@ pub enum HoldReason {
     NotAReplica,
     /// The stored group breaks a rule.
     InvalidCoordination,
+    /// A workload that a role refers to does not exist: nobody knows how many replicas the role wants.
+    WorkloadMissing,
+    /// The pods of a workload do not say which group and role they are of: nothing holds them.
+    WorkloadNotLabelled,
     /// The layer that they share with their batch is not there: nobody can say which nodes it means.
     TopologyMissing,
     /// The pods were made for another batch than the one that they are in now.
@@ -104,6 +108,8 @@ impl HoldReason {
                 | Self::RoomUnknown
                 | Self::ScaleInDeferred
                 | Self::RolloutBehindHeldBatch
+                | Self::WorkloadMissing
+                | Self::WorkloadNotLabelled
         )
     }
 }

@@ -18,8 +18,14 @@ pub struct RoleWorkload {
     pub key: Option<WorkloadKey>,
     /// The pods are made by way of RBG's own instances, which no kind of workload here stands for.
     pub instances: Option<Instances>,
+    /// True when a pod template of the workload lacks the labels of group and role: its pods are not held.
+    pub is_unlabelled: bool,
     /// True when the desired replicas stand in a workload or group that is not known: `desired` reads as 0.
     pub desired_is_unknown: bool,
+    /// How long a pod must be ready before it counts, in seconds.
+    pub min_ready_seconds: u32,
+    /// Its own progress deadline is over: it says that it has failed.
+    pub is_overdue: bool,
     /// Path of an update strategy of the role's own.
     pub update_strategy: Option<FieldPath>,
     /// Path of what makes the role's pods one after another.

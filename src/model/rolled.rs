@@ -35,6 +35,8 @@ pub struct RolledWorkload {
     pub uid: Arc<str>,
     /// Its version when it was read: the partition is set only on that one.
     pub resource_version: String,
+    /// `metadata.generation`: which edit of it this is.
+    pub generation: Option<i64>,
     /// Group and role.
     pub claim: RolloutClaim,
     /// Desired replicas.
@@ -65,6 +67,7 @@ impl RolledWorkload {
             key: WorkloadKey { namespace: meta.namespace().to_owned(), kind, name: meta.display_name().to_owned() },
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             resource_version: meta.resource_version.clone().unwrap_or_default(),
+            generation: meta.generation,
             claim,
             desired: desired(replicas),
             observed: false,

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
+use super::names;
+
 /// `1 pod`, `2 pods`.
 pub fn counted(count: impl TryInto<u64>, word: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
@@ -32,6 +34,12 @@ pub fn beginning(text: &str, longest: usize) -> &str {
 /// What somebody answered, as far as a sentence has room for it.
 pub fn answer(text: &str) -> &str {
     beginning(text, 300)
+}
+
+/// `the pod template of StatefulSet "prefill" lacks labels rolegate.dev/group: "pd" and rolegate.dev/role: "prefill"`
+pub fn not_labelled(kind: &str, name: &str, group: &str, role: &str) -> String {
+    let (group_key, role_key) = (names::GROUP, names::ROLE);
+    format!("the pod template of {kind} {name:?} lacks labels {group_key}: {group:?} and {role_key}: {role:?}")
 }
 
 /// Ordinals as people write them: `7`, `0-9`.

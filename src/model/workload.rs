@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::names::LABEL_SCHEMES;
 use super::workload_kind::Surge;
 use super::{RolloutClaim, WorkloadKind};
 use crate::api::IntOrString;
@@ -50,6 +51,10 @@ pub struct Workload {
     pub template_labels: Vec<BTreeMap<String, String>>,
     /// Its own partition, as its user has written it.
     pub partition: Option<i64>,
+    /// How long a pod of it must be ready before it counts, in seconds.
+    pub min_ready_seconds: u32,
+    /// Its own progress deadline is over: it says that it has failed.
+    pub is_overdue: bool,
     /// True when it replaces no pods by itself.
     pub on_delete: bool,
     /// Extra replicas while an update is under way, as written.
@@ -72,6 +77,17 @@ impl Workload {
     /// The same but for its partition, which the loop moves: no group is read or refused by that.
     pub fn is_like(&self, other: &Self) -> bool {
         Self { partition: other.partition, ..self.clone() } == *other
+    }
+
+    /// True when all its pods say that they are of this group and role, in the words of one of the schemes.
+    pub fn is_labelled(&self, group: &str, role: &str) -> bool {
+        let is = |labels: &BTreeMap<String, String>, key: &str, value: &str| {
+            labels.get(key).is_some_and(|found| found.as_str() == value)
+        };
+        let says_so = |labels: &BTreeMap<String, String>| {
+            LABEL_SCHEMES.iter().any(|(group_key, role_key)| is(labels, group_key, group) && is(labels, role_key, role))
+        };
+        self.template_labels.iter().all(says_so)
     }
 
     /// True when an update may make replicas beyond the desired ones.

@@ -88,6 +88,7 @@ impl WorkloadObject for StatefulSet {
             partition: rolled::partition_of_user(&self.metadata, spec.update_strategy.rolling_update.partition),
             on_delete: spec.update_strategy.r#type == "OnDelete",
             one_by_one: ordered.then_some(OneByOne::OrderedReady),
+            min_ready_seconds: seconds(spec.min_ready_seconds),
             queued_as_one: queued::is_queued_as_one(&self.metadata, &spec.template.metadata),
             first_host: (!spec.service_name.is_empty()).then_some(first_host),
             ..plain(self, spec.replicas, [&spec.template])
@@ -175,7 +176,13 @@ impl WorkloadObject for Deployment {
     const KIND: WorkloadKind = WorkloadKind::Deployment;
 
     fn workload(&self) -> Workload {
-        plain(self, self.spec.replicas, [&self.spec.template])
+        let has_failed =
+            |c: &Condition| c.r#type == "Progressing" && c.status == "False" && c.reason == "ProgressDeadlineExceeded";
+        Workload {
+            min_ready_seconds: seconds(self.spec.min_ready_seconds),
+            is_overdue: self.status.conditions.iter().any(has_failed),
+            ..plain(self, self.spec.replicas, [&self.spec.template])
+        }
     }
 
     fn replica(&self) -> Vec<(&PodTemplate, u32)> {
@@ -203,6 +210,11 @@ fn is_unseen(meta: &Meta, observed: Option<i64>) -> bool {
     observed < meta.generation
 }
 
+/// A time as it is written; a negative one is none.
+fn seconds(written: Option<i64>) -> u32 {
+    u32::try_from(written.unwrap_or(0).max(0)).unwrap_or(u32::MAX)
+}
+
 /// What every kind has: a name, replicas of one pod, templates.
 fn plain<'a, T: WorkloadObject>(
     object: &T,
@@ -222,6 +234,8 @@ fn plain<'a, T: WorkloadObject>(
         replica_size: 1,
         template_labels: templates.iter().map(|template| template.metadata.labels.clone()).collect(),
         partition: None,
+        min_ready_seconds: 0,
+        is_overdue: false,
         on_delete: false,
         max_surge: None,
         one_by_one: None,

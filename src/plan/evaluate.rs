@@ -2,6 +2,7 @@
 //! through this, so that they cannot disagree.
 
 use crate::api::status::GroupStatus;
+use crate::model::moment::Moment;
 use crate::model::{Group, GroupKey, RolledWorkload};
 use crate::plan::decide::batches::{Batch, batches};
 use crate::plan::decide::decision::Decision;
@@ -22,15 +23,17 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Counts the pods of a group. The pods whose release is under way keep the ordinals that they were `given`; `edit`
+    /// Counts the pods of a group; without the time those that are ready count as soon as they are. The pods whose release is under way keep the ordinals that they were `given`; `edit`
     /// says what is remembered of the last edit of a workload.
     pub fn of(
         group: &Group,
         snapshot: &Snapshot,
+        now: Option<Moment>,
         given: impl Fn(&PodRef) -> Option<u32>,
         edit: impl Fn(&RolledWorkload) -> Edit,
     ) -> Self {
         let mut view = GroupView::build_while(group, &snapshot.pods, given);
+        now.into_iter().for_each(|now| view.wait_until_available(group, now));
         view.leaving.clone_from(&snapshot.leaving);
         let rollouts = Rollouts::observe(group, &view, &snapshot.pods, &snapshot.workloads, edit);
         Self { view, rollouts }

@@ -72,6 +72,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         scheduled: false,
         ready: false,
         labelled: Some(LabelledPlace::at(1, ordinal)),
+        ready_since: None,
         revision: None,
         cohort: None,
         adopted: false,
@@ -80,6 +81,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         queued: Queued::Not,
         created: None,
         stamp: Stamp { held: true, ..Stamp::default() },
+        job: None,
         seen: 0,
     }
 }

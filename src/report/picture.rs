@@ -81,7 +81,7 @@ impl Picture {
         };
         let group = &claims.group;
         // When the loop first saw an edit, nobody else knows.
-        let observation = Observation::of(group, &snapshot, |_| None, |_| Edit::long_ago());
+        let observation = Observation::of(group, &snapshot, snapshot.now, |_| None, |_| Edit::long_ago());
         let stalled = says_stalled(&group.status);
         let context = DecisionContext {
             faults: &snapshot.faults,
@@ -196,7 +196,7 @@ fn would_hold(group: &Arc<Group>, snapshot: &Snapshot) -> Vec<Held> {
         return Vec::new();
     }
     let enforced = Snapshot { pods: held_unless_ready(snapshot), ..snapshot.clone() };
-    let observation = Observation::of(group, &enforced, |_| None, |_| Edit::long_ago());
+    let observation = Observation::of(group, &enforced, enforced.now, |_| None, |_| Edit::long_ago());
     let context = DecisionContext {
         faults: &snapshot.spared,
         missing_layers: &snapshot.missing_layers,

@@ -8,6 +8,7 @@ use super::decode::{DecodeError, decode};
 use crate::api::autoscaler::Autoscaler;
 use crate::api::disruption_budget::PodDisruptionBudget;
 use crate::api::pod_group::{self, Topology};
+use crate::api::service::Service;
 use crate::api::{ClusterTopology, CoordinatedPolicy, ObjectKind, Pod, PodGroup};
 use crate::model::{Dialect, GangTree, Layers, Levels, WorkloadObject, identify};
 
@@ -46,6 +47,11 @@ pub(super) fn add_budget(_: ObjectKind, object: &str, world: &mut World) -> Resu
 
 pub(super) fn add_autoscaler(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
     world.add_autoscaler(decode::<Autoscaler>(object)?);
+    Ok(())
+}
+
+pub(super) fn add_service(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
+    world.add_service(decode::<Service>(object)?);
     Ok(())
 }
 

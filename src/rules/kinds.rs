@@ -3,7 +3,7 @@
 use super::decode::DecodeError;
 use super::facts::{
     AddJson, add_autoscaler, add_budget, add_carrier, add_definition, add_levels, add_pod, add_pod_group, add_policy,
-    add_topology, add_workload,
+    add_service, add_topology, add_workload,
 };
 use super::judged::{self, JudgedObject};
 use super::podgroup::JudgedPodGroup;
@@ -12,6 +12,7 @@ use super::{Need, World};
 use crate::api::autoscaler::AUTOSCALER;
 use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
+use crate::api::service::SERVICE;
 use crate::api::workload::{DEPLOYMENT, Deployment, LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
 use crate::api::{
     CoordinatedPolicy, ObjectKind, Pod, cluster_topology, coordinated_policy, grove, pod, pod_group, rbg,
@@ -62,6 +63,7 @@ const KINDS: &[Kind] = &[
     looked_at(DEPLOYMENT, add_workload::<Deployment>),
     looked_at(POD_DISRUPTION_BUDGET, add_budget),
     looked_at(AUTOSCALER, add_autoscaler),
+    looked_at(SERVICE, add_service),
     looked_at(pod_group::TOPOLOGY, add_levels),
     looked_at(CUSTOM_RESOURCE_DEFINITION, add_definition),
 ];

@@ -43,6 +43,8 @@ pub enum Need {
     CoordinatedPolicy(GroupKey),
     /// The KAI PodGroup of this name.
     PodGroup(GroupKey),
+    /// The Service of this name.
+    Service(GroupKey),
     /// KAI's Topology of this name.
     KaiTopology(String),
     /// Whether the API server serves objects of this kind.
@@ -77,6 +79,7 @@ impl fmt::Display for Need {
             Self::MayScale(key) => write!(f, "the author's right to scale {key}"),
             Self::CoordinatedPolicy(key) => write!(f, "CoordinatedPolicy {key}"),
             Self::PodGroup(key) => write!(f, "PodGroup {key}"),
+            Self::Service(key) => write!(f, "Service {key}"),
             Self::KaiTopology(name) => write!(f, "Topology {name}"),
             Self::Served(kind) => write!(f, "what the API server says of {}", kind.crd_name()),
             Self::MayCreatePodGroups { api_group, .. } => {

@@ -9,6 +9,7 @@ use super::need::{Known, Need};
 use crate::api::CoordinatedPolicy;
 use crate::api::autoscaler::Autoscaler;
 use crate::api::disruption_budget::PodDisruptionBudget;
+use crate::api::service::Service;
 use crate::api::status::GroupStatus;
 use crate::model::claims::role_based_group;
 use crate::model::{Dialect, GangTree, Group, GroupKey, Layers, Levels, Sources, Workload, WorkloadKey};
@@ -33,6 +34,7 @@ pub struct World {
     topologies: BTreeMap<String, Arc<Layers>>,
     budgets: BTreeMap<String, Vec<Arc<PodDisruptionBudget>>>,
     autoscalers: BTreeMap<String, Vec<Arc<Autoscaler>>>,
+    services: BTreeMap<GroupKey, Arc<Service>>,
     policies: BTreeMap<GroupKey, Arc<CoordinatedPolicy>>,
     pod_groups: BTreeMap<GroupKey, Arc<GangTree>>,
     levels: BTreeMap<String, Arc<Levels>>,
@@ -101,6 +103,18 @@ impl World {
     pub fn add_autoscaler(&mut self, autoscaler: impl Into<Arc<Autoscaler>>) {
         let autoscaler = autoscaler.into();
         self.autoscalers.entry(autoscaler.metadata.namespace().to_owned()).or_default().push(autoscaler);
+    }
+
+    /// Takes in a Service.
+    pub fn add_service(&mut self, service: impl Into<Arc<Service>>) {
+        let service = service.into();
+        let key = GroupKey::new(service.metadata.namespace(), service.metadata.display_name());
+        self.services.insert(key, service);
+    }
+
+    /// The Service of this name.
+    pub fn service(&self, key: &GroupKey) -> Known<&Service> {
+        self.or_absent(self.services.get(key).map(Arc::as_ref), || Need::Service(key.clone()))
     }
 
     /// The HorizontalPodAutoscalers of a namespace that are known.
@@ -217,6 +231,7 @@ impl World {
             Need::ClusterTopology(name) => self.topologies.contains_key(name),
             Need::CoordinatedPolicy(key) => self.policies.contains_key(key),
             Need::PodGroup(key) => self.pod_groups.contains_key(key),
+            Need::Service(key) => self.services.contains_key(key),
             Need::KaiTopology(name) => self.levels.contains_key(name),
             Need::Pods { group, role } => self.roles_with_pods.contains(&(group.clone(), role.clone())),
             Need::Groups { .. }

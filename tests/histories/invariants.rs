@@ -134,6 +134,7 @@ pub fn pass(
                 let stored = stored.ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
                 commit(group, status, stored, (snapshot, &places), server)?;
                 tells_of_all(replica, status, stored, (snapshot, &places))?;
+                lockstep::says(status, group, snapshot, stored)?;
             }
             Request::Ensure { owner, gang } => {
                 let is_present = group.is_some_and(|group| group.carrier.uid == *owner);

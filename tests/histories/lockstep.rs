@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rolegate::api::Pod;
+use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::SeenWorkload;
-use rolegate::model::{RolledWorkload, names};
+use rolegate::model::{Group, RolledWorkload, names};
 use rolegate::plan::{PodFacts, Snapshot};
 use serde_json::Value;
 
@@ -264,6 +265,48 @@ pub fn keeps_cohort(before: &Pod, after: &Pod) -> Result<(), Broken> {
     let (old, new) = (cohort(before), cohort(after));
     hold!(old.is_none() || old == new, "R8: the cohort of a pod goes from {old:?} to {new:?}");
     Ok(())
+}
+
+/// R10: who is told that a group is ready, or its rollout complete, finds no pod of an old revision, but where it is to stay.
+pub fn says(status: &GroupStatus, group: &Group, snapshot: &Snapshot, stored: &Stored) -> Result<(), Broken> {
+    let Some(rolling) = stored.rolling else { return Ok(()) };
+    let is_true = |kind: &str| {
+        let ours = |reason: &str| ["AllReplicasReady", "RolloutPaused", "AllReplicasUpdated"].contains(&reason);
+        status.conditions.iter().any(|told| told.r#type == kind && told.status == "True" && ours(&told.reason))
+    };
+    let (ready, complete) = (is_true("Ready"), is_true("RolloutComplete"));
+    let is_coordinated = |workload: &&RolledWorkload| {
+        let role = group.role(&workload.claim.role);
+        let is_named = |key| key == Some(&workload.key);
+        let refers = role.is_some_and(|role| role.workload.reference.is_some());
+        let is_meant = !refers || is_named(role.and_then(|role| role.workload.key.as_ref()));
+        is_meant && role_of(workload) < ROLLED && !workload.unclaimed
+    };
+    for workload in snapshot.workloads.iter().filter(|workload| workload.is_open()).filter(is_coordinated) {
+        let role = &workload.claim.role;
+        hold!(!ready || workload.observed, "R10: it is ready, and nobody knows whether pods of {role} are old");
+        hold!(!complete || workload.observed, "R10: its rollout is complete, and that of {role} is not seen yet");
+        let floor = rolling.kept_old(workload.desired).max(workload.asked_partition());
+        let seen = ordinals(workload, snapshot);
+        let old: Vec<_> = (0..).zip(&seen).filter(|(_, seen)| !seen.updated).map(|(ordinal, _)| ordinal).collect();
+        let stay = old.iter().all(|ordinal: &u32| *ordinal < floor);
+        hold!(!ready || stay, "R10: it is ready, and {role} {old:?} are old, of which {floor} are to stay so");
+        hold!(!complete || old.is_empty(), "R10: its rollout is complete, and {role} {old:?} are old");
+    }
+    Ok(())
+}
+
+/// Pods of a claimed workload are of an old revision, and are to be replaced: they wait for the group to be mended.
+pub fn has_old_pods(server: &Server) -> bool {
+    let Some(rolling) = server.group.as_ref().and_then(|group| group.rolling) else { return false };
+    server.sets.iter().enumerate().take(ROLLED).any(|(role, set)| {
+        let floor = rolling.kept_old(set.replicas());
+        let is_old = |ordinal: u32| {
+            let pod = server.pods.get(&server.pod_of_set(role, ordinal));
+            pod.is_none_or(|pod| revision_of(pod) != Some(set.update_revision()))
+        };
+        set.is_claimed() && set.is_open() && !set.is_nobodys() && (floor..set.replicas()).any(is_old)
+    })
 }
 
 /// R9: at rest nothing holds a rollout that need not be held.

@@ -1,6 +1,6 @@
 //! Loops with one thing wrong each, to show that the histories find it.
 
-use rolegate::api::status::RecoveryState;
+use rolegate::api::status::{GroupStatus, RecoveryState};
 use rolegate::model::RolledWorkload;
 use rolegate::plan::{PodRef, Snapshot};
 use serde_json::Value;
@@ -76,6 +76,8 @@ pub enum Sabotage {
     LosesDeletions,
     /// Forgets a recovery that is under way.
     ForgetsRecoveries,
+    /// Says that a group is ready whose rollout goes on.
+    SaysReady,
 }
 
 impl Sabotage {
@@ -112,6 +114,7 @@ impl Sabotage {
         Self::ReleasesSingly,
         Self::LosesDeletions,
         Self::ForgetsRecoveries,
+        Self::SaysReady,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -172,7 +175,7 @@ impl Sabotage {
                         entry.attempt += 1;
                     }
                 }
-                Self::ForgetsRecoveries => status.recoveries.retain(|entry| entry.phase != "Releasing"),
+                Self::SaysReady | Self::ForgetsRecoveries => self.of_words(status),
                 Self::LowersUncommitted => {
                     let is_new = |workload: &&RolledWorkload| {
                         let (role, to) = (&workload.claim.role, workload.update_revision.as_deref());
@@ -215,6 +218,17 @@ impl Sabotage {
             }
         }
         requests.extend(hasty);
+    }
+
+    /// Says that a group is ready whose rollout goes on, or nothing of a recovery that does.
+    fn of_words(self, status: &mut GroupStatus) {
+        if self == Self::ForgetsRecoveries {
+            return status.recoveries.retain(|entry| entry.phase != "Releasing");
+        }
+        for told in status.conditions.iter_mut().filter(|told| told.reason == "RolloutInProgress") {
+            "True".clone_into(&mut told.status);
+            "AllReplicasReady".clone_into(&mut told.reason);
+        }
     }
 
     pub fn of_release(self, patch: &mut Value) {

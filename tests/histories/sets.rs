@@ -133,7 +133,7 @@ fn number(value: &Value) -> u32 {
     u32::try_from(value.as_u64().unwrap_or(0)).unwrap()
 }
 
-fn claim(role: usize) -> Value {
+pub fn claim(role: usize) -> Value {
     json!({ (names::GROUP): GROUP, (names::ROLE): ROLES[role] })
 }
 

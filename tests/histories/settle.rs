@@ -179,6 +179,7 @@ fn judge(world: &World) -> Result<(), Broken> {
         });
         pods.count() == (server.desired(role) * server.setup.replica_size(role)) as usize
     });
+    let ready = ready && !lockstep::has_old_pods(server);
     let said =
         group.status.conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True");
     hold!(ready == said, "the condition Ready is {said}, and that all are ready is {ready}");

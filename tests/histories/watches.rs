@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::replica::Replica;
 use crate::server::{Event, NAMESPACES, Server};
+use crate::sets::claim;
 use crate::spec::{Maker, NAMESPACE, ROLES, Setup};
 
 /// The namespace, as the watch of those that opted out reports it.
@@ -98,25 +99,27 @@ fn namespace(ignored: bool, observes: bool) -> Namespace {
 /// A role's workload as its watch reports it.
 fn workload(setup: &Setup, role: usize, replicas: u32) -> SeenWorkload {
     let metadata = json!({ "name": ROLES[role], "namespace": NAMESPACE });
+    let template = json!({ "metadata": { "labels": claim(role) } });
     match setup.makers[role] {
         Maker::Set { start } => {
             let spec = json!({
                 "replicas": replicas,
                 "ordinals": { "start": start },
                 "podManagementPolicy": "Parallel",
+                "template": template,
             });
             let set: StatefulSet = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
             SeenWorkload::of(&set)
         }
         Maker::Leaders { size, late } => {
             let policy = if late { "LeaderReady" } else { "LeaderCreated" };
-            let template = json!({ "size": size });
+            let template = json!({ "size": size, "workerTemplate": template });
             let spec = json!({ "replicas": replicas, "startupPolicy": policy, "leaderWorkerTemplate": template });
             let set: LeaderWorkerSet = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
             SeenWorkload::of(&set)
         }
         Maker::Alike => {
-            let spec = json!({ "replicas": replicas });
+            let spec = json!({ "replicas": replicas, "template": template });
             let deployment: Deployment = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
             SeenWorkload::of(&deployment)
         }

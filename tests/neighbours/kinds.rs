@@ -1,6 +1,8 @@
 //! Pods of makers that give no partition, and mostly no numbers: Jobs, workflows, ReplicaSets, DaemonSets, by the controllers of
 //! Kubernetes.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -9,7 +11,7 @@ use serde_json::{Value, json};
 use crate::common::group::node;
 use crate::common::pods::{Pod, View};
 use crate::common::stage::{Answer, CORE, typed};
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::{Group, PATIENT, Stage, always, eventually};
 use crate::in_rig;
 
 const BATCH: &str = "/apis/batch/v1";
@@ -100,11 +102,14 @@ async fn a_segment_of_a_job_stays_complete_when_its_pods_have_done_their_work() 
     statuses.until("still", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
     // As `ttlSecondsAfterFinished` does it.
     stage.plane.must(&["-n", &stage.namespace, "delete", "job/work"], "");
-    statuses.until("its places are empty", |status| status.ready().contains("0/4 pods ready")).await;
+    stage.pods.until("its pods are gone", |now| now.count_all(|_| true) == 0).await;
+    let done = "True AllReplicasReady: 4/4 pods ready";
+    let stays = async || if statuses.now().ready() == done { Ok(()) } else { Err(statuses.now()) };
+    always(Duration::from_secs(2), "it stays done", stays).await;
     record(
         "Indexed Job whose pods succeed",
         "numbered by completion index; a pod that has done its work counts as ready, its segment stays complete, the next one \
-         goes; the group stays `Ready` after the Job is complete, until it is removed",
+         goes; the group stays `Ready` after the Job is complete, and when it is removed",
     );
 }
 

@@ -138,7 +138,7 @@ fn is_word(text: &str) -> bool {
 /// Statuses of conditions aside.
 fn words_of_groups() -> BTreeSet<String> {
     let words = WORDS_OF_GROUPS.iter().flat_map(|place| texts(place).all).filter(|text| is_word(text));
-    words.filter(|word| !["True", "False"].contains(&word.as_str())).collect()
+    words.filter(|word| !["True", "False", "Unknown"].contains(&word.as_str())).collect()
 }
 
 #[test]

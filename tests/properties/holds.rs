@@ -74,6 +74,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             scheduled: state > 1,
             ready: state > 2,
             labelled: ordinal.map(|ordinal| LabelledPlace::at(1, ordinal)),
+            ready_since: None,
             revision: None,
             cohort: None,
             adopted: false,
@@ -82,6 +83,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             queued: Queued::Not,
             created: None,
             stamp: Stamp { batch: stamp.map(Into::into), carrier: carried.then_some(ROLE_BASED_GROUP), held: true },
+            job: None,
             seen: 0,
         },
     )
@@ -98,7 +100,12 @@ fn pods() -> impl Strategy<Value = Vec<PodFacts>> {
 
 fn evaluation(group: &Group, pods: &[PodFacts]) -> Evaluation {
     let snapshot = Snapshot { pods: pods.iter().cloned().collect(), ..Snapshot::default() };
-    evaluate(group, Observation::of(group, &snapshot, |_| None, |_| Edit::long_ago()), DecisionContext::default(), None)
+    evaluate(
+        group,
+        Observation::of(group, &snapshot, None, |_| None, |_| Edit::long_ago()),
+        DecisionContext::default(),
+        None,
+    )
 }
 
 proptest! {

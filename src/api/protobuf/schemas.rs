@@ -188,8 +188,12 @@ const POD_STATUS: Message = Message(&[
 ]);
 
 /// Of pods and of nodes.
-const CONDITION: Message =
-    Message(&[field(1, "type", Kind::Text), field(2, "status", Kind::Text), field(5, "reason", Kind::Text)]);
+const CONDITION: Message = Message(&[
+    field(1, "type", Kind::Text),
+    field(2, "status", Kind::Text),
+    field(4, "lastTransitionTime", Kind::Time),
+    field(5, "reason", Kind::Text),
+]);
 
 const CONTAINER_STATUS: Message = Message(&[
     field(2, "state", Kind::Message(&CONTAINER_STATE)),

@@ -51,6 +51,25 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::WorkloadMissing,
+        Advice {
+            next: "it is planned as soon as what is missing appears",
+            you_can: &[
+                "apply the workload or RoleBasedGroup that the group refers to, in the namespace of the group",
+                "correct its kind and name in the group",
+            ],
+        },
+    ),
+    (
+        HoldReason::WorkloadNotLabelled,
+        Advice {
+            next: "pods that are made from now on are not held, and count for nothing, until the pod template has the labels",
+            you_can: &[
+                "add the labels to the pod template of the workload: its pods are then made again, held and let go by their turn",
+            ],
+        },
+    ),
+    (
         HoldReason::TopologyMissing,
         Advice {
             next: "it is planned as soon as the layer is there; a pod that was born before that has no affinity, and has to be made again",

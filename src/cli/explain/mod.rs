@@ -64,7 +64,7 @@ async fn pod(args: &ExplainArgs, show: Show, connection: &Connection) -> Result<
         let story = pod::Story::of(&pod, whose, connection, jiff::Timestamp::now()).await;
         Ok(show.data.map_or_else(|| story.text(), |data| data.text(&story)))
     };
-    show.run(connection, Some(namespace), look, tell).await
+    Box::pin(show.run(connection, Some(namespace), look, tell)).await
 }
 
 /// What has the name of a group.
@@ -91,5 +91,5 @@ async fn group(args: &ExplainArgs, show: Show, connection: &Connection) -> Resul
             }
         })
     };
-    show.run(connection, Some(namespace), look, tell).await
+    Box::pin(show.run(connection, Some(namespace), look, tell)).await
 }

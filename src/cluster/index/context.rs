@@ -43,6 +43,7 @@ impl Context<'_> {
                 | Need::CoordinatedPolicy(_)
                 | Need::PodGroup(_)
                 | Need::KaiTopology(_)
+                | Need::Service(_)
                 | Need::Served(_)
                 | Need::MayCreatePodGroups { .. }
                 | Need::MayScale(_)

@@ -36,7 +36,7 @@ fn carrier(coordination: &Value, version: u32, status: &Value) -> CarrierObject 
 fn faults(index: &Index) -> (Vec<&'static str>, String) {
     let snapshot = index.snapshot(&key());
     let group = snapshot.claims.as_ref().unwrap().group.clone();
-    let observation = Observation::of(&group, &snapshot, |_| None, |_| Edit::long_ago());
+    let observation = Observation::of(&group, &snapshot, None, |_| None, |_| Edit::long_ago());
     let context = DecisionContext { faults: &snapshot.faults, ..DecisionContext::default() };
     let status = evaluate(&group, observation, context, None).status;
     let progressing = status.conditions.into_iter().find(|condition| condition.r#type == "Progressing").unwrap();

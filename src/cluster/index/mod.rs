@@ -32,6 +32,7 @@ pub use workloads::SeenWorkload;
 
 use crate::api::definition::Definition;
 use crate::api::{Meta, ObjectKind, Pod};
+use crate::model::moment::Moment;
 use crate::model::{
     CliqueSet, Dialect, GangTree, Group, GroupKey, Layers, Mode, OrdinalStarts, ScaledWorkload, Workload, WorkloadKey,
     WorkloadKind, names,
@@ -182,6 +183,7 @@ impl Index {
                 .filter(|c| c.group.elastic.is_some())
                 .flat_map(|_| self.workloads.scaled(key))
                 .collect(),
+            now: Some(Moment(jiff::Timestamp::now().as_second())),
             stance: self.stance(&key.namespace).unwrap_or_default(),
             rests: self.rests_in(&key.namespace),
             claims,

@@ -9,6 +9,7 @@ use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::coordinated_policy::COORDINATED_POLICY;
 use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
 use crate::api::pod_group::{POD_GROUP, TOPOLOGY};
+use crate::api::service::SERVICE;
 use crate::cluster::watch::sources::{CARRIERS, ROLE_BASED_GROUPS};
 use crate::model::GroupKey;
 use crate::rules::Need;
@@ -98,6 +99,7 @@ fn way(need: &Need) -> Way {
         Need::ClusterTopology(_) => one(CLUSTER_TOPOLOGIES, None),
         Need::CoordinatedPolicy(key) => one(&[COORDINATED_POLICY], Some(&key.namespace)),
         Need::PodGroup(key) => one(&[POD_GROUP], Some(&key.namespace)),
+        Need::Service(key) => one(&[SERVICE], Some(&key.namespace)),
         Need::KaiTopology(_) => one(&[TOPOLOGY], None),
         Need::Groups { namespace } => Way::All(place(CARRIERS, Some(namespace))),
         Need::TopologyReferrers(_) => Way::All(place(CARRIERS, None)),
@@ -112,7 +114,9 @@ fn way(need: &Need) -> Way {
 /// The name of the one object that a need is for.
 pub(super) fn name_in(need: &Need) -> Option<&str> {
     match need {
-        Need::RoleBasedGroup(key) | Need::CoordinatedPolicy(key) | Need::PodGroup(key) => Some(&key.name),
+        Need::RoleBasedGroup(key) | Need::CoordinatedPolicy(key) | Need::PodGroup(key) | Need::Service(key) => {
+            Some(&key.name)
+        }
         Need::Workload(key) => Some(&key.name),
         Need::ClusterTopology(name) | Need::KaiTopology(name) => Some(name),
         Need::Groups { .. }

@@ -134,6 +134,15 @@ impl Sources {
                     Change::Applied(crd) | Change::Deleted(crd) => awaited.contains(crd.metadata.display_name()),
                     Change::Listed(_) | Change::NotServed => true,
                 };
+                if let Change::Deleted(crd) = &change
+                    && concerns_us
+                {
+                    let definition = crd.metadata.display_name();
+                    tracing::warn!(
+                        definition,
+                        "a CustomResourceDefinition was deleted: its objects are not there any more"
+                    );
+                }
                 if concerns_us {
                     index.write(|index| index.definition_change(change));
                     recheck.notify_waiters();

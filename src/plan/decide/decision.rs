@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::HoldReason;
 use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::held::Held;
+use crate::plan::decide::lacking::Lacking;
 use crate::plan::decide::missing_pods;
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::placed::{Pin, Placed};
@@ -58,6 +59,8 @@ pub struct Decision {
     pub elastic: Option<ElasticPlan>,
     /// Which batches are made anew, and how far that is.
     pub recovery: RecoveryPlan,
+    /// What roles lack of their workloads.
+    pub lacking: Vec<Lacking>,
 }
 
 impl Decision {

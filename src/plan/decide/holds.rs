@@ -88,7 +88,7 @@ impl Kept {
             let message = format!("role {:?} is held: {}", first.role(), absent(group, first.role()));
             Held::new(reason, message, pods)
         };
-        let unknown = self.unknown.map(|pods| entry(HoldReason::GroupMissing, pods));
+        let unknown = self.unknown.map(|pods| entry(reason_of_absent(group, pods.0.role()), pods));
         let strangers = self.strangers.first().cloned().map(|first| (first, HeldPods::from(self.strangers)));
         let strangers = strangers.map(|pods| entry(HoldReason::UnknownRole, pods));
         let apart: Vec<_> = view.held_apart().collect();
@@ -158,7 +158,7 @@ impl Turns<'_> {
         Some(if let Some(fault) = self.context.faults.first() {
             (HoldReason::InvalidCoordination, format!("{}: {fault}", fault.rule))
         } else if let Some(missing) = self.group.roles.iter().find(|role| unknown(&role.name)) {
-            (HoldReason::GroupMissing, absent(self.group, &missing.name))
+            (reason_of_absent(self.group, &missing.name), absent(self.group, &missing.name))
         } else if let Some(why) = self.missing_layer(coordination, batching) {
             (HoldReason::TopologyMissing, why)
         } else if let (ProgressState::Blocked, Some(blocker)) = (target.state, target.blocked_by) {
@@ -216,6 +216,13 @@ pub(in crate::plan) fn no_replica(group: &Group, pod: &PodFacts) -> String {
     let maker = group.role(role).and_then(|role| role.workload.key.as_ref()).map(ToString::to_string);
     let maker = maker.unwrap_or_else(|| "the workload".to_owned());
     format!("{maker}, which makes the replicas of role {role:?}, has not made it")
+}
+
+/// Why nobody knows how many replicas a role has: what the group refers to is not there, or it does not have the role.
+fn reason_of_absent(group: &Group, role: &str) -> HoldReason {
+    let is_referred = group.reference.as_ref().is_some_and(|reference| !reference.found);
+    let is_known = group.role(role).is_some();
+    if is_referred || is_known { HoldReason::WorkloadMissing } else { HoldReason::GroupMissing }
 }
 
 /// What is not there that would say how many replicas a role has.

@@ -103,7 +103,7 @@ pub(in crate::plan) fn missing_pods<'a>(
             first,
             newest: seen.replicas.newest().cloned(),
             depends_on: dependencies.iter().find(|name| !is_ready(name)).cloned(),
-            sibling: seen.replicas.pods().next().map(|(_, pod)| pod.pod.name.clone()),
+            sibling: seen.replicas.pods().map(|(_, pod)| &pod.pod.name).find(|name| !name.is_empty()).cloned(),
         })
     };
     let batched: BTreeMap<_, _> = released.into_iter().map(|(role, count)| (role, *count)).collect();

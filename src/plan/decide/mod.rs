@@ -2,7 +2,8 @@
 //! from which pods the gate is taken now, and why each of the other pods keeps it.
 //!
 //! `progression` says how far each role may go, `mis_stamped`, `recovering`, `all_or_nothing` and `surplus` which pods are excepted,
-//! `placing` where those go that may, `unmade` which batches are made only when they have room, `holds` and `missing_pods` why pods are held; `batches`, `waits` and `pod_groups` are read off a decision.
+//! `placing` where those go that may, `unmade` which batches are made only when they have room, `holds`, `missing_pods` and `lacking` why pods are held, or do not
+//! come; `batches`, `waits` and `pod_groups` are read off a decision.
 
 pub mod all_or_nothing;
 pub mod batches;
@@ -10,6 +11,7 @@ pub mod decision;
 pub mod held;
 pub mod held_pods;
 mod holds;
+pub mod lacking;
 mod mis_stamped;
 pub mod missing_pods;
 pub mod placed;
@@ -31,6 +33,7 @@ use self::decision::{Decision, Release};
 use self::held::Held;
 pub(in crate::plan) use self::holds::no_replica;
 use self::holds::{Kept, Turns};
+use self::lacking::Lacking;
 use self::missing_pods::Diagnosis;
 use self::placed::Pin;
 use self::pod_groups::MissingPodGroup;
@@ -72,6 +75,8 @@ pub struct DecisionContext<'a> {
     pub domain_keys: &'a [(usize, String)],
     /// Batches that were placed, and of which pods are not bound for long; by coordination and number.
     pub not_bound: &'a [(usize, u32)],
+    /// What roles lack of their workloads for a moment only, as files are applied in any order.
+    pub not_yet_told: &'a [Lacking],
     /// Pods go whose role their group does not have.
     pub frees_unknown_roles: bool,
     /// Of a group whose workloads are scaled.
@@ -144,6 +149,9 @@ pub(in crate::plan) fn decide(
     let rollout = rollout(rollouts, context, moves_on);
     held.extend(holds::rollouts(&rollout, rollouts));
     held.extend(holds::deferred(elastic.as_ref()));
+    let mut lacking = lacking::lacking(group);
+    lacking.retain(|lacks| !context.not_yet_told.contains(lacks));
+    held.extend(lacking::explain(&lacking, &held));
     let mis_stamped = mis_stamped.wrong.iter().map(|pod| pod.pod.clone()).collect();
     Decision {
         incomplete: incomplete.into_units(),
@@ -160,6 +168,7 @@ pub(in crate::plan) fn decide(
         placed: given,
         elastic,
         recovery,
+        lacking,
     }
 }
 

@@ -49,7 +49,8 @@ impl Scene {
             let labels = json!({ "rolegate.dev/group": name, "rolegate.dev/role": role });
             let metadata =
                 json!({ "name": format!("{name}-{role}"), "namespace": "ns", "uid": role, "labels": labels });
-            let template = json!({ "spec": { "containers": containers, "nodeSelector": { "pool": "gpu" } } });
+            let spec = json!({ "containers": containers, "nodeSelector": { "pool": "gpu" } });
+            let template = json!({ "metadata": { "labels": labels }, "spec": spec });
             serde_json::from_value(json!({ "metadata": metadata, "spec": { "replicas": 0, "template": template } }))
                 .unwrap()
         };

@@ -8,11 +8,13 @@ use crate::api::ObjectKind;
 use crate::model::{Group, HoldReason, RolledWorkload};
 use crate::plan::decide::batches::BatchState;
 use crate::plan::decide::decision::Decision;
+use crate::plan::decide::lacking::Lacking;
 use crate::plan::elastic::SegmentCounts;
 use crate::plan::marks::Label;
 use crate::plan::reconcile::ahead::ReportedAhead;
 use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::Reported;
+use crate::plan::reconcile::lasting::LASTS;
 use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
 use crate::plan::reconcile::overwritten::Overwritten;
 use crate::plan::reconcile::pauses::pause;
@@ -29,7 +31,7 @@ use crate::plan::reconcile::timing::ReleaseTimer;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::entry::Phase;
 use crate::plan::rollout::Rollouts;
-use crate::plan::view::{GroupPods, GroupView, HeldPod, PodRef, RoleView, Snapshot};
+use crate::plan::view::{AllSucceeded, GroupPods, GroupView, HeldPod, PodRef, RoleView, Snapshot};
 
 /// A write that failed.
 #[derive(Debug)]
@@ -107,6 +109,10 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) unbound: UnboundSince,
     /// Since when batches have room whose pods are yet to be made.
     pub(in crate::plan) unmade: UnboundSince,
+    /// What has succeeded, as it was last decided: its pods may be gone before that is stored.
+    pub(in crate::plan) succeeded: AllSucceeded,
+    /// Since when roles lack something of their workloads.
+    lacking: BTreeMap<Lacking, Uptime>,
     /// There are pods that are to be placed.
     pub(in crate::plan) needs_room: bool,
     /// Batches would be made if it were known what room there is.
@@ -167,6 +173,8 @@ impl Memory {
             waits: IncompleteSince::default(),
             unbound: UnboundSince::default(),
             unmade: UnboundSince::default(),
+            succeeded: AllSucceeded::new(),
+            lacking: BTreeMap::new(),
             needs_room: false,
             is_blind: false,
             elastic: ElasticMemory::default(),
@@ -252,6 +260,18 @@ impl Memory {
     /// Since when a workload is without its claim.
     pub(in crate::plan) fn unclaimed_since(&self, workload: &RolledWorkload) -> Option<Uptime> {
         self.unclaimed.get(&workload.uid).copied()
+    }
+
+    /// Remembers since when roles lack something of their workloads; returns what is not told yet, and when it is.
+    pub(in crate::plan) fn note_lacking(&mut self, found: Vec<Lacking>, now: Uptime) -> (Vec<Lacking>, Option<Uptime>) {
+        let since = |lacks: Lacking| {
+            let since = self.lacking.get(&lacks).copied().unwrap_or(now);
+            (lacks, since)
+        };
+        self.lacking = found.into_iter().map(since).collect();
+        let young = || self.lacking.iter().filter(|(_, since)| now < **since + LASTS);
+        let due = young().map(|(_, since)| *since + LASTS).min();
+        (young().map(|(lacks, _)| lacks.clone()).collect(), due)
     }
 
     /// Remembers when an open rollout last moved.

@@ -9,6 +9,7 @@ use crate::plan::decide::DecisionContext;
 use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
+use crate::plan::decide::lacking::lacking;
 use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::pod_groups::pod_group_of;
 use crate::plan::elastic::{ElasticContext, ElasticPlan};
@@ -97,6 +98,8 @@ impl Pass<'_> {
         not_bound.extend(self.memory.unmade.overdue(self.options.bind_timeout, self.now));
         // The successor of such a pod may not name the group either, and would not be seen.
         let has_adopted = observation.view.roles.values().any(|role| role.replicas.has_adopted());
+        let (not_yet_told, again) = self.memory.note_lacking(lacking(group), self.now);
+        again.into_iter().for_each(|at| self.pass_again(at));
         let recovers = group.batched().any(|(_, batching)| batching.recovers().is_some());
         let context = DecisionContext {
             faults: &snapshot.faults,
@@ -110,6 +113,7 @@ impl Pass<'_> {
             diagnoses: self.memory.missing_pods.diagnoses(),
             overdue: &overdue,
             surge: self.memory.surges.proven(),
+            not_yet_told: &not_yet_told,
             frees_unknown_roles: self.options.frees_unknown_roles,
             elastic: ElasticContext {
                 workloads: &snapshot.scaled,
@@ -155,8 +159,8 @@ impl Pass<'_> {
             self.actions.push(Action::Publish { group: group.clone(), events });
         }
         self.tell_pods(group, view, decision);
-        let again =
-            self.memory.progress_due(deadline).filter(|_| !decision.held.is_empty() || !rollouts.roles.is_empty());
+        let waits = !decision.held.is_empty() || !rollouts.roles.is_empty() || !conditions::is_ready(&view.roles);
+        let again = self.memory.progress_due(deadline).filter(|_| waits);
         if let Some(at) = again.filter(|at| *at > self.now) {
             self.pass_again(at);
         }

@@ -1,5 +1,6 @@
 //! The part of a pass that is about the rollouts of the group.
 
+use crate::model::moment::Moment;
 use crate::model::{Group, ProgressState, RolledWorkload, RollingBounds};
 use crate::plan::decide::decision::Decision;
 use crate::plan::evaluate::Observation;
@@ -14,12 +15,18 @@ impl Pass<'_> {
         let (now, settle) = (self.now, self.options.settle);
         let bounds = RollingBounds::all_of(group);
         self.memory.rounds.note(&bounds, &snapshot.workloads, now);
+        let moment = Moment::parse(self.now_text);
         let memory = &*self.memory;
         let settled_at = |workload: &RolledWorkload| memory.rounds.settled_at(&bounds, workload, settle);
         let edit = |workload: &RolledWorkload| memory.rounds.edit(&bounds, workload, settle, now).unwrap_or_default();
-        let mut seen = Observation::of(group, snapshot, |pod| memory.given(pod), edit);
+        let mut seen = Observation::of(group, snapshot, moment, |pod| memory.given(pod), edit);
+        let waits: Vec<_> = seen.rollouts.workloads.values().filter_map(settled_at).collect();
+        // Its pods may be gone before it is stored.
+        seen.view.remember(group, &self.memory.succeeded);
+        self.memory.succeeded.clone_from(&seen.view.succeeded);
+        let counts_in = seen.view.counts_at.zip(moment).map(|(at, now)| now.until(at));
+        counts_in.into_iter().for_each(|time| self.pass_again(self.now + time));
         let rollouts = &mut seen.rollouts;
-        let waits: Vec<_> = rollouts.workloads.values().filter_map(settled_at).collect();
         self.memory.note_rollouts(rollouts, now);
         let stuck_at = self.memory.stuck_at(settle);
         rollouts.roles.values_mut().for_each(|role| role.stuck = stuck_at <= now);

@@ -25,6 +25,7 @@ fn open(role: &str, revision: &str, id: Option<&str>) -> RolledWorkload {
         key: WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: role.to_owned() },
         uid: role.into(),
         resource_version: String::new(),
+        generation: None,
         claim,
         desired: 4,
         observed: true,

@@ -6,7 +6,6 @@
 //! makes the pods, which begins after the loss was seen.
 
 pub mod entry;
-mod numbers;
 mod one;
 pub mod text;
 
@@ -18,9 +17,9 @@ use crate::api::status::{CoordinationState, RecoveryState};
 use crate::model::moment::Moment;
 use crate::model::{Batching, Coordination, Group};
 use crate::plan::recovery::entry::{Phase, of_batch};
-use crate::plan::recovery::numbers::Numbers;
 use crate::plan::recovery::one::One;
 use crate::plan::rollout::Rollouts;
+use crate::plan::view::Numbers;
 use crate::plan::view::{GroupView, LastWords, PodFacts, PodRef};
 
 /// A batch by the place of its coordination in the group's list, and its number from 0.

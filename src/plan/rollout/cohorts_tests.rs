@@ -32,6 +32,7 @@ fn at_rest(role: &str, revision: &str) -> RolledWorkload {
         key: WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: role.to_owned() },
         uid: role.into(),
         resource_version: String::new(),
+        generation: None,
         claim: RolloutClaim { group: GroupKey::new("ns", "pd"), role: role.to_owned() },
         desired: 4,
         observed: true,

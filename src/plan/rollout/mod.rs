@@ -4,6 +4,7 @@ mod cohorts;
 mod counts;
 mod observe;
 mod skew;
+pub mod standing;
 mod text;
 mod walk;
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cohorts::{RolledRole, cohorts};
-use super::{Edit, Ordinal, RoleRollout};
-use crate::api::status::Cohorts;
+use super::standing::{Standings, at_rest, observed, of_open};
+use super::{Edit, Ordinal, RoleRollout, RolloutPlan};
+use crate::api::status::{Cohorts, ObservedWorkload};
 use crate::model::{Group, RolledWorkload, RollingBounds};
 use crate::plan::view::{GroupPods, GroupView, PodFacts, Replicas};
 
@@ -19,6 +20,10 @@ pub struct Rollouts {
     pub workloads: BTreeMap<String, RolledWorkload>,
     /// Roles that are to be rolled, and of which no workload is claimed.
     pub unclaimed: BTreeSet<String>,
+    /// How the roles stand that are rolled, and of which no rollout is open.
+    pub closed: Standings,
+    /// The workload of each role whose updates come to rolegate, as the status speaks of it.
+    pub observed: BTreeMap<String, ObservedWorkload>,
     /// Workloads with an open rollout that nothing coordinates (any longer): they are thawed.
     pub strays: Vec<RolledWorkload>,
     /// Which pods are rolled together, as it is to be committed before a partition moves.
@@ -69,10 +74,22 @@ impl Rollouts {
             let is_known = rolled.iter().any(|known| known.workload.claim.role == workload.claim.role);
             if !workload.unclaimed && !is_known && is_coordinated(group, &bounds, workload) {
                 rolled.push(RolledRole { workload, edit: Edit::long_ago() });
+                seen.closed.insert(workload.claim.role.clone(), at_rest(view, workload));
             }
         }
+        let spoken_of =
+            |role: &RolledRole<'_>| Some((role.workload.claim.role.clone(), observed(group, role.workload)?));
+        seen.observed = rolled.iter().filter_map(spoken_of).collect();
         let cohorts = cohorts(group, &bounds, pods, &rolled);
         Self { bounds, cohorts, ..seen }
+    }
+
+    /// How each role stands whose updates come to rolegate.
+    pub fn standings(&self, plan: &RolloutPlan) -> Standings {
+        let open = |(name, role): (&String, &RoleRollout)| {
+            (name.clone(), of_open(role, plan.get(name).map(|plan| plan.state)))
+        };
+        self.closed.clone().into_iter().chain(self.roles.iter().map(open)).collect()
     }
 }
 

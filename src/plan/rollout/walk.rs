@@ -38,7 +38,7 @@ impl<'a> Walk<'a> {
             ProgressState::Complete
         } else if partition < self.role.partition || in_flight.is_some() {
             ProgressState::Progressing
-        } else if left {
+        } else if left || !self.role.judged {
             ProgressState::Waiting
         } else {
             ProgressState::Paused

@@ -1,26 +1,30 @@
 //! Conditions of a group, with the reasons of KEP-32.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::status::{Condition, GroupStatus, RecoveryState};
-use crate::model::Group;
 use crate::model::wording::counted;
+use crate::model::{Group, HoldReason};
 use crate::plan::recovery::RecoveryPlan;
 use crate::plan::recovery::entry::{Phase, loss_text};
 use crate::plan::recovery::text::batch_name;
+use crate::plan::rollout::standing::{self, Standing, Standings};
 use crate::plan::status::segments::Segments;
 use crate::plan::view::{ReplicaIs, RoleView};
 
-/// `Ready`: every desired replica of every role is ready.
+/// `Ready`: every desired replica of every role is ready, and none that is to be updated is of an old revision.
 pub const READY: &str = "Ready";
 /// Reasons that we give for `Ready`. With any other it was written by somebody else, who goes on keeping it.
 pub const READY_REASONS: &[&str] = &[
     "AllReplicasReady",
+    ROLLOUT_PAUSED,
     "ScalingInProgress",
-    "RolloutInProgress",
+    ROLLING,
     "ReplicasNotReady",
     "PartialDeployment",
     "DeploymentInProgress",
+    "WorkloadMissing",
+    "WorkloadNotLabelled",
 ];
 /// `MinimumSegmentsAvailable`: at least one complete segment is ready.
 pub const MINIMUM: &str = "MinimumSegmentsAvailable";
@@ -30,6 +34,13 @@ pub const PROGRESSING: &str = "Progressing";
 /// Reason of `Progressing` when nothing moved for longer than the progress deadline.
 pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 
+/// `RolloutComplete`: every replica of the roles that are rolled in lockstep is updated and ready.
+pub const ROLLED: &str = "RolloutComplete";
+/// Reason while replicas are yet to be updated, or to get ready.
+const ROLLING: &str = "RolloutInProgress";
+/// Reason while replicas stay old that are to stay so.
+const ROLLOUT_PAUSED: &str = "RolloutPaused";
+
 /// `Conflicted`: another object coordinates the same group, and was first.
 pub const CONFLICTED: &str = "Conflicted";
 /// `Elastic`: the segments that are wanted are in effect.
@@ -37,7 +48,7 @@ pub const ELASTIC: &str = "Elastic";
 /// `RecoveryExhausted`: a batch was made anew as often as it may be, and has lost a replica again.
 pub const EXHAUSTED: &str = "RecoveryExhausted";
 /// Conditions that are ours to write, and to take away.
-pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, CONFLICTED, ELASTIC, EXHAUSTED];
+pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, ROLLED, CONFLICTED, ELASTIC, EXHAUSTED];
 
 /// Says which batches are left as they are, if any is.
 pub fn exhausted(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
@@ -75,16 +86,18 @@ pub enum Progress {
     Invalid(String),
 }
 
-/// The conditions of a group, without times. `status` is the one before; `in_rollout` is true while a
-/// rollout moves or waits.
+/// The conditions of a group, without times. `status` is the one before; `lacks` is what its roles lack of their workloads.
 pub fn conditions(
     status: &GroupStatus,
     roles: &BTreeMap<String, RoleView>,
-    (segments, in_rollout): (Option<Segments>, bool),
+    (segments, standings): (Option<Segments>, &Standings),
+    lacks: Option<HoldReason>,
     progress: &Progress,
 ) -> Vec<Condition> {
-    let mut all = vec![ready(status, roles, (segments, in_rollout))];
-    all.extend(segments.map(|segments| minimum(status, segments)));
+    let mut all = vec![ready(status, roles, (segments, standings), lacks)];
+    // Of a role of which nothing is known nobody can say what a whole segment has.
+    let is_whole = !roles.values().any(|role| role.unknown && role.desired == 0);
+    all.extend(segments.map(|segments| minimum(status, segments, is_whole, lacks)));
     all.push(progressing(progress));
     all
 }
@@ -102,20 +115,30 @@ pub fn is_ready(roles: &BTreeMap<String, RoleView>) -> bool {
 fn ready(
     status: &GroupStatus,
     roles: &BTreeMap<String, RoleView>,
-    (segments, in_rollout): (Option<Segments>, bool),
+    (segments, standings): (Option<Segments>, &Standings),
+    lacks: Option<HoldReason>,
 ) -> Condition {
     let ready = roles.values().map(RoleView::ready_pods).fold(0, u32::saturating_add);
     let desired = roles.values().map(RoleView::desired_pods).fold(0, u32::saturating_add);
     let message = format!("{ready}/{desired} pods ready");
+    let in_rollout = standing::of_all(standings);
+    let message = if in_rollout == Standing::Complete { message } else { format!("{message}; {}", updated(standings)) };
     if is_ready(roles) {
-        return condition(READY, true, "AllReplicasReady", message);
+        return match in_rollout {
+            Standing::Complete => condition(READY, true, "AllReplicasReady", message),
+            Standing::Paused => condition(READY, true, ROLLOUT_PAUSED, message),
+            Standing::InProgress => condition(READY, false, ROLLING, message),
+        };
+    }
+    if let Some(lacks) = lacks {
+        return condition(READY, false, lacks.as_str(), message);
     }
     let grown = roles
         .iter()
         .any(|(name, view)| status.last_ready_replicas.get(name).is_none_or(|replicas| view.desired > *replicas));
     let reason = match (status.first_ready_time.is_some(), grown) {
         (true, true) => "ScalingInProgress",
-        (true, false) if in_rollout => "RolloutInProgress",
+        (true, false) if in_rollout == Standing::InProgress => ROLLING,
         (true, false) => "ReplicasNotReady",
         (false, _) if segments.is_some_and(|segments| segments.ready > 0) => "PartialDeployment",
         (false, _) => "DeploymentInProgress",
@@ -123,19 +146,49 @@ fn ready(
     condition(READY, false, reason, message)
 }
 
-fn minimum(status: &GroupStatus, segments: Segments) -> Condition {
+/// How far the rollouts are of the roles that are rolled in lockstep. None is over of a role that no workload claims: nobody
+/// sees its updates.
+pub fn rollout_complete(standings: &Standings, unclaimed: &BTreeSet<String>) -> Option<Condition> {
+    if standings.is_empty() && unclaimed.is_empty() {
+        return None;
+    }
+    let (known, reason) = match standing::of_all(standings) {
+        Standing::InProgress => (Some(false), ROLLING),
+        Standing::Paused => (Some(false), ROLLOUT_PAUSED),
+        Standing::Complete if unclaimed.is_empty() => (Some(true), "AllReplicasUpdated"),
+        Standing::Complete => (None, "NotCoordinated"),
+    };
+    let told = Some(updated(standings)).filter(|_| !standings.is_empty());
+    let told: Vec<_> = told.into_iter().chain(unclaimed.iter().map(|role| not_claimed(role))).collect();
+    let condition = condition(ROLLED, known == Some(true), reason, told.join("; "));
+    Some(if known.is_some() { condition } else { Condition { status: "Unknown".to_owned(), ..condition } })
+}
+
+/// `role "router" is not rolled in lockstep: no workload claims it`
+pub fn not_claimed(role: &str) -> String {
+    format!("role {role:?} is not rolled in lockstep: no workload claims it")
+}
+
+/// `updated: decode 1/4, prefill 2/8`
+fn updated(standings: &Standings) -> String {
+    let role = |(name, role): (&String, &standing::RoleStanding)| format!("{name} {}/{}", role.updated, role.desired);
+    format!("updated: {}", standings.iter().map(role).collect::<Vec<_>>().join(", "))
+}
+
+fn minimum(status: &GroupStatus, segments: Segments, is_whole: bool, lacks: Option<HoldReason>) -> Condition {
     let Segments { total, ready, ready_pods, total_pods } = segments;
     let message = format!("{ready}/{total} segments ready ({ready_pods}/{total_pods} pods)");
-    let reason = if ready == total {
+    let available = is_whole && ready > 0;
+    let reason = if !available {
+        lacks.map_or("NoSegmentsReady", HoldReason::as_str)
+    } else if ready == total {
         "AllSegmentsReady"
-    } else if ready == 0 {
-        "NoSegmentsReady"
     } else if status.first_ready_time.is_some() {
         "MinimumMet"
     } else {
         "MinimumSegmentReady"
     };
-    condition(MINIMUM, ready > 0 || total == 0, reason, message)
+    condition(MINIMUM, available, reason, message)
 }
 
 fn progressing(progress: &Progress) -> Condition {

@@ -42,9 +42,10 @@ pub fn status(
     }
     let segments = group.batched().next().map(|_| segments::count(group, &view.roles));
     let progress = progress(group, view, rollouts, decision, context);
-    let in_rollout =
-        decision.rollout.values().any(|role| matches!(role.state, ProgressState::Progressing | ProgressState::Waiting));
-    let mut conditions = conditions::conditions(before, &view.roles, (segments, in_rollout), &progress);
+    let lacks = decision.lacking.iter().map(|lacks| lacks.reason).min();
+    let standings = rollouts.standings(&decision.rollout);
+    let mut conditions = conditions::conditions(before, &view.roles, (segments, &standings), lacks, &progress);
+    conditions.extend(conditions::rollout_complete(&standings, &rollouts.unclaimed));
     conditions.extend(elastic_condition(group, decision));
     conditions.extend(conditions::exhausted(group, &decision.recovery));
     let ready = view.roles.values().map(RoleView::ready_pods).fold(0, u32::saturating_add);
@@ -63,6 +64,8 @@ pub fn status(
         first_ready_time: before.first_ready_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
         cohorts: rollouts.cohorts.clone(),
+        observed_workloads: rollouts.observed.clone(),
+        succeeded: view.succeeded.clone(),
         segments: segments_released(group, decision),
         selector: group.elastic.is_some().then(|| format!("{}={}", names::GROUP, group.key.name)),
         draining: draining(group, view, decision),
@@ -125,6 +128,8 @@ pub fn dropped(written: &GroupStatus, answer: &GroupStatus) -> Vec<&'static str>
         ("firstReadyTime", written.first_ready_time == answer.first_ready_time),
         ("lastReadyReplicas", written.last_ready_replicas == answer.last_ready_replicas),
         ("cohorts", written.cohorts == answer.cohorts),
+        ("observedWorkloads", written.observed_workloads == answer.observed_workloads),
+        ("succeeded", written.succeeded == answer.succeeded),
         ("segments", written.segments == answer.segments),
         ("selector", written.selector == answer.selector),
         ("draining", written.draining == answer.draining),
@@ -140,8 +145,13 @@ fn figures(status: &GroupStatus) -> Option<Summary> {
 }
 
 /// Holds that do not end by themselves, beside those that the condition tells of in other ways.
-const ENDS_BY_A_PERSON: &[HoldReason] =
-    &[HoldReason::TopologyMissing, HoldReason::StampMismatch, HoldReason::PodGroupMissing];
+const ENDS_BY_A_PERSON: &[HoldReason] = &[
+    HoldReason::WorkloadMissing,
+    HoldReason::WorkloadNotLabelled,
+    HoldReason::TopologyMissing,
+    HoldReason::StampMismatch,
+    HoldReason::PodGroupMissing,
+];
 
 fn progress(
     group: &Group,
@@ -156,13 +166,25 @@ fn progress(
     }
     let mut open =
         rollout.iter().filter(|(_, role)| !matches!(role.state, ProgressState::Paused | ProgressState::Complete));
-    if held.is_empty() && open.clone().next().is_none() && conditions::is_ready(&view.roles) {
+    // What runs already is there, whatever the templates of its workloads say.
+    let nothing_waits = held.iter().all(|held| held.reason == HoldReason::WorkloadNotLabelled);
+    if nothing_waits && open.clone().next().is_none() && conditions::is_ready(&view.roles) {
         let unclaimed = rollouts.unclaimed.iter();
-        let unclaimed = unclaimed.map(|role| format!("role {role:?} is not rolled in lockstep: no workload claims it"));
+        let unclaimed = unclaimed.map(|role| conditions::not_claimed(role));
         let off = decision.recovery.without_effect.iter().map(|name| recovery_is_off(name));
         let what = strangers(view).chain(apart(group, view)).chain(doubled(view));
-        return Progress::Complete(what.chain(unclaimed).chain(off).collect::<Vec<_>>().join("; "));
+        let unlabelled = held.iter().map(|held| held.message.clone());
+        return Progress::Complete(what.chain(unlabelled).chain(unclaimed).chain(off).collect::<Vec<_>>().join("; "));
     }
+    let failed = group.roles.iter().filter(|role| role.workload.is_overdue);
+    let failed = failed.filter_map(|role| {
+        let key = role.workload.key.as_ref()?;
+        let waits = view.roles.get(&role.name)?.replicas.pods_in(..).held;
+        let pods = counted(waits, "held pod");
+        let text =
+            format!("{key} says that its own progress deadline is over: it has {pods}, and goes on when they go");
+        (waits > 0).then_some(text)
+    });
     let stuck = held.iter().filter(|held| ENDS_BY_A_PERSON.contains(&held.reason)).map(|held| held.message.clone());
     let lacks = decision
         .diagnosis_texts()
@@ -170,6 +192,7 @@ fn progress(
         .chain(strangers(view))
         .chain(apart(group, view))
         .chain(doubled(view))
+        .chain(failed)
         .chain(stuck);
     let lacks = lacks.collect::<Vec<_>>().join("; ");
     if context.stalled {
@@ -275,12 +298,13 @@ fn domains_of(domains: Option<&BTreeMap<u32, String>>) -> BTreeMap<String, Strin
     domains.into_iter().flatten().map(|(index, domain)| (index.to_string(), domain.clone())).collect()
 }
 
-/// True when released counts, domains, cohorts, recoveries or complete batches differ from what the stored status keeps: they
+/// True when released counts, domains, cohorts, what has succeeded, recoveries or complete batches differ from what the stored status keeps: they
 /// are committed before anything is released under them, made again or deleted.
 pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
     committed_counts(decided) != committed_counts(stored)
         || domains(decided) != domains(stored)
         || decided.cohorts != stored.cohorts
+        || decided.succeeded != stored.succeeded
         || decided.draining != stored.draining
         || decided.recoveries != stored.recoveries
         || complete(decided) != complete(stored)

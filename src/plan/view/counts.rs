@@ -104,6 +104,7 @@ impl ObservedCounts {
                     scheduled: ordinal < counts.scheduled,
                     ready: ordinal < counts.ready,
                     labelled: group.batch_size(&role.name).map(|size| LabelledPlace::at(size, ordinal)),
+                    ready_since: None,
                     revision: None,
                     cohort: None,
                     adopted: false,
@@ -112,6 +113,7 @@ impl ObservedCounts {
                     queued: Queued::Not,
                     created: None,
                     stamp: Stamp::default(),
+                    job: None,
                     seen: 0,
                 }));
             }

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::model::moment::Moment;
 use crate::model::{Group, PodIdentity, Role};
 use crate::plan::view::ordinals::{Assigned, Makes, assign};
+use crate::plan::view::succeeded::{AllSucceeded, remember};
 use crate::plan::view::{GroupPods, HeldPod, Leaving, PodFacts, PodRef, ReplicaIs, RolePods, RoleView, count};
 
 /// What is observed of a group.
@@ -17,6 +19,10 @@ pub struct GroupView {
     pub strangers: BTreeMap<String, u32>,
     /// Pods that are being deleted and still there.
     pub leaving: Vec<Leaving>,
+    /// When the next pod counts as ready that is ready, and has not been so for long enough.
+    pub counts_at: Option<Moment>,
+    /// Replicas that have done their work, as it is to be committed: they count when they are gone.
+    pub succeeded: AllSucceeded,
     /// Held pods of no role of the group: strangers, those of a group whose roles cannot be read, and those that name no role.
     pub others: Vec<HeldPod>,
     /// Pods that name a role of the group and are none of its replicas, held or not: what makes its pods did not make them.
@@ -50,10 +56,25 @@ impl GroupView {
                 view.strangers.insert(name.to_owned(), count(role.replicas.pods().count()));
             }
         }
+        view.remember(group, &group.status.succeeded);
         for role in view.roles.values_mut().filter(|role| role.unknown) {
             role.desired = role.committed.unwrap_or(0).max(role.replicas.count_in(.., ReplicaIs::Released));
         }
         view
+    }
+
+    /// Counts replicas that have done their work, and are gone, with those that are there.
+    pub(in crate::plan) fn remember(&mut self, group: &Group, known: &AllSucceeded) {
+        for (name, role) in &mut self.roles {
+            let before = known.get(name).map(Vec::as_slice).unwrap_or_default();
+            // How many are desired of an unknown role nobody knows.
+            let succeeded = if role.unknown { before.to_vec() } else { remember(group, (name, role), before) };
+            if succeeded.is_empty() {
+                self.succeeded.remove(name);
+            } else {
+                self.succeeded.insert(name.clone(), succeeded);
+            }
+        }
     }
 
     /// True when pods that run already are to count as released although nothing was ever committed.

@@ -1,8 +1,11 @@
 //! What is observed: pods, counted by role and ordinal.
 
+mod available;
 pub mod counts;
 mod group;
+mod job;
 mod last_words;
+mod numbers;
 mod ordinals;
 mod pod;
 mod pods;
@@ -11,10 +14,13 @@ mod replicas;
 mod role;
 mod snapshot;
 mod stamp;
+mod succeeded;
 
 pub use counts::ObservedCounts;
 pub use group::GroupView;
+pub use job::JobOf;
 pub use last_words::{LastWords, Leaving, LossKind};
+pub(in crate::plan) use numbers::Numbers;
 pub use pod::{HeldPod, LabelledPlace, PodFacts, PodRef};
 pub use pods::{GroupPods, RolePods};
 pub(in crate::plan) use replica::count;
@@ -23,3 +29,4 @@ pub use replicas::Replicas;
 pub use role::RoleView;
 pub use snapshot::Snapshot;
 pub use stamp::Stamp;
+pub use succeeded::AllSucceeded;

@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::api::{Meta, Pod};
-use crate::model::{PodIdentity, Queued, names, revision};
-use crate::plan::view::Stamp;
+use crate::model::moment::Moment;
+use crate::model::{Maker, PodIdentity, Queued, names, revision};
+use crate::plan::view::{JobOf, Stamp};
 
 /// A pod, as far as planning needs it.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of a pod, not states of one machine")]
@@ -24,6 +25,8 @@ pub struct PodFacts {
     /// Where it is in its batches, as its labels say; `None` for a pod without labels of a batch, which came before its group
     /// or has no number.
     pub labelled: Option<LabelledPlace>,
+    /// Since when its `Ready` condition is true, in seconds since 1970, where that is said.
+    pub ready_since: Option<u32>,
     /// Revision that it was made at.
     pub revision: Option<Arc<str>>,
     /// With which pods of other roles it was rolled, as it is labelled.
@@ -40,6 +43,8 @@ pub struct PodFacts {
     pub created: Option<Arc<str>>,
     /// What admission wrote on it.
     pub stamp: Stamp,
+    /// The Job that it is of, where one made it.
+    pub job: Option<Arc<JobOf>>,
     /// How many pods had been seen when it was first seen in its group, itself included: who knows the group as it was after
     /// that many knows it as it was after this one was made.
     pub seen: u64,
@@ -72,6 +77,7 @@ impl PodFacts {
             scheduled: pod.has_node(),
             ready: pod.condition_is_true("Ready") || pod.is_completed(),
             labelled: LabelledPlace::of(meta),
+            ready_since: ready_since(pod),
             revision: revision(meta).map(Into::into),
             cohort: meta.label(names::COHORT).map(Into::into),
             adopted: names::LABEL_SCHEMES.iter().all(|(group, _)| meta.label(group).is_none_or(str::is_empty)),
@@ -80,6 +86,7 @@ impl PodFacts {
             queued: Queued::of(pod),
             created: meta.creation_timestamp.as_deref().map(Into::into),
             stamp: Stamp::of(meta),
+            job: job_of(pod),
             seen: 0,
         })
     }
@@ -92,6 +99,22 @@ impl PodFacts {
         let is_numbered = self.identity.unnumbered.is_none() || self.identity.ordinal == Some(ordinal);
         is_numbered && self.labelled == Some(LabelledPlace::at(size, ordinal))
     }
+}
+
+fn ready_since(pod: &Pod) -> Option<u32> {
+    let mut conditions = pod.status.conditions.iter();
+    let ready = conditions.find(|condition| condition.r#type == "Ready" && condition.status == "True")?;
+    u32::try_from(Moment::parse(ready.last_transition_time.as_deref()?)?.0).ok()
+}
+
+fn job_of(pod: &Pod) -> Option<Arc<JobOf>> {
+    let is_one_of_many = match Maker::of(&pod.metadata) {
+        Maker::Job(_) => false,
+        Maker::JobOfSet { .. } => true,
+        _ => return None,
+    };
+    let uid = pod.metadata.controller()?.uid.as_str().into();
+    Some(Arc::new(JobOf { uid, is_one_of_many, is_done: pod.is_completed() }))
 }
 
 fn pod_groups(meta: &Meta) -> Vec<Arc<str>> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::ObjectKind;
+use crate::model::moment::Moment;
 use crate::model::{Claims, LetGo, RolledWorkload, ScaledWorkload, Stance};
 use crate::plan::view::{GroupPods, Leaving};
 use crate::rules::Violation;
@@ -31,6 +32,8 @@ pub struct Snapshot {
     pub workloads: Vec<RolledWorkload>,
     /// Workloads that are claimed for it, as far as their scale goes.
     pub scaled: Vec<ScaledWorkload>,
+    /// The time of it, as the cluster counts it; `None` where nobody has looked at a clock.
+    pub now: Option<Moment>,
     /// How its namespace is served.
     pub stance: Stance,
     /// Nothing is done: its namespace has not been told of yet and may be served in any way, or another rolegate serves it.

@@ -7,6 +7,7 @@ use crate::api::disruption_budget::PodDisruptionBudget;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::selector::LabelSelector;
 use crate::model::names::{self, LABEL_SCHEMES};
+use crate::model::wording::not_labelled;
 use crate::model::{Batching, Group, Role};
 use crate::rules::{Cause, Known, Need, Report, World};
 
@@ -125,22 +126,9 @@ pub(super) fn labelled(group: &Group, world: &World, report: &mut Report) {
         let (Some((reference, at)), Some(key)) = (&role.workload.reference, &role.workload.key) else { continue };
         match world.workload(key) {
             Known::Present(workload) => {
-                let says_so = |labels: &BTreeMap<String, String>| {
-                    LABEL_SCHEMES.iter().any(|(group_key, role_key)| {
-                        labels.get(*group_key).is_some_and(|name| **name == *group.key.name)
-                            && labels.get(*role_key) == Some(&role.name)
-                    })
-                };
-                if !workload.template_labels.iter().all(says_so) {
-                    let detail = format!(
-                        "the pod template of {} {:?} lacks labels {}: {:?} and {}: {:?}; its pods are not held",
-                        reference.kind,
-                        reference.name,
-                        names::GROUP,
-                        &*group.key.name,
-                        names::ROLE,
-                        role.name
-                    );
+                if !workload.is_labelled(&group.key.name, &role.name) {
+                    let text = not_labelled(&reference.kind, &reference.name, &group.key.name, &role.name);
+                    let detail = format!("{text}; its pods are not held");
                     report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
                 }
             }

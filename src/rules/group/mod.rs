@@ -6,6 +6,7 @@ mod change;
 mod claims;
 mod conflicts;
 mod deadlocks;
+mod discovery;
 mod elastic;
 mod form;
 mod needs;
@@ -98,6 +99,7 @@ const RULES: &[Rule<Group>] = &[
         "no autoscaler scales a workload that is scaled with its group",
         elastic::autoscalers,
     ),
+    Rule::warning("discovery-service", "the addresses that pods are given resolve", discovery::addresses),
     Rule::warning("capacity", "the batches fit into the room that nodes have left", advice::capacity),
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];

@@ -1,6 +1,7 @@
 //! What has to be known of other objects to judge a group.
 
 use super::bounds::is_too_large;
+use super::discovery;
 use crate::model::Group;
 use crate::rules::Need;
 
@@ -37,6 +38,7 @@ pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
             .filter_map(|role| role.workload.reference.as_ref().and(role.workload.key.clone()))
             .map(Need::Workload),
     );
+    needs.extend(discovery::needs(group));
     if group.elastic.is_some() {
         let sized = group.batched().flat_map(|(_, batching)| batching.sizes.keys());
         let keys = sized.filter_map(|name| group.role(name)?.workload.key.clone());

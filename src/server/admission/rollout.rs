@@ -12,7 +12,11 @@ use crate::api::review::Request;
 use crate::api::{Meta, ObjectKind};
 use crate::cluster::read::lookup::LookupError;
 use crate::cluster::write::writer::MANAGER;
-use crate::model::{Group, GroupKey, RolloutClaim, WorkloadKind, former_claim, rollout_claim};
+use crate::model::wording::not_labelled;
+use crate::model::workload_object::WithType;
+use crate::model::{
+    Group, GroupKey, RolloutClaim, Workload, WorkloadKind, WorkloadObject, former_claim, rollout_claim,
+};
 use crate::mutate::rollout::{hold_created, hold_rollout, let_go};
 
 /// Without `status.observedGeneration` nobody can tell whether a new revision is there yet.
@@ -33,15 +37,27 @@ impl Admission {
             return Ok(Verdict::pass());
         }
         let new = value(object);
+        let mut verdict = self.frozen(kind, &new, request, deadline).await?;
+        verdict.warnings.extend(unlabelled(kind, &new, request.namespace.as_deref().unwrap_or_default()));
+        Ok(verdict)
+    }
+
+    async fn frozen(
+        &self,
+        kind: WorkloadKind,
+        new: &Value,
+        request: &Request<'_>,
+        deadline: Instant,
+    ) -> Result<Verdict, AdmissionError> {
         let namespace = request.namespace.as_deref().unwrap_or_default();
-        let claimed = rollout_claim(&meta(&new), namespace);
+        let claimed = rollout_claim(&meta(new), namespace);
         let Some(old) = request.old_object.map(value) else {
-            return self.hold_created(kind, &new, claimed, deadline).await;
+            return self.hold_created(kind, new, claimed, deadline).await;
         };
         let former = || rollout_claim(&meta(&old), namespace).or_else(|| former_claim(&meta(&old), namespace));
         let is_claimed = claimed.is_some();
         let Some(claim) = claimed.or_else(former) else { return Ok(Verdict::pass()) };
-        let let_go = || Ok(Verdict::change(let_go(kind, &old, &new)));
+        let let_go = || Ok(Verdict::change(let_go(kind, &old, new)));
         let Some(group) = self.rolled_group(&claim.group, deadline).await? else {
             return if is_claimed { Ok(Verdict::pass()) } else { let_go() };
         };
@@ -52,7 +68,7 @@ impl Admission {
         if !is_claimed && !group.rolls(&claim.role) {
             return let_go();
         }
-        let patch = hold_rollout(kind, &old, &new, &claim, &group, ready_once);
+        let patch = hold_rollout(kind, &old, new, &claim, &group, ready_once);
         Ok(Verdict::change(patch))
     }
 
@@ -82,6 +98,26 @@ impl Admission {
         let has_pods = self.lookup.index().read().has_pods(&claim.group, &claim.role);
         let patch = hold_created(kind, new, &claim, &group, has_pods, ready_once);
         Ok(Verdict::change(patch))
+    }
+}
+
+/// That the pods of a claimed workload do not say what the workload itself says: nothing holds them, and no rollout sees them.
+fn unlabelled(kind: WorkloadKind, new: &Value, namespace: &str) -> Option<String> {
+    let claim = rollout_claim(&meta(new), namespace)?;
+    let workload = kind.with_type(Read(new))?;
+    let (group, role) = (&*claim.group.name, claim.role.as_str());
+    let text = || not_labelled(kind.as_str(), &workload.key.name, group, role);
+    (!workload.is_labelled(group, role)).then(|| format!("{}; its pods are not held", text()))
+}
+
+/// Reads what rules look at of a workload.
+struct Read<'a>(&'a Value);
+
+impl WithType for Read<'_> {
+    type Output = Option<Workload>;
+
+    fn of<T: WorkloadObject>(self) -> Option<Workload> {
+        Some(T::deserialize(self.0).ok()?.workload())
     }
 }
 

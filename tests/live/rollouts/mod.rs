@@ -5,6 +5,7 @@ mod cohorts;
 mod failures;
 mod leader_worker_sets;
 mod lockstep;
+mod readiness;
 mod rounds;
 pub mod support;
 mod thaw;

@@ -91,6 +91,7 @@ impl Role {
             key: WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: name.to_owned() },
             uid: name.into(),
             resource_version: String::new(),
+            generation: None,
             claim,
             desired: self.desired(),
             observed: true,

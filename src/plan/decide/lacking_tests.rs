@@ -1,0 +1,113 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::RoleCoordination;
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::status::Condition;
+use crate::api::workload::StatefulSet;
+use crate::model::{GroupKey, Sources, Workload, WorkloadKey, WorkloadObject};
+use crate::plan::decide::DecisionContext;
+use crate::plan::evaluate::{Evaluation, Observation, evaluate};
+use crate::plan::rollout::Edit;
+use crate::plan::view::Snapshot;
+
+#[derive(Default)]
+struct Known(BTreeMap<WorkloadKey, Workload>);
+
+impl Sources for Known {
+    fn role_based_group(&self, _: &GroupKey) -> Option<&Group> {
+        None
+    }
+
+    fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
+        self.0.get(key)
+    }
+}
+
+impl Known {
+    fn with(mut self, name: &str, replicas: u32, labels: &Value) -> Self {
+        let set: StatefulSet = serde_json::from_value(json!({
+            "metadata": { "name": name, "namespace": "ns" },
+            "spec": { "replicas": replicas, "template": { "metadata": { "labels": labels } } },
+        }))
+        .unwrap();
+        self.0.insert(set.workload().key, set.workload());
+        self
+    }
+
+    fn group(&self) -> Group {
+        let role = |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": name } });
+        let sizes = json!({ "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
+        let carrier: RoleCoordination = serde_json::from_value(json!({
+            "metadata": { "name": "pd", "namespace": "ns" },
+            "spec": { "roles": [role("prefill"), role("decode")], "coordination": [{ "name": "s", "strategy": sizes }] },
+        }))
+        .unwrap();
+        Group::from_role_coordination(ROLE_COORDINATION, &carrier, self)
+    }
+
+    fn decide(&self, not_yet_told: &[Lacking]) -> Evaluation {
+        let group = self.group();
+        let observation = Observation::of(&group, &Snapshot::default(), None, |_| None, |_| Edit::long_ago());
+        evaluate(&group, observation, DecisionContext { not_yet_told, ..DecisionContext::default() }, None)
+    }
+}
+
+fn labels(role: &str) -> Value {
+    json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": role })
+}
+
+fn told<'a>(seen: &'a Evaluation, kind: &str) -> (&'a str, &'a str) {
+    let found: &Condition = seen.status.conditions.iter().find(|told| told.r#type == kind).unwrap();
+    (&found.status, &found.reason)
+}
+
+fn reasons(seen: &Evaluation) -> Vec<(HoldReason, &str)> {
+    seen.decision.held.iter().map(|held| (held.reason, held.message.as_str())).collect()
+}
+
+#[test]
+fn a_group_without_its_workloads_has_no_segment_and_says_which_are_missing() {
+    let seen = Known::default().with("prefill", 4, &labels("prefill")).decide(&[]);
+    assert_eq!(told(&seen, "Ready"), ("False", "WorkloadMissing"));
+    assert_eq!(told(&seen, "MinimumSegmentsAvailable"), ("False", "WorkloadMissing"));
+    assert_eq!(
+        reasons(&seen),
+        [(HoldReason::WorkloadMissing, r#"StatefulSet ns/decode of role "decode" is not there"#)]
+    );
+    assert!(seen.status.summary.is_some_and(|summary| summary.reason == "WorkloadMissing"));
+    let none = Known::default().decide(&[]);
+    assert_eq!(told(&none, "MinimumSegmentsAvailable"), ("False", "WorkloadMissing"));
+    assert!(reasons(&none)[0].1.contains("ns/prefill") && reasons(&none)[0].1.contains("ns/decode"));
+}
+
+/// Files are applied in any order.
+#[test]
+fn what_is_missing_for_a_moment_is_not_named_and_there_is_no_segment_all_the_same() {
+    let known = Known::default();
+    let seen = known.decide(&lacking(&known.group()));
+    assert_eq!(told(&seen, "Ready"), ("False", "DeploymentInProgress"));
+    assert_eq!(told(&seen, "MinimumSegmentsAvailable"), ("False", "NoSegmentsReady"));
+    assert_eq!(reasons(&seen), []);
+}
+
+#[test]
+fn templates_without_the_labels_are_named() {
+    let known = Known::default().with("prefill", 4, &labels("prefill")).with("decode", 2, &labels("decoder"));
+    let seen = known.decide(&[]);
+    assert_eq!(told(&seen, "Ready"), ("False", "WorkloadNotLabelled"));
+    assert_eq!(told(&seen, "MinimumSegmentsAvailable"), ("False", "WorkloadNotLabelled"));
+    let text = "the pod template of StatefulSet \"decode\" lacks labels rolegate.dev/group: \"pd\" and \
+                rolegate.dev/role: \"decode\": its pods are not held";
+    assert_eq!(reasons(&seen), [(HoldReason::WorkloadNotLabelled, text)]);
+}
+
+#[test]
+fn workloads_that_want_no_replicas_make_no_segment() {
+    let known = Known::default().with("prefill", 0, &labels("prefill")).with("decode", 0, &labels("decode"));
+    let seen = known.decide(&[]);
+    assert_eq!(told(&seen, "MinimumSegmentsAvailable"), ("False", "NoSegmentsReady"));
+    assert_eq!(reasons(&seen), []);
+}

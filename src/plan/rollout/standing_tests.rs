@@ -1,0 +1,39 @@
+use super::*;
+use crate::plan::rollout::Ordinal;
+
+fn role(updated: &[bool], judged: bool) -> RoleRollout {
+    let ordinal = |updated: &bool| Ordinal { updated: *updated, ready: true, ..Ordinal::default() };
+    RoleRollout { ordinals: updated.iter().map(ordinal).collect(), judged, ..RoleRollout::default() }
+}
+
+fn standing(role: &RoleRollout, state: ProgressState) -> RoleStanding {
+    of_open(role, Some(state))
+}
+
+#[test]
+fn an_edit_that_nobody_has_seen_yet_is_in_progress_although_all_pods_look_updated() {
+    let unseen = standing(&role(&[true, true], false), ProgressState::Paused);
+    assert_eq!(unseen, RoleStanding { standing: Standing::InProgress, updated: 0, desired: 2 });
+}
+
+#[test]
+fn only_what_its_author_has_asked_for_is_paused() {
+    let of = |state| standing(&role(&[false, true], true), state).standing;
+    assert_eq!(of(ProgressState::Paused), Standing::Paused);
+    for state in [ProgressState::Progressing, ProgressState::Waiting, ProgressState::Blocked] {
+        assert_eq!(of(state), Standing::InProgress);
+    }
+    assert_eq!(of(ProgressState::Complete), Standing::Complete);
+}
+
+#[test]
+fn of_several_roles_the_one_counts_that_is_least_far() {
+    let of = |standing| RoleStanding { standing, ..RoleStanding::default() };
+    let all = |standings: &[Standing]| {
+        let named = standings.iter().enumerate().map(|(role, standing)| (role.to_string(), of(*standing)));
+        of_all(&named.collect())
+    };
+    assert_eq!(all(&[]), Standing::Complete);
+    assert_eq!(all(&[Standing::Complete, Standing::Paused]), Standing::Paused);
+    assert_eq!(all(&[Standing::InProgress, Standing::Paused, Standing::Complete]), Standing::InProgress);
+}

@@ -1,0 +1,35 @@
+//! A pod counts as ready when it has been so for `minReadySeconds` of its workload, as for the workload itself.
+
+use std::sync::Arc;
+
+use crate::model::Group;
+use crate::model::moment::Moment;
+use crate::plan::view::{GroupView, PodFacts};
+
+impl GroupView {
+    /// Takes pods for not ready that have not been so for long enough at this time, and notes when the next of them counts.
+    pub(in crate::plan) fn wait_until_available(&mut self, group: &Group, now: Moment) {
+        for role in group.roles.iter().filter(|role| role.workload.min_ready_seconds > 0) {
+            let Some(view) = self.roles.get_mut(&role.name) else { continue };
+            let counts_at = |pod: &Arc<PodFacts>| {
+                let since = pod.ready_since.filter(|_| pod.ready)?;
+                let at = Moment(i64::from(since).saturating_add(role.workload.min_ready_seconds.into()));
+                (now < at).then_some(at)
+            };
+            let young: Vec<_> = view
+                .replicas
+                .pods()
+                .filter_map(|(ordinal, pod)| Some((ordinal, pod.clone(), counts_at(pod)?)))
+                .collect();
+            for (ordinal, pod, at) in young {
+                view.replicas.remove(&pod.pod, ordinal);
+                view.replicas.add(&Arc::new(PodFacts { ready: false, ..PodFacts::clone(&pod) }), ordinal);
+                self.counts_at = Some(self.counts_at.map_or(at, |next| next.min(at)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "available_tests.rs"]
+mod tests;

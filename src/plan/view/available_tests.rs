@@ -1,0 +1,26 @@
+use serde_json::json;
+
+use super::*;
+use crate::plan::test_support::{mk_group, mk_pod};
+use crate::plan::view::{GroupPods, ReplicaIs};
+
+#[test]
+fn a_pod_counts_when_it_was_ready_for_long_enough() {
+    let mut group = mk_group(&[("decode", 3)], &json!([]));
+    group.roles[0].workload.min_ready_seconds = 30;
+    let pod = |ordinal, ready_since| {
+        let made = mk_pod(&format!("decode-{ordinal}"), "decode", ordinal);
+        PodFacts { held: false, scheduled: true, ready: true, ready_since, ..made }
+    };
+    // Of the last one nobody says since when.
+    let pods: GroupPods = [pod(0, Some(1_000)), pod(1, Some(1_010)), pod(2, None)].into_iter().collect();
+    let look = |now| {
+        let mut view = GroupView::build(&group, &pods);
+        view.wait_until_available(&group, Moment(now));
+        (view.roles["decode"].replicas.count_in(.., ReplicaIs::Ready), view.counts_at)
+    };
+    assert_eq!(look(1_020), (1, Some(Moment(1_030))));
+    assert_eq!(look(1_029), (1, Some(Moment(1_030))));
+    assert_eq!(look(1_030), (2, Some(Moment(1_040))));
+    assert_eq!(look(1_040), (3, None));
+}

@@ -1,0 +1,69 @@
+//! Addresses by which the pods of a group find each other.
+
+use crate::api::Object;
+use crate::api::service::Service;
+use crate::model::{Group, GroupKey, Role, WorkloadKind};
+use crate::rules::{Cause, Known, Need, Report, World};
+
+/// The Services under which the first pods of roles have their names, where the user makes them: those of LeaderWorkerSets and
+/// RoleBasedGroups are made by their operators.
+fn services(group: &Group) -> impl Iterator<Item = (&Role, GroupKey)> {
+    let roles = group.roles.iter().filter(|role| group.discovery && is_set(role));
+    roles.filter_map(|role| {
+        let (_, service) = role.workload.first_host.as_ref()?.split_once('.')?;
+        Some((role, GroupKey::new(&group.key.namespace, service)))
+    })
+}
+
+fn is_set(role: &Role) -> bool {
+    let kind = role.workload.key.as_ref().map(|key| key.kind);
+    role.workload.reference.is_some() && kind == Some(WorkloadKind::StatefulSet)
+}
+
+/// What is looked up.
+pub(super) fn needs(group: &Group) -> impl Iterator<Item = Need> {
+    services(group).map(|(_, service)| Need::Service(service))
+}
+
+/// The addresses that pods are given resolve, and do so before these pods are ready.
+pub(super) fn addresses(group: &Group, world: &World, report: &mut Report) {
+    for role in group.roles.iter().filter(|role| group.discovery && is_set(role)) {
+        let Some((reference, at)) = role.workload.reference.as_ref() else { continue };
+        if role.workload.first_host.is_none() && !role.workload.desired_is_unknown {
+            let detail = format!(
+                "{} {:?} has no `serviceName`: no pod is given the address of role {:?}",
+                reference.kind, reference.name, role.name
+            );
+            report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
+        }
+    }
+    for (role, key) in services(group) {
+        let Some((_, at)) = role.workload.reference.as_ref() else { continue };
+        let what = match world.service(&key) {
+            Known::Present(service) => wrong(service),
+            Known::Absent => Some("is not there"),
+            Known::Unknown => {
+                report.not_judged(&role.name, at.clone(), &Need::Service(key.clone()));
+                None
+            }
+        };
+        if let Some(what) = what {
+            let detail =
+                format!("Service {:?} {what}: the address of role {:?} does not resolve", &*key.name, role.name);
+            let detail = if what == NOT_PUBLISHED { format!("{detail} before its pods are ready") } else { detail };
+            report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
+        }
+    }
+}
+
+const NOT_PUBLISHED: &str = "lacks `publishNotReadyAddresses: true`";
+
+fn wrong(service: &Service) -> Option<&'static str> {
+    if service.meta().is_deleting() {
+        return Some("is being deleted");
+    }
+    if service.spec.cluster_ip != "None" {
+        return Some("has a `clusterIP`, and is to have `clusterIP: None`");
+    }
+    (!service.spec.publish_not_ready_addresses).then_some(NOT_PUBLISHED)
+}

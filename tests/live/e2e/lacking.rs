@@ -1,0 +1,106 @@
+//! Groups of which something is not there, or does not say that it is theirs.
+
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{ListParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::pods::Pod;
+use crate::common::stage::typed;
+use crate::common::status::Status;
+use crate::common::{Group, PATIENT, Stage, eventually};
+
+/// A group of StatefulSets that it refers to.
+fn coordination(group: &Group) -> Value {
+    let role =
+        |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": group.set_name(name) } });
+    let sizes: serde_json::Map<_, _> =
+        group.roles.iter().map(|role| (role.name.clone(), json!(role.segment))).collect();
+    json!({
+        "apiVersion": "rolegate.dev/v1alpha1",
+        "kind": "RoleCoordination",
+        "metadata": { "name": group.name },
+        "spec": {
+            "roles": group.roles.iter().map(|one| role(&one.name)).collect::<Vec<_>>(),
+            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }],
+        },
+    })
+}
+
+async fn until_event(stage: &Stage, reason: &str, words: &str) {
+    eventually(PATIENT, &format!("{reason} {words}"), async || {
+        let events = stage.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+        let fits = |event: &Event| {
+            event.reason.as_deref() == Some(reason) && event.message.as_ref().is_some_and(|note| note.contains(words))
+        };
+        if events.iter().any(fits) { Ok(()) } else { Err(format!("{events:#?}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
+    let stage = Stage::new("lacking").await;
+    stage.add_node("all", 6).await;
+    let _rolegate = stage.launch().flag("progress-deadline", "4s").start().await;
+    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
+    let statuses = stage.coordination_statuses("llm");
+    stage.coordinations().create(&PostParams::default(), &typed(coordination(&group))).await.unwrap();
+    let is = |kind: &'static str, reason: &'static str| {
+        move |status: &Status| status.condition(kind).starts_with(&format!("False {reason}"))
+    };
+    let status = statuses.until("missing", is("MinimumSegmentsAvailable", "WorkloadMissing")).await;
+    assert_eq!(status.reason(), "WorkloadMissing");
+    assert!(status.ready().starts_with("False WorkloadMissing"), "{status}");
+    until_event(&stage, "WorkloadMissing", "llm-decode of role \"decode\" is not there").await;
+    stage
+        .until_said(
+            &["explain", "group", "llm"],
+            "WorkloadMissing: StatefulSet lacking/llm-prefill of role \"prefill\"",
+        )
+        .await;
+    stage.until_said(&["status"], "WorkloadMissing").await;
+    statuses.until("nothing moves", is("Progressing", "ProgressDeadlineExceeded")).await;
+    let was_true = |status: &Status| status.minimum().starts_with("True");
+    assert!(!statuses.all().iter().any(was_true), "no segment was ever ready");
+
+    // The workloads claim to be of the group, and their pods say nothing.
+    let mut pods = Vec::new();
+    for role in &group.roles {
+        let mut set = group.set(role, &stage.namespace);
+        let labels = set["spec"]["template"]["metadata"]["labels"].take();
+        set["metadata"]["labels"] = labels.clone();
+        set["spec"]["template"]["metadata"]["labels"] = json!({ "app": role.name });
+        set["spec"]["selector"]["matchLabels"] = json!({ "app": role.name });
+        let made = stage.post("/apis/apps/v1", "statefulsets", &set).await;
+        assert_eq!(made.code, 201, "{made:?}");
+        let name = group.set_name(&role.name);
+        let lacks = format!("the pod template of StatefulSet \"{name}\" lacks labels rolegate.dev/group: \"llm\"");
+        assert!(made.warnings.iter().any(|warning| warning.contains(&lacks)), "{made:?}");
+        pods.push((name, labels));
+    }
+    let status = statuses.until("not labelled", |status| status.reason() == "WorkloadNotLabelled").await;
+    assert!(status.progressing().contains("lacks labels"), "{status}");
+    until_event(&stage, "WorkloadNotLabelled", "llm-prefill").await;
+    stage.until_said(&["explain", "group", "llm"], "WorkloadNotLabelled").await;
+
+    // What is advised: the labels into the template.
+    for (name, labels) in pods {
+        let patch = json!({ "spec": { "template": { "metadata": { "labels": labels } } } }).to_string();
+        stage.plane.must(&["-n", &stage.namespace, "patch", "statefulset", &name, "-p", &patch], "");
+    }
+    let all = "True AllReplicasReady: 6/6 pods ready";
+    let status = statuses.until("all ready", |status| status.ready() == all).await;
+    assert!(status.minimum().starts_with("True") && status.reason().is_empty(), "{status}");
+    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 6, "{now}"));
+}
+
+#[tokio::test]
+async fn a_group_that_wants_no_replica_has_no_segment() {
+    let stage = Stage::new("no-replica").await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 0, 2).role("decode", 0, 1);
+    let statuses = stage.statuses(&group);
+    stage.deploy(&group).await;
+    let status = statuses.until("it is told", |status| !status.minimum().is_empty()).await;
+    assert!(status.minimum().starts_with("False NoSegmentsReady: 0/0 segments ready"), "{status}");
+}
