@@ -42,7 +42,7 @@ pub struct GroupStatus {
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub segments: Option<u32>,
-    /// Label selector of the group's pods, for autoscalers.
+    /// Label selector of one pod of each released segment, for autoscalers.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
     /// Committed: replicas that have done their work, by role; they count when their pods, and their Job, are cleaned up.
@@ -272,7 +272,7 @@ pub struct Summary {
     /// Held pods.
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub held: u32,
-    /// Why the next batch is held, empty when nothing is.
+    /// Why the next batch is held; where none is, `RolloutStalled` of a rollout that has stopped; else empty.
     #[serde(deserialize_with = "readable")]
     pub reason: String,
     /// The same in a sentence.

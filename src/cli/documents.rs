@@ -19,6 +19,7 @@ use super::versions::stored;
 use crate::api::ObjectKind;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::model::CARRIERS;
+use crate::rules::almost_ours;
 
 /// Largest file that is read, in bytes. An API server takes 3 MiB for one object.
 const LARGEST: u64 = 64 << 20;
@@ -140,6 +141,19 @@ impl Document {
     /// Whether it is of this kind.
     pub fn is(&self, kind: ObjectKind) -> bool {
         kind.kind == self.kind && kind.api_version() == self.api_version
+    }
+
+    /// Why nobody would judge it although it was meant to be judged, at the field that says so; `None` of what is known or
+    /// foreign.
+    fn almost_ours(&self) -> Option<Unreadable> {
+        // What it is of shows only in one that does not say its kind.
+        let is_nameless = self.kind.is_empty();
+        let object = if is_nameless { serde_json::from_str(&self.json).unwrap_or_default() } else { Value::Null };
+        let why = almost_ours(&self.api_version, &self.kind, &object)?;
+        let field = if why.contains("kind: ") { "kind" } else { "apiVersion" };
+        let at = Some(self.node.locate(&[(false, field.to_owned())])).filter(|at| at.line > 0);
+        let kind = if self.kind.is_empty() { "object" } else { &self.kind };
+        Some(Unreadable { file: self.source.name.clone(), at, message: format!("{kind} {:?}: {why}", self.name) })
     }
 
     /// This object, which cannot be read.
@@ -316,6 +330,9 @@ impl Documents {
             }
             document.is_beta = true;
             document.api_version = ROLE_COORDINATION.api_version();
+        }
+        if let Some(fault) = document.almost_ours() {
+            return self.unreadable.push(fault);
         }
         self.documents.push(document);
     }

@@ -129,6 +129,25 @@ pub const EXAMPLES: &[Examples] = &[
             ("Why a pod does not start, and what one can do", "rolegate explain pod prefill-17 -n prod"),
             ("Why a group does not go on, until interrupted", "rolegate explain group pd -n prod --watch"),
             ("The reason alone", "rolegate explain pod prefill-17 -o json | jq -r .reason"),
+            (
+                "Which group and role a workload is of, and what is missing",
+                "rolegate explain workload sts/prefill -n prod",
+            ),
+        ],
+    },
+    Examples {
+        command: "adopt",
+        exits: &[(0, "done; with --dry-run: would be allowed"), (1, "refused, failed, or nobody said yes")],
+        examples: &[
+            ("What would be done, and what would roll", "rolegate adopt sts/llm-prefill sts/llm-decode --dry-run"),
+            (
+                "Two StatefulSets and a router, by other names than their roles",
+                "rolegate adopt prefill=sts/serve-p decode=sts/serve-d deploy/router --group llm -n prod",
+            ),
+            (
+                "Segments of a size of their own, and an account of it",
+                "rolegate adopt lws/prefill lws/decode --group llm --segment-size prefill=4,decode=2 --yes -o yaml",
+            ),
         ],
     },
     Examples {
@@ -188,6 +207,11 @@ pub const EXAMPLES: &[Examples] = &[
             ("RoleBasedGroup, on a cluster without an RBG operator", "rolegate crds --optional"),
             ("A file for each", "rolegate crds --output ."),
         ],
+    },
+    Examples {
+        command: "version",
+        exits: &[(0, "printed")],
+        examples: &[("Which release this is", "rolegate version"), ("For a script", "rolegate version -o json")],
     },
 ];
 

@@ -122,7 +122,7 @@ mod tests {
             |words: &[&str], beside: &str| (words.iter().map(|word| (*word).to_owned()).collect(), beside.to_owned());
         let cases: &[(&[&str], &[&str], &str)] = &[
             (&["ex"], &["explain"], ":4"),
-            (&["explain", ""], &["pod", "group"], ":4"),
+            (&["explain", ""], &["pod", "group", "workload"], ":4"),
             (&["explain", "-n", "pod", "g"], &["group"], ":4"),
             (&["explain", "pod", "x"], &[], ":4"),
             (&["status", "--all"], &["--all-namespaces"], ":4"),

@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub mod adopt;
 mod allow;
 mod bytes;
 pub mod check;
@@ -33,6 +34,7 @@ pub mod status;
 mod terminal;
 pub mod test;
 pub mod uninstall;
+pub mod version;
 mod versions;
 mod watch;
 
@@ -44,7 +46,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Admission webhook and gate-lifting loop for disaggregated LLM inference on Kubernetes.
 #[derive(Debug, Parser)]
-#[command(name = "rolegate", version, about, arg_required_else_help = true)]
+#[command(name = "rolegate", version = version::VERSION, about, arg_required_else_help = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -68,6 +70,8 @@ enum Command {
     Status(status::StatusArgs),
     /// Say why a pod or a group of a cluster is held, and what to do.
     Explain(explain::ExplainArgs),
+    /// Make workloads that run the roles of a group: label their pods, the workloads and their templates, in that order.
+    Adopt(adopt::AdoptArgs),
     /// Lift the gate of pods by hand, in an emergency.
     Release(release::ReleaseArgs),
     /// Look at an installation, and say what is wrong and how to mend it.
@@ -80,6 +84,8 @@ enum Command {
     Manifests(manifests::ManifestsArgs),
     /// Print CustomResourceDefinitions, or write each to a file of its own.
     Crds(crds::CrdsArgs),
+    /// Print the version, and the commit that it is built of.
+    Version(version::VersionArgs),
 }
 
 /// Runs the command that the arguments ask for.
@@ -97,12 +103,14 @@ pub fn run() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Adopt(args) => adopt::run(&args),
         Command::Release(args) => release::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Uninstall(args) => uninstall::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Manifests(args) => manifests::run(&args),
         Command::Crds(args) => crds::run(&args),
+        Command::Version(args) => version::run(&args),
     }
 }
 

@@ -188,6 +188,7 @@ pub const OF_DOCTOR: &[Right] = &[
     of(TOPOLOGIES, &["clustertopologies"], &["list"], "The same."),
     of(&["scheduling.run.ai"], &["podgroups"], &["list"], "The same."),
     of(&["kai.scheduler"], &["topologies"], &["list"], "The same."),
+    of(&["autoscaling"], &["horizontalpodautoscalers"], &["list"], "Those that are in each other's way."),
     Right {
         groups: &[""],
         resources: &["serviceaccounts", "services"],

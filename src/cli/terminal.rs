@@ -120,6 +120,11 @@ pub fn says_yes(question: &str) -> bool {
     read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
+/// True where somebody can answer a question.
+pub fn is_asked() -> bool {
+    io::stdin().is_terminal()
+}
+
 /// A time as people say it: `4m12s`, `2h5m`, `3d4h`.
 pub fn age(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];

@@ -2,6 +2,8 @@
 
 /// Label of pods that are about to be taken away with their segment: `true`.
 pub const DRAINING: &str = "rolegate.dev/draining";
+/// Label of one pod of each released segment: the name of its group, whose autoscalers count these pods.
+pub const SCALE_POD: &str = "rolegate.dev/scale-pod";
 /// Cost of a pod's deletion: of a Deployment's pods the cheapest go first.
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// The scheduling gate. A pod that carries it is held.

@@ -1,8 +1,9 @@
 //! Kinds of workload: one row for each, with everything in which they differ.
 
+use super::names;
 use crate::api::ObjectKind;
 use crate::api::workload::{DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET};
-use crate::model::{MadeBy, names};
+use crate::model::MadeBy;
 
 /// Kinds of workload that a role may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +21,12 @@ pub enum WorkloadKind {
 pub struct WorkloadRow {
     /// What it is called at the API server.
     pub object: ObjectKind,
+    /// What kubectl calls it as well.
+    pub short: &'static str,
+    /// Steps to the templates of its pods; not every object has each.
+    pub templates: &'static [&'static [&'static str]],
+    /// The label by which its pods name it; `None` where they are those of its `spec.selector`.
+    pub named_by: Option<&'static str>,
     /// Where its rollout is held; `None` for a kind without a partition.
     pub rollout: Option<RolloutFields>,
     /// Whether the names of its pods say their ordinals.
@@ -43,8 +50,8 @@ pub struct WorkloadRow {
 pub enum PodController {
     /// The workload itself.
     Itself,
-    /// Objects that begin with its name; the pods have this label with its name.
-    Parts(&'static str),
+    /// Objects whose names begin with its own.
+    Parts,
     /// A ReplicaSet, which has its name and the value of this label of the pods.
     ReplicaSet(&'static str),
 }
@@ -82,6 +89,9 @@ pub enum FailuresIn {
 
 const STATEFUL_SET_ROW: WorkloadRow = WorkloadRow {
     object: STATEFUL_SET,
+    short: "sts",
+    templates: &[&["spec", "template"]],
+    named_by: None,
     rollout: Some(RolloutFields {
         revised: &["/spec/template"],
         partition: &["spec", "updateStrategy", "rollingUpdate", "partition"],
@@ -98,6 +108,12 @@ const STATEFUL_SET_ROW: WorkloadRow = WorkloadRow {
 
 const LEADER_WORKER_SET_ROW: WorkloadRow = WorkloadRow {
     object: LEADER_WORKER_SET,
+    short: "lws",
+    templates: &[
+        &["spec", "leaderWorkerTemplate", "leaderTemplate"],
+        &["spec", "leaderWorkerTemplate", "workerTemplate"],
+    ],
+    named_by: Some(names::LWS_NAME),
     rollout: Some(RolloutFields {
         revised: &[
             "/spec/leaderWorkerTemplate/leaderTemplate",
@@ -112,12 +128,15 @@ const LEADER_WORKER_SET_ROW: WorkloadRow = WorkloadRow {
     failures: FailuresIn::Events,
     made_by: Some(WorkloadKind::StatefulSet),
     unnumbered_by: &[MadeBy::HashedGroup],
-    controller: PodController::Parts(names::LWS_NAME),
+    controller: PodController::Parts,
     name_parts: (1, 3),
 };
 
 const DEPLOYMENT_ROW: WorkloadRow = WorkloadRow {
     object: DEPLOYMENT,
+    short: "deploy",
+    templates: &[&["spec", "template"]],
+    named_by: None,
     rollout: None,
     numbered: false,
     surge: Surge::Always,

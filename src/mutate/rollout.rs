@@ -132,6 +132,12 @@ pub fn thaw(kind: WorkloadKind, workload: &Value) -> Option<Value> {
     partition_patch(kind, asked, true, json!({ "resourceVersion": version }))
 }
 
+/// True for a workload that is frozen by us.
+pub fn is_frozen(kind: WorkloadKind, workload: &Value) -> bool {
+    let is_so = |fields| partition_of(fields, workload) == FROZEN;
+    kind.row().rollout.is_some_and(is_so) && annotation(workload, names::USER_PARTITIONS).is_some()
+}
+
 fn partition_of(fields: RolloutFields, workload: &Value) -> i64 {
     let partition = fields.partition.iter().try_fold(workload, |value, step| value.get(step));
     partition.and_then(Value::as_i64).unwrap_or(0)

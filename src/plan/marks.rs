@@ -20,16 +20,24 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// The pod is about to be taken away with its segment, or no longer. `by_cost` where of its workload's pods the cheapest go
-    /// first.
+    /// The pod is about to be taken away with its segment, for which it stands no longer then; or it stays. `by_cost` where of its
+    /// workload's pods the cheapest go first.
     pub fn draining(pod: &PodRef, draining: bool, by_cost: bool) -> Self {
+        let stands = draining.then(|| (names::SCALE_POD.into(), None));
         let label = (names::DRAINING.into(), draining.then(|| "true".to_owned()));
-        Self { pod: pod.clone(), labels: vec![label], cheapest: by_cost.then_some(draining) }
+        let labels = std::iter::once(label).chain(stands).collect();
+        Self { pod: pod.clone(), labels, cheapest: by_cost.then_some(draining) }
     }
 
-    /// Whether it says that the pod is about to be taken away; `None` where it says nothing of that.
-    pub fn says_draining(&self) -> Option<bool> {
-        self.labels.iter().find(|(key, _)| key == names::DRAINING).map(|(_, value)| value.is_some())
+    /// The pod is the one of its segment that autoscalers of the group count, or is it no longer.
+    pub fn stands(pod: &PodRef, group: Option<&GroupKey>) -> Self {
+        let label = (names::SCALE_POD.into(), group.map(|group| names::label_value(&group.name)));
+        Self { pod: pod.clone(), labels: vec![label], cheapest: None }
+    }
+
+    /// Whether it gives the pod this label, or takes it away; `None` where it leaves it alone.
+    pub fn says(&self, key: &str) -> Option<bool> {
+        self.labels.iter().find(|(label, _)| label == key).map(|(_, value)| value.is_some())
     }
 
     /// The pod is of this role, though it does not say so itself: the role's workload made it.

@@ -77,6 +77,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         cohort: None,
         adopted: false,
         draining: false,
+        scale_pod: false,
         pod_groups: Vec::new(),
         queued: Queued::Not,
         created: None,

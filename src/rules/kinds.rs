@@ -86,6 +86,11 @@ impl World {
     }
 }
 
+/// The kinds that are judged or looked at.
+pub(super) fn known_kinds() -> impl Iterator<Item = ObjectKind> {
+    KINDS.iter().map(|kind| kind.object)
+}
+
 /// The kinds that are judged.
 pub fn judged_kinds() -> impl Iterator<Item = ObjectKind> {
     KINDS.iter().filter(|kind| kind.rules.is_some()).map(|kind| kind.object)

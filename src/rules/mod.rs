@@ -1,6 +1,7 @@
 //! From an object to what is wrong with it. Every rule is one function and one row of a table; webhook, loop and the
 //! offline commands run the same tables.
 
+mod almost;
 mod carrier;
 pub mod catalogue;
 mod coordinated;
@@ -27,6 +28,7 @@ mod unknown_fields;
 pub mod violation;
 pub mod world;
 
+pub use almost::almost_ours;
 pub use carrier::read_group;
 pub use catalogue::{RuleInfo, catalogue};
 pub use decode::DecodeError;

@@ -150,7 +150,7 @@ impl Group {
     }
 }
 
-fn pod_template(labels: &Value, stage: &str) -> Value {
+pub fn pod_template(labels: &Value, stage: &str) -> Value {
     json!({
         "metadata": { "labels": labels },
         "spec": {

@@ -2,7 +2,7 @@
 
 use rolegate::api::Meta;
 use rolegate::cluster::write::writer::mark_patch;
-use rolegate::model::{Group, Progression, ScaledWorkload};
+use rolegate::model::{Group, Progression, ScaledWorkload, names};
 use rolegate::plan::Snapshot;
 use rolegate::plan::marks::Mark;
 use serde_json::{Value, json};
@@ -253,5 +253,31 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
     hold!(marked.is_empty(), "E: at rest {marked:?} are marked");
     let told = group.status.segments;
     hold!(open || told == Some(wanted), "E: {wanted} segments are wanted and there, and the status says {told:?}");
+    autoscalers_count_segments(server, sizes, told.unwrap_or(0))
+}
+
+/// At rest one pod of each released segment, and no other, is selected by what autoscalers of the group select: the first that
+/// runs of the first role that has replicas in segments.
+fn autoscalers_count_segments(server: &Server, sizes: [u32; ROLES.len()], segments: u32) -> Result<(), Broken> {
+    let group = server.group.as_ref().unwrap();
+    let selector = format!("{}=pd", names::SCALE_POD);
+    hold!(group.status.selector.as_ref() == Some(&selector), "autoscalers select {:?}", group.status.selector);
+    let counted = server.pods_that(|pod| pod.metadata.label(names::SCALE_POD) == Some("pd"));
+    let labelled = server.pods_that(|pod| pod.metadata.label(names::SCALE_POD).is_some());
+    hold!(counted == labelled, "{labelled:?} say that they are counted, and {counted:?} are");
+    let first = (0..ROLES.len()).find(|role| sizes[*role] > 0).unwrap();
+    let runs = |name: &String| !crate::server::is_held(&server.pods[name]);
+    for segment in 0..segments {
+        let places = server.places();
+        let in_segment =
+            places.iter().filter(|(_, place)| place.role == first && place.ordinal / sizes[first] == segment);
+        let lowest = in_segment.filter(|(name, _)| runs(name)).min_by_key(|(_, place)| (place.ordinal, place.member));
+        let lowest = lowest.map(|(name, _)| name);
+        hold!(
+            lowest.is_some_and(|lowest| counted.contains(lowest)),
+            "segment {segment} is released, {lowest:?} runs in it, and {counted:?} are counted"
+        );
+    }
+    hold!(counted.len() == segments as usize, "{segments} segments are released, and {counted:?} are counted");
     Ok(())
 }

@@ -118,7 +118,7 @@ pub fn pass(
         let gives_back = |request: &Request| match request {
             Request::Release { .. } => true,
             Request::SetPartition { ends, .. } => *ends,
-            Request::Mark(mark) => mark.says_draining() == Some(false),
+            Request::Mark(mark) => [names::DRAINING, names::SCALE_POD].iter().any(|key| mark.says(key) == Some(false)),
             _ => false,
         };
         let more = requests.iter().find(|request| !gives_back(request));
@@ -150,7 +150,12 @@ pub fn pass(
             }
             Request::Mark(mark) => {
                 let known = snapshot.pods.iter().find(|pod| pod.pod == mark.pod);
-                let is_new = |pod: &Arc<PodFacts>| mark.says_draining().is_none_or(|draining| pod.draining != draining);
+                let is_new = |pod: &Arc<PodFacts>| {
+                    let leaves = mark.says(names::DRAINING).is_none_or(|says| pod.draining != says);
+                    let is_alone = mark.labels.len() == 1;
+                    let stands = mark.says(names::SCALE_POD).filter(|_| is_alone);
+                    leaves && stands.is_none_or(|says| pod.scale_pod != says && !(says && pod.held))
+                };
                 hold!(known.is_some_and(is_new), "{mark:?} says nothing new");
             }
             Request::Delete { pod, .. } => recoveries::deletes(pod, (snapshot, &places), stored)?,

@@ -20,6 +20,7 @@ mod golden;
 #[allow(dead_code, reason = "links are looked at by the offline tests")]
 mod markdown;
 
+mod adopt;
 mod certificates;
 mod commands;
 mod docs;

@@ -373,3 +373,61 @@ spec:
     assert!(output.starts_with(words), "{output}");
     assert!(text(&check(&["good.yaml"], folder.path(), "")).ends_with("0 refused, 0 errors, 0 warnings\n"));
 }
+
+#[test]
+fn what_is_almost_ours_is_told_by_every_command_that_reads_files() {
+    let group = "\
+apiVersion: rolegate.dev/v1alpha1
+kind: RoleCoordination
+metadata: {name: llm, namespace: prod}
+spec:
+  roles: [{name: prefill, replicas: 10}]
+  coordination: [{name: pd, strategy: {segmentPlacement: {segmentSize: {prefill: 5}}}}]
+";
+    let foreign = "apiVersion: grove.io/v1alpha1\nkind: ClusterTopology\nmetadata: {name: a}\n";
+    let chart = "apiVersion: v2\nname: chart\nversion: 0.1.0\n";
+    let cases = [
+        ("kind: RoleCoordination", "kind: Rolecoordination", "2:1", "kind: RoleCoordination?"),
+        ("rolegate.dev/v1alpha1", "rolegate.dev/v1", "1:1", "apiVersion: rolegate.dev/v1alpha1?"),
+        ("rolegate.dev/v1alpha1", "rolegates.dev/v1alpha1", "1:1", "apiVersion: rolegate.dev/v1alpha1?"),
+        ("kind: RoleCoordination\n", "", "1:1", "kind: RoleCoordination?"),
+    ];
+    for (from, to, at, meant) in cases {
+        let folder = folder(&[("a.yaml", &group.replace(from, to)), ("b.yaml", foreign), ("c.yaml", chart)]);
+        for command in ["check", "plan", "mutate", "fit"] {
+            let output = crate::answers::rolegate(folder.path(), command, &["."]);
+            let said = text(&output) + &String::from_utf8_lossy(&output.stderr);
+            let line = said.lines().find(|line| line.contains("unreadable")).unwrap_or_default();
+            assert!(line.starts_with(&format!("./a.yaml:{at}: unreadable: ")), "{command}: {said}");
+            assert!(line.ends_with(&format!("did you mean {meant}")), "{command}: {said}");
+            assert_eq!(output.status.code(), Some(2), "{command}: {said}");
+        }
+    }
+    let folder = folder(&[("a.yaml", group), ("b.yaml", foreign), ("c.yaml", chart)]);
+    assert_eq!(check(&["."], folder.path(), "").status.code(), Some(0));
+}
+
+#[test]
+fn errors_come_first_and_what_was_not_judged_is_told_once_for_each_thing_that_lacks() {
+    let group = "\
+apiVersion: rolegate.dev/v1alpha1
+kind: RoleCoordination
+metadata: {name: llm, namespace: prod}
+spec:
+  roles:
+    - {name: prefill, workloadRef: {kind: StatefulSet, name: prefill}}
+    - {name: decode, workloadRef: {kind: StatefulSet, name: decode}}
+  coordination:
+    - {name: roll, roles: [prefill, decode], strategy: {rollingUpdate: {maxSkew: 10%}}}
+    - {name: pd, strategy: {segmentPlacement: {segmentSize: {prefill: 2, decode: 0}}}}
+";
+    let folder = folder(&[("a.yaml", group)]);
+    let output = text(&check(&["a.yaml"], folder.path(), ""));
+    assert!(output.starts_with("a.yaml:10:74: error: "), "{output}");
+    for name in ["prefill", "decode"] {
+        let lacks = format!("note: not judged without StatefulSet prod/{name} [");
+        assert_eq!(output.matches(&lacks).count(), 1, "{output}");
+    }
+    let notes = json(&check(&["a.yaml", "-o", "json"], folder.path(), ""));
+    assert!(notes["objects"][0]["notes"].as_array().unwrap().len() > 4, "programs read each: {notes}");
+}

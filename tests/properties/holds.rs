@@ -79,6 +79,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             cohort: None,
             adopted: false,
             draining: false,
+            scale_pod: false,
             pod_groups: Vec::new(),
             queued: Queued::Not,
             created: None,

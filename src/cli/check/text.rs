@@ -1,5 +1,6 @@
 //! For people: each finding with the line that it speaks of, and a summary.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use super::{Checked, Checks, Name, Weight};
@@ -51,13 +52,36 @@ pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>, color: bool) -> i
         writeln!(out, ": {}unreadable{}: {}", style.error, style.end, shown(&unreadable.message))?;
     }
     let mut counts = Counts::default();
-    for checked in &checks.objects {
-        counts.add(checked);
-        for (weight, violation, at) in checked.findings() {
-            finding(out, checked, weight, violation, at, style)?;
+    checks.objects.iter().for_each(|checked| counts.add(checked));
+    // What keeps an object out comes before what will only surprise.
+    for weight in [Weight::Error, Weight::Warning] {
+        for checked in &checks.objects {
+            for (_, violation, at) in checked.findings().into_iter().filter(|found| found.0 == weight) {
+                finding(out, checked, weight, violation, at, style)?;
+            }
         }
     }
+    for note in folded(&checks.objects) {
+        let (paint, word) = style.of(Weight::Note);
+        writeln!(out, "{paint}{word}{}: {}", style.end, shown(&note))?;
+    }
     writeln!(out, "{}", counts.summary(checks.unreadable.len()))
+}
+
+/// What was not judged: a line for each thing that the files lack, however many rules look at it.
+fn folded(objects: &[Checked<'_>]) -> Vec<String> {
+    let mut lacking: Vec<(&str, BTreeSet<&str>)> = Vec::new();
+    for note in objects.iter().flat_map(|checked| &checked.judged.notes) {
+        match lacking.iter_mut().find(|(detail, _)| *detail == note.detail) {
+            Some((_, rules)) => _ = rules.insert(note.rule),
+            None => lacking.push((&note.detail, BTreeSet::from([note.rule]))),
+        }
+    }
+    let line = |(detail, rules): (&str, BTreeSet<&str>)| {
+        let rules: Vec<_> = rules.into_iter().collect();
+        format!("{detail} [{}]", rules.join(", "))
+    };
+    lacking.into_iter().map(line).collect()
 }
 
 fn finding(

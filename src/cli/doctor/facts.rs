@@ -115,6 +115,15 @@ pub struct Strangers {
     pub pods: u32,
 }
 
+/// Autoscalers that are in each other's way, or in that of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rivals {
+    /// `namespace/name` of the group.
+    pub group: String,
+    /// What the rule says of them.
+    pub why: String,
+}
+
 /// Another rolegate of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
@@ -216,6 +225,8 @@ pub struct Facts {
     pub nobodys: Read<Vec<String>>,
     /// Pods whose role is missing in their group.
     pub strangers: Read<Vec<Strangers>>,
+    /// Autoscalers in each other's way.
+    pub rivals: Read<Vec<Rivals>>,
     /// Groups that ask for PodGroups.
     pub gangs: Read<Vec<Gang>>,
     /// What goes beyond gates, statuses and partitions.

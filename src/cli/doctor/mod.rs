@@ -1,5 +1,6 @@
 //! `rolegate doctor`: looks at an installation and says what is wrong with it, and how to mend it.
 
+mod autoscalers;
 mod checks;
 mod facts;
 mod finding;

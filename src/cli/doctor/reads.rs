@@ -77,9 +77,9 @@ impl Reader<'_> {
             self.nobodys(),
             self.others(&mutating),
         );
-        let opt_ins = match &of_groups {
-            Ok(found) => self.opt_ins(&found.wanted).await,
-            Err(why) => Err(why.clone()),
+        let (rivals, opt_ins) = match &of_groups {
+            Ok(found) => tokio::join!(self.rivals(&found.scaled), self.opt_ins(&found.wanted)),
+            Err(why) => (Err(why.clone()), Err(why.clone())),
         };
         Ok(Facts {
             version: (number(&version.major), number(&version.minor)),
@@ -101,6 +101,7 @@ impl Reader<'_> {
             strangers: of(&of_groups, |found| &found.strangers),
             gangs: of(&of_groups, |found| &found.gangs),
             nobodys,
+            rivals,
             opt_ins,
             served: of(&of_groups, |found| &found.served),
             try_in: self.try_in,
@@ -255,8 +256,9 @@ impl Reader<'_> {
         if let [first, ..] = seen.forbidden.as_slice() {
             return Err(format!("{} may not be read", first.crd_name()));
         }
-        let OfGroups { mut orphans, mut held, mut uncoordinated, mut strangers, mut gangs, mut wanted, .. } =
-            OfGroups::default();
+        let OfGroups {
+            mut orphans, mut held, mut uncoordinated, mut strangers, mut gangs, mut wanted, mut scaled, ..
+        } = OfGroups::default();
         let stances = seen.index.stances().map(|(name, stance)| (name.to_string(), stance)).collect();
         let mut served = ServedNamespaces { told, stances, ..ServedNamespaces::default() };
         for picture in pictures(&seen.index) {
@@ -267,6 +269,7 @@ impl Reader<'_> {
             let batched = picture.group().into_iter().flat_map(|group| group.batched());
             let kinds = batched.filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
             gangs.extend(kinds.map(|kind| Gang { group: group.clone(), kind }));
+            scaled.extend(picture.group().filter(|group| group.scaled().is_some()).cloned());
             let recovers = |known: &Arc<Group>| known.batched().any(|(_, batching)| batching.recovers().is_some());
             let asks = [
                 (Allow::Scale, picture.group().is_some_and(|known| known.elastic.is_some())),
@@ -285,7 +288,7 @@ impl Reader<'_> {
                 })),
             }
         }
-        Ok(OfGroups { orphans, held, uncoordinated, strangers, gangs, served, wanted })
+        Ok(OfGroups { orphans, held, uncoordinated, strangers, gangs, served, wanted, scaled })
     }
 }
 
@@ -334,4 +337,6 @@ struct OfGroups {
     gangs: Vec<Gang>,
     served: ServedNamespaces,
     wanted: Wanted,
+    /// Groups that are scaled by segments.
+    scaled: Vec<Arc<Group>>,
 }

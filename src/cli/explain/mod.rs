@@ -8,20 +8,35 @@ mod pod;
 mod replicas;
 #[cfg(test)]
 mod surfaces_tests;
+mod workload;
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use pod::Whose;
 
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
 use crate::cli::live::{self, Rooms};
-use crate::cli::options::{Output, Subject};
+use crate::cli::options::Output;
 use crate::cli::status;
 use crate::cli::watch::Show;
 use crate::cluster::index::Index;
 use crate::plan::gangs::TreeSnapshot;
 use crate::report::Picture;
+
+/// What is explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Subject {
+    /// A pod.
+    #[value(alias = "pods", alias = "po")]
+    Pod,
+    /// A group, or a RoleCoordination, with all its pods.
+    #[value(aliases = ["groups", "rbg", "rolebasedgroup", "rcoord", "rolecoordination"])]
+    Group,
+    /// A workload: which group and role it is of, and what is missing. Its name is NAME, or KIND/NAME as kubectl has it.
+    #[value(aliases = ["workloads", "wl"])]
+    Workload,
+}
 
 /// Arguments of `explain`.
 #[derive(Args, Debug)]
@@ -50,6 +65,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         match args.kind {
             Subject::Pod => Box::pin(pod(args, show, &connection)).await,
             Subject::Group => Box::pin(group(args, show, &connection)).await,
+            Subject::Workload => Box::pin(of_workload(args, show, &connection)).await,
         }
     })
 }
@@ -65,6 +81,21 @@ async fn pod(args: &ExplainArgs, show: Show, connection: &Connection) -> Result<
         Ok(show.data.map_or_else(|| story.text(), |data| data.text(&story)))
     };
     Box::pin(show.run(connection, Some(namespace), look, tell)).await
+}
+
+async fn of_workload(args: &ExplainArgs, show: Show, connection: &Connection) -> Result<ExitCode, Failure> {
+    let namespace = connection.namespace.as_str();
+    let found = workload::named(connection, &args.name, &[]).await?;
+    let look = |index: &Index| Ok(found.iter().map(|one| workload::referring(index, one)).collect::<Vec<_>>());
+    let tell = async |referring: Vec<_>| {
+        // As it is now, whatever it was when the watch began.
+        let pods = workload::pods(connection).await?;
+        let now = workload::named(connection, &args.name, &pods).await?;
+        let stories: Vec<_> = now.iter().zip(referring).map(|(one, of)| workload::Story::of(one, of)).collect();
+        let texts = stories.iter().map(|story| show.data.map_or_else(|| story.text(), |data| data.text(story)));
+        Ok(texts.collect::<Vec<_>>().join(if show.data.is_some() { "" } else { "\n" }))
+    };
+    show.run(connection, Some(namespace), look, tell).await
 }
 
 /// What has the name of a group.

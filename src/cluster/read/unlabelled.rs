@@ -57,7 +57,7 @@ fn named(name: String, uid: String) -> PodRef {
 impl<'a> Maker<'a> {
     fn of(key: &'a WorkloadKey, workload: &Value) -> Option<Self> {
         let uid = workload.pointer("/metadata/uid")?.as_str()?.to_owned();
-        let selector = if let PodController::Parts(label) = key.kind.row().controller {
+        let selector = if let Some(label) = key.kind.row().named_by {
             format!("{label}={}", key.name)
         } else {
             serde_json::from_value::<LabelSelector>(workload.pointer("/spec/selector")?.clone()).ok()?.to_string()
@@ -78,7 +78,7 @@ impl<'a> Maker<'a> {
         meta.deletion_timestamp.is_none()
             && match self.key.kind.row().controller {
                 PodController::Itself => owner.kind == self.key.kind.as_str() && owner.uid == self.uid,
-                PodController::Parts(_) => is_part(&owner.name),
+                PodController::Parts => is_part(&owner.name),
                 PodController::ReplicaSet(hash) => {
                     let set = label(hash).map(|hash| format!("{name}-{hash}"));
                     owner.kind == "ReplicaSet" && set.as_ref() == Some(&owner.name)

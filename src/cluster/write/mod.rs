@@ -1,5 +1,6 @@
 //! Every write to the API server: the writer makes them, the executor carries out what the loop decides.
 
+pub mod adoption;
 pub mod deadline;
 mod event_limit;
 pub mod events;

@@ -4,6 +4,7 @@
 //! that would be held. Shrinking is committed first (`status.draining`), then the pods are marked, then, when they have had
 //! their time, the workloads lose one segment at a time, all of them before the next.
 
+pub(in crate::plan) mod scale_pods;
 mod text;
 
 pub use text::{Told, ineffective, of as taken_away, segments_line};
@@ -66,6 +67,8 @@ pub struct ElasticPlan {
     pub scales: BTreeMap<String, Scale>,
     /// Pods that are to be marked as draining, or no longer.
     pub marks: Vec<Mark>,
+    /// Pods that are to say that they stand for their segment, or no longer.
+    pub scale_pods: Vec<Mark>,
     /// Why the last scale of a workload failed, by role.
     pub failures: BTreeMap<String, String>,
 }
@@ -151,16 +154,18 @@ pub(in crate::plan) fn plan(
     let scales = scales(group.status.draining, &roles, context.drained);
     // What failed may have been done by somebody else since.
     let failures = context.failures.into_iter().flatten().filter(|(role, _)| scales.contains_key(*role));
+    let whole = whole.flatten().min().unwrap_or(0);
     Some(ElasticPlan {
         failures: failures.map(|(role, why)| (role.clone(), why.clone())).collect(),
         wanted: elastic.wanted(),
-        released: whole.flatten().min().unwrap_or(0),
+        released: whole,
         present: roles.iter().map(Scaled::present).max().unwrap_or(0),
         draining,
         deferred,
         room_wait: None,
         scales,
         marks: marks(group.status.draining, &roles).into_iter().chain(marks_of_others(view, batching)).collect(),
+        scale_pods: scale_pods::marks(group, batching, view, whole),
     })
 }
 

@@ -34,6 +34,13 @@ const COUNTS_EVERY: Duration = Duration::from_secs(1);
 /// How soon a group is looked at again that comes after others.
 const NEXT_TURN: Duration = Duration::from_millis(10);
 
+/// The group is on its way out or faulty, segments of it are taken away, or pods of it run that do not name it: their successors may not
+/// either, and would not be seen.
+fn no_recovery_begins(group: &Group, view: &GroupView, snapshot: &Snapshot) -> bool {
+    let has_adopted = || view.roles.values().any(|role| role.replicas.has_adopted());
+    group.deleting || !snapshot.faults.is_empty() || group.status.draining.is_some() || has_adopted()
+}
+
 /// One pass over one group.
 pub(in crate::plan) struct Pass<'a> {
     pub(in crate::plan) key: &'a GroupKey,
@@ -96,8 +103,6 @@ impl Pass<'_> {
         let drained = self.drained(group, &observation.view);
         let mut not_bound = self.memory.unbound.overdue(self.options.bind_timeout, self.now);
         not_bound.extend(self.memory.unmade.overdue(self.options.bind_timeout, self.now));
-        // The successor of such a pod may not name the group either, and would not be seen.
-        let has_adopted = observation.view.roles.values().any(|role| role.replicas.has_adopted());
         let (not_yet_told, again) = self.memory.note_lacking(lacking(group), self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
         let recovers = group.batched().any(|(_, batching)| batching.recovers().is_some());
@@ -123,7 +128,7 @@ impl Pass<'_> {
             recovery: RecoveryContext {
                 off: !self.options.allowed.recovery,
                 now: recovers.then(|| Moment::parse(self.now_text)).flatten(),
-                rests: group.deleting || !snapshot.faults.is_empty() || group.status.draining.is_some() || has_adopted,
+                rests: no_recovery_begins(group, &observation.view, snapshot),
                 verdicts: &self.memory.recovery.judged(),
                 unready: &self.memory.recovery.overdue(self.now),
             },
@@ -166,9 +171,7 @@ impl Pass<'_> {
         }
         self.roll(group, rollouts, decision);
         self.scale(group, view, decision, snapshot);
-        if !group.deleting {
-            self.label_places(group, view);
-        }
+        self.label_places(group, view);
         self.pod_groups(group, view, snapshot);
         self.recreate(decision);
         self.recover(group, &decision.recovery, snapshot);

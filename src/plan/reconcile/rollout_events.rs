@@ -7,13 +7,12 @@ use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::lasting::Lasting;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::{RoleRollout, RolloutPlan, Rollouts, Wait, WaitReason, waits_for};
+use crate::plan::status::STALLED;
 
 /// Reason of the Event that a role waits.
 pub const HELD: &str = "RolloutHeld";
 /// Reason of the Event that a rollout went on, or is over.
 pub const ADVANCED: &str = "RolloutAdvanced";
-/// Reason of the Event that a rollout has not moved for longer than the progress deadline.
-pub const STALLED: &str = "RolloutStalled";
 
 /// What was reported last of the rollouts of a group.
 #[derive(Debug, Default)]

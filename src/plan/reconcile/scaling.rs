@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::model::Group;
 use crate::plan::decide::decision::Decision;
-use crate::plan::elastic::{Scale, stray_marks};
+use crate::plan::elastic::{Scale, scale_pods, stray_marks};
 use crate::plan::marks::{Mark, misplaced};
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::events::EventNote;
@@ -52,9 +52,16 @@ impl Pass<'_> {
     ) {
         let Some(plan) = &decision.elastic else {
             stray_marks(group, view).into_iter().for_each(|mark| _ = self.mark(mark));
+            if group.elastic.is_none() {
+                scale_pods::stray(view).for_each(|mark| _ = self.mark(mark));
+            }
             return;
         };
         plan.marks.iter().cloned().for_each(|mark| _ = self.mark(mark));
+        // While pods are released, or say something else, the first that runs may be another in a moment.
+        if self.memory.in_flight.is_empty() {
+            plan.scale_pods.iter().cloned().for_each(|mark| _ = self.mark(mark));
+        }
         for workload in &snapshot.scaled {
             let role = &workload.claim.role;
             if !plan.scales.contains_key(role) {
@@ -83,7 +90,8 @@ impl Pass<'_> {
 
     /// Has pods say their place, once: somebody who takes that away again is not fought.
     pub(in crate::plan) fn label_places(&mut self, group: &Group, view: &GroupView) {
-        for mark in misplaced(group, view) {
+        let marks = if group.deleting { Vec::new() } else { misplaced(group, view) };
+        for mark in marks {
             let (uid, labels) = (mark.pod.uid.clone(), mark.labels.clone());
             if self.memory.placed.get(&uid) != Some(&labels) && self.mark(mark) {
                 self.memory.placed.insert(uid, labels);

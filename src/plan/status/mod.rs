@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::api::status::{Condition, CoordinationState, Draining, GroupStatus, RoleProgress, Summary};
 use crate::model::wording::counted;
-use crate::model::{Coordination, Group, HoldReason, ProgressState, names};
+use crate::model::{Coordination, Group, HoldReason, ProgressState};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
@@ -22,6 +22,9 @@ use crate::plan::recovery::text::recovery_is_off;
 use crate::plan::rollout::{RolloutPlan, Rollouts, waits_for};
 use crate::plan::status::conditions::Progress;
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
+
+/// Reason of what says that a rollout has not moved for longer than the progress deadline.
+pub const STALLED: &str = "RolloutStalled";
 
 /// KEP-30's strategy, as the status spells it.
 const ROLLING: &str = "rollingUpdate";
@@ -50,7 +53,7 @@ pub fn status(
     conditions.extend(conditions::exhausted(group, &decision.recovery));
     let ready = view.roles.values().map(RoleView::ready_pods).fold(0, u32::saturating_add);
     let desired = view.roles.values().map(RoleView::desired_pods).fold(0, u32::saturating_add);
-    let first_held = held.iter().min_by_key(|held| held.reason);
+    let (reason, message) = why(rollouts, decision, context);
     let mut status = GroupStatus {
         observed_generation: group.carrier.generation,
         conditions,
@@ -67,15 +70,15 @@ pub fn status(
         observed_workloads: rollouts.observed.clone(),
         succeeded: view.succeeded.clone(),
         segments: segments_released(group, decision),
-        selector: group.elastic.is_some().then(|| format!("{}={}", names::GROUP, group.key.name)),
+        selector: group.elastic.is_some().then(|| elastic::scale_pods::selector(group)),
         draining: draining(group, view, decision),
         recoveries: decision.recovery.entries.clone(),
         summary: Some(Summary {
             segments: segments.map(|s| format!("{}/{}", s.ready, s.total)).unwrap_or_default(),
             ready: format!("{ready}/{desired}"),
             held: held.iter().map(Held::count).fold(0, u32::saturating_add),
-            reason: first_held.map(|held| held.reason.to_string()).unwrap_or_default(),
-            message: first_held.map(|held| held.message.clone()).unwrap_or_default(),
+            reason,
+            message,
         }),
         other: before.other.clone(),
     };
@@ -83,6 +86,18 @@ pub fn status(
         status.last_ready_replicas = view.roles.iter().map(|(role, view)| (role.clone(), view.desired)).collect();
     }
     status
+}
+
+/// Why pods are held; where none is, why a rollout that is open has stopped. The reason and what is told of it, both empty where
+/// there is nothing to tell.
+fn why(rollouts: &Rollouts, decision: &Decision, context: DecisionContext<'_>) -> (String, String) {
+    if let Some(held) = decision.held.iter().min_by_key(|held| held.reason) {
+        return (held.reason.to_string(), held.message.clone());
+    }
+    let stalled = decision.rollout.iter().filter(|_| context.stalled);
+    let mut waits = stalled.filter_map(|(name, role)| Some((name, role.waits.as_ref()?)));
+    let told = waits.next().map(|(name, wait)| (STALLED.to_owned(), waits_for(name, wait, &rollouts.roles)));
+    told.unwrap_or_default()
 }
 
 /// Whole segments that are released, where that is an autoscaler's to know. Kept while a workload is not known.

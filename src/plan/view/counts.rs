@@ -109,6 +109,7 @@ impl ObservedCounts {
                     cohort: None,
                     adopted: false,
                     draining: false,
+                    scale_pod: false,
                     pod_groups: Vec::new(),
                     queued: Queued::Not,
                     created: None,

@@ -35,6 +35,8 @@ pub struct PodFacts {
     pub adopted: bool,
     /// It says that it is about to be taken away with its segment.
     pub draining: bool,
+    /// It says that it is the one of its segment that autoscalers count.
+    pub scale_pod: bool,
     /// PodGroups that it says it is in, in the words of whichever scheduler.
     pub pod_groups: Vec<Arc<str>>,
     /// Where it stands with Kueue.
@@ -82,6 +84,7 @@ impl PodFacts {
             cohort: meta.label(names::COHORT).map(Into::into),
             adopted: names::LABEL_SCHEMES.iter().all(|(group, _)| meta.label(group).is_none_or(str::is_empty)),
             draining: meta.label(names::DRAINING) == Some("true"),
+            scale_pod: meta.label(names::SCALE_POD).is_some(),
             pod_groups: pod_groups(meta),
             queued: Queued::of(pod),
             created: meta.creation_timestamp.as_deref().map(Into::into),

@@ -35,6 +35,8 @@ struct Block {
     draining: u64,
     /// Replicas with a pod that does not name its group itself.
     adopted: u64,
+    /// Replicas with a pod that says that autoscalers count it.
+    scale_pods: u64,
     /// Replicas with a held pod whose affinity names a batch.
     stamped: u64,
     /// Size of the batches that all its pods say they are in; `None` where they do not agree, or one says none.
@@ -160,6 +162,11 @@ impl Replicas {
     pub fn misplaced(&self, size: u32) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
         let pods = self.pods_where(.., move |block| block.may_be_misplaced(size));
         pods.filter(move |(ordinal, pod)| !pod.held && !pod.is_labelled_as(size, *ordinal))
+    }
+
+    /// Pods that say that autoscalers count them.
+    pub fn scale_pods(&self) -> impl Iterator<Item = &Arc<PodFacts>> {
+        self.pods_where(.., |block| block.scale_pods).map(|(_, pod)| pod).filter(|pod| pod.scale_pod)
     }
 
     /// Pods of these replicas.
@@ -292,6 +299,7 @@ impl Block {
             (of_pods(|pod| pod.held), &mut self.held),
             (of_pods(|pod| pod.draining), &mut self.draining),
             (of_pods(|pod| pod.adopted), &mut self.adopted),
+            (of_pods(|pod| pod.scale_pod), &mut self.scale_pods),
             (of_pods(|pod| pod.held && pod.stamp.batch.is_some()), &mut self.stamped),
         ];
         for (is_so, bits) in now {

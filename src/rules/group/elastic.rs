@@ -1,6 +1,7 @@
 //! Rules of elastic groups: whoever wants segments may have them, and nobody else scales their workloads.
 
 use crate::model::{BatchKind, FieldPath, Group, Role, Standing, WorkloadKey};
+use crate::rules::names::listed;
 use crate::rules::{Cause, Known, Need, Report, World};
 
 /// Segments are something that one segmentPlacement says, of workloads of their own that the author may scale.
@@ -83,13 +84,26 @@ fn is_known(role: &Role, world: &World) -> bool {
     role.workload.key.as_ref().is_some_and(|key| world.workload(key).present().is_some())
 }
 
-/// No autoscaler scales a workload that is scaled with its group.
+/// No autoscaler scales a workload that is scaled with its group, and one at most the group.
 pub(super) fn autoscalers(group: &Group, world: &World, report: &mut Report) {
-    let Some((_, batching)) = group.scaled() else { return };
+    let Some((elastic, batching)) = group.scaled() else { return };
+    let all: Vec<_> = world.autoscalers_in(&group.key.namespace).collect();
+    let of_group = all.iter().filter(|autoscaler| {
+        let target = &autoscaler.spec.scale_target_ref;
+        target.kind == group.carrier.kind.kind && target.name == group.carrier.name
+    });
+    let several: Vec<_> = of_group.map(|autoscaler| autoscaler.metadata.display_name()).collect();
+    if several.len() > 1 {
+        let detail = format!(
+            "HorizontalPodAutoscalers {} scale it, and stop each other (AmbiguousSelector): leave one of them",
+            listed(several)
+        );
+        report.warn("", elastic.at.clone(), Cause::Notice, None, detail);
+    }
     for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
         let Some(key) = &role.workload.key else { continue };
         let scales = |kind: &str, name: &str| kind == key.kind.as_str() && name == key.name;
-        let found = world.autoscalers_in(&key.namespace).find(|autoscaler| {
+        let found = all.iter().find(|autoscaler| {
             let target = &autoscaler.spec.scale_target_ref;
             scales(&target.kind, &target.name)
         });

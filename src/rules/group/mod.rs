@@ -96,7 +96,7 @@ const RULES: &[Rule<Group>] = &[
     ),
     Rule::warning(
         "segments-autoscaler",
-        "no autoscaler scales a workload that is scaled with its group",
+        "no autoscaler scales a workload that is scaled with its group, and one at most the group",
         elastic::autoscalers,
     ),
     Rule::warning("discovery-service", "the addresses that pods are given resolve", discovery::addresses),

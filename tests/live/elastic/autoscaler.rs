@@ -142,3 +142,52 @@ async fn the_autoscaler_takes_a_pair_up_to_ten_segments_and_back_to_three() {
     let told = pair.stage.plane.must(&["-n", &namespace, "get", "hpa", "pd"], "");
     assert!(told.contains("20/20 (avg)"), "{told}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_autoscaler_of_the_group_and_one_of_its_router_do_not_stop_each_other() {
+    let sync = ["--controller-manager-flag", "horizontal-pod-autoscaler-sync-period=1s"];
+    let plane = ControlPlane::own(move || ControlPlane::start_with_groups("kwok", &sync)).await;
+    let metrics = Metrics::start().await;
+    metrics.queued.store(40, Ordering::SeqCst);
+    let registration = json!({ "apiVersion": "v1", "kind": "List", "items": metrics.registration() }).to_string();
+    plane.must(&["create", "-f", "-"], &registration);
+    let stage = Stage::on(plane, "elastic-router").await;
+    stage.add_node("all", 60).await;
+    let _rolegate = launch(&stage).start().await;
+    let role = |kind: &str, name: &str| json!({ "name": name, "workloadRef": { "kind": kind, "name": name } });
+    let roles = json!([role("Deployment", "router"), role("StatefulSet", "prefill"), role("StatefulSet", "decode")]);
+    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2, "roles": roles }), &json!({})).await;
+    let labels = json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": "router" });
+    let mut router = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "router" },
+        "spec": { "replicas": 2, "selector": { "matchLabels": { "rolegate.dev/role": "router" } } },
+    });
+    router["spec"]["template"] = crate::common::group::pod_template(&labels, &pair.stage.namespace);
+    let mut of_router = autoscaler();
+    of_router["metadata"]["name"] = json!("router");
+    of_router["spec"]["scaleTargetRef"] = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "router" });
+    let (plane, namespace) = (pair.stage.plane.clone(), pair.stage.namespace.clone());
+    for object in [router, autoscaler(), of_router] {
+        plane.must(&["-n", &namespace, "create", "-f", "-"], &object.to_string());
+    }
+    let active = async |name: &str| {
+        let autoscalers = pair.stage.objects("autoscaling", "v2", "HorizontalPodAutoscaler");
+        let status = autoscalers.get(name).await.unwrap().data["status"].clone();
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        let found = conditions.into_iter().find(|condition| condition["type"] == "ScalingActive");
+        found.map(|condition| format!("{} {}", condition["status"], condition["reason"]).replace('"', ""))
+    };
+    for name in ["pd", "router"] {
+        eventually(PATIENT, "both scale", async || match active(name).await {
+            Some(told) if told == "True ValidMetricFound" => Ok(()),
+            told => Err(format!("{name}: {told:?}")),
+        })
+        .await;
+    }
+    // The selector of before was that of every pod of the group.
+    let told = plane.must(&["-n", &namespace, "get", "rcoord", "pd", "-o", "jsonpath={.status.selector}"], "");
+    let selected = plane.must(&["-n", &namespace, "get", "pods", "-l", &told, "-o", "name"], "");
+    assert_eq!(selected.lines().collect::<Vec<_>>(), ["pod/prefill-0", "pod/prefill-2"]);
+}

@@ -1,7 +1,10 @@
 //! Up and down, for each kind of workload.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
+use crate::common::pods::{Pod, View};
 use crate::common::{ControlPlane, PATIENT, Stage, eventually};
 use crate::elastic::support::{Pair, SIZES, launch};
 
@@ -17,6 +20,16 @@ async fn up_and_down(stage: Stage, kind: &'static str) -> Pair {
     pair.until_scaled(3).await;
     pair.ratio_was_kept();
     pair.stage.pods.now(|now| assert!(now.all().all(|pod| kept.contains(&pod.uid)), "E2: pods that stay are the same"));
+    // Autoscalers count one pod of each segment: the first of the first role.
+    let counted = |now: &View| {
+        let counted =
+            now.all().filter(|pod| pod.labels.get("rolegate.dev/scale-pod").is_some_and(|group| group == "pd"));
+        counted.map(|pod| (pod.role.clone(), pod.labels["rolegate.dev/segment"].clone())).collect::<BTreeSet<_>>()
+    };
+    let one_each: BTreeSet<_> = (0..3).map(|segment| ("prefill".to_owned(), segment.to_string())).collect();
+    pair.stage.pods.until("one pod of each segment", |now| counted(now) == one_each).await;
+    let labelled = |pod: &Pod| pod.labels.contains_key("rolegate.dev/scale-pod");
+    pair.stage.pods.now(|now| assert_eq!(now.count_all(labelled), 3, "and no other"));
     // From 0 to 10 and back to 3, one segment of one role at a time.
     eventually(PATIENT, "an Event for each scale", async || match pair.scales("Scaled").await {
         scales if scales == SIZES.len() * (10 + 7) => Ok(()),
@@ -31,7 +44,7 @@ async fn two_stateful_sets_go_up_to_ten_segments_and_back_to_three_in_their_rati
     let pair = up_and_down(Stage::new("elastic-sets").await, "StatefulSet").await;
     pair.nobody_waited_for_a_turn();
     let selector = pair.statuses.now().0["selector"].clone();
-    assert_eq!(selector, "rolegate.dev/group=pd");
+    assert_eq!(selector, "rolegate.dev/scale-pod=pd");
     assert_eq!(pair.statuses.now().condition("Elastic"), "True AsWanted: 3 segments");
 }
 

@@ -23,6 +23,7 @@ async fn a_broken_decode_stops_prefill_and_both_roll_back() {
     assert_eq!(stopped(), (2, 1));
     let status = duo.statuses.until("it says so", |status| status.progressing().contains("decode")).await;
     assert!(status.progressing().starts_with("False ProgressDeadlineExceeded"), "{status}");
+    assert_eq!(status.0["summary"]["reason"], "RolloutStalled", "the REASON column: {status}");
     always(Duration::from_secs(1), "prefill has stopped", async || match stopped() {
         (2, 1) => Ok(()),
         other => Err(format!("{other:?}")),

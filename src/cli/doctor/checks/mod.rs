@@ -1,6 +1,7 @@
 //! The checks: findings from facts. No reads here.
 
 mod admission;
+mod autoscalers;
 mod certificates;
 mod cluster;
 mod definitions;
@@ -51,6 +52,7 @@ pub const CHECKS: &[Check] = &[
     ("uncoordinated", holds::uncoordinated),
     ("nobodys", holds::nobodys),
     ("unknown-roles", holds::strangers),
+    ("autoscalers", autoscalers::rivals),
 ];
 
 /// Everything that is found, in the order of the checks.

@@ -14,8 +14,8 @@ use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP};
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
 use crate::cli::doctor::facts::{
-    AskedRight, Facts, Gang, HeldGroup, OptIn, Orphans, Other, Probe, Rights, Served, ServedNamespaces, Strangers,
-    Uncoordinated,
+    AskedRight, Facts, Gang, HeldGroup, OptIn, Orphans, Other, Probe, Rights, Rivals, Served, ServedNamespaces,
+    Strangers, Uncoordinated,
 };
 use crate::cli::doctor::finding::Level;
 use crate::model::{HoldReason, Mode, Out, Serving, Stance};
@@ -387,6 +387,12 @@ const CASES: &[Case] = &[
             facts.strangers = Ok(vec![Strangers { group: "ml/llm".to_owned(), role: "decoder".to_owned(), pods: 16 }]);
         },
         &[r#"Warning unknown-roles: 16 pods of role "decoder", which group ml/llm does not have"#],
+    ),
+    (
+        |facts| {
+            facts.rivals = Ok(vec![Rivals { group: "ml/llm".to_owned(), why: "two scale it".to_owned() }]);
+        },
+        &["Warning autoscalers: group ml/llm: two scale it"],
     ),
     (
         |facts| {

@@ -1,0 +1,65 @@
+//! The RoleCoordination of workloads that run.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::asked::{Asked, Refused};
+use super::running::Running;
+use crate::api::role_coordination::ROLE_COORDINATION;
+
+/// The RoleCoordination: roles that can be rolled in lockstep are, and those whose replicas have a ratio are segments of it.
+pub fn coordination(asked: &Asked<'_>, group: &str, names: &[String], running: &[Running]) -> Result<Value, Refused> {
+    let pairs = || names.iter().zip(running);
+    let reference = |running: &Running| json!({ "kind": running.target.kind.as_str(), "name": running.target.name });
+    let roles: Vec<_> =
+        pairs().map(|(name, running)| json!({ "name": name, "workloadRef": reference(running) })).collect();
+    if let Some(size) = asked.sizes.iter().find(|size| !names.contains(&size.role)) {
+        return Err(Refused(vec![format!(
+            "--segment-size: there is no role {:?} among {}",
+            size.role,
+            names.join(", ")
+        )]));
+    }
+    let sizes = sizes(asked, names, running);
+    let rolled: Vec<_> =
+        pairs().filter(|(_, running)| running.target.kind.row().rollout.is_some()).map(|(name, _)| name).collect();
+    let mut coordinations = Vec::new();
+    if rolled.len() > 1 {
+        let strategy = json!({ "rollingUpdate": { "maxSkew": asked.max_skew } });
+        coordinations.push(json!({ "name": "rollout", "roles": rolled, "strategy": strategy }));
+    }
+    if !sizes.is_empty() {
+        let strategy = json!({ "segmentPlacement": { "segmentSize": sizes } });
+        coordinations.push(json!({ "name": "segments", "strategy": strategy }));
+    }
+    if coordinations.is_empty() {
+        let why =
+            "these roles have no ratio of replicas and no rollout in common: say what a segment is by --segment-size";
+        return Err(Refused(vec![why.to_owned()]));
+    }
+    Ok(json!({
+        "apiVersion": ROLE_COORDINATION.api_version(),
+        "kind": ROLE_COORDINATION.kind,
+        "metadata": { "name": group, "namespace": asked.namespace },
+        "spec": { "roles": roles, "coordination": coordinations },
+    }))
+}
+
+/// What is asked for; else the ratio of those roles whose pods are numbered, or, where there are none such, of all.
+fn sizes(asked: &Asked<'_>, names: &[String], running: &[Running]) -> Map<String, Value> {
+    if !asked.sizes.is_empty() {
+        return asked.sizes.iter().map(|size| (size.role.clone(), json!(size.replicas))).collect();
+    }
+    let all: BTreeMap<_, _> = names.iter().zip(running).filter(|(_, running)| running.workload.desired > 0).collect();
+    let are_numbered = all.values().any(|running| running.target.kind.row().numbered);
+    let in_segments = all.into_iter().filter(|(_, running)| running.target.kind.row().numbered == are_numbered);
+    let replicas: Vec<_> = in_segments.map(|(name, running)| (name.clone(), running.workload.desired)).collect();
+    let divisor = replicas.iter().map(|(_, replicas)| *replicas).fold(0, divisor);
+    let sizes = replicas.into_iter().map(|(name, replicas)| (name, json!(replicas.checked_div(divisor).unwrap_or(1))));
+    sizes.collect()
+}
+
+fn divisor(one: u32, other: u32) -> u32 {
+    if other == 0 { one } else { divisor(other, one.checked_rem(other).unwrap_or(0)) }
+}

@@ -1,0 +1,168 @@
+//! `rolegate adopt`: workloads that run become the roles of a group, and no pod stands still for it.
+
+mod asked;
+mod coordination;
+mod plan;
+pub(in crate::cli) mod running;
+mod steps;
+pub(in crate::cli) mod target;
+mod text;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Deserialize as _;
+
+use self::asked::{Asked, Refused};
+use self::plan::{Plan, plan};
+use self::running::{Carrier, Running};
+use self::steps::Steps;
+use self::target::{Size, Target};
+use crate::api::ObjectKind;
+use crate::api::autoscaler::AUTOSCALER;
+use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
+use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
+use crate::cli::duration;
+use crate::cli::options::Output;
+use crate::cli::terminal::{is_asked, says_yes, shown};
+use crate::cluster::watch::sources::NAMESPACE;
+use crate::cluster::write::adoption::{Adoption, AdoptionError};
+use crate::cluster::write::deadline::WRITE_TIMEOUT;
+use crate::model::CARRIERS;
+
+/// Arguments of `adopt`.
+#[derive(Args, Debug)]
+pub struct AdoptArgs {
+    /// Workloads that run, as kubectl names them: statefulset/prefill, lws/decode, deployment/router; with the role that each is to
+    /// be, prefill=statefulset/llm-prefill.
+    #[arg(required = true, value_name = "WORKLOAD")]
+    workloads: Vec<Target>,
+    /// Name of the group; by default that of the group which names the workloads, or what their names begin with.
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// Replicas of roles in a segment, as prefill=2,decode=1; by default the ratio of those that run.
+    #[arg(long, value_name = "ROLE=N", value_delimiter = ',')]
+    segment_size: Vec<Size>,
+    /// How far one role may be ahead of another in a rollout.
+    #[arg(long, value_name = "PERCENT", default_value = "25%")]
+    max_skew: String,
+    #[command(flatten)]
+    live: LiveArgs,
+    /// Only say what would be done, and whether it would be allowed.
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask; nobody is asked where standard input is no terminal.
+    #[arg(short, long)]
+    yes: bool,
+    /// How long the group may take to be ready, which all its pods are already.
+    #[arg(long, value_parser = duration::parse, default_value = "2m", value_name = "DURATION")]
+    timeout: Duration,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// Adopts. The exit code is 0 when that is done, and 1 when it is refused, fails, or nobody said yes.
+pub fn run(args: &AdoptArgs) -> ExitCode {
+    block_on(adopt(args))
+}
+
+async fn adopt(args: &AdoptArgs) -> Result<ExitCode, Failure> {
+    let connection = args.live.connect(false).await?;
+    let api = Adoption::new(connection.client.clone(), &connection.namespace, WRITE_TIMEOUT);
+    is_served(&connection, &api).await?;
+    let plan = match planned(args, &connection, &api).await? {
+        Ok(plan) => plan,
+        Err(refused) => {
+            refused.0.iter().for_each(|why| eprintln!("rolegate: not adopted: {}", shown(why)));
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    if let Some(object) = &plan.coordination {
+        api.create(object, true).await.map_err(|error| failure(&connection, &error))?;
+    }
+    let mut out = io::stdout().lock();
+    let data = args.output.data();
+    // Whoever closed the pipe has seen enough.
+    if data.is_none() {
+        _ = out.write_all(text::before(&plan).as_bytes());
+    }
+    let asks = !args.yes && !args.dry_run && is_asked();
+    if asks && !says_yes("Do all this?") {
+        return Err(Failure::Other("nothing was done: not confirmed".to_owned()));
+    }
+    if !args.dry_run {
+        let tell = |line: &str| if data.is_none() { println!("{}", shown(line)) } else { eprintln!("{}", shown(line)) };
+        drop(out);
+        Steps { connection: &connection, api: &api, plan: &plan, timeout: args.timeout, tell: &tell }.all().await?;
+        out = io::stdout().lock();
+    }
+    _ = out.write_all(
+        match data {
+            Some(data) => data.text(&text::account(&plan, args.dry_run)),
+            None => text::after(&plan, args.dry_run),
+        }
+        .as_bytes(),
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where nothing is held, nothing is frozen: what is labelled there rolls at once.
+async fn is_served(connection: &Connection, api: &Adoption) -> Result<(), Failure> {
+    // Whoever may not read it is told by what becomes of the template.
+    let Ok(Some(namespace)) = api.read(NAMESPACE, &connection.namespace).await else { return Ok(()) };
+    let labels = namespace.pointer("/metadata/labels").map(BTreeMap::deserialize).and_then(Result::ok);
+    let stance = connection.serving().await.stance(&labels.unwrap_or_default());
+    let Some(why) = stance.lets_go() else { return Ok(()) };
+    let (words, said_by) = (why.words(), why.said_by());
+    Err(Failure::Other(format!("not adopted: {words} ({said_by}), so that no rollout would be in lockstep")))
+}
+
+async fn planned(args: &AdoptArgs, connection: &Connection, api: &Adoption) -> Result<Result<Plan, Refused>, Failure> {
+    let fault = |error: &AdoptionError| failure(connection, error);
+    let pods = api.pods().await.map_err(|error| fault(&error))?;
+    let (mut running, mut refused) = (Vec::new(), Vec::new());
+    for target in &args.workloads {
+        if running.iter().any(|known: &Running| known.target.kind == target.kind && known.target.name == target.name) {
+            continue;
+        }
+        let found = api.read(target.kind.object_kind(), &target.name).await.map_err(|error| fault(&error))?;
+        match found.map(|object| Running::of(target.clone(), object, &pods)) {
+            Some(Ok(one)) => running.push(one),
+            Some(Err(why)) => refused.push(why),
+            None => refused.push(format!("{target} is not in namespace {:?}", connection.namespace)),
+        }
+    }
+    if !refused.is_empty() {
+        return Ok(Err(Refused(refused)));
+    }
+    let mut carriers = Vec::new();
+    for kind in CARRIERS {
+        let found = api.list(*kind).await.map_err(|error| fault(&error))?;
+        carriers.extend(found.into_iter().map(|object| Carrier { kind: *kind, object }));
+    }
+    let mut others: Vec<(ObjectKind, _)> = Vec::new();
+    for kind in [AUTOSCALER, POD_DISRUPTION_BUDGET] {
+        // Of what may not be read nothing is warned about.
+        let found = api.list(kind).await.unwrap_or_default();
+        others.extend(found.into_iter().map(|object| (kind, object)));
+    }
+    let asked = Asked {
+        namespace: &connection.namespace,
+        group: args.group.as_deref(),
+        sizes: &args.segment_size,
+        max_skew: &args.max_skew,
+    };
+    Ok(plan(&asked, &running, &carriers, &others))
+}
+
+/// A failed request, in one line.
+pub fn failure(connection: &Connection, error: &AdoptionError) -> Failure {
+    match error {
+        AdoptionError::Api(error) => connection.failure(error),
+        AdoptionError::Unfinished(error) => Failure::Other(error.to_string()),
+    }
+}

@@ -1,0 +1,285 @@
+//! What it takes to adopt workloads: from what there is to what is written. Nothing is read or written here.
+
+use serde_json::{Value, json};
+
+use super::asked::{Asked, Refused};
+use super::coordination::coordination;
+use super::running::{Carrier, Running, has_labels};
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::{ObjectKind, Pod};
+use crate::model::{Group, WorkloadKind, names};
+use crate::plan::PodRef;
+use crate::rules::{Judged, Operation, Options, World, judge_json, read_group};
+
+/// What is done, step by step.
+#[derive(Debug)]
+pub struct Plan {
+    pub namespace: String,
+    pub group: String,
+    /// The RoleCoordination that is created; `None` where it is there.
+    pub coordination: Option<Value>,
+    pub roles: Vec<Role>,
+    /// What will surprise.
+    pub warnings: Vec<String>,
+}
+
+/// A workload and its role.
+#[derive(Debug)]
+pub struct Role {
+    pub name: String,
+    pub kind: WorkloadKind,
+    pub workload: String,
+    pub replicas: u32,
+    /// Replicas in a segment.
+    pub size: Option<u32>,
+    /// Running pods that lack the labels.
+    pub pods: Vec<PodRef>,
+    /// All its running pods.
+    pub running: usize,
+    /// What labels the workload itself; `None` where it is.
+    pub claim: Option<Value>,
+    /// What labels its templates; `None` where they are.
+    pub template: Option<Value>,
+    pub rolls: Rolls,
+}
+
+/// What becomes of a workload's pods when its template is labelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rolls {
+    /// They stay: it is labelled already.
+    Not,
+    /// It is frozen, and rolled with the other roles.
+    InLockstep,
+    /// Its controller replaces them at once, by its own strategy.
+    AtOnce,
+}
+
+impl Rolls {
+    /// For people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Not => "is labelled",
+            Self::InLockstep => "rolls in lockstep",
+            Self::AtOnce => "rolls at once",
+        }
+    }
+
+    /// For programs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Not => "Not",
+            Self::InLockstep => "InLockstep",
+            Self::AtOnce => "AtOnce",
+        }
+    }
+}
+
+impl Role {
+    /// The labels that tie its pods and itself to the group.
+    pub fn labels(&self, group: &str) -> Value {
+        labels(group, &self.name)
+    }
+}
+
+fn labels(group: &str, role: &str) -> Value {
+    json!({ names::GROUP: group, names::ROLE: role })
+}
+
+/// What it takes. `others` are objects of the namespace that rules look at.
+pub fn plan(
+    asked: &Asked<'_>,
+    running: &[Running],
+    carriers: &[Carrier],
+    others: &[(ObjectKind, Value)],
+) -> Result<Plan, Refused> {
+    let (group, carrier) = group_of(asked, running, carriers)?;
+    let names = role_names(running, &group, carrier)?;
+    let coordination = if carrier.is_some() { None } else { Some(coordination(asked, &group, &names, running)?) };
+    let mut refused = Vec::new();
+    let mut world = World::of_manifests(Options::default());
+    for (running, role) in running.iter().zip(&names) {
+        let mut object = running.object.clone();
+        let wanted = labels(&group, role);
+        json_patch::merge(&mut object, &json!({ "metadata": { "labels": wanted } }));
+        running.template(&wanted).iter().for_each(|patch| json_patch::merge(&mut object, patch));
+        add(&mut world, running.target.kind.object_kind(), &object);
+    }
+    others.iter().for_each(|(kind, object)| add(&mut world, *kind, object));
+    carriers.iter().for_each(|carrier| add(&mut world, carrier.kind, &carrier.object));
+    let object = coordination.as_ref().or(carrier.map(|carrier| &carrier.object)).cloned().unwrap_or_default();
+    let (judged, read) = judged(&object, carrier.is_some(), &world);
+    refused.extend(judged.errors.iter().map(|error| format!("{}: {error}", error.rule)));
+    let ready_once = read.as_ref().is_some_and(|group| group.status.first_ready_time.is_some());
+    let mut roles = Vec::new();
+    for (running, role) in running.iter().zip(&names) {
+        match role_of(running, role, &group, read.as_ref(), ready_once) {
+            Ok(role) => roles.push(role),
+            Err(whys) => refused.extend(whys),
+        }
+    }
+    if !refused.is_empty() {
+        return Err(Refused(refused));
+    }
+    let warnings = judged.warnings.iter().map(|warning| format!("{}: {warning}", warning.rule)).collect();
+    Ok(Plan { namespace: asked.namespace.to_owned(), group, coordination, roles, warnings })
+}
+
+fn add(world: &mut World, kind: ObjectKind, object: &Value) {
+    // What does not have the shape of its kind says nothing of this group.
+    _ = world.add_json(&kind.api_version(), kind.kind, &object.to_string());
+}
+
+/// The group that is asked for, or that names one of the workloads, or that their names begin with; and what carries it.
+fn group_of<'a>(
+    asked: &Asked<'_>,
+    running: &[Running],
+    carriers: &'a [Carrier],
+) -> Result<(String, Option<&'a Carrier>), Refused> {
+    let named = |carrier: &&Carrier| running.iter().any(|running| carrier.role_of(&running.target).is_some());
+    let naming: Vec<_> = carriers.iter().filter(named).collect();
+    let name = |carrier: &Carrier| carrier.meta().name.unwrap_or_default();
+    let group = match (asked.group, naming.as_slice()) {
+        (Some(group), _) => group.to_owned(),
+        (None, [carrier, ..]) => name(carrier),
+        (None, []) => default_group(running),
+    };
+    if let Some(other) = naming.iter().find(|carrier| name(carrier) != group) {
+        let why =
+            format!("RoleCoordination {:?} names one of these workloads already: it is not in two groups", name(other));
+        return Err(Refused(vec![why]));
+    }
+    let carrier = carriers.iter().find(|carrier| name(carrier) == group);
+    if let Some(carrier) = carrier.filter(|carrier| carrier.kind != ROLE_COORDINATION) {
+        let why =
+            format!("{} {group:?} is there already: its operator makes the workloads of that group", carrier.kind.kind);
+        return Err(Refused(vec![why]));
+    }
+    Ok((group, carrier))
+}
+
+/// What the names of the workloads begin with, or all of them.
+fn default_group(running: &[Running]) -> String {
+    let names: Vec<_> = running.iter().map(|running| running.target.name.as_str()).collect();
+    prefix(&names).unwrap_or_else(|| names.join("-"))
+}
+
+/// What several names have before their last parts, `llm` of `llm-prefill` and `llm-decode`.
+fn prefix(names: &[&str]) -> Option<String> {
+    let (first, others) = names.split_first()?;
+    let parts: Vec<_> = first.split('-').collect();
+    let shared = |count: &usize| {
+        let prefix = parts.iter().take(*count).copied().collect::<Vec<_>>().join("-") + "-";
+        others.iter().all(|name| name.starts_with(&prefix)).then(|| prefix.trim_end_matches('-').to_owned())
+    };
+    (1..parts.len()).rev().find_map(|count| shared(&count)).filter(|_| !others.is_empty())
+}
+
+/// The role of each workload: the one that its group says, the one that is asked for, or what follows the group's name.
+fn role_names(running: &[Running], group: &str, carrier: Option<&Carrier>) -> Result<Vec<String>, Refused> {
+    let name = |running: &Running| {
+        let target = &running.target;
+        match carrier {
+            None => {
+                let own =
+                    target.name.strip_prefix(group).and_then(|rest| rest.strip_prefix('-')).unwrap_or(&target.name);
+                Ok(target.role.clone().unwrap_or_else(|| own.to_owned()))
+            }
+            Some(carrier) => match (carrier.role_of(target), &target.role) {
+                (Some(role), Some(asked)) if role != *asked => {
+                    Err(format!("{target} is role {role:?} of RoleCoordination {group:?}, not {asked:?}"))
+                }
+                (Some(role), _) => Ok(role),
+                (None, asked) => {
+                    let role = asked.as_deref().unwrap_or(&target.name);
+                    let (kind, name) = (target.kind.as_str(), &target.name);
+                    Err(format!(
+                        "RoleCoordination {group:?} is there and does not name {target}: add \
+                         `- {{name: {role}, workloadRef: {{kind: {kind}, name: {name}}}}}` to its roles"
+                    ))
+                }
+            },
+        }
+    };
+    let (names, refused): (Vec<_>, Vec<_>) = running.iter().map(name).partition(Result::is_ok);
+    if refused.is_empty() {
+        Ok(names.into_iter().filter_map(Result::ok).collect())
+    } else {
+        Err(Refused(refused.into_iter().filter_map(Result::err).collect()))
+    }
+}
+
+fn judged(object: &Value, is_there: bool, world: &World) -> (Judged, Option<Group>) {
+    let (kind, text) = (ROLE_COORDINATION, object.to_string());
+    let (operation, old) = if is_there { (Operation::Update, Some(text.as_str())) } else { (Operation::Create, None) };
+    let judged = match judge_json(&kind.api_version(), kind.kind, operation, &text, old, world) {
+        None => Judged::default(),
+        Some(Ok(judged)) => judged,
+        Some(Err(error)) => Judged { errors: vec![error.violation()], ..Judged::default() },
+    };
+    (judged, read_group(kind, &text, world).ok())
+}
+
+fn role_of(
+    running: &Running,
+    role: &str,
+    group: &str,
+    read: Option<&Group>,
+    ready_once: bool,
+) -> Result<Role, Vec<String>> {
+    let Running { target, object, workload, pods } = running;
+    let wanted = labels(group, role);
+    let mut refused = Vec::new();
+    if let Some(owner) = &workload.owner {
+        refused.push(format!("{target} is made by {owner}, which would take the labels away again: adopt that"));
+    }
+    let others = std::iter::once(object.pointer("/metadata/labels")).chain(
+        target
+            .kind
+            .row()
+            .templates
+            .iter()
+            .map(|path| path.iter().try_fold(object, |value, step| value.get(*step))?.pointer("/metadata/labels")),
+    );
+    if let Some(other) =
+        others.flatten().filter_map(|labels| labels.get(names::GROUP)?.as_str()).find(|one| *one != group)
+    {
+        refused.push(format!("{target} is labelled for group {other:?}: take that label away first"));
+    }
+    let ready = pods.iter().filter(|pod| pod.condition_is_true("Ready")).count();
+    let wants = workload.desired.saturating_mul(workload.replica_size) as usize;
+    if !ready_once && ready < wants {
+        refused.push(format!(
+            "{target}: {ready} of {wants} pods are ready; nothing can be frozen before the group has once been ready as a whole"
+        ));
+    }
+    if !refused.is_empty() {
+        return Err(refused);
+    }
+    let lacks = |pod: &&Pod| {
+        wanted.as_object().into_iter().flatten().any(|(key, value)| pod.metadata.label(key) != value.as_str())
+    };
+    let reference = |pod: &Pod| PodRef {
+        name: pod.metadata.display_name().into(),
+        uid: pod.metadata.uid.as_deref().unwrap_or_default().into(),
+    };
+    let template = running.template(&wanted);
+    let in_lockstep = target.kind.row().rollout.is_some() && read.is_some_and(|group| group.rolls(role));
+    let rolls = match (&template, in_lockstep) {
+        (None, _) => Rolls::Not,
+        (Some(_), true) => Rolls::InLockstep,
+        (Some(_), false) => Rolls::AtOnce,
+    };
+    let is_claimed = has_labels(object.pointer("/metadata/labels"), &wanted);
+    Ok(Role {
+        name: role.to_owned(),
+        kind: target.kind,
+        workload: target.name.clone(),
+        replicas: workload.desired,
+        size: read.and_then(|group| group.batch_size(role)),
+        running: pods.len(),
+        pods: pods.iter().filter(lacks).map(reference).collect(),
+        claim: (!is_claimed).then(|| json!({ "metadata": { "labels": wanted } })),
+        template,
+        rolls,
+    })
+}

@@ -1,0 +1,98 @@
+//! Workloads as they run, and the groups that are there.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::target::Target;
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::selector::LabelSelector;
+use crate::api::{Meta, ObjectKind, Pod};
+use crate::model::Workload;
+use crate::model::workload_object::{WithType, WorkloadObject};
+
+/// A workload that runs, with its pods.
+pub struct Running {
+    pub target: Target,
+    pub object: Value,
+    pub workload: Workload,
+    pub pods: Vec<Pod>,
+}
+
+/// Reads an object as what its kind is.
+struct Read<'a>(&'a Value);
+
+impl WithType for Read<'_> {
+    type Output = Result<Workload, String>;
+
+    fn of<T: WorkloadObject>(self) -> Self::Output {
+        T::deserialize(self.0).map(|object| object.workload()).map_err(|error| error.to_string())
+    }
+}
+
+impl Running {
+    /// A workload as it was read, and which of the pods are its own.
+    pub fn of(target: Target, object: Value, pods: &[Pod]) -> Result<Self, String> {
+        let workload = target.kind.with_type(Read(&object)).map_err(|error| format!("{target}: {error}"))?;
+        let selector = object.pointer("/spec/selector").map(LabelSelector::deserialize).and_then(Result::ok);
+        let is_own = |pod: &&Pod| {
+            let meta = &pod.metadata;
+            let named = match (target.kind.row().named_by, &selector) {
+                (Some(key), _) => meta.label(key) == Some(&target.name),
+                (None, Some(selector)) => selector.keys().next().is_some() && selector.matches(&meta.labels),
+                (None, None) => false,
+            };
+            named && meta.controller().is_some() && !pod.is_gone()
+        };
+        let pods = pods.iter().filter(is_own).cloned().collect();
+        Ok(Self { target, object, workload, pods })
+    }
+
+    /// What labels its templates, as far as they are there; `None` where each has the labels.
+    pub fn template(&self, wanted: &Value) -> Option<Value> {
+        let lacks = |path: &&&[&str]| {
+            let template = path.iter().try_fold(&self.object, |value, step| value.get(*step));
+            let has = |template: &Value| has_labels(template.pointer("/metadata/labels"), wanted);
+            template.is_some_and(|template| template.is_object() && !has(template))
+        };
+        let mut patch = json!({});
+        let lacking: Vec<_> = self.target.kind.row().templates.iter().filter(lacks).collect();
+        for path in &lacking {
+            let inner = json!({ "metadata": { "labels": wanted } });
+            json_patch::merge(&mut patch, &path.iter().rev().fold(inner, |inner, step| json!({ (*step): inner })));
+        }
+        (!lacking.is_empty()).then_some(patch)
+    }
+}
+
+/// True when these are among them.
+pub fn has_labels(labels: Option<&Value>, wanted: &Value) -> bool {
+    wanted
+        .as_object()
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
+}
+
+/// A carrier that is there.
+pub struct Carrier {
+    pub kind: ObjectKind,
+    pub object: Value,
+}
+
+impl Carrier {
+    /// Its metadata.
+    pub fn meta(&self) -> Meta {
+        self.object.get("metadata").map(Meta::deserialize).and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// The role that refers to a workload.
+    pub fn role_of(&self, target: &Target) -> Option<String> {
+        let roles = self.object.pointer("/spec/roles").and_then(Value::as_array).into_iter().flatten();
+        let refers = |role: &&Value| {
+            let text = |path: &str| role.pointer(path).and_then(Value::as_str);
+            text("/workloadRef/kind") == Some(target.kind.as_str())
+                && text("/workloadRef/name") == Some(target.name.as_str())
+        };
+        roles.filter(|_| self.kind == ROLE_COORDINATION).find(refers)?.get("name")?.as_str().map(str::to_owned)
+    }
+}

@@ -1,0 +1,140 @@
+//! The steps of an adoption, in the order in which nothing moves before its turn.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::plan::{Plan, Role, Rolls};
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::cli::connection::{Connection, Failure};
+use crate::cluster::write::adoption::{Adoption, AdoptionError};
+use crate::model::wording::counted;
+use crate::mutate::rollout::is_frozen;
+
+/// Between two looks at whether the group is ready.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Carries a plan out.
+pub struct Steps<'a> {
+    pub connection: &'a Connection,
+    pub api: &'a Adoption,
+    pub plan: &'a Plan,
+    pub timeout: Duration,
+    /// Tells what is done.
+    pub tell: &'a dyn Fn(&str),
+}
+
+impl Steps<'_> {
+    /// All of them.
+    pub async fn all(&self) -> Result<(), Failure> {
+        let Plan { group, coordination, roles, .. } = self.plan;
+        self.label_pods().await?;
+        if let Some(object) = coordination {
+            self.api.create(object, false).await.map_err(|error| self.fault(&error))?;
+            (self.tell)(&format!("RoleCoordination {group:?} is created"));
+        }
+        self.until_ready().await?;
+        for role in roles {
+            if let Some(patch) = &role.claim {
+                self.patch(role, patch, false).await?;
+                (self.tell)(&format!("{} is labelled", name(role)));
+            }
+        }
+        let in_lockstep = || roles.iter().filter(|role| role.rolls == Rolls::InLockstep);
+        for role in in_lockstep() {
+            self.would_be_frozen(role).await?;
+        }
+        for role in in_lockstep() {
+            self.label_template(role).await?;
+        }
+        for role in roles.iter().filter(|role| role.rolls == Rolls::AtOnce) {
+            self.label_template(role).await?;
+        }
+        Ok(())
+    }
+
+    /// Pods that run get the labels: whoever watches the group counts them from now on.
+    async fn label_pods(&self) -> Result<(), Failure> {
+        let mut labelled = 0_usize;
+        for role in &self.plan.roles {
+            let labels = role.labels(&self.plan.group);
+            for pod in &role.pods {
+                let there = self.api.label_pod(pod, &labels).await.map_err(|error| self.fault(&error))?;
+                labelled += usize::from(there);
+            }
+        }
+        if labelled > 0 {
+            (self.tell)(&format!("{} labelled", counted(labelled, "running pod")));
+        }
+        Ok(())
+    }
+
+    /// Before the group was ready once, nothing of it is frozen.
+    async fn until_ready(&self) -> Result<(), Failure> {
+        let group = &self.plan.group;
+        let until = Instant::now() + self.timeout;
+        loop {
+            let found = self.api.read(ROLE_COORDINATION, group).await.map_err(|error| self.fault(&error))?;
+            let status = found.as_ref().and_then(|object| object.get("status"));
+            if status.is_some_and(|status| status.get("firstReadyTime").is_some_and(|time| !time.is_null())) {
+                (self.tell)(&format!("group {group:?} is ready as it runs"));
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                let why = status.map_or_else(|| "rolegate has not said anything of it".to_owned(), told);
+                return Err(Failure::Other(format!(
+                    "group {group:?} was not ready within {:?}: {why}. Its pods run on, and no template was changed; `rolegate \
+                     explain group {group}` says more, and the same command goes on from here",
+                    self.timeout
+                )));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Asks what would become of it: where the webhook does not freeze it, its pods would be replaced as fast as it can.
+    async fn would_be_frozen(&self, role: &Role) -> Result<(), Failure> {
+        let Some(patch) = &role.template else { return Ok(()) };
+        let answer = self.patch(role, patch, true).await?;
+        if is_frozen(role.kind, &answer) {
+            return Ok(());
+        }
+        Err(Failure::Other(format!(
+            "{} would not be frozen, and roll at once: its template was not changed. `rolegate doctor` says whether the webhook \
+             is there; the same command goes on from here",
+            name(role)
+        )))
+    }
+
+    async fn label_template(&self, role: &Role) -> Result<(), Failure> {
+        let Some(patch) = &role.template else { return Ok(()) };
+        self.patch(role, patch, false).await?;
+        (self.tell)(&format!("the template of {} is labelled: it {}", name(role), role.rolls.words()));
+        Ok(())
+    }
+
+    async fn patch(&self, role: &Role, patch: &Value, dry_run: bool) -> Result<Value, Failure> {
+        let patched = self.api.patch(role.kind, &role.workload, patch, dry_run).await;
+        patched.map_err(|error| self.fault(&error))
+    }
+
+    fn fault(&self, error: &AdoptionError) -> Failure {
+        super::failure(self.connection, error)
+    }
+}
+
+/// `StatefulSet prefill`.
+pub fn name(role: &Role) -> String {
+    format!("{} {}", role.kind.as_str(), role.workload)
+}
+
+/// What its conditions say that are not True.
+fn told(status: &Value) -> String {
+    let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+    let text =
+        |condition: &Value, field: &str| condition.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let ready = conditions.filter(|condition| text(condition, "type") == "Ready");
+    let lines = ready.map(|condition| format!("{}, {}", text(condition, "reason"), text(condition, "message")));
+    lines.collect::<Vec<_>>().join("; ")
+}
