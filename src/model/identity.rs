@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::workload_object::LWS_EXCLUSIVE_TOPOLOGY;
-use super::{GroupKey, names};
+use super::{GroupKey, MadeBy, names};
 use crate::api::meta::OwnerReference;
 use crate::api::{Meta, Pod};
 
@@ -38,20 +38,6 @@ pub struct Unnumbered {
     pub instance: Option<Box<str>>,
     /// What made it.
     pub by: MadeBy,
-}
-
-/// What made a pod that has no number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MadeBy {
-    /// A controller.
-    #[default]
-    Controller,
-    /// A LeaderWorkerSet whose groups have no numbers.
-    HashedGroup,
-    /// Nobody controls it.
-    Nobody,
-    /// Nobody controls it, and it has labels that only a controller gives: it is a copy of a pod, or its controller let it go.
-    NobodyNow,
 }
 
 /// `spec.ordinals.start` of StatefulSets, which their pods do not carry.

@@ -3,7 +3,6 @@
 use super::names;
 use crate::api::ObjectKind;
 use crate::api::workload::{DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET};
-use crate::model::MadeBy;
 
 /// Kinds of workload that a role may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +42,20 @@ pub struct WorkloadRow {
     pub controller: PodController,
     /// How many parts follow its name in those of its pods, with hyphens between: at least, at most.
     pub name_parts: (usize, usize),
+}
+
+/// What made a pod that has no number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MadeBy {
+    /// A controller.
+    #[default]
+    Controller,
+    /// A LeaderWorkerSet whose groups have no numbers.
+    HashedGroup,
+    /// Nobody controls it.
+    Nobody,
+    /// Nobody controls it, and it has labels that only a controller gives: it is a copy of a pod, or its controller let it go.
+    NobodyNow,
 }
 
 /// What controls the pods of a workload.

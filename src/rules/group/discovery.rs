@@ -2,7 +2,8 @@
 
 use crate::api::Object;
 use crate::api::service::Service;
-use crate::model::{Group, GroupKey, Role, WorkloadKind};
+use crate::model::workload_kind::PodController;
+use crate::model::{Group, GroupKey, Role};
 use crate::rules::{Cause, Known, Need, Report, World};
 
 /// The Services under which the first pods of roles have their names, where the user makes them: those of LeaderWorkerSets and
@@ -16,8 +17,8 @@ fn services(group: &Group) -> impl Iterator<Item = (&Role, GroupKey)> {
 }
 
 fn is_set(role: &Role) -> bool {
-    let kind = role.workload.key.as_ref().map(|key| key.kind);
-    role.workload.reference.is_some() && kind == Some(WorkloadKind::StatefulSet)
+    let key = role.workload.key.as_ref().filter(|_| role.workload.reference.is_some());
+    key.is_some_and(|key| key.kind.row().controller == PodController::Itself)
 }
 
 /// What is looked up.
