@@ -72,7 +72,7 @@ pub const RIGHTS: &[Right] = &[
         "PodGroups of batches that ask for one; they are removed with their batch.",
     ),
     of(&["kai.scheduler"], &["topologies"], READ, "Levels that PodGroups name."),
-    of(&[""], &["services"], &["get", "list"], "Addresses of groups with discovery that do not resolve: a warning."),
+    of(&[""], &["services"], &["get"], "Addresses of groups with discovery that do not resolve: a warning."),
     of(&["policy"], &["poddisruptionbudgets"], &["list"], "Held pods count as unavailable: a warning."),
     of(
         &["apiextensions.k8s.io"],

@@ -65,8 +65,6 @@ pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Opti
     let (group, role) = born_as(meta).filter(|_| held).or_else(labelled)?;
     let maker = Maker::of(meta);
     let numbers = maker.numbers(meta, namespace, starts);
-    // The loop writes the number that it assigns in the same PATCH that lifts the gate: before, nobody has one to give.
-    let assigned = || meta.label(names::KEP75_INSTANCE_INDEX).filter(|_| meta.uid.is_some() && !held).and_then(number);
     let instance = match maker {
         Maker::RoleInstance(name) | Maker::Instance(name) => Some(name.into()),
         Maker::HashedGroup { leader } => leader.map(Into::into),
@@ -75,8 +73,16 @@ pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Opti
     let by = match maker {
         Maker::HashedGroup { .. } => MadeBy::HashedGroup,
         _ if meta.controller().is_some() => MadeBy::Controller,
+        _ if meta.name.is_some() && meta.label(names::STATEFUL_SET_POD) == meta.name.as_deref() => MadeBy::LetGo,
         _ if names::MAKERS_LABELS.iter().any(|key| meta.label(key).is_some()) => MadeBy::NobodyNow,
         _ => MadeBy::Nobody,
+    };
+    // The loop writes the number that it assigns in the same PATCH that lifts the gate: before, nobody has one to give.
+    // A pod that was let go has it from its birth.
+    let assigned = || {
+        meta.label(names::KEP75_INSTANCE_INDEX)
+            .filter(|_| meta.uid.is_some() && (!held || by == MadeBy::LetGo))
+            .and_then(number)
     };
     Some(PodIdentity {
         group: GroupKey::new(namespace, group),

@@ -199,16 +199,8 @@ pub fn pod_schemes() -> impl DoubleEndedIterator<Item = (&'static str, &'static 
 }
 
 /// Labels that a maker gives to its pods: without an owner who has them is a copy.
-pub const MAKERS_LABELS: &[&str] = &[
-    STATEFUL_SET_POD,
-    POD_INDEX,
-    "pod-template-hash",
-    CONTROLLER_REVISION,
-    RBG_INSTANCE,
-    INSTANCE_NAME,
-    LWS_NAME,
-    JOBSET_NAME,
-];
+pub const MAKERS_LABELS: &[&str] =
+    &[STATEFUL_SET_POD, POD_INDEX, "pod-template-hash", CONTROLLER_REVISION, LWS_NAME, JOBSET_NAME];
 
 /// Longest value of a label.
 pub const LABEL_VALUE_MAX: usize = 63;

@@ -56,6 +56,8 @@ pub enum MadeBy {
     Nobody,
     /// Nobody controls it, and it has labels that only a controller gives: it is a copy of a pod, or its controller let it go.
     NobodyNow,
+    /// A StatefulSet that let it go, and can make no other while it has the name.
+    LetGo,
 }
 
 /// What controls the pods of a workload.

@@ -77,7 +77,7 @@ async fn kubectl_completes_what_rolegate_takes() {
     let (code, out, errors) = kubectl(folder.path(), &["__complete", "rolegate", "explain", ""]).await;
     assert_eq!(code, Some(0), "{errors}");
     let words: Vec<_> = out.lines().map(|line| line.split('\t').next().unwrap()).collect();
-    assert_eq!(words, ["pod", "group", ":4"], "{out}{errors}");
+    assert_eq!(words, ["pod", "group", "workload", ":4"], "{out}{errors}");
     let (_, out, _) = kubectl(folder.path(), &["__complete", "rolegate", "status", "--all"]).await;
     assert!(out.starts_with("--all-namespaces\t"), "{out}");
 }

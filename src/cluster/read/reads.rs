@@ -19,7 +19,7 @@ const FEW: usize = 4;
 /// Objects of a kind that we may not list of which each is read by itself; more stay unknown.
 const MOST: usize = 16;
 /// Kinds that we have the right to get and not to list.
-const NOT_LISTED: &[ObjectKind] = &[COORDINATED_POLICY, TOPOLOGY];
+const NOT_LISTED: &[ObjectKind] = &[COORDINATED_POLICY, SERVICE, TOPOLOGY];
 
 /// Something to be read: what it answers, and how.
 #[derive(Debug, PartialEq, Eq)]

@@ -48,17 +48,24 @@ impl Makes {
 
     /// True for a pod that may be a replica beside those that have numbers, if there are any.
     fn may_be(self, pod: &PodFacts, beside_numbered: bool) -> bool {
-        let by = pod.identity.unnumbered.as_ref().map(|unnumbered| unnumbered.by).unwrap_or_default();
+        let by = made_by(pod);
         match self {
             Self::By(makers) => makers.contains(&by),
-            Self::Anything => by != MadeBy::NobodyNow && !(by == MadeBy::Nobody && beside_numbered),
+            Self::Anything => {
+                !matches!(by, MadeBy::NobodyNow | MadeBy::LetGo) && !(by == MadeBy::Nobody && beside_numbered)
+            }
         }
     }
 }
 
+fn made_by(pod: &PodFacts) -> MadeBy {
+    pod.identity.unnumbered.as_ref().map(|unnumbered| unnumbered.by).unwrap_or_default()
+}
+
 /// Gives each replica of a role an ordinal. They are alike: when the role shrinks and a high one stays, it moves down to a
 /// free place. `given` is the ordinal with which the release of a pod is under way. A pod that nothing `makes` keeps the place
-/// that it was released with while no replica takes it: its workload may be on its way, or have let it go.
+/// that it was released with while no replica takes it: its workload may be on its way, or have let it go. One whose name its
+/// StatefulSet cannot give again keeps its place also while it is held.
 pub(in crate::plan) fn assign<'a>(
     role: &RoleView,
     makes: Makes,
@@ -71,7 +78,8 @@ pub(in crate::plan) fn assign<'a>(
     let candidates = replicas(pods.into_iter()).into_values().map(|pods| candidate(pods, &given)).collect();
     let mut placed = place(role, candidates, &mut taken);
     let (kept, apart): (Vec<_>, Vec<_>) = others.into_iter().partition(|pod| {
-        let place = pod.identity.ordinal.filter(|ordinal| !pod.held && *ordinal < role.places());
+        let keeps = !pod.held || made_by(pod) == MadeBy::LetGo;
+        let place = pod.identity.ordinal.filter(|ordinal| keeps && *ordinal < role.places());
         place.is_some_and(|ordinal| taken.insert(ordinal))
     });
     placed.extend(kept.into_iter().filter_map(|pod| Some((vec![pod], pod.identity.ordinal?))));

@@ -151,3 +151,11 @@ fn beside_numbered_replicas_a_bare_pod_takes_no_place() {
     assert_eq!((view.roles["worker"].replicas.end(), apart), (1, vec!["bare"]));
     assert_eq!(view.held().len(), 2);
 }
+
+#[test]
+fn a_held_pod_whose_name_is_not_given_again_keeps_its_place() {
+    let mut let_go = mk_left("worker-1", true, Some(1));
+    let_go.identity.unnumbered = Some(Unnumbered { by: MadeBy::LetGo, ..Unnumbered::default() });
+    assert_eq!(ordinals(&mk_workers(2), std::slice::from_ref(&let_go), &[]), are(&[("worker-1", 1)]));
+    assert_eq!(ordinals(&mk_workers(1), &[let_go], &[]), are(&[]));
+}

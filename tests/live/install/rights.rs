@@ -91,7 +91,7 @@ async fn of_other_kinds(stage: &Stage) {
     let own = json!({
         "apiVersion": "rolegate.dev/v1alpha1",
         "kind": "RoleCoordination",
-        "metadata": { "name": "own" },
+        "metadata": { "name": "own", "annotations": { "rolegate.dev/discovery": "enabled" } },
         "spec": { "roles": roles, "coordination": [{ "name": "segments", "strategy": segments }] },
     });
     let created = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &own).await;
