@@ -138,10 +138,13 @@ impl Reported {
         let mut events: Vec<_> = over.collect();
         let mut told_before = std::mem::take(&mut self.held);
         let lasted = self.waiting.note(held.keys().filter(|what| !told_before.contains_key(*what)).cloned(), now);
+        // A batch that goes without a place, since nodes may not be read, waits for nothing: it is told as its release is.
+        let goes =
+            |held: &Held| held.reason == HoldReason::RoomUnknown && held.pods.is_empty() && group.scaled().is_none();
         for (what, held) in held {
             let roles = if let Some(told) = told_before.remove(&what) {
                 told.roles
-            } else if lasted.contains(&what) {
+            } else if lasted.contains(&what) || goes(held) {
                 let roles = roles_of(group, held);
                 events.push(EventNote::held(&what, held, roles.clone()));
                 roles

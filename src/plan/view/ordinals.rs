@@ -52,7 +52,7 @@ impl Makes {
         match self {
             Self::By(makers) => makers.contains(&by),
             Self::Anything => {
-                !matches!(by, MadeBy::NobodyNow | MadeBy::LetGo) && !(by == MadeBy::Nobody && beside_numbered)
+                !(matches!(by, MadeBy::NobodyNow | MadeBy::LetGo) || by == MadeBy::Nobody && beside_numbered)
             }
         }
     }

@@ -35,6 +35,11 @@ async fn as_grove(stage: &Stage, group: &Group, lifts: &'static Habit) -> Operat
 
 /// Segment by segment, all of them held when they were made, and then nobody writes any more. `rolegate` lifts each gate once.
 async fn comes_up_in_segments(stage: &Stage, operator: &Operator) {
+    comes_up_with_writes(stage, operator, 4).await;
+}
+
+/// The same with so many writes of `rolegate` on the four pods.
+async fn comes_up_with_writes(stage: &Stage, operator: &Operator, patches: u32) {
     for ready in [2, 4] {
         stage.pods.until("a segment has nodes", |now| now.count_all(Pod::is_scheduled) == ready).await;
         let one_each =
@@ -45,7 +50,7 @@ async fn comes_up_in_segments(stage: &Stage, operator: &Operator) {
     }
     assert!(invariants::all_born_held(&stage.pods) >= 4);
     until_at_rest(stage, operator).await;
-    assert_eq!(writes(stage)["patch pods"], 4);
+    assert_eq!(writes(stage)["patch pods"], patches);
 }
 
 #[tokio::test]
@@ -147,7 +152,8 @@ async fn an_operator_that_resets_labels_of_pods_is_not_fought() {
     let sets: Vec<Value> = group.roles.iter().map(|role| group.set(role, &stage.namespace)).collect();
     let wanted = Wanted { sets, ..Wanted::default() };
     let operator = Operator::start(&stage, "llm", wanted, &[&SETS_MADE, &POD_LABELS_RESET]).await;
-    comes_up_in_segments(&stage, &operator).await;
+    // Each gate is lifted, and each pod says its segment once more.
+    comes_up_with_writes(&stage, &operator, 8).await;
     invariants::released_in_order(&stage.pods, &group);
     assert!(operator.done().of(&POD_LABELS_RESET) >= 4, "{:?}", operator.done());
     statuses.until("all segments", |status| status.minimum().starts_with("True AllSegmentsReady")).await;
