@@ -8,7 +8,7 @@ use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::status::GroupStatus;
 use rolegate::api::{Pod, RoleBasedGroup};
 use rolegate::cluster::index::{CarrierObject, Change, Index};
-use rolegate::model::{GroupKey, names};
+use rolegate::model::{GroupKey, names, place_labels};
 use rolegate::plan::{Action, Ended, LoopOptions, Reconciler};
 use serde_json::json;
 
@@ -74,11 +74,16 @@ impl Loop {
         let owner =
             json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": role, "uid": role, "controller": true });
         let gates = if held { json!([{ "name": names::GATE }]) } else { json!([]) };
+        let size = if role == "prefill" { 10 } else { 5 };
+        // As they are born.
+        let mut labels = json!({ (names::GROUP): "pd", (names::ROLE): role });
+        place_labels(size, ordinal).into_iter().for_each(|(key, value)| labels[key] = json!(value));
+        labels[names::KEP75_INSTANCE_INDEX] = json!(ordinal.to_string());
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {
                 "name": format!("{role}-{ordinal}"), "namespace": "ns", "uid": format!("{role}-{ordinal}"),
                 "resourceVersion": self.version.to_string(), "ownerReferences": [owner],
-                "creationTimestamp": NOW, "labels": { (names::GROUP): "pd", (names::ROLE): role },
+                "creationTimestamp": NOW, "labels": labels,
             },
             "spec": { "schedulingGates": gates, "nodeName": if held { None } else { Some("n") } },
             "status": { "conditions": [{ "type": "Ready", "status": if held { "False" } else { "True" } }] },

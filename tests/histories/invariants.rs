@@ -346,7 +346,7 @@ fn tells_of_all(
     let summary = status.summary.clone().unwrap_or_default();
     // A rollout that waits for pods which are about to go has a reason as well.
     let waits = [HoldReason::RolloutBehindHeldBatch, HoldReason::ScaleInDeferred];
-    let waits = waits.iter().any(|reason| summary.reason == reason.as_str());
+    let waits = waits.iter().any(|reason| summary.reason == reason.as_str()) || summary.reason == "RolloutStalled";
     let has_reason = summary.reason.is_empty() == (summary.held == 0) || waits;
     let told = summary.held as usize >= staying.len() && has_reason;
     hold!(told, "S8: {staying:?} stay, and the status says {summary:?}");
