@@ -234,6 +234,8 @@ impl World {
             Action::VerifyGone { .. } => Ended::Verified { gone: false },
             Action::DiagnoseMissingPods { .. } => Ended::Diagnosed { diagnoses: Vec::new() },
             Action::FindSurge { .. } => Ended::Surge { proven: Vec::new() },
+            // Its pods came without labels of their place.
+            Action::Mark { mark } => Ended::Tried { object: mark.pod, failure: None },
             other => panic!("nobody asks for {other:?} here"),
         };
         self.reconciler.ended(key(), ended, self.now);

@@ -66,7 +66,8 @@ async fn a_status_that_is_put_back_releases_nothing_and_is_said_once() {
     // None is said to be released twice.
     let segments = |number: u32| {
         let range = |size: u32| format!("{}-{}", size * (number - 1), size * number - 1);
-        format!("segment {number} is released: decode {}, prefill {}", range(5), range(10))
+        let label = format!("rolegate.dev/segment={}", number - 1);
+        format!("segment {number} ({label}) is released: decode {}, prefill {}", range(5), range(10))
     };
     let each_once = [1, 2, 3, 4].map(segments);
     eventually(PATIENT, "each segment is said to be released, once", async || {

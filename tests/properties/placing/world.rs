@@ -256,6 +256,8 @@ impl World {
             Action::ConfirmPods => Ended::PodsConfirmed { failed },
             Action::DiagnoseMissingPods { .. } => Ended::Diagnosed { diagnoses: Vec::new() },
             Action::FindSurge { .. } => Ended::Surge { proven: Vec::new() },
+            // Its pods came without labels of their place.
+            Action::Mark { mark } => Ended::Tried { object: mark.pod, failure: None },
             other => panic!("nobody asks for {other:?} here"),
         };
         self.reconciler.ended(key(of), ended, self.now);
