@@ -189,6 +189,7 @@ pub const OF_DOCTOR: &[Right] = &[
     of(&["scheduling.run.ai"], &["podgroups"], &["list"], "The same."),
     of(&["kai.scheduler"], &["topologies"], &["list"], "The same."),
     of(&["autoscaling"], &["horizontalpodautoscalers"], &["list"], "Those that are in each other's way."),
+    of(&[""], &["services"], &["list"], "Those by which pods have their addresses."),
     Right {
         groups: &[""],
         resources: &["serviceaccounts", "services"],

@@ -38,6 +38,11 @@ impl Batching {
     pub fn labelled_name(&self, batch: u32) -> String {
         format!("{} ({}={batch})", self.batch_name(batch), names::SEGMENT)
     }
+
+    /// The same in words: `segment 3 is rolegate.dev/segment=2`.
+    pub fn label_of(&self, batch: u32) -> String {
+        format!("{} is {}={batch}", self.batch_name(batch), names::SEGMENT)
+    }
 }
 
 /// A batch that a replica belongs to, in one coordination.

@@ -21,6 +21,7 @@ pub mod identity;
 pub mod installation;
 pub mod layers;
 pub mod levels;
+pub mod maker;
 mod malformed;
 mod mode;
 pub mod moment;

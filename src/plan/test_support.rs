@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::model::{Group, GroupKey, PodIdentity, Queued};
+use crate::model::{Group, GroupKey, PodIdentity, Queued, RolledWorkload, RolloutClaim, WorkloadKey, WorkloadKind};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
@@ -101,4 +101,23 @@ pub fn shared(pods: &[PodFacts]) -> GroupPods {
 pub fn mk_evaluation(group: &Group, view: &GroupView, context: DecisionContext<'_>) -> Evaluation {
     let observation = Observation { view: view.clone(), ..Observation::default() };
     evaluate(group, observation, context, None)
+}
+
+/// A workload of four replicas whose rollout is closed.
+pub fn mk_workload(role: &str, revision: &str) -> RolledWorkload {
+    RolledWorkload {
+        key: WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: role.to_owned() },
+        uid: role.into(),
+        resource_version: String::new(),
+        generation: None,
+        claim: RolloutClaim { group: GroupKey::new("ns", "pd"), role: role.to_owned() },
+        desired: 4,
+        observed: true,
+        partition: 0,
+        user_partition: None,
+        rollout_id: None,
+        update_revision: Some(revision.to_owned()),
+        current_revision: Some(revision.to_owned()),
+        unclaimed: false,
+    }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http_body_util::BodyExt;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod as ApiPod, ServiceAccount};
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod as ApiPod, ServiceAccount};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
@@ -161,6 +161,19 @@ impl Stage {
         eventually(PATIENT, text, async || {
             let said = self.said(command).await;
             if said.contains(text) { Ok(()) } else { Err(said) }
+        })
+        .await;
+    }
+
+    /// Waits for an Event of this namespace that has this reason and whose message contains all these words.
+    pub async fn until_event(&self, reason: &str, words: &[&str]) {
+        eventually(PATIENT, &format!("{reason} {words:?}"), async || {
+            let events = self.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+            let texts = |event: Event| (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
+            let told: Vec<_> = events.into_iter().map(texts).collect();
+            let fits =
+                |(found, note): &(String, String)| found == reason && words.iter().all(|word| note.contains(word));
+            if told.iter().any(fits) { Ok(()) } else { Err(format!("{told:#?}")) }
         })
         .await;
     }

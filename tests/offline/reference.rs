@@ -16,6 +16,7 @@ const WORDS_OF_GROUPS: &[&str] = &[
     "src/plan/status",
     "src/plan/reconcile",
     "src/plan/elastic/text.rs",
+    "src/plan/rollout/standing.rs",
     "src/plan/decide/missing_pods.rs",
     "src/model/elastic.rs",
     "src/model/progress_state.rs",

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::target::Target;
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::api::selector::LabelSelector;
 use crate::api::{Meta, ObjectKind, Pod};
 use crate::model::Workload;
+use crate::model::maker::{Maker, Owner};
 use crate::model::workload_object::{WithType, WorkloadObject};
 
 /// A workload that runs, with its pods.
@@ -33,15 +33,11 @@ impl Running {
     /// A workload as it was read, and which of the pods are its own.
     pub fn of(target: Target, object: Value, pods: &[Pod]) -> Result<Self, String> {
         let workload = target.kind.with_type(Read(&object)).map_err(|error| format!("{target}: {error}"))?;
-        let selector = object.pointer("/spec/selector").map(LabelSelector::deserialize).and_then(Result::ok);
+        let maker = Maker::of(target.kind, &target.name, &object);
         let is_own = |pod: &&Pod| {
-            let meta = &pod.metadata;
-            let named = match (target.kind.row().named_by, &selector) {
-                (Some(key), _) => meta.label(key) == Some(&target.name),
-                (None, Some(selector)) => selector.keys().next().is_some() && selector.matches(&meta.labels),
-                (None, None) => false,
-            };
-            named && meta.controller().is_some() && !pod.is_gone()
+            let Some((maker, owner)) = maker.as_ref().zip(pod.metadata.controller()) else { return false };
+            let owner = Owner { kind: &owner.kind, name: &owner.name, uid: &owner.uid };
+            !pod.is_gone() && maker.has_made(owner, |key| pod.metadata.label(key))
         };
         let pods = pods.iter().filter(is_own).cloned().collect();
         Ok(Self { target, object, workload, pods })

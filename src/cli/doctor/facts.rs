@@ -115,12 +115,12 @@ pub struct Strangers {
     pub pods: u32,
 }
 
-/// Autoscalers that are in each other's way, or in that of a group.
+/// What a rule warns of in a group that is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rivals {
+pub struct Warned {
     /// `namespace/name` of the group.
     pub group: String,
-    /// What the rule says of them.
+    /// The rule's words.
     pub why: String,
 }
 
@@ -226,7 +226,9 @@ pub struct Facts {
     /// Pods whose role is missing in their group.
     pub strangers: Read<Vec<Strangers>>,
     /// Autoscalers in each other's way.
-    pub rivals: Read<Vec<Rivals>>,
+    pub rivals: Read<Vec<Warned>>,
+    /// Addresses that pods are given and that do not resolve.
+    pub addresses: Read<Vec<Warned>>,
     /// Groups that ask for PodGroups.
     pub gangs: Read<Vec<Gang>>,
     /// What goes beyond gates, statuses and partitions.

@@ -1,11 +1,11 @@
 //! `rolegate doctor`: looks at an installation and says what is wrong with it, and how to mend it.
 
-mod autoscalers;
 mod checks;
 mod facts;
 mod finding;
 mod reads;
 mod rights;
+mod warned;
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};

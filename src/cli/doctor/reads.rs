@@ -77,9 +77,12 @@ impl Reader<'_> {
             self.nobodys(),
             self.others(&mutating),
         );
-        let (rivals, opt_ins) = match &of_groups {
-            Ok(found) => tokio::join!(self.rivals(&found.scaled), self.opt_ins(&found.wanted)),
-            Err(why) => (Err(why.clone()), Err(why.clone())),
+        let (rivals, addresses, opt_ins) = match &of_groups {
+            Ok(found) => {
+                let OfGroups { scaled, addressed, wanted, .. } = found;
+                tokio::join!(self.rivals(scaled), self.addresses(addressed), self.opt_ins(wanted))
+            }
+            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why.clone())),
         };
         Ok(Facts {
             version: (number(&version.major), number(&version.minor)),
@@ -102,6 +105,7 @@ impl Reader<'_> {
             gangs: of(&of_groups, |found| &found.gangs),
             nobodys,
             rivals,
+            addresses,
             opt_ins,
             served: of(&of_groups, |found| &found.served),
             try_in: self.try_in,
@@ -257,7 +261,15 @@ impl Reader<'_> {
             return Err(format!("{} may not be read", first.crd_name()));
         }
         let OfGroups {
-            mut orphans, mut held, mut uncoordinated, mut strangers, mut gangs, mut wanted, mut scaled, ..
+            mut orphans,
+            mut held,
+            mut uncoordinated,
+            mut strangers,
+            mut gangs,
+            mut wanted,
+            mut scaled,
+            mut addressed,
+            ..
         } = OfGroups::default();
         let stances = seen.index.stances().map(|(name, stance)| (name.to_string(), stance)).collect();
         let mut served = ServedNamespaces { told, stances, ..ServedNamespaces::default() };
@@ -270,6 +282,8 @@ impl Reader<'_> {
             let kinds = batched.filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
             gangs.extend(kinds.map(|kind| Gang { group: group.clone(), kind }));
             scaled.extend(picture.group().filter(|group| group.scaled().is_some()).cloned());
+            let gets_addresses = |group: &&Arc<Group>| group.discovery && !group.coordinations.is_empty();
+            addressed.extend(picture.group().filter(gets_addresses).cloned());
             let recovers = |known: &Arc<Group>| known.batched().any(|(_, batching)| batching.recovers().is_some());
             let asks = [
                 (Allow::Scale, picture.group().is_some_and(|known| known.elastic.is_some())),
@@ -288,7 +302,7 @@ impl Reader<'_> {
                 })),
             }
         }
-        Ok(OfGroups { orphans, held, uncoordinated, strangers, gangs, served, wanted, scaled })
+        Ok(OfGroups { orphans, held, uncoordinated, strangers, gangs, served, wanted, scaled, addressed })
     }
 }
 
@@ -339,4 +353,6 @@ struct OfGroups {
     wanted: Wanted,
     /// Groups that are scaled by segments.
     scaled: Vec<Arc<Group>>,
+    /// Groups whose pods are given addresses.
+    addressed: Vec<Arc<Group>>,
 }

@@ -1,14 +1,24 @@
 //! What comes next for a held pod, and what a person can do, for each reason.
 
-use crate::model::HoldReason;
+use crate::model::{GroupKey, HoldReason};
 
 /// What comes next, and what a person can do.
 #[derive(Clone, Copy, Debug)]
 pub struct Advice {
     /// What rolegate does next, and when.
     pub next: &'static str,
-    /// What a person can do, the first choice first.
-    pub you_can: &'static [&'static str],
+    /// What a person can do, the first choice first. `GROUP` and `NAMESPACE` stand for those of the group.
+    you_can: &'static [&'static str],
+}
+
+impl Advice {
+    /// What a person can do for this group.
+    pub fn you_can(&self, group: &GroupKey) -> Vec<String> {
+        let GroupKey { namespace, name } = group;
+        let filled =
+            |line: &&str| line.replace("GROUP", &format!("{name} -n NAMESPACE")).replace("NAMESPACE", namespace);
+        self.you_can.iter().map(filled).collect()
+    }
 }
 
 /// For every reason.
@@ -111,7 +121,9 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         HoldReason::GatedByOthers,
         Advice {
             next: "it is placed when Kueue has let the last of these pods go",
-            you_can: &["look at what Kueue says of their workloads: `kubectl get workloads.kueue.x-k8s.io`"],
+            you_can: &[
+                "look at what Kueue says of their workloads: `kubectl get workloads.kueue.x-k8s.io -n NAMESPACE`",
+            ],
         },
     ),
     (
@@ -128,7 +140,9 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         HoldReason::PlacedNotBound,
         Advice {
             next: "its room is given to others; its pods go on waiting for the scheduler",
-            you_can: &["look at the pods without a node: `kubectl describe pod` shows what the scheduler lacks"],
+            you_can: &[
+                "look at the pods without a node: `kubectl describe pod -n NAMESPACE` shows what the scheduler lacks",
+            ],
         },
     ),
     (
@@ -188,7 +202,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         Advice {
             next: "the next step goes at once when the last of these replicas has a node",
             you_can: &[
-                "look at the pods without a node: `kubectl describe pod` shows what the scheduler lacks",
+                "look at the pods without a node: `kubectl describe pod -n NAMESPACE` shows what the scheduler lacks",
                 "scale the group down to what fits",
             ],
         },
@@ -235,5 +249,11 @@ mod tests {
         for reason in HoldReason::ALL {
             assert!(!advice(*reason).you_can.is_empty(), "{reason}");
         }
+    }
+
+    #[test]
+    fn commands_name_the_group_and_its_namespace() {
+        let you_can = advice(HoldReason::NoRoom).you_can(&GroupKey::new("prod", "llm"));
+        assert!(you_can.concat().contains("`rolegate fit llm -n prod`"), "{you_can:?}");
     }
 }

@@ -31,7 +31,7 @@ struct Explanation<'a> {
     pods: u32,
     waits_for: Vec<Awaited>,
     next: &'static str,
-    you_can: &'static [&'static str],
+    you_can: Vec<String>,
 }
 
 fn explanations(picture: &Picture) -> Vec<Explanation<'_>> {
@@ -48,7 +48,7 @@ fn explanation<'a>(picture: &'a Picture, held: &'a Held) -> Explanation<'a> {
         pods: held.count(),
         waits_for: replicas::awaited(picture, held),
         next: advice.next,
-        you_can: advice.you_can,
+        you_can: advice.you_can(&picture.key),
     }
 }
 

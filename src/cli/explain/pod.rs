@@ -253,7 +253,9 @@ impl Story {
         self.reason = Some(reason.as_str());
         message.clone_into(&mut self.message);
         advice.next.clone_into(&mut self.next);
-        self.you_can = advice.you_can.iter().map(|line| (*line).to_owned()).collect();
+        let group = self.place.as_ref().and_then(|place| place.group.split_once('/'));
+        let (namespace, name) = group.unwrap_or((&self.namespace, "GROUP"));
+        self.you_can = advice.you_can(&GroupKey::new(namespace, name));
         self.you_can.push(self.by_hand());
     }
 

@@ -3,25 +3,16 @@
 
 use kube::Client;
 use kube::api::ListParams;
-use kube::core::PartialObjectMeta;
+use kube::core::{ObjectMeta, PartialObjectMeta};
 use serde_json::Value;
 
 use crate::api::Pod;
 use crate::api::pod::POD;
-use crate::api::selector::LabelSelector;
 use crate::cluster::objects::{self, Objects};
 use crate::cluster::watch::watched::{Watched, api};
-use crate::model::workload_kind::PodController;
+use crate::model::maker::{Maker, Owner};
 use crate::model::{GroupKey, WorkloadKey, names};
 use crate::plan::PodRef;
-
-/// A workload, as far as its pods are found by it.
-#[derive(Debug)]
-struct Maker<'a> {
-    key: &'a WorkloadKey,
-    uid: String,
-    selector: String,
-}
 
 /// The pods of a workload that name no group. None where the workload is not there.
 ///
@@ -43,10 +34,10 @@ pub async fn find(
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let Some(maker) = Maker::of(key, &workload) else { return Ok(Vec::new()) };
+    let Some(maker) = Maker::of(key.kind, &key.name, &workload) else { return Ok(Vec::new()) };
     let pods: Objects<Watched<Pod>> = api(client, POD, Some(&key.namespace));
-    let found = pods.list_metadata(&ListParams::default().labels(&maker.selector)).await?;
-    let unlabelled = found.items.into_iter().filter(|pod| maker.has_made(pod) && !names_group(pod, group, role));
+    let found = pods.list_metadata(&ListParams::default().labels(&maker.selector.to_string())).await?;
+    let unlabelled = found.items.into_iter().filter(|pod| has_made(&maker, pod) && !names_group(pod, group, role));
     Ok(unlabelled.filter_map(|pod| Some(named(pod.metadata.name?, pod.metadata.uid?))).collect())
 }
 
@@ -54,37 +45,13 @@ fn named(name: String, uid: String) -> PodRef {
     PodRef { name: name.into(), uid: uid.into() }
 }
 
-impl<'a> Maker<'a> {
-    fn of(key: &'a WorkloadKey, workload: &Value) -> Option<Self> {
-        let uid = workload.pointer("/metadata/uid")?.as_str()?.to_owned();
-        let selector = if let Some(label) = key.kind.row().named_by {
-            format!("{label}={}", key.name)
-        } else {
-            serde_json::from_value::<LabelSelector>(workload.pointer("/spec/selector")?.clone()).ok()?.to_string()
-        };
-        // An empty one would select all pods.
-        (!selector.is_empty()).then_some(Self { key, uid, selector })
-    }
-
-    /// It made this pod, which is not on its way out: labels can be set by anybody, and the owner by its controller alone.
-    fn has_made(&self, pod: &PartialObjectMeta<Watched<Pod>>) -> bool {
-        let meta = &pod.metadata;
-        let owners = meta.owner_references.iter().flatten();
-        let Some(owner) = owners.into_iter().find(|owner| owner.controller == Some(true)) else { return false };
-        let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key));
-        let name = &self.key.name;
-        let is_part =
-            |of: &str| of.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
-        meta.deletion_timestamp.is_none()
-            && match self.key.kind.row().controller {
-                PodController::Itself => owner.kind == self.key.kind.as_str() && owner.uid == self.uid,
-                PodController::Parts => is_part(&owner.name),
-                PodController::ReplicaSet(hash) => {
-                    let set = label(hash).map(|hash| format!("{name}-{hash}"));
-                    owner.kind == "ReplicaSet" && set.as_ref() == Some(&owner.name)
-                }
-            }
-    }
+/// It made this pod, which is not on its way out.
+fn has_made(maker: &Maker, pod: &PartialObjectMeta<Watched<Pod>>) -> bool {
+    let ObjectMeta { owner_references, labels, deletion_timestamp, .. } = &pod.metadata;
+    let label = |key: &str| labels.as_ref()?.get(key).map(String::as_str);
+    let owner = owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let owner = owner.map(|owner| Owner { kind: &owner.kind, name: &owner.name, uid: &owner.uid });
+    deletion_timestamp.is_none() && owner.is_some_and(|owner| maker.has_made(owner, label))
 }
 
 /// True for a pod that names any group itself, or was found for this role already.

@@ -137,21 +137,26 @@ impl Reported {
             self.held.iter().filter(|(what, _)| is_over(what)).map(|(what, told)| EventNote::cleared(what, told));
         let mut events: Vec<_> = over.collect();
         let mut told_before = std::mem::take(&mut self.held);
-        let lasted = self.waiting.note(held.keys().filter(|what| !told_before.contains_key(*what)).cloned(), now);
+        let is_new = |(what, held): &(&What, &&Held)| told_before.get(*what).is_none_or(|told| lacks_more(told, held));
+        let lasted = self.waiting.note(held.iter().filter(is_new).map(|(what, _)| what.clone()), now);
         // A batch that goes without a place, since nodes may not be read, waits for nothing: it is told as its release is.
         let goes =
             |held: &Held| held.reason == HoldReason::RoomUnknown && held.pods.is_empty() && group.scaled().is_none();
         for (what, held) in held {
-            let roles = if let Some(told) = told_before.remove(&what) {
-                told.roles
-            } else if lasted.contains(&what) || goes(held) {
-                let roles = roles_of(group, held);
-                events.push(EventNote::held(&what, held, roles.clone()));
-                roles
-            } else {
-                continue;
+            let told = told_before.remove(&what);
+            let told = match told {
+                Some(told) if !lasted.contains(&what) => {
+                    let message = if lacks_more(&told, held) { told.message } else { held.message.clone() };
+                    Told { message, roles: told.roles }
+                }
+                None if !(lasted.contains(&what) || goes(held)) => continue,
+                _ => {
+                    let roles = roles_of(group, held);
+                    events.push(EventNote::held(group, &what, held, roles.clone()));
+                    Told { message: held.message.clone(), roles }
+                }
             };
-            self.held.insert(what, Told { message: held.message.clone(), roles });
+            self.held.insert(what, told);
         }
         events
     }
@@ -254,10 +259,15 @@ pub struct EventNote {
 }
 
 impl EventNote {
-    fn held(what: &What, held: &Held, roles: BTreeSet<String>) -> Self {
-        let pods = if held.pods.is_empty() { String::new() } else { format!(" ({})", counted(held.count(), "pod")) };
-        let note = held.message.clone() + &pods;
-        Self { reason: held.reason.to_string(), subject: subject(what), note, warning: is_warning(held.reason), roles }
+    /// `segment 2 is held: prefill 3/10 ready (15 pods; segment 2 is rolegate.dev/segment=1)`
+    fn held(group: &Group, what: &What, held: &Held, roles: BTreeSet<String>) -> Self {
+        let batching = held.coordination.as_ref().and_then(|of| group.coordination(of.index)?.batching());
+        let label = batching.zip(held.batch).map(|(batching, batch)| batching.label_of(batch));
+        let pods = Some(counted(held.count(), "pod")).filter(|_| !held.pods.is_empty());
+        let more = pods.into_iter().chain(label).collect::<Vec<_>>().join("; ");
+        let note = if more.is_empty() { held.message.clone() } else { format!("{} ({more})", held.message) };
+        let subject = if is_lack(held) { note.clone() } else { subject(what) };
+        Self { reason: held.reason.to_string(), subject, note, warning: is_warning(held.reason), roles }
     }
 
     /// Why a pod is held, for the pod itself.
@@ -340,6 +350,16 @@ impl EventNote {
             roles: roles.into_iter().map(str::to_owned).collect(),
         }
     }
+}
+
+/// True when a group lacks a workload, or labels of one, beside those that were told.
+fn lacks_more(told: &Told, held: &Held) -> bool {
+    is_lack(held) && held.message.split("; ").any(|part| !told.message.contains(part))
+}
+
+/// True where no pod waits, and none will come.
+fn is_lack(held: &Held) -> bool {
+    matches!(held.reason, HoldReason::WorkloadMissing | HoldReason::WorkloadNotLabelled) && held.pods.is_empty()
 }
 
 /// The roles of the coordination that holds, whether their pods are there already or not; else those of the held pods.

@@ -60,7 +60,7 @@ fn each_batch_is_reported_once_with_its_own_text() {
     let first = pass(&mut reported, &[("prefill", 10), ("decode", 5)], &turn(1));
     assert_eq!(
         first,
-        ["PreviousSegmentNotReady: segment 2 is held (15 pods)"],
+        ["PreviousSegmentNotReady: segment 2 is held (15 pods; segment 2 is rolegate.dev/segment=1)"],
         "what was released before is not reported"
     );
     assert_eq!(pass(&mut reported, &[("prefill", 10), ("decode", 5)], &turn(1)), [""; 0]);
@@ -69,7 +69,7 @@ fn each_batch_is_reported_once_with_its_own_text() {
         second,
         [
             "Released: segment 2 (rolegate.dev/segment=1) is released: decode 5-9, prefill 10-19",
-            "PreviousSegmentNotReady: segment 3 is held (15 pods)"
+            "PreviousSegmentNotReady: segment 3 is held (15 pods; segment 3 is rolegate.dev/segment=2)"
         ]
     );
     let all = pass(&mut reported, &[("prefill", 100), ("decode", 50)], &[]);
@@ -109,7 +109,10 @@ fn a_hold_that_no_release_ends_is_reported_to_be_over() {
     let over = pass(&mut reported, &stored, &[held(HoldReason::PreviousSegmentNotReady, 2)]);
     assert_eq!(
         over,
-        ["HoldCleared: no longer so: segment 3 is held", "PreviousSegmentNotReady: segment 3 is held (15 pods)"]
+        [
+            "HoldCleared: no longer so: segment 3 is held",
+            "PreviousSegmentNotReady: segment 3 is held (15 pods; segment 3 is rolegate.dev/segment=2)"
+        ]
     );
 }
 
@@ -118,7 +121,10 @@ fn a_surplus_is_reported_when_it_is_known_and_not_taken_back_while_it_is_asked_a
     let (mut reported, stored) = (Reported::default(), [("prefill", 20), ("decode", 10)]);
     let surplus = [held(HoldReason::BeyondDesired, 2)];
     assert_eq!(pass_while(true, &mut reported, &stored, &surplus), [""; 0]);
-    assert_eq!(pass_while(false, &mut reported, &stored, &surplus), ["BeyondDesired: segment 3 is held (15 pods)"]);
+    assert_eq!(
+        pass_while(false, &mut reported, &stored, &surplus),
+        ["BeyondDesired: segment 3 is held (15 pods; segment 3 is rolegate.dev/segment=2)"]
+    );
     assert_eq!(pass_while(true, &mut reported, &stored, &surplus), [""; 0]);
     assert_eq!(pass_while(false, &mut reported, &stored, &surplus), [""; 0]);
     assert_eq!(pass_while(true, &mut reported, &stored, &[]), ["HoldCleared: no longer so: segment 3 is held"]);
@@ -162,4 +168,16 @@ fn what_runs_already_is_not_said_to_be_released_when_a_status_takes_it_in_again(
     let none: [Vec<String>; 3] = Default::default();
     assert_eq!([30, 10, 30].map(&mut look), none);
     assert_eq!(look(40), ["segment 4 (rolegate.dev/segment=3) is released: prefill 30-39"]);
+}
+
+#[test]
+fn a_second_workload_that_is_missing_is_told_as_well() {
+    let lacks = |texts: &[&str]| [Held::new(HoldReason::WorkloadMissing, texts.join("; "), Vec::new())];
+    let mut reported = Reported::default();
+    let both = ["a is not there", "b is not there"];
+    assert_eq!(pass(&mut reported, &[], &lacks(&both[..1])), ["WorkloadMissing: a is not there"]);
+    assert_eq!(pass(&mut reported, &[], &lacks(&both)), ["WorkloadMissing: a is not there; b is not there"]);
+    assert_eq!(pass(&mut reported, &[], &lacks(&both)), [""; 0]);
+    assert_eq!(pass(&mut reported, &[], &lacks(&both[1..])), [""; 0], "one less is no news");
+    assert_eq!(pass(&mut reported, &[], &[]), ["HoldCleared: no longer so: b is not there"]);
 }

@@ -3,8 +3,8 @@ use serde_json::json;
 use super::*;
 use crate::api::Pod;
 use crate::api::status::GroupStatus;
-use crate::model::{GroupKey, RolloutClaim, WorkloadKey, WorkloadKind, identify};
-use crate::plan::test_support::mk_group;
+use crate::model::identify;
+use crate::plan::test_support::{mk_group, mk_workload};
 
 /// A group whose three roles are rolled together, and that has this in its status.
 fn group(status: Option<Cohorts>) -> Group {
@@ -27,30 +27,12 @@ fn known(last: u32, roles: &[(&str, &[(&str, &str)])]) -> Cohorts {
     Cohorts { last, roles: roles.collect() }
 }
 
-fn at_rest(role: &str, revision: &str) -> RolledWorkload {
-    RolledWorkload {
-        key: WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: role.to_owned() },
-        uid: role.into(),
-        resource_version: String::new(),
-        generation: None,
-        claim: RolloutClaim { group: GroupKey::new("ns", "pd"), role: role.to_owned() },
-        desired: 4,
-        observed: true,
-        partition: 0,
-        user_partition: None,
-        rollout_id: None,
-        update_revision: Some(revision.to_owned()),
-        current_revision: Some(revision.to_owned()),
-        unclaimed: false,
-    }
-}
-
 fn open(role: &str, from: &str, to: &str) -> RolledWorkload {
     RolledWorkload {
         user_partition: Some(0),
         current_revision: Some(from.to_owned()),
         update_revision: Some(to.to_owned()),
-        ..at_rest(role, to)
+        ..mk_workload(role, to)
     }
 }
 
@@ -77,7 +59,7 @@ fn decide(group: &Group, pods: &[Arc<PodFacts>], workloads: &[RolledWorkload]) -
 
 #[test]
 fn a_group_begins_with_one_cohort() {
-    let workloads = [at_rest("prefill", "p1"), at_rest("decode", "d1")];
+    let workloads = [mk_workload("prefill", "p1"), mk_workload("decode", "d1")];
     let begun = decide(&group(None), &[], &workloads);
     assert_eq!(begun, known(1, &[("prefill", &[("p1", "1")]), ("decode", &[("d1", "1")])]));
     assert_eq!(decide(&group(Some(begun.clone())), &[], &workloads), begun, "and stays there");
@@ -89,7 +71,7 @@ fn a_group_begins_with_one_cohort() {
 #[test]
 fn roles_that_are_edited_together_begin_a_cohort_and_one_alone_keeps_its_own() {
     let begun = known(1, &[("prefill", &[("p1", "1")]), ("decode", &[("d1", "1")]), ("router", &[("r1", "1")])]);
-    let together = [open("prefill", "p1", "p2"), open("decode", "d1", "d2"), at_rest("router", "r1")];
+    let together = [open("prefill", "p1", "p2"), open("decode", "d1", "d2"), mk_workload("router", "r1")];
     let roles: &[(&str, &[(&str, &str)])] = &[
         ("prefill", &[("p1", "1"), ("p2", "2")]),
         ("decode", &[("d1", "1"), ("d2", "2")]),
@@ -98,7 +80,7 @@ fn roles_that_are_edited_together_begin_a_cohort_and_one_alone_keeps_its_own() {
     let second = known(2, roles);
     assert_eq!(decide(&group(Some(begun.clone())), &[], &together), second);
     assert_eq!(decide(&group(Some(second.clone())), &[], &together), second);
-    let alone = [open("prefill", "p1", "p2"), at_rest("decode", "d1"), at_rest("router", "r1")];
+    let alone = [open("prefill", "p1", "p2"), mk_workload("decode", "d1"), mk_workload("router", "r1")];
     let kept = decide(&group(Some(begun)), &[], &alone);
     assert_eq!(kept.roles["prefill"], known(1, &[("x", &[("p1", "1"), ("p2", "1")])]).roles["x"]);
     // The router comes while the two are on their way.
@@ -153,7 +135,7 @@ fn a_way_back_in_the_middle_is_to_the_cohort_that_it_had() {
 
 #[test]
 fn what_the_status_has_lost_is_read_from_the_pods() {
-    let workloads = [open("prefill", "p1", "p2"), at_rest("decode", "d2")];
+    let workloads = [open("prefill", "p1", "p2"), mk_workload("decode", "d2")];
     let pods = [pod("prefill", "p1", Some("4")), pod("prefill", "p2", Some("5")), pod("decode", "d2", Some("5"))];
     let decided = decide(&group(None), &pods, &workloads);
     assert_eq!(decided, known(5, &[("prefill", &[("p1", "4"), ("p2", "5")]), ("decode", &[("d2", "5")])]));
@@ -167,7 +149,7 @@ fn what_the_status_has_lost_is_read_from_the_pods() {
 fn a_role_that_comes_later_begins_with_what_the_others_are_at() {
     let stored = group(Some(known(3, &[("prefill", &[("p3", "3")]), ("decode", &[("d3", "3")])])));
     assert_eq!(stored.cohort("router", "r1"), Some("3"));
-    let workloads = [at_rest("prefill", "p3"), at_rest("decode", "d3"), at_rest("router", "r1")];
+    let workloads = [mk_workload("prefill", "p3"), mk_workload("decode", "d3"), mk_workload("router", "r1")];
     assert_eq!(decide(&stored, &[], &workloads).roles["router"][0].cohort, "3");
 }
 

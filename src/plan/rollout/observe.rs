@@ -74,7 +74,7 @@ impl Rollouts {
             let is_known = rolled.iter().any(|known| known.workload.claim.role == workload.claim.role);
             if !workload.unclaimed && !is_known && is_coordinated(group, &bounds, workload) {
                 rolled.push(RolledRole { workload, edit: Edit::long_ago() });
-                seen.closed.insert(workload.claim.role.clone(), at_rest(view, workload));
+                seen.closed.insert(workload.claim.role.clone(), at_rest(group, view, workload));
             }
         }
         let spoken_of =

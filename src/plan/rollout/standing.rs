@@ -1,11 +1,16 @@
 //! How far the roles are whose updates come to rolegate: what conditions say, and what tools wait for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::RoleRollout;
-use crate::api::status::ObservedWorkload;
+use crate::api::status::{GroupStatus, ObservedWorkload};
 use crate::model::{Group, ProgressState, RolledWorkload};
-use crate::plan::view::{GroupView, PodFacts, Replicas, count};
+use crate::plan::view::{GroupView, PodFacts, ReplicaIs, Replicas, count};
+
+/// `RolloutComplete`: every replica of the roles that are rolled in lockstep is updated and ready.
+pub const ROLLED: &str = "RolloutComplete";
+/// Its reason while replicas are yet to be updated, or to get ready.
+pub const IN_PROGRESS: &str = "RolloutInProgress";
 
 /// How a rollout stands. Of several roles the last of these counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,24 +56,33 @@ pub(super) fn of_open(role: &RoleRollout, state: Option<ProgressState>) -> RoleS
     RoleStanding { standing, updated, desired: role.desired() }
 }
 
-/// How a role stands of which no rollout of ours is open: nobody holds it, and its controller may be replacing pods.
-pub(super) fn at_rest(view: &GroupView, workload: &RolledWorkload) -> RoleStanding {
+/// How a role stands of which no rollout of ours is open: nobody holds it, and its controller may be replacing pods. A rollout is
+/// over when all replicas are ready: one that is lost later is no rollout.
+pub(super) fn at_rest(group: &Group, view: &GroupView, workload: &RolledWorkload) -> RoleStanding {
     let none = Replicas::default();
     let replicas = view.roles.get(&workload.claim.role).map_or(&none, |role| &role.replicas);
     let is_old = |pod: &PodFacts| {
         let known = pod.revision.as_deref().zip(workload.update_revision.as_deref());
         known.is_some_and(|(made_at, goes_to)| made_at != goes_to)
     };
-    let mut old: Vec<_> = replicas.pods().filter(|(_, pod)| is_old(pod)).map(|(ordinal, _)| ordinal).collect();
-    old.retain(|ordinal| *ordinal < workload.desired);
-    old.dedup();
-    let standing = match old.last() {
+    let rolls = says_in_progress(&group.status);
+    let waits = |ordinal: &u32| rolls && !replicas.get(*ordinal).is_some_and(|replica| ReplicaIs::Ready.holds(replica));
+    let old = replicas.pods().filter(|(_, pod)| is_old(pod)).map(|(ordinal, _)| ordinal);
+    let old: BTreeSet<_> = old.chain((0..workload.desired).filter(waits)).collect();
+    let mut old = old.range(..workload.desired);
+    let (number, highest) = (count(old.clone().count()), old.next_back());
+    let standing = match highest {
         None => Standing::Complete,
         Some(highest) if *highest < workload.partition => Standing::Paused,
         Some(_) => Standing::InProgress,
     };
-    let updated = workload.desired.saturating_sub(count(old.len()));
+    let updated = workload.desired.saturating_sub(number);
     RoleStanding { standing, updated, desired: workload.desired }
+}
+
+/// True when a status says that replicas are yet to be updated, or to get ready.
+fn says_in_progress(status: &GroupStatus) -> bool {
+    status.conditions.iter().any(|condition| condition.r#type == ROLLED && condition.reason == IN_PROGRESS)
 }
 
 /// The workload as what is said of its role speaks of it. What its controller has not seen says nothing of its pods, unless it

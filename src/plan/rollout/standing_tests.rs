@@ -1,5 +1,9 @@
+use serde_json::json;
+
 use super::*;
+use crate::api::status::Condition;
 use crate::plan::rollout::Ordinal;
+use crate::plan::test_support::{mk_group, mk_role, mk_workload};
 
 fn role(updated: &[bool], judged: bool) -> RoleRollout {
     let ordinal = |updated: &bool| Ordinal { updated: *updated, ready: true, ..Ordinal::default() };
@@ -36,4 +40,20 @@ fn of_several_roles_the_one_counts_that_is_least_far() {
     assert_eq!(all(&[]), Standing::Complete);
     assert_eq!(all(&[Standing::Complete, Standing::Paused]), Standing::Paused);
     assert_eq!(all(&[Standing::InProgress, Standing::Paused, Standing::Complete]), Standing::InProgress);
+}
+
+#[test]
+fn a_rollout_is_over_when_the_last_replica_is_ready_and_stays_over_when_one_is_lost() {
+    let mut group = mk_group(&[("prefill", 4)], &json!([]));
+    let mut of = |reason: &str, ready: u32| {
+        let said = Condition { r#type: ROLLED.to_owned(), reason: reason.to_owned(), ..Condition::default() };
+        group.status.conditions = vec![said];
+        let roles = [("prefill".to_owned(), mk_role(4, 4, ready))].into();
+        let view = GroupView { roles, ..GroupView::default() };
+        at_rest(&group, &view, &mk_workload("prefill", "p1"))
+    };
+    let at = |standing, updated| RoleStanding { standing, updated, desired: 4 };
+    assert_eq!(of(IN_PROGRESS, 3), at(Standing::InProgress, 3));
+    assert_eq!(of(IN_PROGRESS, 4), at(Standing::Complete, 4));
+    assert_eq!(of("AllReplicasUpdated", 3), at(Standing::Complete, 4));
 }

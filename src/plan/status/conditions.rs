@@ -8,7 +8,7 @@ use crate::model::{Group, HoldReason};
 use crate::plan::recovery::RecoveryPlan;
 use crate::plan::recovery::entry::{Phase, loss_text};
 use crate::plan::recovery::text::batch_name;
-use crate::plan::rollout::standing::{self, Standing, Standings};
+use crate::plan::rollout::standing::{self, IN_PROGRESS, ROLLED, Standing, Standings};
 use crate::plan::status::segments::Segments;
 use crate::plan::view::{ReplicaIs, RoleView};
 
@@ -19,7 +19,7 @@ pub const READY_REASONS: &[&str] = &[
     "AllReplicasReady",
     ROLLOUT_PAUSED,
     "ScalingInProgress",
-    ROLLING,
+    IN_PROGRESS,
     "ReplicasNotReady",
     "PartialDeployment",
     "DeploymentInProgress",
@@ -34,10 +34,6 @@ pub const PROGRESSING: &str = "Progressing";
 /// Reason of `Progressing` when nothing moved for longer than the progress deadline.
 pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 
-/// `RolloutComplete`: every replica of the roles that are rolled in lockstep is updated and ready.
-pub const ROLLED: &str = "RolloutComplete";
-/// Reason while replicas are yet to be updated, or to get ready.
-const ROLLING: &str = "RolloutInProgress";
 /// Reason while replicas stay old that are to stay so.
 const ROLLOUT_PAUSED: &str = "RolloutPaused";
 
@@ -127,7 +123,7 @@ fn ready(
         return match in_rollout {
             Standing::Complete => condition(READY, true, "AllReplicasReady", message),
             Standing::Paused => condition(READY, true, ROLLOUT_PAUSED, message),
-            Standing::InProgress => condition(READY, false, ROLLING, message),
+            Standing::InProgress => condition(READY, false, IN_PROGRESS, message),
         };
     }
     if let Some(lacks) = lacks {
@@ -138,7 +134,7 @@ fn ready(
         .any(|(name, view)| status.last_ready_replicas.get(name).is_none_or(|replicas| view.desired > *replicas));
     let reason = match (status.first_ready_time.is_some(), grown) {
         (true, true) => "ScalingInProgress",
-        (true, false) if in_rollout == Standing::InProgress => ROLLING,
+        (true, false) if in_rollout == Standing::InProgress => IN_PROGRESS,
         (true, false) => "ReplicasNotReady",
         (false, _) if segments.is_some_and(|segments| segments.ready > 0) => "PartialDeployment",
         (false, _) => "DeploymentInProgress",
@@ -153,7 +149,7 @@ pub fn rollout_complete(standings: &Standings, unclaimed: &BTreeSet<String>) -> 
         return None;
     }
     let (known, reason) = match standing::of_all(standings) {
-        Standing::InProgress => (Some(false), ROLLING),
+        Standing::InProgress => (Some(false), IN_PROGRESS),
         Standing::Paused => (Some(false), ROLLOUT_PAUSED),
         Standing::Complete if unclaimed.is_empty() => (Some(true), "AllReplicasUpdated"),
         Standing::Complete => (None, "NotCoordinated"),

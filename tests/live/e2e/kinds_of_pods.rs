@@ -201,6 +201,8 @@ async fn a_dry_run_changes_nothing() {
     stage.deploy(&group).await;
     stage.pods.until("a segment runs", |now| now.count_all(Pod::is_scheduled) == 2).await;
     statuses.until("the rest is held", |status| status.0["summary"]["held"] == 2).await;
+    // By then all is told that there is to tell.
+    stage.until_event("PreviousSegmentNotReady", &[]).await;
     let (before, events) = (statuses.now(), stage.pods.events().len());
 
     let tried = stage.post(CORE, "pods?dryRun=All", &group.pod("main", "try", &stage.namespace)).await;

@@ -1,13 +1,12 @@
 //! Groups of which something is not there, or does not say that it is theirs.
 
-use k8s_openapi::api::core::v1::Event;
-use kube::api::{ListParams, PostParams};
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use crate::common::pods::Pod;
 use crate::common::stage::typed;
 use crate::common::status::Status;
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::{Group, Stage};
 
 /// A group of StatefulSets that it refers to.
 fn coordination(group: &Group) -> Value {
@@ -26,17 +25,6 @@ fn coordination(group: &Group) -> Value {
     })
 }
 
-async fn until_event(stage: &Stage, reason: &str, words: &str) {
-    eventually(PATIENT, &format!("{reason} {words}"), async || {
-        let events = stage.api::<Event>().list(&ListParams::default()).await.unwrap().items;
-        let fits = |event: &Event| {
-            event.reason.as_deref() == Some(reason) && event.message.as_ref().is_some_and(|note| note.contains(words))
-        };
-        if events.iter().any(fits) { Ok(()) } else { Err(format!("{events:#?}")) }
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
     let stage = Stage::new("lacking").await;
@@ -51,7 +39,7 @@ async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
     let status = statuses.until("missing", is("MinimumSegmentsAvailable", "WorkloadMissing")).await;
     assert_eq!(status.reason(), "WorkloadMissing");
     assert!(status.ready().starts_with("False WorkloadMissing"), "{status}");
-    until_event(&stage, "WorkloadMissing", "llm-decode of role \"decode\" is not there").await;
+    stage.until_event("WorkloadMissing", &["llm-decode of role \"decode\" is not there"]).await;
     stage
         .until_said(
             &["explain", "group", "llm"],
@@ -80,7 +68,7 @@ async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
     }
     let status = statuses.until("not labelled", |status| status.reason() == "WorkloadNotLabelled").await;
     assert!(status.progressing().contains("lacks labels"), "{status}");
-    until_event(&stage, "WorkloadNotLabelled", "llm-prefill").await;
+    stage.until_event("WorkloadNotLabelled", &["llm-prefill"]).await;
     stage.until_said(&["explain", "group", "llm"], "WorkloadNotLabelled").await;
 
     // What is advised: the labels into the template.

@@ -232,3 +232,19 @@ async fn a_wrong_role_in_a_template_is_corrected_like_any_other_edit() {
     until_labelled(&stage, PREFILL).await;
     all_ready(&statuses).await;
 }
+
+#[tokio::test]
+async fn a_deployment_whose_own_deadline_ends_while_its_pods_are_held_is_told() {
+    let stage = Stage::new("numbers-deadline").await;
+    let _rolegate = stage.launch().start().await;
+    let statuses = coordinate(&stage, ["Deployment", "StatefulSet"]).await;
+    create_deployment(&stage, PREFILL).await;
+    create_set(&stage, DECODE, true).await;
+    let soon = json!({ "spec": { "progressDeadlineSeconds": 1 } });
+    stage.api::<Deployment>().patch("prefill", &PatchParams::default(), &Patch::Merge(soon)).await.unwrap();
+    let said = "prefill says that its own progress deadline is over: it has 4 held pods";
+    statuses.until("it is told", |status| status.condition("Progressing").contains(said)).await;
+    stage.add_node("all", 20).await;
+    all_ready(&statuses).await;
+    statuses.until("it is over", |status| !status.condition("Progressing").contains("deadline")).await;
+}

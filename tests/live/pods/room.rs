@@ -122,9 +122,8 @@ async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
         let running = |role| now.of(role).filter(|pod| pod.is_released()).map(|pod| pod.index).collect::<BTreeSet<_>>();
         assert_eq!((running("prefill"), running("decode")), ([0, 1].into(), [0, 1].into()), "{now}\n{status}");
     });
-    let said = stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], "");
     let why = "no rack fits step 2: best r1 fits 2 of 4 pods";
-    assert!(said.contains(why), "{said}");
+    stage.until_event("NoRoom", &[why]).await;
     let explained = explain(&stage, "llm-prefill-2").await;
     assert!(explained.contains(&format!("NoRoom: {why}")), "{explained}");
     for asked in [["status", "llm"].as_slice(), &["explain", "group", "llm"]] {
@@ -425,9 +424,5 @@ async fn where_nodes_may_not_be_read_batches_go_by_their_turn_and_it_is_told() {
     let group = group("llm", 4, 2);
     deploy(&stage, &group, &one_step(&group)).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
-    eventually(PATIENT, "it is told", async || {
-        let said = stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], "");
-        if said.contains("step 1 goes without a place: nodes may not be read") { Ok(()) } else { Err(said) }
-    })
-    .await;
+    stage.until_event("RoomUnknown", &["step 1 goes without a place: nodes may not be read"]).await;
 }

@@ -18,7 +18,7 @@ async fn a_broken_decode_stops_prefill_and_both_roll_back() {
     duo.edit_held_back("decode", "registry.invalid/broken:2");
     duo.set_image("prefill", "registry.invalid/x:2");
     // 10 % of 20 are two prefills; a StatefulSet replaces one decode at a time.
-    duo.until_event("RolloutStalled", &["decode-9"]).await;
+    duo.stage.until_event("RolloutStalled", &["decode-9"]).await;
     let stopped = || (duo.new_ordinals("prefill").len(), duo.new_ordinals("decode").len());
     assert_eq!(stopped(), (2, 1));
     let status = duo.statuses.until("it says so", |status| status.progressing().contains("decode")).await;
@@ -125,7 +125,7 @@ async fn a_rollout_behind_a_held_batch_is_named_and_has_a_way_out() {
     for role in ["prefill", "decode"] {
         duo.set_image(role, "registry.invalid/x:2");
     }
-    duo.until_event("RolloutBehindHeldBatch", &["prefill", "scale it to 6 replicas"]).await;
+    duo.stage.until_event("RolloutBehindHeldBatch", &["prefill", "scale it to 6 replicas"]).await;
     // A held pod that is made anew is away for a moment.
     let says_so = |status: &Status| {
         let summary = &status.0["summary"];

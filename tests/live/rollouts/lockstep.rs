@@ -26,7 +26,7 @@ async fn prefill_waits_until_decode_has_caught_up() {
     let status = duo.statuses.until("it waits", |status| status.state("prefill") == "Waiting").await;
     assert_eq!(status.state("decode"), "Progressing");
     assert!(status.ready().starts_with("False RolloutInProgress"), "{status}");
-    duo.until_event("RolloutHeld", &["prefill waits for decode", "updated and ready, next is decode-"]).await;
+    duo.stage.until_event("RolloutHeld", &["prefill waits for decode", "updated and ready, next is decode-"]).await;
     for (name, role, value) in
         [("updated_ratio", "prefill", 0.25), ("updated_ratio", "decode", 0.2), ("skew", "", 0.05)]
     {
@@ -36,7 +36,7 @@ async fn prefill_waits_until_decode_has_caught_up() {
 
     duo.let_ready_until(|_| true, |now| now.count_all(ready) == 60).await;
     duo.until_over().await;
-    duo.until_event("RolloutAdvanced", &["decode is done"]).await;
+    duo.stage.until_event("RolloutAdvanced", &["decode is done"]).await;
     let complete = |status: &Status| ["prefill", "decode"].iter().all(|role| status.state(role) == "Complete");
     duo.statuses.until("complete", complete).await;
     assert!(duo.assert_bounds(10, &|desired| desired / 10) > 120);

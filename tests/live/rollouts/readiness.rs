@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod as ApiPod;
+use kube::ResourceExt as _;
+use kube::api::ListParams;
 use serde_json::json;
 
 use crate::common::pods::{Pod, View};
-use crate::rollouts::support::Duo;
+use crate::common::status::Status;
+use crate::rollouts::support::{Duo, REVISION};
 
 /// As a pipeline looks.
 const EVERY: Duration = Duration::from_millis(200);
@@ -22,13 +26,20 @@ impl Duo {
         now.of(role).filter(|pod| !self.is_new(pod)).count()
     }
 
+    async fn old_pods_now(&self, role: &str) -> usize {
+        let of_role = ListParams::default().labels(&format!("rolegate.dev/role={role}"));
+        let pods = self.stage.api::<ApiPod>().list(&of_role).await.unwrap().items;
+        let first = self.first.get(role);
+        pods.iter().filter(|pod| pod.labels().get(REVISION) == first).count()
+    }
+
     /// Waits again and again, until the group is ready and the rollout of this role is over; returns how often it was not.
     async fn until_told(&self, role: &str) -> u32 {
         let mut not_yet = 0;
         loop {
             let told = ["Ready", "RolloutComplete"].map(|condition| self.waited(condition));
-            // Read afterwards: what was old before is only ever replaced.
-            let old = self.stage.pods.now(|now| self.old_pods(now, role));
+            // Read afterwards, and not from a watch that may be behind: what was old before is only ever replaced.
+            let old = self.old_pods_now(role).await;
             assert!(
                 old == 0 || told == [false, false],
                 "{told:?}, and {old} of {role} are old\n{}",
@@ -60,7 +71,8 @@ async fn who_waits_for_a_group_is_told_when_the_last_old_pod_is_gone() {
     let first = duo.statuses.all().into_iter().find(|status| status.ready().starts_with("False RolloutInProgress"));
     assert!(first.is_some_and(|status| status.ready().contains("prefill 0/8")), "{}", duo.statuses.now());
     duo.stage.pods.now(|now| assert_eq!(duo.old_pods(now, "decode"), 4, "{now}"));
-    assert!(duo.statuses.now().condition("RolloutComplete").starts_with("True AllReplicasUpdated"));
+    let is_over = |status: &Status| status.condition("RolloutComplete").starts_with("True AllReplicasUpdated");
+    duo.statuses.until("its rollout is over", is_over).await;
 }
 
 /// At the partition of its author a group is ready, and its rollout is not complete.

@@ -47,7 +47,7 @@ async fn a_third_image_for_one_role_waits_for_that_of_the_other() {
     duo.edit_good("prefill", "registry.invalid/x:3");
     assert_eq!(duo.partition("prefill").await, FROZEN);
     stand_still(&duo, FROZEN, 3).await;
-    duo.until_event("RolloutHeld", &["may be edited as well"]).await;
+    duo.stage.until_event("RolloutHeld", &["may be edited as well"]).await;
     duo.edit_good("decode", "registry.invalid/x:3");
     duo.until_over().await;
     for role in ["prefill", "decode"] {

@@ -17,7 +17,7 @@ use crate::common::{Group, PATIENT, Stage, eventually, http, invariants};
 
 pub const FROZEN: i64 = 2_147_483_647;
 pub const USER_PARTITION: &str = "rolegate.dev/user-partition";
-const REVISION: &str = "controller-revision-hash";
+pub const REVISION: &str = "controller-revision-hash";
 /// A hundred and fifty pods are made again a few at a time.
 const A_ROLLOUT: Duration = Duration::from_secs(400);
 const NOT_READY: &str = "kwok.rolegate.dev/not-ready";
@@ -29,7 +29,7 @@ pub struct Duo {
     pub statuses: StatusLog,
     pub rolegate: Rolegate,
     /// Revisions of the pods that served first, by role.
-    first: BTreeMap<String, String>,
+    pub first: BTreeMap<String, String>,
 }
 
 impl Duo {
@@ -192,17 +192,6 @@ impl Duo {
             let (_, text) = http::get(self.rolegate.admin, "/metrics").await.unwrap();
             let found = text.lines().find_map(|line| line.strip_prefix(&start)?.parse::<f64>().ok());
             if found.is_some_and(|found| (found - value).abs() < 0.001) { Ok(()) } else { Err(format!("{found:?}")) }
-        })
-        .await;
-    }
-
-    /// Waits for an Event on the group.
-    pub async fn until_event(&self, reason: &str, words: &[&str]) {
-        eventually(PATIENT, &format!("{reason} {words:?}"), async || {
-            let events = self.events().await;
-            let fits =
-                |(found, note): &(String, String)| found == reason && words.iter().all(|word| note.contains(word));
-            if events.iter().any(fits) { Ok(()) } else { Err(format!("{events:#?}")) }
         })
         .await;
     }

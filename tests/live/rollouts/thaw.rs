@@ -35,7 +35,7 @@ async fn without_the_coordination_it_is_thawed() {
     let duo = frozen("no-coordination").await;
     duo.stage.patch_group(&duo.group, json!({ "spec": { "coordination": [] } })).await;
     rolls_by_itself(&duo).await;
-    duo.until_event("RolloutAdvanced", &["the rollout of prefill is not coordinated any more"]).await;
+    duo.stage.until_event("RolloutAdvanced", &["the rollout of prefill is not coordinated any more"]).await;
     let events = duo.events().await;
     assert!(!events.iter().any(|(_, note)| note.contains("is done")), "{events:#?}");
 }

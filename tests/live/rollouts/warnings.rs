@@ -34,6 +34,6 @@ async fn three_clean_rollouts_warn_nobody_and_a_stuck_one_is_told() {
         assert_eq!(warnings(&duo).await, [""; 0], "rollout {image}");
     }
     duo.edit_held_back("decode", "registry.invalid/broken:5");
-    duo.until_event("RolloutStalled", &["decode-5"]).await;
-    duo.until_event("ProgressDeadlineExceeded", &["decode"]).await;
+    duo.stage.until_event("RolloutStalled", &["decode-5"]).await;
+    duo.stage.until_event("ProgressDeadlineExceeded", &["decode"]).await;
 }

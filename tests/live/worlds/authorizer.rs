@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{make_probe, stage, tries_in, until_event, until_refused, writes};
+use super::{make_probe, stage, tries_in, until_refused, writes};
 use crate::common::pods::Pod;
 use crate::common::{Group, PATIENT, Stage, eventually, invariants};
 
@@ -59,7 +59,7 @@ async fn an_authorizer_that_refuses_releases_is_named_and_asked_more_and_more_se
     let statuses = stage.statuses(&group);
     stage.deploy(&group).await;
     statuses.until("it is said", |status| status.reason() == "PatchFailed").await;
-    until_event(&stage, "PatchFailed", REFUSAL).await;
+    stage.until_event("PatchFailed", &[REFUSAL]).await;
     // What only the loop has been told it has written down, for whoever asks.
     for asked in [&["explain", "pod", "llm-prefill-0"][..], &["explain", "group", "llm"], &["status", "llm"]] {
         stage.until_said(asked, REFUSAL).await;

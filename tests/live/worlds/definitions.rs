@@ -12,7 +12,7 @@ use crate::common::pods::Pod;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
 use crate::rules::definitions::namespaced;
 use crate::worlds::converter::{Converter, GROUP_GANG};
-use crate::worlds::{coordination_of, until_event};
+use crate::worlds::coordination_of;
 
 const RBG: &str = "workloads.x-k8s.io";
 const COORDINATIONS: &str = "/apis/rolegate.dev/v1alpha1";
@@ -254,7 +254,7 @@ async fn a_status_that_asks_for_fields_of_its_operator_is_tried_again_until_it_h
     stage.create_group(&group).await;
     stage.create_sets(&group).await;
     stage.pods.until("all are there", |now| now.count_all(|_| true) == 4).await;
-    until_event(&stage, "StatusRefused", "status.roleStatuses: Required value").await;
+    stage.until_event("StatusRefused", &["status.roleStatuses: Required value"]).await;
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 4, "{now}"));
     let tries = writes(&Account::of(&stage))["llm"];
     assert!(tries <= 6, "{tries} tries");

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use self::operator::{Operator, ROLE};
@@ -99,21 +99,6 @@ async fn until_refused(stage: &Stage, user: &str, change: &Value, words: Option<
             (Ok(_), None) => Ok(()),
             (Err(kube::Error::Api(status)), Some(words)) if status.message.contains(words) => Ok(()),
             (other, _) => Err(format!("{other:?}")),
-        }
-    })
-    .await;
-}
-
-/// Waits for an Event of a group that says this.
-async fn until_event(stage: &Stage, reason: &str, words: &str) {
-    let events = stage.objects("events.k8s.io", "v1", "Event");
-    eventually(PATIENT, &format!("{reason}: {words}"), async || {
-        let all = events.list(&ListParams::default()).await.unwrap().items.into_iter();
-        let told: Vec<_> = all.map(|event| (event.data["reason"].clone(), event.data["note"].to_string())).collect();
-        if told.iter().any(|(found, note)| found == reason && note.contains(words)) {
-            Ok(())
-        } else {
-            Err(format!("{told:#?}"))
         }
     })
     .await;

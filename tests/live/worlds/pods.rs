@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::habits::{GATE_OF_GROVE, GATES_CLEARED, GATES_LISTED, Habit, POD_LABELS_RESET, PODS_MADE, SETS_MADE};
 use super::operator::{Operator, ROLE, Wanted};
-use super::{make_probe, stage, until_at_rest, until_event, until_refused, writes};
+use super::{make_probe, stage, until_at_rest, until_refused, writes};
 use crate::common::pods::{Pod, View};
 use crate::common::stage::CORE;
 use crate::common::{Group, PATIENT, Stage, eventually, invariants};
@@ -98,7 +98,7 @@ async fn an_operator_that_clears_all_gates_opens_holds_and_that_is_said() {
     stage.create_group(&group).await;
     let operator = as_grove(&stage, &group, &GATES_CLEARED).await;
     stage.pods.until("all have nodes", |now| now.count_all(Pod::is_scheduled) == 4).await;
-    until_event(&stage, "StatusBehindPods", "what runs stays, and counts as released").await;
+    stage.until_event("StatusBehindPods", &["what runs stays, and counts as released"]).await;
     until_at_rest(&stage, &operator).await;
     invariants::nobody_was_held_again(&stage.pods);
 }
@@ -188,7 +188,7 @@ async fn instances_with_a_wrong_index_go_by_their_owner_and_one_that_runs_ahead_
 
     let path = format!("{CORE}/namespaces/{}/pods/llm-prefill-3", stage.namespace);
     assert_eq!(stage.send("PATCH", &path, &json!({ "spec": { "schedulingGates": null } })).await.code, 200);
-    until_event(&stage, "RunsAhead", "1 replica runs ahead of the batch: prefill 3").await;
+    stage.until_event("RunsAhead", &["1 replica runs ahead of the batch: prefill 3"]).await;
     for (ready, next) in [(0, 1), (1, 2)] {
         let is_next = |pod: &Pod| pod.name == format!("llm-prefill-{ready}");
         stage.pods.now(|now| assert!(now.named(&format!("llm-prefill-{next}")).is_some_and(Pod::is_held), "{now}"));

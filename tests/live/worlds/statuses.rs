@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::habits::{Habit, READY_KEPT, STATUS_REPLACED};
 use super::operator::{Operator, Wanted};
-use super::{stage, tries_in, until_at_rest, until_event, writes};
+use super::{stage, tries_in, until_at_rest, writes};
 use crate::common::pods::Pod;
 use crate::common::rolegate::Rolegate;
 use crate::common::status::{Status, StatusLog};
@@ -40,7 +40,7 @@ async fn a_ready_that_another_writes_is_left_to_it_and_all_else_goes_on() {
 async fn a_status_that_another_replaces_is_written_more_and_more_seldom_and_no_pod_goes_early() {
     let (stage, _rolegate, group, statuses, operator) = beside("their-status", &STATUS_REPLACED).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 8).await;
-    until_event(&stage, "StatusOverwritten", "more and more seldom").await;
+    stage.until_event("StatusOverwritten", &["more and more seldom"]).await;
     let (since, before) = (Instant::now(), writes(&stage)["patch rolebasedgroups/status"]);
     let told = |status: &Status| status.minimum().starts_with("True AllSegmentsReady");
     statuses.until("it is written again", told).await;

@@ -84,6 +84,7 @@ fn make_healthy() -> Facts {
         uncoordinated: Ok(Vec::new()),
         strangers: Ok(Vec::new()),
         rivals: Ok(Vec::new()),
+        addresses: Ok(Vec::new()),
         gangs: Ok(Vec::new()),
         opt_ins: Ok(Vec::new()),
         served: Ok(ServedNamespaces { told: Some(Serving::default()), ..ServedNamespaces::default() }),

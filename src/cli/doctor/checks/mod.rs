@@ -1,7 +1,6 @@
 //! The checks: findings from facts. No reads here.
 
 mod admission;
-mod autoscalers;
 mod certificates;
 mod cluster;
 mod definitions;
@@ -14,6 +13,7 @@ mod others;
 mod selector;
 #[cfg(test)]
 mod tests;
+mod warned;
 
 pub use definitions::looked_at;
 
@@ -52,7 +52,8 @@ pub const CHECKS: &[Check] = &[
     ("uncoordinated", holds::uncoordinated),
     ("nobodys", holds::nobodys),
     ("unknown-roles", holds::strangers),
-    ("autoscalers", autoscalers::rivals),
+    ("autoscalers", warned::rivals),
+    ("addresses", warned::addresses),
 ];
 
 /// Everything that is found, in the order of the checks.

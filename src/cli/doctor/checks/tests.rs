@@ -14,8 +14,8 @@ use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP};
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
 use crate::cli::doctor::facts::{
-    AskedRight, Facts, Gang, HeldGroup, OptIn, Orphans, Other, Probe, Rights, Rivals, Served, ServedNamespaces,
-    Strangers, Uncoordinated,
+    AskedRight, Facts, Gang, HeldGroup, OptIn, Orphans, Other, Probe, Rights, Served, ServedNamespaces, Strangers,
+    Uncoordinated, Warned,
 };
 use crate::cli::doctor::finding::Level;
 use crate::model::{HoldReason, Mode, Out, Serving, Stance};
@@ -27,6 +27,10 @@ fn mutating(facts: &mut Facts) -> &mut MutatingWebhookConfiguration {
 
 fn validating(facts: &mut Facts) -> &mut ValidatingWebhookConfiguration {
     &mut facts.validating.as_mut().unwrap()[0]
+}
+
+fn warned(why: &str) -> Warned {
+    Warned { group: "ml/llm".to_owned(), why: why.to_owned() }
 }
 
 /// A webhook of somebody else, for these resources of the core group.
@@ -390,9 +394,13 @@ const CASES: &[Case] = &[
     ),
     (
         |facts| {
-            facts.rivals = Ok(vec![Rivals { group: "ml/llm".to_owned(), why: "two scale it".to_owned() }]);
+            facts.rivals = Ok(vec![warned("two scale it")]);
         },
         &["Warning autoscalers: group ml/llm: two scale it"],
+    ),
+    (
+        |facts| facts.addresses = Ok(vec![warned("Service \"decode\" is not there")]),
+        &[r#"Warning addresses: group ml/llm: Service "decode" is not there"#],
     ),
     (
         |facts| {

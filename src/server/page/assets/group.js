@@ -63,7 +63,7 @@ function segments(group) {
       h(
         "li",
         { class: one.state },
-        h("h4", {}, `${batchWord(coordination.strategy)} ${one.index + 1}: ${one.state.toLowerCase()}`, one.reason && h("span", { class: "faint" }, ` ${one.reason}`)),
+        h("h4", { title: `rolegate.dev/segment=${one.index}` }, `${batchWord(coordination.strategy)} ${one.index + 1}: ${one.state.toLowerCase()}`, one.reason && h("span", { class: "faint" }, ` ${one.reason}`)),
         drawn.map((of) => line(...of)),
       ),
     );
