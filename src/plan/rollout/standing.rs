@@ -60,7 +60,8 @@ pub(super) fn of_open(role: &RoleRollout, state: Option<ProgressState>) -> RoleS
 /// over when all replicas are ready: one that is lost later is no rollout.
 pub(super) fn at_rest(group: &Group, view: &GroupView, workload: &RolledWorkload) -> RoleStanding {
     let none = Replicas::default();
-    let replicas = view.roles.get(&workload.claim.role).map_or(&none, |role| &role.replicas);
+    let role = view.roles.get(&workload.claim.role);
+    let (replicas, wanted) = role.map_or((&none, 0), |role| (&role.replicas, role.desired.min(workload.desired)));
     let is_old = |pod: &PodFacts| {
         let known = pod.revision.as_deref().zip(workload.update_revision.as_deref());
         known.is_some_and(|(made_at, goes_to)| made_at != goes_to)
@@ -68,7 +69,7 @@ pub(super) fn at_rest(group: &Group, view: &GroupView, workload: &RolledWorkload
     let rolls = says_in_progress(&group.status);
     let waits = |ordinal: &u32| rolls && !replicas.get(*ordinal).is_some_and(|replica| ReplicaIs::Ready.holds(replica));
     let old = replicas.pods().filter(|(_, pod)| is_old(pod)).map(|(ordinal, _)| ordinal);
-    let old: BTreeSet<_> = old.chain((0..workload.desired).filter(waits)).collect();
+    let old: BTreeSet<_> = old.chain((0..wanted).filter(waits)).collect();
     let mut old = old.range(..workload.desired);
     let (number, highest) = (count(old.clone().count()), old.next_back());
     let standing = match highest {
