@@ -325,7 +325,7 @@ impl Role {
                 reference: reference.map(|reference| (reference.clone(), reference_at.clone())),
                 instances: None,
                 desired_is_unknown,
-                is_unlabelled: known.is_some_and(|workload| !workload.is_labelled(&group.name, &role.name)),
+                unlabelled: known.and_then(|workload| workload.unlabelled(&group.name, &role.name)),
                 min_ready_seconds: known.map_or(0, |workload| workload.min_ready_seconds),
                 is_overdue: known.is_some_and(|workload| workload.is_overdue),
                 update_strategy: known.filter(|workload| workload.on_delete).map(|_| reference_at.clone()),

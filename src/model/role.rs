@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::first_host;
+use super::workload::Unlabelled;
 use super::{FieldPath, GroupKey, WorkloadKey, WorkloadKind};
 use crate::api;
 use crate::api::role_coordination::WorkloadRef;
@@ -18,8 +19,8 @@ pub struct RoleWorkload {
     pub key: Option<WorkloadKey>,
     /// The pods are made by way of RBG's own instances, which no kind of workload here stands for.
     pub instances: Option<Instances>,
-    /// True when a pod template of the workload lacks the labels of group and role: its pods are not held.
-    pub is_unlabelled: bool,
+    /// What a pod template of the workload lacks of the labels of group and role.
+    pub unlabelled: Option<Unlabelled>,
     /// True when the desired replicas stand in a workload or group that is not known: `desired` reads as 0.
     pub desired_is_unknown: bool,
     /// How long a pod must be ready before it counts, in seconds.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use super::names;
+use super::workload::Unlabelled;
 
 /// `1 pod`, `2 pods`.
 pub fn counted(count: impl TryInto<u64>, word: &str) -> String {
@@ -36,10 +37,19 @@ pub fn answer(text: &str) -> &str {
     beginning(text, 300)
 }
 
-/// `the pod template of StatefulSet "prefill" lacks labels rolegate.dev/group: "pd" and rolegate.dev/role: "prefill"`
-pub fn not_labelled(kind: &str, name: &str, group: &str, role: &str) -> String {
+/// `the pod template of StatefulSet "prefill" lacks labels rolegate.dev/group: "pd" and rolegate.dev/role: "prefill"; its pods are not
+/// held`
+pub fn not_labelled(lack: Unlabelled, (kind, name): (&str, &str), group: &str, role: &str) -> String {
     let (group_key, role_key) = (names::GROUP, names::ROLE);
-    format!("the pod template of {kind} {name:?} lacks labels {group_key}: {group:?} and {role_key}: {role:?}")
+    let template = format!("the pod template of {kind} {name:?} lacks");
+    match lack {
+        Unlabelled::Group => {
+            format!("{template} labels {group_key}: {group:?} and {role_key}: {role:?}; its pods are not held")
+        }
+        Unlabelled::Role => {
+            format!("{template} label {role_key}: {role:?}; its pods count for that role, whose workload makes them")
+        }
+    }
 }
 
 /// Ordinals as people write them: `7`, `0-9`.

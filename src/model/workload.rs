@@ -73,21 +73,37 @@ pub struct Workload {
     pub first_host: Option<String>,
 }
 
+/// What the pods of a workload do not say, and so what becomes of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unlabelled {
+    /// They name the group and another role: they count for the role whose workload makes them.
+    Role,
+    /// They do not name the group: they are not held.
+    Group,
+}
+
 impl Workload {
     /// The same but for its partition, which the loop moves: no group is read or refused by that.
     pub fn is_like(&self, other: &Self) -> bool {
         Self { partition: other.partition, ..self.clone() } == *other
     }
 
-    /// True when all its pods say that they are of this group and role, in the words of one of the schemes.
-    pub fn is_labelled(&self, group: &str, role: &str) -> bool {
+    /// What its pods do not say of this group and role, in the words of one of the schemes; `None` where they say all.
+    pub fn unlabelled(&self, group: &str, role: &str) -> Option<Unlabelled> {
         let is = |labels: &BTreeMap<String, String>, key: &str, value: &str| {
             labels.get(key).is_some_and(|found| found.as_str() == value)
         };
-        let says_so = |labels: &BTreeMap<String, String>| {
-            LABEL_SCHEMES.iter().any(|(group_key, role_key)| is(labels, group_key, group) && is(labels, role_key, role))
+        let lack = |labels: &BTreeMap<String, String>| {
+            let of_group = || LABEL_SCHEMES.iter().filter(|(group_key, _)| is(labels, group_key, group));
+            if of_group().any(|(_, role_key)| is(labels, role_key, role)) {
+                None
+            } else if of_group().next().is_some() {
+                Some(Unlabelled::Role)
+            } else {
+                Some(Unlabelled::Group)
+            }
         };
-        self.template_labels.iter().all(says_so)
+        self.template_labels.iter().filter_map(lack).max()
     }
 
     /// True when an update may make replicas beyond the desired ones.

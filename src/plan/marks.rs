@@ -56,22 +56,26 @@ impl Mark {
         Self { pod: pod.pod.clone(), labels, cheapest: None }
     }
 
-    /// The pod is at no place.
-    fn nowhere(pod: &PodFacts) -> Self {
-        const KEYS: [&str; 3] = [names::KEP75_SUBGROUP_SIZE, names::SEGMENT, names::KEP75_INSTANCE_INDEX];
-        Self { pod: pod.pod.clone(), labels: KEYS.map(|key| (key.into(), None)).to_vec(), cheapest: None }
+    /// The pod says these no longer.
+    fn without(pod: &PodFacts, keys: &[&'static str]) -> Self {
+        let labels = keys.iter().map(|key| ((*key).into(), None)).collect();
+        Self { pod: pod.pod.clone(), labels, cheapest: None }
     }
 }
 
 /// Released pods that say another place than theirs, or none: the size of their batches was changed, their number was given
-/// anew, or they ran before their group. One that is no replica of its role says none. A held pod gets its labels with its
-/// release.
+/// anew, or they ran before their group. One that is no replica of its role says none, held or not, and stands for no segment; nor
+/// does one of a role without batches. A held replica gets its labels with its release.
 pub(in crate::plan) fn misplaced(group: &Group, view: &GroupView) -> Vec<Mark> {
-    let of_role = |(name, role): (&String, &RoleView)| {
-        let size = group.batch_size(name).filter(|_| !role.unknown)?;
-        let pods = role.replicas.misplaced(size);
-        Some(pods.map(|(ordinal, pod)| Mark::at(pod, size, ordinal)).collect::<Vec<_>>())
+    const PLACE: [&str; 4] =
+        [names::KEP75_SUBGROUP_SIZE, names::SEGMENT, names::KEP75_INSTANCE_INDEX, names::SCALE_POD];
+    let of_role = |(name, role): (&String, &RoleView)| -> Vec<Mark> {
+        match group.batch_size(name) {
+            _ if role.unknown => Vec::new(),
+            Some(size) => role.replicas.misplaced(size).map(|(ordinal, pod)| Mark::at(pod, size, ordinal)).collect(),
+            None => role.replicas.labelled().map(|pod| Mark::without(pod, &[PLACE[0], PLACE[1]])).collect(),
+        }
     };
-    let apart = view.apart.iter().filter(|pod| !pod.held && pod.labelled.is_some());
-    view.roles.iter().filter_map(of_role).flatten().chain(apart.map(|pod| Mark::nowhere(pod))).collect()
+    let apart = view.apart.iter().filter(|pod| pod.labelled.is_some() || pod.scale_pod);
+    view.roles.iter().flat_map(of_role).chain(apart.map(|pod| Mark::without(pod, &PLACE))).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::running::Carrier;
 use super::target::Size;
 
 /// What is asked for.
@@ -9,7 +10,18 @@ pub struct Asked<'a> {
     pub namespace: &'a str,
     pub group: Option<&'a str>,
     pub sizes: &'a [Size],
-    pub max_skew: &'a str,
+    pub max_skew: Option<&'a str>,
+}
+
+impl Asked<'_> {
+    /// What says how a group coordinates, of one that is there and says so itself.
+    pub fn without_effect(&self, carrier: Option<&Carrier>) -> Vec<String> {
+        let Some(carrier) = carrier else { return Vec::new() };
+        let given = [("--segment-size", !self.sizes.is_empty()), ("--max-skew", self.max_skew.is_some())];
+        let given = given.into_iter().filter(|(_, is_given)| *is_given);
+        let (kind, meta) = (carrier.kind.kind, carrier.meta());
+        given.map(|(flag, _)| format!("{flag} is for a new group: edit {kind} {}", meta.display_name())).collect()
+    }
 }
 
 /// Everything that stands in the way, a line each.

@@ -26,7 +26,7 @@ pub fn coordination(asked: &Asked<'_>, group: &str, names: &[String], running: &
         pairs().filter(|(_, running)| running.target.kind.row().rollout.is_some()).map(|(name, _)| name).collect();
     let mut coordinations = Vec::new();
     if rolled.len() > 1 {
-        let strategy = json!({ "rollingUpdate": { "maxSkew": asked.max_skew } });
+        let strategy = json!({ "rollingUpdate": { "maxSkew": asked.max_skew.unwrap_or("25%") } });
         coordinations.push(json!({ "name": "rollout", "roles": rolled, "strategy": strategy }));
     }
     if !sizes.is_empty() {

@@ -47,8 +47,12 @@ pub struct AdoptArgs {
     #[arg(long, value_name = "ROLE=N", value_delimiter = ',')]
     segment_size: Vec<Size>,
     /// How far one role may be ahead of another in a rollout.
-    #[arg(long, value_name = "PERCENT", default_value = "25%")]
-    max_skew: String,
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        help = "How far one role may be ahead of another in a rollout; by default 25%"
+    )]
+    max_skew: Option<String>,
     #[command(flatten)]
     live: LiveArgs,
     /// Only say what would be done, and whether it would be allowed.
@@ -154,7 +158,7 @@ async fn planned(args: &AdoptArgs, connection: &Connection, api: &Adoption) -> R
         namespace: &connection.namespace,
         group: args.group.as_deref(),
         sizes: &args.segment_size,
-        max_skew: &args.max_skew,
+        max_skew: args.max_skew.as_deref(),
     };
     Ok(plan(&asked, &running, &carriers, &others))
 }

@@ -95,13 +95,14 @@ pub fn plan(
     let (group, carrier) = group_of(asked, running, carriers)?;
     let names = role_names(running, &group, carrier)?;
     let coordination = if carrier.is_some() { None } else { Some(coordination(asked, &group, &names, running)?) };
-    let mut refused = Vec::new();
+    let mut refused = asked.without_effect(carrier);
     let mut world = World::of_manifests(Options::default());
     for (running, role) in running.iter().zip(&names) {
         let mut object = running.object.clone();
         let wanted = labels(&group, role);
         json_patch::merge(&mut object, &json!({ "metadata": { "labels": wanted } }));
         running.template(&wanted).iter().for_each(|patch| json_patch::merge(&mut object, patch));
+        without_default_partition(&mut object, running.target.kind);
         add(&mut world, running.target.kind.object_kind(), &object);
     }
     others.iter().for_each(|(kind, object)| add(&mut world, *kind, object));
@@ -122,6 +123,15 @@ pub fn plan(
     }
     let warnings = judged.warnings.iter().map(|warning| format!("{}: {warning}", warning.rule)).collect();
     Ok(Plan { namespace: asked.namespace.to_owned(), group, coordination, roles, warnings })
+}
+
+/// The API server writes a partition of 0 where the manifest has none.
+fn without_default_partition(object: &mut Value, kind: WorkloadKind) {
+    let path = kind.row().rollout.map(|rollout| rollout.partition).unwrap_or_default();
+    let found = path.iter().try_fold(&mut *object, |value, step| value.get_mut(*step));
+    if let Some(partition) = found.filter(|partition| **partition == json!(0)) {
+        *partition = Value::Null;
+    }
 }
 
 fn add(world: &mut World, kind: ObjectKind, object: &Value) {

@@ -13,7 +13,7 @@ use crate::api::service::{SERVICE, Service};
 use crate::api::{Object, ObjectKind};
 use crate::cluster::watch::watched::api;
 use crate::model::Group;
-use crate::rules::{Options, World, judge_group};
+use crate::rules::{Need, Options, World, judge_group, needs_of_group};
 
 impl Reader<'_> {
     /// Autoscalers in each other's way, of groups that are scaled by segments.
@@ -46,6 +46,13 @@ impl Reader<'_> {
         }
         let mut world = World::of_manifests(Options::default());
         found.map_err(|error| self.why(&error))?.items.into_iter().for_each(|found| take(&mut world, found.object));
+        // All there are of the kind are in the list.
+        let needs: Vec<_> = groups.iter().flat_map(|group| needs_of_group(group)).collect();
+        for need in needs.into_iter().filter(|need| matches!(need, Need::Service(_))) {
+            if !world.is_answered(&need) {
+                world.answer(need, false);
+            }
+        }
         let of_group = |group: &Arc<Group>| {
             let warnings = judge_group(group, None, &world).warnings.into_iter().filter(|warning| warning.rule == rule);
             let key = group.key.to_string();

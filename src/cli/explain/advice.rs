@@ -73,7 +73,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::WorkloadNotLabelled,
         Advice {
-            next: "pods that are made from now on are not held, and count for nothing, until the pod template has the labels",
+            next: "pods that name no group are not held, and take their places when they run; a rollout that labels the pod template is one like any other",
             you_can: &[
                 "add the labels to the pod template of the workload: its pods are then made again, held and let go by their turn",
             ],

@@ -14,7 +14,8 @@ use crate::cluster::index::Index;
 use crate::cluster::write::adoption::Adoption;
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::model::wording::counted;
-use crate::model::{RolledWorkload, WorkloadKey, WorkloadKind, names};
+use crate::model::workload::{Unlabelled, Workload};
+use crate::model::{Role, RolledWorkload, WorkloadKey, WorkloadKind, names};
 use crate::plan::rollout::rollouts;
 use crate::report::Picture;
 
@@ -49,8 +50,9 @@ pub async fn pods(connection: &Connection) -> Result<Vec<Pod>, Failure> {
     api.pods().await.map_err(|error| crate::cli::adopt::failure(connection, &error))
 }
 
-/// A role of a group that refers to a workload.
+/// A role of a group that refers to a workload, or that its pods name.
 pub struct Referring {
+    by_labels: bool,
     role: String,
     carrier: String,
     rolls: bool,
@@ -65,10 +67,22 @@ pub fn referring(index: &Index, workload: &Running) -> Option<Referring> {
         let role = group.roles.iter().find(|role| role.workload.key.as_ref() == Some(key))?;
         let (role, carrier) = (role.name.clone(), format!("{} {}", group.carrier.kind.kind, group.carrier.name));
         let rolls = group.rolls(&role);
-        Some(Referring { role, carrier, rolls, picture })
+        Some(Referring { role, carrier, rolls, by_labels: false, picture })
     };
-    let snapshots = index.snapshots().into_iter();
-    snapshots.map(|(key, snapshot)| Picture::of(&key, snapshot)).find_map(refers)
+    let pictures = || index.snapshots().into_iter().map(|(key, snapshot)| Picture::of(&key, snapshot));
+    pictures().find_map(refers).or_else(|| pictures().find_map(|picture| named_by_pods(picture, &workload.workload)))
+}
+
+/// The group and the role that the workload's pods name, where that role refers to no workload.
+fn named_by_pods(picture: Picture, workload: &Workload) -> Option<Referring> {
+    let group = picture.group().filter(|group| *group.key.namespace == *workload.key.namespace)?;
+    let is_named = |role: &&Role| {
+        let is_free = role.workload.reference.is_none() && role.workload.key.is_none();
+        is_free && !workload.template_labels.is_empty() && workload.unlabelled(&group.key.name, &role.name).is_none()
+    };
+    let role = group.roles.iter().find(is_named)?;
+    let (role, carrier) = (role.name.clone(), format!("{} {}", group.carrier.kind.kind, group.carrier.name));
+    Some(Referring { rolls: group.rolls(&role), by_labels: true, role, carrier, picture })
 }
 
 /// A group and its role.
@@ -90,6 +104,8 @@ pub struct Story {
     /// The object that says so, `RoleCoordination pd`.
     #[serde(skip_serializing_if = "Option::is_none")]
     named_by: Option<String>,
+    /// That object does not refer to it: the labels of its pods say so.
+    by_labels: bool,
     /// It says itself that it is rolled with a group, `pd/prefill`.
     #[serde(skip_serializing_if = "Option::is_none")]
     claim: Option<String>,
@@ -123,7 +139,7 @@ struct Rollout {
 impl Story {
     /// Of a workload, with what the groups say of it.
     pub fn of(workload: &Running, referring: Option<Referring>) -> Self {
-        let Running { target, object, workload: facts, pods } = workload;
+        let Running { workload: facts, pods, .. } = workload;
         let WorkloadKey { namespace, kind, name } = &facts.key;
         let claim = facts.claim.as_ref().map(|claim| (claim.group.name.to_string(), claim.role.clone()));
         let of_group = referring.as_ref().map(|found| (found.picture.key.name.to_string(), found.role.clone()));
@@ -149,6 +165,7 @@ impl Story {
             group: of_group.as_ref().map(|(group, _)| group.clone()),
             role: of_group.as_ref().map(|(_, role)| role.clone()),
             named_by: referring.as_ref().map(|found| found.carrier.clone()),
+            by_labels: referring.as_ref().is_some_and(|found| found.by_labels),
             claim: claim.as_ref().map(|(group, role)| format!("{group}/{role}")),
             template_labelled,
             pods: counted,
@@ -156,7 +173,7 @@ impl Story {
             missing: Vec::new(),
             you_can: Vec::new(),
         };
-        story.lacks(target, object, (of_group, claim), referring.as_ref());
+        story.lacks(workload, (of_group, claim), referring.as_ref());
         story.rollout = referring.and_then(|found| rollout(&found, &facts.key));
         story
     }
@@ -164,8 +181,7 @@ impl Story {
     /// What is missing, in the order in which it is mended.
     fn lacks(
         &mut self,
-        target: &Target,
-        object: &Value,
+        Running { target, object, workload: facts, .. }: &Running,
         (group, claim): (Option<Tie>, Option<Tie>),
         referring: Option<&Referring>,
     ) {
@@ -194,8 +210,14 @@ impl Story {
             let lacking = counted(all - labelled, "running pod");
             self.missing.push(format!("{lacking} of {all} without the labels of role {role:?} of group {group:?}"));
         }
-        if !self.template_labelled {
-            self.missing.push("its template lacks these labels: its new pods are neither held nor counted".to_owned());
+        match facts.unlabelled(&group, &role) {
+            Some(Unlabelled::Group) => {
+                self.missing.push("its template lacks these labels: its new pods are not held".to_owned());
+            }
+            Some(Unlabelled::Role) => self.missing.push(format!(
+                "its template names another role: its pods count for {role:?}, since this workload makes them"
+            )),
+            None => {}
         }
         let rolls = referring.is_some_and(|found| found.rolls);
         match &claim {
@@ -215,6 +237,9 @@ impl Story {
         }
         if object.pointer("/metadata/deletionTimestamp").is_some() {
             self.missing.push("it is being deleted".to_owned());
+        } else if self.by_labels {
+            self.you_can
+                .push(format!("refer to it from role {role:?}, as `workloadRef`: its replicas are known by it then"));
         } else if labelled < all || !self.template_labelled || (claim.is_none() && rolls) {
             self.you_can.push(adopt);
         }
@@ -231,7 +256,8 @@ impl Story {
         _ = writeln!(text, "{}{title}{}  {replicas}", style.strong, style.end);
         match (&self.group, &self.role, &self.named_by) {
             (Some(group), Some(role), Some(by)) => {
-                _ = writeln!(text, "  group     {}, role {} ({} refers to it)", shown(group), shown(role), shown(by));
+                let verb = if self.by_labels { "is named by its pods" } else { "refers to it" };
+                _ = writeln!(text, "  group     {}, role {} ({} {verb})", shown(group), shown(role), shown(by));
             }
             _ => text.push_str("  group     none refers to it\n"),
         }

@@ -1,8 +1,6 @@
 //! Workloads that a group refers to and that are not there, or whose pods do not say which group they are of: nothing waits for
 //! its turn, and nothing ever comes.
 
-use std::collections::BTreeMap;
-
 use crate::model::wording::not_labelled;
 use crate::model::{Group, HoldReason, Role};
 use crate::plan::decide::held::Held;
@@ -15,6 +13,8 @@ pub struct Lacking {
     pub reason: HoldReason,
     /// The role; empty where it is all of them.
     pub role: String,
+    /// Which workload, as messages call it.
+    pub of: String,
     /// For people.
     pub text: String,
 }
@@ -24,6 +24,7 @@ pub fn lacking(group: &Group) -> Vec<Lacking> {
     let of_all = group.reference.as_ref().filter(|reference| !reference.found).map(|reference| Lacking {
         reason: HoldReason::WorkloadMissing,
         role: String::new(),
+        of: format!("RoleBasedGroup {:?}", reference.name),
         text: format!("RoleBasedGroup {:?} is not there", reference.name),
     });
     of_all.into_iter().chain(group.roles.iter().filter_map(|role| of_role(group, role))).collect()
@@ -34,22 +35,24 @@ fn of_role(group: &Group, role: &Role) -> Option<Lacking> {
     let key = workload.key.as_ref()?;
     let (reason, text) = if workload.desired_is_unknown {
         (HoldReason::WorkloadMissing, format!("{key} of role {:?} is not there", role.name))
-    } else if workload.is_unlabelled {
-        let text = not_labelled(key.kind.as_str(), &key.name, &group.key.name, &role.name);
-        (HoldReason::WorkloadNotLabelled, format!("{text}: its pods are not held"))
+    } else if let Some(lack) = workload.unlabelled {
+        let text = not_labelled(lack, (key.kind.as_str(), &key.name), &group.key.name, &role.name);
+        (HoldReason::WorkloadNotLabelled, text)
     } else {
         return None;
     };
-    Some(Lacking { reason, role: role.name.clone(), text })
+    Some(Lacking { reason, role: role.name.clone(), of: key.to_string(), text })
 }
 
-/// One entry for each reason that no held pod tells of already.
-pub(super) fn explain(lacking: &[Lacking], held: &[Held]) -> Vec<Held> {
-    let mut texts: BTreeMap<HoldReason, Vec<&str>> = BTreeMap::new();
-    for lacks in lacking.iter().filter(|lacks| held.iter().all(|held| held.reason != lacks.reason)) {
-        texts.entry(lacks.reason).or_default().push(&lacks.text);
+/// One entry for each reason; where pods are held for it already, these tell of the other workloads as well.
+pub(super) fn explain(lacking: &[Lacking], held: &mut Vec<Held>) {
+    for lacks in lacking {
+        match held.iter_mut().find(|held| held.reason == lacks.reason) {
+            Some(known) if known.message.contains(&lacks.of) => {}
+            Some(known) => known.message = format!("{}; {}", known.message, lacks.text),
+            None => held.push(Held::new(lacks.reason, lacks.text.clone(), HeldPods::default())),
+        }
     }
-    texts.into_iter().map(|(reason, texts)| Held::new(reason, texts.join("; "), HeldPods::default())).collect()
 }
 
 #[cfg(test)]

@@ -95,13 +95,21 @@ fn what_is_missing_for_a_moment_is_not_named_and_there_is_no_segment_all_the_sam
 
 #[test]
 fn templates_without_the_labels_are_named() {
-    let known = Known::default().with("prefill", 4, &labels("prefill")).with("decode", 2, &labels("decoder"));
-    let seen = known.decide(&[]);
+    let known = Known::default().with("prefill", 4, &labels("prefill"));
+    let seen = known.with("decode", 2, &json!({})).decide(&[]);
     assert_eq!(told(&seen, "Ready"), ("False", "WorkloadNotLabelled"));
     assert_eq!(told(&seen, "MinimumSegmentsAvailable"), ("False", "WorkloadNotLabelled"));
     let text = "the pod template of StatefulSet \"decode\" lacks labels rolegate.dev/group: \"pd\" and \
-                rolegate.dev/role: \"decode\": its pods are not held";
+                rolegate.dev/role: \"decode\"; its pods are not held";
     assert_eq!(reasons(&seen), [(HoldReason::WorkloadNotLabelled, text)]);
+}
+
+#[test]
+fn pods_that_name_another_role_count_for_that_of_their_workload() {
+    let known = Known::default().with("prefill", 4, &labels("prefill")).with("decode", 2, &labels("decoder"));
+    let text = "the pod template of StatefulSet \"decode\" lacks label rolegate.dev/role: \"decode\"; its pods count for \
+                that role, whose workload makes them";
+    assert_eq!(reasons(&known.decide(&[])), [(HoldReason::WorkloadNotLabelled, text)]);
 }
 
 #[test]

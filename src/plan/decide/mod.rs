@@ -151,7 +151,7 @@ pub(in crate::plan) fn decide(
     held.extend(holds::deferred(elastic.as_ref()));
     let mut lacking = lacking::lacking(group);
     lacking.retain(|lacks| !context.not_yet_told.contains(lacks));
-    held.extend(lacking::explain(&lacking, &held));
+    lacking::explain(&lacking, &mut held);
     let mis_stamped = mis_stamped.wrong.iter().map(|pod| pod.pod.clone()).collect();
     Decision {
         incomplete: incomplete.into_units(),

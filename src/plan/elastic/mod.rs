@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::api::status::Draining;
 use crate::model::{Batching, Elastic, Group, HoldReason, ScaledWorkload};
 use crate::plan::marks::Mark;
-use crate::plan::view::{GroupView, PodFacts, RoleView};
+use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
 /// Why nothing is taken away although less is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,9 +127,11 @@ impl Scaled<'_> {
         self.view.committed
     }
 
-    /// Segments of which it has any pods.
+    /// Segments of which it has any pods that are not held: held ones beyond its replicas are those of a rollout, which waits for the
+    /// workload to be scaled.
     fn present(&self) -> u32 {
-        self.view.replicas.pods_in(..).replicas.div_ceil(self.size)
+        let replicas = &self.view.replicas;
+        replicas.pods_in(..).replicas.saturating_sub(replicas.count_in(.., ReplicaIs::Untouched)).div_ceil(self.size)
     }
 
     /// Segments of which it has anything, or is to have.

@@ -44,6 +44,10 @@ fn lifted(group: &Group, view: &GroupView) -> Option<EventNote> {
 }
 
 fn status_behind(group: &Group, view: &GroupView) -> Option<EventNote> {
+    // Segments that are wanted again while they are taken away.
+    if group.status.draining.is_some() {
+        return None;
+    }
     let of_role = |(name, role): (&String, &RoleView)| {
         let (running, committed) = (role.running_beyond_commit()?, role.committed?);
         group.batch_size(name)?;

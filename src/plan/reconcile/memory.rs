@@ -79,6 +79,8 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) verified_gone: bool,
     progress: Vec<u32>,
     moved: Uptime,
+    /// Nothing was waited for at the last pass.
+    pub(in crate::plan) rests: bool,
     /// Something has moved since the status said that nothing does.
     stall_is_over: bool,
     pub(in crate::plan) held: Vec<(HoldReason, u32)>,
@@ -154,6 +156,7 @@ impl Memory {
             verified_gone: false,
             progress: Vec::new(),
             moved: now,
+            rests: false,
             stall_is_over: false,
             held: Vec::new(),
             stalled: false,
@@ -294,8 +297,12 @@ impl Memory {
     }
 
     /// True when nothing has moved for so long, or since the status says so (`reported`): who starts now has not seen for how long.
+    /// Nothing can stall where nothing was waited for at the last pass.
     pub(in crate::plan) fn is_stalled(&mut self, deadline: Duration, reported: bool, now: Uptime) -> bool {
         self.stall_is_over &= reported;
+        if self.rests {
+            self.moved = now;
+        }
         now.saturating_sub(self.moved) >= deadline || (reported && !self.stall_is_over)
     }
 

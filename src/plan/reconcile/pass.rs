@@ -165,10 +165,9 @@ impl Pass<'_> {
         }
         self.tell_pods(group, view, decision);
         let waits = !decision.held.is_empty() || !rollouts.roles.is_empty() || !conditions::is_ready(&view.roles);
-        let again = self.memory.progress_due(deadline).filter(|_| waits);
-        if let Some(at) = again.filter(|at| *at > self.now) {
-            self.pass_again(at);
-        }
+        self.memory.rests = !waits;
+        let again = self.memory.progress_due(deadline).filter(|at| waits && *at > self.now);
+        again.into_iter().for_each(|at| self.pass_again(at));
         self.roll(group, rollouts, decision);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);

@@ -164,6 +164,12 @@ impl Replicas {
         pods.filter(move |(ordinal, pod)| !pod.held && !pod.is_labelled_as(size, *ordinal))
     }
 
+    /// Released pods that say a segment.
+    pub fn labelled(&self) -> impl Iterator<Item = &Arc<PodFacts>> {
+        let says = |pod: &&Arc<PodFacts>| !pod.held && pod.labelled.is_some_and(|place| place.segment != u32::MAX);
+        self.pods_where(.., |block| block.present).map(|(_, pod)| pod).filter(says)
+    }
+
     /// Pods that say that autoscalers count them.
     pub fn scale_pods(&self) -> impl Iterator<Item = &Arc<PodFacts>> {
         self.pods_where(.., |block| block.scale_pods).map(|(_, pod)| pod).filter(|pod| pod.scale_pod)

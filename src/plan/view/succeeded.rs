@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::api::status::Succeeded;
 use crate::model::{Group, PodIdentity, Queued};
 use crate::plan::view::Numbers;
-use crate::plan::view::{JobOf, PodFacts, PodRef, Replica, RoleView, Stamp};
+use crate::plan::view::{JobOf, LabelledPlace, PodFacts, PodRef, Replica, RoleView, Stamp};
 
 /// Replicas that have succeeded, by role.
 pub type AllSucceeded = BTreeMap<String, Vec<Succeeded>>;
@@ -85,7 +85,7 @@ fn gone(group: &Group, (role, job): (&str, &str), (ordinal, member, size): (u32,
         scheduled: true,
         ready: true,
         ready_since: None,
-        labelled: None,
+        labelled: group.batch_size(role).map(|size| LabelledPlace::at(size, ordinal)),
         scale_pod: false,
         adopted: false,
         revision: None,

@@ -126,9 +126,9 @@ pub(super) fn labelled(group: &Group, world: &World, report: &mut Report) {
         let (Some((reference, at)), Some(key)) = (&role.workload.reference, &role.workload.key) else { continue };
         match world.workload(key) {
             Known::Present(workload) => {
-                if !workload.is_labelled(&group.key.name, &role.name) {
-                    let text = not_labelled(&reference.kind, &reference.name, &group.key.name, &role.name);
-                    let detail = format!("{text}; its pods are not held");
+                if let Some(lack) = workload.unlabelled(&group.key.name, &role.name) {
+                    let named = (reference.kind.as_str(), reference.name.as_str());
+                    let detail = not_labelled(lack, named, &group.key.name, &role.name);
                     report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
                 }
             }

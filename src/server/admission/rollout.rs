@@ -106,8 +106,8 @@ fn unlabelled(kind: WorkloadKind, new: &Value, namespace: &str) -> Option<String
     let claim = rollout_claim(&meta(new), namespace)?;
     let workload = kind.with_type(Read(new))?;
     let (group, role) = (&*claim.group.name, claim.role.as_str());
-    let text = || not_labelled(kind.as_str(), &workload.key.name, group, role);
-    (!workload.is_labelled(group, role)).then(|| format!("{}; its pods are not held", text()))
+    let lack = workload.unlabelled(group, role)?;
+    Some(not_labelled(lack, (kind.as_str(), &workload.key.name), group, role))
 }
 
 /// Reads what rules look at of a workload.

@@ -107,3 +107,34 @@ async fn a_parallel_group_is_scaled_one_segment_at_a_time_as_well() {
     pair.until_scaled(6).await;
     pair.ratio_was_kept();
 }
+
+/// Pods that a rollout makes beyond the replicas are held while segments are taken away, and its controller waits for them.
+#[tokio::test]
+async fn a_rollout_of_a_deployment_and_segments_that_are_taken_away_do_not_wait_for_each_other() {
+    let stage = Stage::new("elastic-rolled").await;
+    stage.add_node("all", 60).await;
+    let _rolegate = launch(&stage).start().await;
+    let pair = Pair::create(stage, "Deployment", &json!({ "segments": 4 }), &json!({})).await;
+    pair.until_scaled(4).await;
+    for (word, segments) in [("first", 3), ("second", 2)] {
+        let old: BTreeSet<_> = pair.stage.pods.now(|now| now.of("prefill").map(|pod| pod.uid.clone()).collect());
+        pair.kubectl(&[
+            "patch",
+            "deploy/prefill",
+            "-p",
+            &json!({
+                "spec": { "template": { "metadata": { "annotations": { "restarted": word } } } },
+            })
+            .to_string(),
+        ])
+        .await;
+        pair.want(segments).await;
+        pair.until_scaled(segments).await;
+        let all_new = |now: &View| now.of("prefill").all(|pod| !old.contains(&pod.uid));
+        pair.stage
+            .pods
+            .until("all prefill is new", |now| all_new(now) && now.count("prefill", |_| true) == segments as usize * 2)
+            .await;
+        pair.until_scaled(segments).await;
+    }
+}
