@@ -20,6 +20,8 @@ pub struct ScaledWorkload {
     pub claim: RolloutClaim,
     /// Replicas that it is to have.
     pub desired: u32,
+    /// Its controller says that some of its pods are of an older template, and may make others beyond the desired ones.
+    pub has_old_pods: bool,
     /// The pods of a replica that is yet to be made.
     pub replica: Arc<ReplicaPods>,
 }
@@ -47,7 +49,7 @@ impl ScaledWorkload {
     /// One that is only counted: nothing else is known of it.
     pub fn of_nothing(key: WorkloadKey, claim: RolloutClaim, desired: u32) -> Self {
         let (uid, resource_version, replica) = (Arc::from(""), String::new(), Arc::default());
-        Self { key, uid, resource_version, claim, desired, replica }
+        Self { key, uid, resource_version, claim, desired, has_old_pods: false, replica }
     }
 
     /// Reads what all kinds have; `None` for one that is not claimed, or is being deleted.
@@ -64,6 +66,7 @@ impl ScaledWorkload {
             resource_version: meta.resource_version.clone().unwrap_or_default(),
             claim,
             desired,
+            has_old_pods: false,
             replica: Arc::new(ReplicaPods::of(meta.namespace(), replica)),
         })
     }

@@ -28,7 +28,8 @@ pub trait WorkloadObject: Object + Clone + Debug + DeserializeOwned + Send + Syn
 
     /// Where it stands, if rolegate may scale it.
     fn scaled(&self) -> Option<ScaledWorkload> {
-        ScaledWorkload::read(Self::KIND, self.meta(), self.workload().desired, self.replica())
+        let read = ScaledWorkload::read(Self::KIND, self.meta(), self.workload().desired, self.replica())?;
+        Some(ScaledWorkload { has_old_pods: self.has_old_pods(), ..read })
     }
 
     /// The templates of the pods of one replica, and how many pods are made of each.
@@ -51,6 +52,11 @@ pub trait WorkloadObject: Object + Clone + Debug + DeserializeOwned + Send + Syn
 
     /// True while it replaces pods by those of another template, or may do so at any moment.
     fn replaces_pods(&self) -> bool;
+
+    /// True while it says that some of its pods, which have no numbers, are of an older template.
+    fn has_old_pods(&self) -> bool {
+        false
+    }
 
     /// What it says itself of pods that cannot be made.
     fn failure(&self) -> Option<&str> {
@@ -194,9 +200,11 @@ impl WorkloadObject for Deployment {
     }
 
     fn replaces_pods(&self) -> bool {
-        let status = &self.status;
-        let others = status.replicas.unwrap_or(0) > status.updated_replicas.unwrap_or(0);
-        is_unseen(&self.metadata, status.observed_generation) || others
+        is_unseen(&self.metadata, self.status.observed_generation) || self.has_old_pods()
+    }
+
+    fn has_old_pods(&self) -> bool {
+        self.status.replicas.unwrap_or(0) > self.status.updated_replicas.unwrap_or(0)
     }
 
     fn failure(&self) -> Option<&str> {

@@ -127,11 +127,14 @@ impl Scaled<'_> {
         self.view.committed
     }
 
-    /// Segments of which it has any pods that are not held: held ones beyond its replicas are those of a rollout, which waits for the
-    /// workload to be scaled.
+    /// Segments of which it has any pods. Where its controller makes pods beyond its replicas in a rollout (`maxSurge`), those of
+    /// them that are held wait for the workload to be scaled, and it does not wait for them.
     fn present(&self) -> u32 {
         let replicas = &self.view.replicas;
-        replicas.pods_in(..).replicas.saturating_sub(replicas.count_in(.., ReplicaIs::Untouched)).div_ceil(self.size)
+        let all = replicas.pods_in(..).replicas;
+        let held = if self.workload.has_old_pods { replicas.count_in(.., ReplicaIs::Untouched) } else { 0 };
+        let surge = all.saturating_sub(self.workload.desired).min(held);
+        all.saturating_sub(surge).div_ceil(self.size)
     }
 
     /// Segments of which it has anything, or is to have.

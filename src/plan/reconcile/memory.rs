@@ -71,6 +71,8 @@ pub(in crate::plan) struct Memory {
     given: HashMap<Arc<str>, u32>,
     /// Labels that pods were last given for their place, by unique id: what somebody takes away again is not fought over.
     pub(in crate::plan) placed: HashMap<Arc<str>, Vec<Label>>,
+    /// Pods that are to be marked when the write is over that is on its way.
+    pub(in crate::plan) unmarked: HashSet<Arc<str>>,
     pub(in crate::plan) looks: Looks,
     pub(in crate::plan) missing_since: Option<Uptime>,
     /// Pods that run although the group is not there for which they were held.
@@ -149,6 +151,7 @@ impl Memory {
             carrier_uid: String::new(),
             given: HashMap::new(),
             placed: HashMap::new(),
+            unmarked: HashSet::new(),
             looks: Looks::default(),
             missing_since: None,
             uncoordinated: 0,

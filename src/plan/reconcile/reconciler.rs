@@ -289,6 +289,7 @@ impl Reconciler {
         let again = match ended {
             Ended::Tried { object, failure } => {
                 memory.in_flight.remove(&object.uid);
+                let is_unmarked = memory.unmarked.remove(&object.uid);
                 if let Some(why) = failure {
                     memory.recovery.not_deleted(&object.uid);
                     memory.placed.remove(&object.uid);
@@ -296,7 +297,8 @@ impl Reconciler {
                 } else {
                     memory.succeeded(&object.uid);
                     self.released.extend(memory.release_timer.released(&object.uid, now));
-                    None
+                    // What it was last seen as may not change any more.
+                    is_unmarked.then(|| memory.last_pass.map_or(now, |last| now.max(last + COALESCE)))
                 }
             }
             Ended::Written { failure } => {

@@ -85,7 +85,11 @@ impl Pass<'_> {
 
     pub(in crate::plan) fn mark(&mut self, mark: Mark) -> bool {
         let uid = mark.pod.uid.clone();
-        self.begin(&uid, || Action::Mark { mark })
+        let begins = self.begin(&uid, || Action::Mark { mark });
+        if !begins && self.memory.in_flight.contains(&uid) {
+            self.memory.unmarked.insert(uid);
+        }
+        begins
     }
 
     /// Has pods say their place, once: somebody who takes that away again is not fought.

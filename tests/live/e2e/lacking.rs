@@ -3,7 +3,6 @@
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::common::pods::Pod;
 use crate::common::stage::typed;
 use crate::common::status::Status;
 use crate::common::{Group, Stage};
