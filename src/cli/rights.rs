@@ -178,6 +178,12 @@ pub const OF_DOCTOR: &[Right] = &[
         &["list"],
         "Our webhooks, and those of others that may be in the way.",
     ),
+    of(
+        &["admissionregistration.k8s.io"],
+        &["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+        &["list"],
+        "What contains a stolen token.",
+    ),
     of(&["authorization.k8s.io"], &["subjectaccessreviews"], &["create"], "What the account of the replicas may do."),
     of(&[""], &["namespaces"], &["get", "list"], "Which namespaces the webhooks are for."),
     of(&[""], &["pods"], &["list"], "Pods that are held for a group that is not there."),

@@ -61,6 +61,13 @@ impl ControlPlane {
         Self::start_with("kwok", &[])
     }
 
+    /// Starts one that behaves as this minor version does, as far as the API server, the scheduler and the controllers know how to.
+    pub fn emulating(version: &str) -> Self {
+        let flag = |component: &str| [format!("--{component}-flag"), format!("emulated-version={version}")];
+        let flags: Vec<_> = ["apiserver", "scheduler", "controller-manager"].into_iter().flat_map(flag).collect();
+        Self::start_with("kwok", &flags.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
     /// Starts one with definitions of groups, and with these extras and more arguments.
     pub fn start_with_groups(extras: &str, more: &[&str]) -> Self {
         let plane = Self::start_with(extras, more);

@@ -115,6 +115,15 @@ pub struct Strangers {
     pub pods: u32,
 }
 
+/// Policies and their bindings, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Policies {
+    /// ValidatingAdmissionPolicies.
+    pub policies: BTreeMap<String, Value>,
+    /// ValidatingAdmissionPolicyBindings, by the policy.
+    pub bindings: BTreeMap<String, Value>,
+}
+
 /// What a rule warns of in a group that is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warned {
@@ -215,6 +224,8 @@ pub struct Facts {
     pub probe: Read<Probe>,
     /// Other rolegates.
     pub others: Read<Vec<Other>>,
+    /// What may limit our own account.
+    pub policies: Read<Policies>,
     /// Held pods whose group is missing.
     pub orphans: Read<Vec<Orphans>>,
     /// Why groups hold pods, or wait.

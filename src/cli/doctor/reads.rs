@@ -7,7 +7,8 @@ use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
@@ -18,8 +19,8 @@ use serde_json::{Value, json};
 
 use super::checks;
 use super::facts::{
-    Facts, Gang, HeldGroup, Orphans, Other, Probe, Read, Served, ServedNamespaces, Services, Strangers, Target,
-    Uncoordinated, conversion,
+    Facts, Gang, HeldGroup, Orphans, Other, Policies, Probe, Read, Served, ServedNamespaces, Services, Strangers,
+    Target, Uncoordinated, conversion,
 };
 use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
@@ -66,7 +67,7 @@ impl Reader<'_> {
         );
         let leases = Api::namespaced(client.clone(), own);
         let converts = definitions.iter().any(|all| conversion(all).is_some());
-        let (rights, namespaces, services, certificates, lease, probe, of_groups, nobodys, others) = tokio::join!(
+        let (rights, namespaces, services, certificates, lease, probe, of_groups, nobodys, others, policies) = tokio::join!(
             self.rights(told.as_ref(), converts),
             self.namespaces(),
             self.services(&mutating, &validating),
@@ -76,6 +77,7 @@ impl Reader<'_> {
             self.groups(told.clone()),
             self.nobodys(),
             self.others(&mutating),
+            self.policies(),
         );
         let (rivals, addresses, opt_ins) = match &of_groups {
             Ok(found) => {
@@ -106,6 +108,7 @@ impl Reader<'_> {
             nobodys,
             rivals,
             addresses,
+            policies,
             opt_ins,
             served: of(&of_groups, |found| &found.served),
             try_in: self.try_in,
@@ -121,6 +124,23 @@ impl Reader<'_> {
         K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
     {
         api.list(&ListParams::default()).await.map(|list| list.items).map_err(|error| self.why(&error))
+    }
+
+    async fn policies(&self) -> Read<Policies> {
+        let client = &self.connection.client;
+        let policies = self.list::<ValidatingAdmissionPolicy>(Api::all(client.clone())).await?;
+        let bindings = self.list::<ValidatingAdmissionPolicyBinding>(Api::all(client.clone())).await?;
+        let of_policy = |binding: &ValidatingAdmissionPolicyBinding| binding.spec.policy_name.clone();
+        Ok(Policies {
+            policies: policies
+                .into_iter()
+                .filter_map(|one| Some((one.metadata.name.clone()?, serde_json::to_value(one).ok()?)))
+                .collect(),
+            bindings: bindings
+                .into_iter()
+                .filter_map(|one| Some((of_policy(&one), serde_json::to_value(one).ok()?)))
+                .collect(),
+        })
     }
 
     async fn definitions(&self) -> Read<BTreeMap<String, Value>> {

@@ -11,10 +11,9 @@ use crate::model::{WorkloadKind, names};
 
 /// Everything of ours begins so.
 const PREFIX: &str = "rolegate.dev/";
-/// Labels and annotations of pods that are not under our prefix and that we write.
+/// Labels and annotations of pods that are not under our prefix and that we write. Group and role of a pod are written when it is
+/// admitted, else with its release, and at no other time: the group label decides which pods we may delete.
 const OF_PODS: &[&str] = &[
-    names::KEP75_GROUP,
-    names::KEP75_ROLE,
     names::KEP75_SUBGROUP_SIZE,
     names::KEP75_INSTANCE_INDEX,
     names::KEP75_COORDINATION,
@@ -94,15 +93,18 @@ fn of_definitions() -> Vec<String> {
 /// it for everybody; nodes are chosen with the release, and at no other time.
 fn of_pods() -> Vec<String> {
     let keys = OF_PODS.iter().map(|key| format!("'{key}'")).collect::<Vec<_>>().join(", ");
-    let ours =
-        format!("key in [{keys}] || key.startsWith('{PREFIX}') || key.startsWith('{}')", names::KEP30_MEMBER_PREFIX);
+    let judged = names::LABEL_SCHEMES.iter().flat_map(|(group, role)| [group, role]);
+    let judged = judged.map(|key| format!("'{key}'")).collect::<Vec<_>>().join(", ");
+    let prefixes = format!("key.startsWith('{PREFIX}') || key.startsWith('{}')", names::KEP30_MEMBER_PREFIX);
+    let ours = format!("key in [{keys}] || (({prefixes}) && !(key in [{judged}]))");
     let gates = |object: &str| format!("{object}.?spec.?schedulingGates.orValue([])");
     let others =
         |object: &str| format!("{}.map(gate, gate.name).filter(name, name != '{}')", gates(object), names::GATE);
     let held = |object: &str| format!("{}.exists(gate, gate.name == '{}')", gates(object), names::GATE);
     let released = format!("{} && !{}", held("oldObject"), held("object"));
+    let late = format!("key in ['{}', '{}'] && {released}", names::KEP75_GROUP, names::KEP75_ROLE);
     vec![
-        differing(&["metadata", "labels"], Compared::All, &ours),
+        differing(&["metadata", "labels"], Compared::All, &format!("{ours} || ({late})")),
         differing(&["metadata", "annotations"], Compared::All, &format!("{ours} || key in variables.more")),
         differing(
             &["spec"],
@@ -139,18 +141,19 @@ enum Compared {
     WhatWas,
 }
 
-/// The fields at a path that differ and are not allowed to, as a list of their paths.
+/// The fields at a path that differ and are not allowed to, as a list of their paths. Written without the functions of lists that
+/// came after 1.30 (`distinct`, `flatten`, `sort`).
 fn differing(path: &[&str], compared: Compared, allowed: &str) -> String {
     let at = |object: &str| format!("dyn({object}).?{}.orValue({{}})", path.join(".?"));
-    let keys = |object: &str| format!("{}.map(key, string(key))", at(object));
+    let (old, new) = (at("oldObject"), at("object"));
     let keys = match compared {
-        Compared::All => format!("({} + {}).distinct()", keys("oldObject"), keys("object")),
-        Compared::WhatWas => keys("oldObject"),
+        Compared::All => {
+            format!("({old}.map(key, string(key)) + {new}.filter(key, !(key in {old})).map(key, string(key)))")
+        }
+        Compared::WhatWas => format!("{old}.map(key, string(key))"),
     };
     format!(
-        "{keys}.filter(key, !({allowed}) && {}[?key] != {}[?key]).map(key, '{}[' + key + ']')",
-        at("oldObject"),
-        at("object"),
+        "{keys}.filter(key, !({allowed}) && {old}[?key] != {new}[?key]).map(key, '{}[' + key + ']')",
         path.join(".")
     )
 }

@@ -3,7 +3,7 @@
 
 mod certificates;
 mod chart;
-mod containment;
+pub mod containment;
 mod doctor;
 mod files;
 mod krew;
@@ -25,8 +25,8 @@ use crate::api::selector::LabelSelector;
 use crate::cli::allow::{Allow, allowed};
 pub use crate::cli::manifests::certificates::serving_secret;
 pub use crate::cli::manifests::files::files;
-pub use crate::cli::manifests::settings::{Certificates, Serve};
-use crate::cli::manifests::settings::{Choices, PodValues, Settings, Spread, Without, when_unsatisfiable};
+pub use crate::cli::manifests::settings::{Certificates, Serve, Settings};
+use crate::cli::manifests::settings::{Choices, PodValues, Spread, Without, when_unsatisfiable};
 use crate::cli::manifests::yaml::{Target, documents};
 use crate::cli::serve::LogFormat;
 use crate::cli::serving::{ModeArgs, parse_selector, selector_text};

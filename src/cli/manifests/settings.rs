@@ -298,6 +298,7 @@ pub fn surge(host_network: bool) -> [Value; 2] {
 
 impl Settings {
     /// On the network of the nodes, under the one Pod Security Standard that lets pods there.
+    #[must_use]
     pub fn on_host_network(self) -> Self {
         let dns_policy = "ClusterFirstWithHostNet".to_owned();
         Self { dns_policy, surge: surge(true), pod_security: "privileged", ..self }

@@ -39,6 +39,17 @@ fn thefts_of_a_pod() -> Vec<(Value, &'static str)> {
         (json!({ "metadata": { "labels": { "app": "other" } } }), "metadata.labels[app]"),
         (json!({ "metadata": { "labels": { "app": null } } }), "metadata.labels[app]"),
         (json!({ "metadata": { "labels": { "rolegate.dev.example.com/x": "y" } } }), "rolegate.dev.example.com/x"),
+        // By these it is judged which pods the account may delete.
+        (json!({ "metadata": { "labels": { "rolegate.dev/group": "llm" } } }), "metadata.labels[rolegate.dev/group]"),
+        (json!({ "metadata": { "labels": { "rolegate.dev/role": "r" } } }), "metadata.labels[rolegate.dev/role]"),
+        (
+            json!({ "metadata": { "labels": { "rolebasedgroup.workloads.x-k8s.io/name": "llm" } } }),
+            "metadata.labels[rolebasedgroup.workloads.x-k8s.io/name]",
+        ),
+        (
+            json!({ "metadata": { "labels": { "rbg.workloads.x-k8s.io/group-name": "llm" } } }),
+            "rbg.workloads.x-k8s.io/group-name",
+        ),
         (json!({ "metadata": { "annotations": { "cni": "theirs" } } }), "metadata.annotations[cni]"),
         (json!({ "metadata": { "finalizers": ["example.com/for-ever"] } }), "metadata.finalizers"),
     ]
@@ -91,9 +102,21 @@ where
     }
 }
 
+/// The version that is built, and older ones whose expressions know fewer functions.
+async fn on_each_version(test: impl AsyncFn(Arc<ControlPlane>)) {
+    test(ControlPlane::own(ControlPlane::start).await).await;
+    for version in ["1.33", "1.34", "1.35"] {
+        println!("as Kubernetes {version}");
+        test(ControlPlane::own(move || ControlPlane::emulating(version)).await).await;
+    }
+}
+
 #[tokio::test]
 async fn a_stolen_token_runs_no_code() {
-    let plane = Arc::new(ControlPlane::start());
+    on_each_version(runs_no_code).await;
+}
+
+async fn runs_no_code(plane: Arc<ControlPlane>) {
     let kind = ("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", "Namespaced");
     define(&plane, &loose_definition(kind, &json!({})).to_string());
     let stage = Stage::on(plane.clone(), "contained").await;
@@ -107,7 +130,11 @@ async fn a_stolen_token_runs_no_code() {
         .await;
     let release = json!({
         "metadata": {
-            "labels": { "rolegate.dev/x": "y", "rolebasedgroup.workloads.x-k8s.io/role-instance-index": "3" },
+            "labels": {
+                "rolegate.dev/x": "y",
+                "rolebasedgroup.workloads.x-k8s.io/role-instance-index": "3",
+                "rolebasedgroup.workloads.x-k8s.io/name": "llm",
+            },
             "annotations": { "rolegate.dev/held-by": null },
         },
         "spec": {
@@ -153,7 +180,10 @@ async fn a_stolen_token_runs_no_code() {
 
 #[tokio::test]
 async fn what_is_allowed_by_a_word_is_not_refused_and_nothing_more() {
-    let plane = Arc::new(ControlPlane::start());
+    on_each_version(allows_no_more).await;
+}
+
+async fn allows_no_more(plane: Arc<ControlPlane>) {
     let stage = Stage::on(plane.clone(), "allowed").await;
     let thief = client_of(&account(&plane, &stage.client, "rolegate", &["--allow", "scale,recovery"]).await).await;
     policies_fit_the_types(&stage.client, 4).await;
@@ -169,7 +199,9 @@ async fn what_is_allowed_by_a_word_is_not_refused_and_nothing_more() {
     refused(&ours, "a", &[(Patch::Merge(&other), "metadata.annotations[example.com/cost]")]).await;
     let cost = noted("controller.kubernetes.io/pod-deletion-cost");
     assert_eq!(patch(&ours, "a", &Patch::Merge(&cost)).await, Answer::Admitted);
-    // Of pods those that name a group may be deleted, and no others.
+    // Of pods those that name a group may be deleted, and no others; nor may one be made such a pod.
+    let named = json!({ "metadata": { "labels": { "rolegate.dev/group": "llm" } } });
+    refused(&ours, "a", &[(Patch::Merge(&named), "metadata.labels[rolegate.dev/group]")]).await;
     eventually(PATIENT, "the policy of deletions in force", async || {
         let dry_run = DeleteParams { dry_run: true, ..DeleteParams::default() };
         let deleted = ours.delete("a", &dry_run).await.map_err(|error| error.to_string());
@@ -261,7 +293,10 @@ where
 
 #[tokio::test]
 async fn a_stolen_token_sends_no_admission_elsewhere() {
-    let plane = ControlPlane::own(ControlPlane::start).await;
+    on_each_version(sends_nothing_elsewhere).await;
+}
+
+async fn sends_nothing_elsewhere(plane: Arc<ControlPlane>) {
     let client = plane.client().await;
     let kubeconfig = account(&plane, &client, "rolegate", &[]).await;
     plane.must(&["create", "-f", "-"], &webhook_policies("rolegate"));

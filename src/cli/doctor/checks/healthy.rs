@@ -79,6 +79,7 @@ fn make_healthy() -> Facts {
         probe: Ok(Probe::Held),
         others: Ok(Vec::new()),
         nobodys: Ok(Vec::new()),
+        policies: Ok(super::containment::installed()),
         orphans: Ok(Vec::new()),
         held: Ok(Vec::new()),
         uncoordinated: Ok(Vec::new()),

@@ -3,6 +3,7 @@
 mod admission;
 mod certificates;
 mod cluster;
+mod containment;
 mod definitions;
 #[cfg(test)]
 pub mod healthy;
@@ -32,6 +33,7 @@ pub const CHECKS: &[Check] = &[
     ("pod-groups", definitions::pod_groups),
     ("rights", cluster::rights),
     ("opt-ins", cluster::opt_ins),
+    ("containment", containment::contained),
     ("webhooks", admission::are_there),
     ("webhooks-current", admission::are_current),
     ("mode", modes::mode),

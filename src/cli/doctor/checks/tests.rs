@@ -29,6 +29,10 @@ fn validating(facts: &mut Facts) -> &mut ValidatingWebhookConfiguration {
     &mut facts.validating.as_mut().unwrap()[0]
 }
 
+fn policy<'a>(facts: &'a mut Facts, name: &str) -> &'a mut serde_json::Value {
+    facts.policies.as_mut().unwrap().policies.get_mut(name).unwrap()
+}
+
 fn warned(why: &str) -> Warned {
     Warned { group: "ml/llm".to_owned(), why: why.to_owned() }
 }
@@ -397,6 +401,28 @@ const CASES: &[Case] = &[
             facts.rivals = Ok(vec![warned("two scale it")]);
         },
         &["Warning autoscalers: group ml/llm: two scale it"],
+    ),
+    (
+        |facts| {
+            facts.policies.as_mut().unwrap().policies.remove("rolegate-pods");
+        },
+        &[r#"Warning containment: ValidatingAdmissionPolicy "rolegate-pods" is missing"#],
+    ),
+    (
+        |facts| {
+            policy(facts, "rolegate-pods")["status"] = json!({ "typeChecking": { "expressionWarnings": [{
+                "fieldRef": "spec.variables[1].expression", "warning": "undeclared reference to 'distinct'",
+            }] } });
+            policy(facts, "rolegate-statefulsets")["spec"]["variables"][0]["expression"] = json!("[]");
+            facts.policies.as_mut().unwrap().bindings.remove("rolegate-pod-deletions");
+        },
+        &[
+            "Warning containment: ValidatingAdmissionPolicy \"rolegate-pods\" fails its type check, so that it may refuse everything or \
+             nothing: spec.variables[1].expression: undeclared reference to 'distinct'",
+            "Warning containment: ValidatingAdmissionPolicy \"rolegate-statefulsets\" is not the one of this version: /spec/variables \
+             differs",
+            "Warning containment: ValidatingAdmissionPolicy \"rolegate-pod-deletions\" has no binding that denies: it refuses nothing",
+        ],
     ),
     (
         |facts| facts.addresses = Ok(vec![warned("Service \"decode\" is not there")]),
