@@ -67,15 +67,69 @@ impl Mark {
 /// anew, or they ran before their group. One that is no replica of its role says none, held or not, and stands for no segment; nor
 /// does one of a role without batches. A held replica gets its labels with its release.
 pub(in crate::plan) fn misplaced(group: &Group, view: &GroupView) -> Vec<Mark> {
-    const PLACE: [&str; 4] =
-        [names::KEP75_SUBGROUP_SIZE, names::SEGMENT, names::KEP75_INSTANCE_INDEX, names::SCALE_POD];
+    const SEGMENT: &[&str] = &[names::KEP75_SUBGROUP_SIZE, names::SEGMENT];
+    const PLACE: &[&str] = &[names::KEP75_SUBGROUP_SIZE, names::SEGMENT, names::KEP75_INSTANCE_INDEX, names::SCALE_POD];
     let of_role = |(name, role): (&String, &RoleView)| -> Vec<Mark> {
         match group.batch_size(name) {
             _ if role.unknown => Vec::new(),
             Some(size) => role.replicas.misplaced(size).map(|(ordinal, pod)| Mark::at(pod, size, ordinal)).collect(),
-            None => role.replicas.labelled().map(|pod| Mark::without(pod, &[PLACE[0], PLACE[1]])).collect(),
+            None => role.replicas.labelled().map(|pod| Mark::without(pod, SEGMENT)).collect(),
         }
     };
     let apart = view.apart.iter().filter(|pod| pod.labelled.is_some() || pod.scale_pod);
-    view.roles.iter().flat_map(of_role).chain(apart.map(|pod| Mark::without(pod, &PLACE))).collect()
+    view.roles.iter().flat_map(of_role).chain(apart.map(|pod| Mark::without(pod, PLACE))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::status::Succeeded;
+    use crate::plan::test_support::{mk_group, mk_pod, mk_role, mk_segments};
+
+    fn group() -> Group {
+        mk_group(&[("prefill", 2), ("router", 1)], &json!([mk_segments("pd", "OrderedReady", &[("prefill", 1)])]))
+    }
+
+    fn view(prefill: RoleView, router: RoleView) -> GroupView {
+        let roles = [("prefill".to_owned(), prefill), ("router".to_owned(), router)].into();
+        GroupView { roles, ..GroupView::default() }
+    }
+
+    /// Pods that lose labels, with those that they lose.
+    fn lost(view: &GroupView) -> Vec<(String, Vec<String>)> {
+        let of_mark = |mark: Mark| {
+            let gone = mark.labels.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| key.to_string());
+            (mark.pod.name.to_string(), gone.collect::<Vec<_>>())
+        };
+        misplaced(&group(), view).into_iter().map(of_mark).collect()
+    }
+
+    #[test]
+    fn a_copy_says_no_segment_and_stands_for_none_while_it_is_held() {
+        let copy = PodFacts { scale_pod: true, ..mk_pod("copy", "prefill", 0) };
+        let seen = GroupView { apart: vec![copy.into()], ..view(mk_role(2, 2, 2), RoleView::default()) };
+        let lost = lost(&seen);
+        assert_eq!((lost.len(), lost[0].0.as_str()), (1, "copy"));
+        for key in [names::SEGMENT, names::SCALE_POD] {
+            assert!(lost[0].1.iter().any(|lost| lost == key), "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn pods_of_a_role_that_is_in_no_segments_any_more_say_none() {
+        let seen = view(mk_role(2, 2, 2), mk_role(1, 1, 1));
+        let keys = [names::KEP75_SUBGROUP_SIZE, names::SEGMENT].map(str::to_owned).to_vec();
+        assert_eq!(lost(&seen), [("0".to_owned(), keys)]);
+    }
+
+    #[test]
+    fn what_has_succeeded_and_is_gone_gets_no_labels() {
+        let mut seen = view(RoleView { desired: 2, ..RoleView::default() }, RoleView::default());
+        let done = Succeeded { job: "1".to_owned(), replicas: "0-1".to_owned(), size: 1 };
+        seen.remember(&group(), &[("prefill".to_owned(), vec![done])].into());
+        assert_eq!(seen.roles["prefill"].replicas.pods().count(), 2);
+        assert_eq!(misplaced(&group(), &seen), []);
+    }
 }

@@ -470,4 +470,15 @@ mod tests {
         assert_eq!(left, [false, true, false, true]);
         assert_eq!([id("old"), id("new")].map(|id| memory.pod_groups.members(&id)), [None, Some(4)]);
     }
+
+    #[test]
+    fn the_time_in_which_nothing_moves_begins_when_something_is_waited_for() {
+        let (mut memory, deadline) = (Memory::new(Uptime::ZERO), Duration::from_secs(600));
+        let later = Uptime::ZERO + Duration::from_hours(1);
+        memory.rests = true;
+        assert!(!memory.is_stalled(deadline, false, later), "nothing was waited for before");
+        memory.rests = false;
+        assert!(!memory.is_stalled(deadline, false, later + deadline / 2));
+        assert!(memory.is_stalled(deadline, false, later + deadline));
+    }
 }

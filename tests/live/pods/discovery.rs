@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
@@ -140,4 +141,20 @@ async fn pods_are_left_alone_where_discovery_is_off_whatever_their_group_says() 
     let stage = stage("discovery-off").await;
     let _rolegate = stage.launch().flag("discovery", "off").start().await;
     are_left_alone(&stage, "enabled").await;
+}
+
+#[tokio::test]
+async fn doctor_names_addresses_that_do_not_resolve_until_the_service_is_there() {
+    let stage = stage("discovery-doctor").await;
+    let _rolegate = stage.launch().start().await;
+    prepare(&stage, "enabled").await;
+    stage
+        .until_said(&["doctor"], "Service \"llm\" is not there: the address of role \"prefill\" does not resolve")
+        .await;
+    let service = json!({
+        "metadata": { "name": "llm" },
+        "spec": { "clusterIP": "None", "publishNotReadyAddresses": true, "selector": { "app": "llm" } },
+    });
+    stage.api::<Service>().create(&PostParams::default(), &typed(service)).await.unwrap();
+    stage.until_said(&["doctor"], "the addresses that pods are given resolve").await;
 }

@@ -169,6 +169,8 @@ async fn a_copy_of_a_pod_takes_no_replicas_place() {
     assert_eq!(made.code, 201, "{made:?}");
     rolegate.until_metric(r#"rolegate_held_pods{reason="NotAReplica"}"#, 1).await;
     stage.until_said(&["explain", "pod", "debug"], "StatefulSet numbers-copy/prefill").await;
+    let says_none = |now: &View| now.named("debug").is_some_and(|pod| !pod.labels.contains_key(SEGMENT));
+    stage.pods.until("the copy says no segment", says_none).await;
     let uid = original.metadata.uid.unwrap();
     stage.api::<ApiPod>().delete("prefill-1", &DeleteParams::default()).await.unwrap();
     let is_back = |now: &View| now.named("prefill-1").is_some_and(|pod| pod.uid != uid && pod.is_ready());
