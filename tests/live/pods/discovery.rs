@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
 use crate::common::stage::typed;
-use crate::common::{Group, Stage};
+use crate::common::{ControlPlane, Group, Stage};
 use crate::pods::support::{stage, stored};
 
 /// Two roles whose pods have variables of their own.
@@ -145,7 +145,8 @@ async fn pods_are_left_alone_where_discovery_is_off_whatever_their_group_says() 
 
 #[tokio::test]
 async fn doctor_names_addresses_that_do_not_resolve_until_the_service_is_there() {
-    let stage = stage("discovery-doctor").await;
+    // Of a cluster of its own: the doctor names the first groups only.
+    let stage = Stage::on(ControlPlane::own_with_groups().await, "discovery-doctor").await;
     let _rolegate = stage.launch().start().await;
     prepare(&stage, "enabled").await;
     stage
