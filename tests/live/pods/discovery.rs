@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
 use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, Stage};
+use crate::common::{Group, Stage};
 use crate::pods::support::{stage, stored};
 
 /// Two roles whose pods have variables of their own.
@@ -141,21 +140,4 @@ async fn pods_are_left_alone_where_discovery_is_off_whatever_their_group_says() 
     let stage = stage("discovery-off").await;
     let _rolegate = stage.launch().flag("discovery", "off").start().await;
     are_left_alone(&stage, "enabled").await;
-}
-
-#[tokio::test]
-async fn doctor_names_addresses_that_do_not_resolve_until_the_service_is_there() {
-    // Of a cluster of its own: the doctor names the first groups only.
-    let stage = Stage::on(ControlPlane::own_with_groups().await, "discovery-doctor").await;
-    let _rolegate = stage.launch().start().await;
-    prepare(&stage, "enabled").await;
-    stage
-        .until_said(&["doctor"], "Service \"llm\" is not there: the address of role \"prefill\" does not resolve")
-        .await;
-    let service = json!({
-        "metadata": { "name": "llm" },
-        "spec": { "clusterIP": "None", "publishNotReadyAddresses": true, "selector": { "app": "llm" } },
-    });
-    stage.api::<Service>().create(&PostParams::default(), &typed(service)).await.unwrap();
-    stage.until_said(&["doctor"], "the addresses that pods are given resolve").await;
 }
