@@ -46,12 +46,8 @@ pub struct AdoptArgs {
     /// Replicas of roles in a segment, as prefill=2,decode=1; by default the ratio of those that run.
     #[arg(long, value_name = "ROLE=N", value_delimiter = ',')]
     segment_size: Vec<Size>,
-    /// How far one role may be ahead of another in a rollout.
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        help = "How far one role may be ahead of another in a rollout; by default 25%"
-    )]
+    /// How far one role may be ahead of another in a rollout; by default 25%.
+    #[arg(long, value_name = "PERCENT")]
     max_skew: Option<String>,
     #[command(flatten)]
     live: LiveArgs,
