@@ -145,6 +145,10 @@ pub struct Recovery {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "1h"))]
     pub window: Option<String>,
+    /// Recoveries of the group that may be under way before one of these batches begins, 1 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 1))]
+    pub max_concurrent: Option<i64>,
 }
 
 /// Where the pods of a segment go (KEP-32, future enhancements).

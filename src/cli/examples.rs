@@ -160,6 +160,14 @@ pub const EXAMPLES: &[Examples] = &[
         ],
     },
     Examples {
+        command: "resume",
+        exits: &[(0, "all go on that wait, or none does"), (1, "one could not be told")],
+        examples: &[
+            ("A group whose recovery is paused, or was exhausted", "rolegate resume pd -n prod"),
+            ("Every group whose recovery waits for a person", "rolegate resume --all-recoveries"),
+        ],
+    },
+    Examples {
         command: "doctor",
         exits: &[(0, "no error was found"), (1, "one was"), (2, "the cluster cannot be reached")],
         examples: &[

@@ -27,6 +27,7 @@ mod parse;
 pub mod plan;
 mod progress;
 pub mod release;
+pub mod resume;
 pub mod rights;
 pub mod serve;
 mod serving;
@@ -74,6 +75,8 @@ enum Command {
     Adopt(adopt::AdoptArgs),
     /// Lift the gate of pods by hand, in an emergency.
     Release(release::ReleaseArgs),
+    /// Have a group go on that waits for a person.
+    Resume(resume::ResumeArgs),
     /// Look at an installation, and say what is wrong and how to mend it.
     Doctor(doctor::DoctorArgs),
     /// Take rolegate out of a cluster: nothing is held any more.
@@ -105,6 +108,7 @@ pub fn run() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Adopt(args) => adopt::run(&args),
         Command::Release(args) => release::run(&args),
+        Command::Resume(args) => resume::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Uninstall(args) => uninstall::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -156,7 +156,7 @@ impl LoopMetrics {
         );
         registry.register(
             "recoveries",
-            "Batches that are made anew, were within the window, or will be no more, by state",
+            "Batches that are made anew, were within the window, or are not for now or for good, by state",
             metrics.recoveries.clone(),
         );
         registry.register(

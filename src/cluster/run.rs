@@ -222,6 +222,7 @@ impl GateLoop {
         for (phase, batches) in sums(Phase::ALL, recoveries) {
             metrics.recoveries.get_or_create(&State { state: phase.as_str() }).set(batches);
         }
+        metrics.recoveries.get_or_create(&State { state: "Paused" }).set(i64::from(self.reconciler.paused()));
         let of_segments = self.reconciler.segments().fold([0_i64; 5], |sums, counts| {
             let SegmentCounts { wanted, released, present, draining, deferred } = counts;
             let all = [wanted, released, present, draining, deferred];

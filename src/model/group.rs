@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::moment::Moment;
 use super::role::RoleWorkload;
 use super::topology::PodGroupPolicy;
 use super::workload::desired;
@@ -53,6 +54,8 @@ pub struct Carrier {
     pub resource_version: String,
     /// `metadata.generation`.
     pub generation: Option<i64>,
+    /// When a person said that what waits for one goes on.
+    pub resumed: Option<Moment>,
 }
 
 /// A named part of a group.
@@ -275,6 +278,7 @@ impl Carrier {
             uid: meta.uid.clone().unwrap_or_default(),
             resource_version: meta.resource_version.clone().unwrap_or_default(),
             generation: meta.generation,
+            resumed: meta.annotation(names::RESUMED_AT).and_then(Moment::parse),
         }
     }
 }

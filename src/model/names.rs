@@ -51,6 +51,8 @@ pub const PLACEMENT: &str = "rolegate.dev/placement";
 pub const PLACED_BY: &str = "rolegate.dev/pod-group";
 /// Annotation that switches discovery, `enabled` or `disabled`: on for Grove sets, off for groups.
 pub const DISCOVERY: &str = "rolegate.dev/discovery";
+/// Annotation on what carries a group, RFC 3339: what waited for a person by then goes on.
+pub const RESUMED_AT: &str = "rolegate.dev/resumed-at";
 /// Annotation on held pods, `<group>/<coordination>`: where to look for the reason.
 pub const HELD_BY: &str = "rolegate.dev/held-by";
 /// Annotation on held pods, `<group>/<role>`: what they were born as, whatever their labels say since.

@@ -14,6 +14,8 @@ pub const RECOVERY_POLICIES: &[(&str, bool)] = &[("None", false), ("Recreate", t
 
 /// A batch is made anew so often within the window, by default.
 const LIMIT: u32 = 3;
+/// So many recoveries of a group are under way at once, by default.
+const MAX_CONCURRENT: u32 = 1;
 /// The window, by default.
 const WINDOW: Duration = Duration::from_secs(3600);
 /// No time of a recovery is longer: beyond it a number of seconds has lost its meaning.
@@ -34,6 +36,8 @@ pub struct Recovery {
     pub limit: u32,
     /// The window.
     pub window: Duration,
+    /// A batch begins while fewer recoveries of the group are under way.
+    pub max_concurrent: u32,
     /// Fields that are not of the form that is read: their defaults are taken.
     pub malformed: Vec<Malformed>,
 }
@@ -54,19 +58,25 @@ impl Recovery {
         };
         let unready_for = time("unreadyFor", &written.unready_for);
         let window = time("window", &written.window);
-        let limit = written.limit.map(|limit| u32::try_from(limit).ok().filter(|limit| (1..=MOST).contains(limit)));
-        if limit == Some(None) {
-            let value = written.limit.map(|limit| limit.to_string());
-            malformed.push(Malformed { at: at.child("limit"), value, detail: MUST_BE_A_LIMIT });
-        }
+        let mut number = |field: &'static str, written: Option<i64>| {
+            let read = u32::try_from(written?).ok().filter(|read| (1..=MOST).contains(read));
+            if read.is_none() {
+                let value = written.map(|written| written.to_string());
+                malformed.push(Malformed { at: at.child(field), value, detail: MUST_BE_A_LIMIT });
+            }
+            read
+        };
+        let limit = number("limit", written.limit);
+        let max_concurrent = number("maxConcurrent", written.max_concurrent);
         let policy = written.policy.as_deref().filter(|policy| !policy.is_empty());
         let known = policy.map(|policy| RECOVERY_POLICIES.iter().find(|(word, _)| *word == policy));
         Self {
             recreates: known.flatten().is_some_and(|(_, recreates)| *recreates),
             unknown_policy: policy.filter(|_| known == Some(None)).map(str::to_owned),
             unready_for,
-            limit: limit.flatten().unwrap_or(LIMIT),
+            limit: limit.unwrap_or(LIMIT),
             window: window.unwrap_or(WINDOW),
+            max_concurrent: max_concurrent.unwrap_or(MAX_CONCURRENT),
             malformed,
             at,
         }
@@ -90,4 +100,5 @@ impl Recovery {
 const MOST: u32 = 1_000;
 const MUST_BE_A_TIME: &str = "must be a duration of one second or more, such as 30s, 10m or 1h30m";
 const MUST_BE_A_LIMIT: &str = "must be from 1 to 1000";
-const MUST_BE_A_BLOCK: &str = "must have `policy`, `unreadyFor`, `limit` and `window` of the right types";
+const MUST_BE_A_BLOCK: &str =
+    "must have `policy`, `unreadyFor`, `limit`, `window` and `maxConcurrent` of the right types";

@@ -1,12 +1,13 @@
 //! What must hold of batches that are made anew, said again in other words than the planner's.
 //!
 //! R1: no pod of another batch is deleted. R2: there are never two recoveries of one batch at once. R3: each ends complete, or
-//! says that it is exhausted.
+//! says that it is exhausted. R4: one of a group is under way at once, but for those that take longer than ten minutes.
 
 use std::collections::BTreeSet;
 
 use rolegate::api::Pod;
 use rolegate::api::status::RecoveryState;
+use rolegate::model::moment::Moment;
 use rolegate::model::names;
 use rolegate::plan::{PodRef, Snapshot};
 
@@ -88,6 +89,14 @@ pub fn goes_on(server: &mut Server, before: &Stored, after: &Stored) -> Result<(
             "R2: {entry:?} begins while {was:?} is under way"
         );
         if entry.phase == "Recreating" && from != "Recreating" {
+            let began = |entry: &RecoveryState| entry.attempts.last().and_then(|at| Moment::parse(at));
+            let is_beside = |other: &&RecoveryState| {
+                let is_under_way = matches!(other.phase.as_str(), "Recreating" | "Releasing");
+                let counts = began(other).is_some_and(|at| began(entry).is_none_or(|begins| begins.0 < at.0 + 600));
+                key(other) != key(entry) && is_under_way && counts
+            };
+            let beside = after.status.recoveries.iter().find(is_beside);
+            hold!(beside.is_none(), "R4: {entry:?} begins beside {beside:?}");
             let in_batch = |role: usize| {
                 let own = |ordinal: &u32| {
                     let recoveries = after.recoveries_of(role, *ordinal);

@@ -70,6 +70,8 @@ pub enum Sabotage {
     DeletesUncommitted,
     /// Begins the recovery of a batch anew that is under way.
     RecoversTwice,
+    /// Begins every recovery at once that waits.
+    RecoversAll,
     /// Lets the pods of a batch go before it is committed that all are there.
     ReleasesSingly,
     /// Loses each deletion on the way.
@@ -111,6 +113,7 @@ impl Sabotage {
         Self::DeletesOthers,
         Self::DeletesUncommitted,
         Self::RecoversTwice,
+        Self::RecoversAll,
         Self::ReleasesSingly,
         Self::LosesDeletions,
         Self::ForgetsRecoveries,
@@ -173,6 +176,12 @@ impl Sabotage {
                     for entry in status.recoveries.iter_mut().filter(|entry| entry.phase == "Releasing") {
                         "Recreating".clone_into(&mut entry.phase);
                         entry.attempt += 1;
+                    }
+                }
+                Self::RecoversAll => {
+                    for entry in status.recoveries.iter_mut().filter(|entry| entry.phase == "Waiting") {
+                        "Recreating".clone_into(&mut entry.phase);
+                        entry.attempts.extend(entry.since.clone());
                     }
                 }
                 Self::SaysReady | Self::ForgetsRecoveries => self.of_words(status),

@@ -158,6 +158,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
             next: "its new pods go together when all of them exist and none of the old ones is left",
             you_can: &[
                 "look at why the replica was lost: the Event `BatchBroken` and `status.recoveries` have what its pod said last",
+                "raise `maxConcurrent` of the recovery, or `--max-recoveries` of rolegate, where it waits for another recovery",
                 "look at old pods that do not end: those of a node that does not answer stay until the node is gone",
                 "set `recovery.policy: None` to let the pods go one by one",
             ],

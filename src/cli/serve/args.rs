@@ -99,6 +99,9 @@ pub struct ServeArgs {
     /// How long pods that were given room may take to get a node, before the room is given to others.
     #[arg(long, default_value = "60s", value_parser = duration::parse)]
     pub(super) bind_timeout: Duration,
+    /// Recoveries of all groups that may be under way at once; a tenth of all segments, and at least one, when not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_recoveries: Option<u32>,
     /// How long the API server may take to answer a write before it counts as failed and is tried again.
     #[arg(long, default_value = "10s", value_parser = duration::parse)]
     pub(super) write_timeout: Duration,
@@ -153,6 +156,7 @@ impl ServeArgs {
             progress_deadline: self.progress_deadline,
             incomplete: self.incomplete,
             bind_timeout: self.bind_timeout,
+            max_recoveries: self.max_recoveries,
             frees_unknown_roles: self.pods.settings().frees_unknown_roles,
             recreate_mis_stamped: self.recreate_mis_stamped,
             allowed: allowed(&self.allow),

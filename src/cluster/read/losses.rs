@@ -9,6 +9,7 @@ use kube::Client;
 use kube::api::ListParams;
 
 use crate::api::Pod;
+use crate::api::node::{NODE, Node};
 use crate::api::pod::POD;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::read::missing_pods::makers;
@@ -85,11 +86,24 @@ async fn judge(
         let found = pods.list(&params).await?.items.into_iter().next().map(|found| found.object);
         match found.filter(|found| found.metadata.uid.as_deref() == Some(&*pod.uid)) {
             Some(found) if found.condition_is_true("Ready") => {}
-            Some(found) => return Ok(Verdict::Lost(LastWords::of_unready(&found))),
+            Some(found) => {
+                let node = found.spec.node_name.clone().unwrap_or_default();
+                if !found.metadata.is_deleting() && !answers(client, &node).await? {
+                    return Ok(Verdict::Unknown { pod: pod.name.to_string(), node });
+                }
+                return Ok(Verdict::Lost(LastWords::of_unready(&found)));
+            }
             None => return Ok(Verdict::Lost(LastWords::default())),
         }
     }
     Ok(Verdict::NotLost)
+}
+
+/// False for a node that is there and is not ready: of its pods nobody knows whether they run.
+async fn answers(client: &Client, name: &str) -> Result<bool, kube::Error> {
+    let params = ListParams::default().fields(&format!("metadata.name={name}"));
+    let found = api::<Node>(client, NODE, None).list(&params).await?.items.into_iter().next();
+    Ok(found.is_none_or(|found| found.object.is_ready()))
 }
 
 /// Reads how a workload stands.

@@ -7,6 +7,7 @@ pub mod events;
 pub mod executor;
 pub mod pod_groups;
 pub mod removal;
+pub mod resumed;
 pub mod topologies;
 mod write_limit;
 pub mod writer;

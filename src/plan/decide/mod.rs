@@ -82,7 +82,7 @@ pub struct DecisionContext<'a> {
     /// Of a group whose workloads are scaled.
     pub elastic: ElasticContext<'a>,
     /// What is known for the recovery of batches.
-    pub recovery: RecoveryContext<'a>,
+    pub recovery: &'a RecoveryContext<'a>,
 }
 
 /// Decides for one group.
@@ -99,7 +99,7 @@ pub(in crate::plan) fn decide(
     let unmade = if placer.is_some() { Unmade::of(group, view, &mut released, context) } else { None };
     let mut incomplete = Incomplete::new(group, view, context.overdue);
     let mis_stamped = mis_stamped::find(group, view, context.missing_layers);
-    let mut recovering = Recovering::of(group, plan_recovery(group, view, rollouts, context.recovery));
+    let mut recovering = Recovering::of(group, plan_recovery(group, view, rollouts, *context.recovery));
     let (going, strangers) = going(view, &released, context);
     let mut release = Vec::new();
     for pod in going.into_iter().filter(|pod| !mis_stamped.has(pod)) {

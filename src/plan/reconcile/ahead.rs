@@ -32,7 +32,7 @@ impl ReportedAhead {
         group: &Group,
         view: &GroupView,
         now: Uptime,
-    ) -> (Option<EventNote>, Option<Uptime>) {
+    ) -> (Vec<EventNote>, Option<Uptime>) {
         let batched = view.roles.iter().filter(|(name, _)| group.batch_size(name).is_some());
         let found = batched.map(|(name, role)| (name, ahead(role))).filter(|(_, ordinals)| !ordinals.is_empty());
         let mut before = std::mem::take(&mut self.0);
@@ -43,10 +43,10 @@ impl ReportedAhead {
         }
         let again = self.0.values().filter(|ahead| !ahead.told).map(|ahead| ahead.since + LASTS).min();
         if again.is_none_or(|at| at > now) {
-            return (None, again);
+            return (Vec::new(), again);
         }
         self.0.values_mut().for_each(|ahead| ahead.told = true);
-        (Some(self.note()), None)
+        (vec![self.note()], None)
     }
 
     fn note(&self) -> EventNote {
@@ -110,7 +110,7 @@ mod tests {
         let mut told = ReportedAhead::default();
         let mut at = |seconds: u64, open: &[u32], born_held| {
             let (event, again) = told.events(&group, &view(open, born_held), Uptime::from_secs(seconds));
-            (event.map(|event| event.subject), again.map(|at| at.as_secs()))
+            (event.into_iter().next().map(|event| event.subject), again.map(|at| at.as_secs()))
         };
         // Behind what was released there is no gap: that is taken into the released counts.
         assert_eq!(at(0, &[1, 2], true), (None, None));

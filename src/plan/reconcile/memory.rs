@@ -29,6 +29,7 @@ use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::scales::ElasticMemory;
 use crate::plan::reconcile::timing::ReleaseTimer;
 use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::recovery::Tally;
 use crate::plan::recovery::entry::Phase;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::{AllSucceeded, GroupPods, GroupView, HeldPod, PodRef, RoleView, Snapshot};
@@ -129,6 +130,12 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) recovery: RecoveryMemory,
     /// Recoveries by their phase, as they were last decided.
     pub(in crate::plan) recoveries: Vec<Phase>,
+    /// Its batches, as recoveries of all groups are counted.
+    pub(in crate::plan) tally: Tally,
+    /// A recovery of it waits for batches of other groups.
+    pub(in crate::plan) braked: bool,
+    /// None of its batches is made anew, since so many look broken.
+    pub(in crate::plan) paused: bool,
     /// Segments that are wanted, and how far they are.
     pub(in crate::plan) segments: SegmentCounts,
 }
@@ -187,6 +194,9 @@ impl Memory {
             surges: SurgeProbe::default(),
             recovery: RecoveryMemory::default(),
             recoveries: Vec::new(),
+            tally: Tally::default(),
+            braked: false,
+            paused: false,
             segments: SegmentCounts::default(),
         }
     }

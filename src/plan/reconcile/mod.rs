@@ -4,6 +4,7 @@
 pub mod action;
 mod ahead;
 mod behind;
+mod braking;
 pub mod dropped;
 pub mod events;
 mod lasting;

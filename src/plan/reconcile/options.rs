@@ -37,6 +37,8 @@ pub struct LoopOptions {
     pub incomplete: IncompleteBatch,
     /// How long pods that were given room may take to get a node, before the room is given to others.
     pub bind_timeout: Duration,
+    /// So many recoveries of all groups are under way at once; a tenth of all batches, and at least one, when not given.
+    pub max_recoveries: Option<u32>,
     /// Pods go whose role their group does not have.
     pub frees_unknown_roles: bool,
     /// Delete held pods that were made for another batch than theirs, so that they are made again.
@@ -55,6 +57,7 @@ impl Default for LoopOptions {
             settle: Duration::from_secs(10),
             incomplete: IncompleteBatch::Wait,
             bind_timeout: Duration::from_secs(60),
+            max_recoveries: None,
             frees_unknown_roles: false,
             recreate_mis_stamped: false,
             allowed: Allowed::default(),

@@ -24,7 +24,7 @@ use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::recovery::RecoveryContext;
+use crate::plan::recovery::{BrakeContext, RecoveryContext, RecoveryPlan, Tally};
 use crate::plan::status::{conditions, has_ours, transition_times};
 use crate::plan::view::{GroupView, PodFacts, Snapshot};
 
@@ -56,12 +56,15 @@ pub(in crate::plan) struct Pass<'a> {
     pub(in crate::plan) placer: Option<Placer<'a>>,
     /// Set when a batch turns out to be released: how long that took.
     pub(in crate::plan) released: Option<Duration>,
+    /// What is known of recoveries of other groups.
+    pub(in crate::plan) brake: BrakeContext,
 }
 
 impl Pass<'_> {
     pub(in crate::plan) fn run(&mut self, snapshot: &Snapshot) {
         (self.memory.needs_room, self.memory.is_blind) = (false, false);
         self.memory.uncoordinated = 0;
+        (self.memory.tally, self.memory.braked, self.memory.paused) = (Tally::default(), false, false);
         self.decide(snapshot);
         if let Some(placer) = self.placer.take() {
             // Who is being released may have gone by now, to the place that it has.
@@ -105,7 +108,15 @@ impl Pass<'_> {
         not_bound.extend(self.memory.unmade.overdue(self.options.bind_timeout, self.now));
         let (not_yet_told, again) = self.memory.note_lacking(lacking(group), self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
-        let recovers = group.batched().any(|(_, batching)| batching.recovers().is_some());
+        let (judged, overdue_recoveries) = self.memory.recovery.known(self.now);
+        let recovery = RecoveryContext {
+            off: !self.options.allowed.recovery,
+            now: self.now_of_recoveries(group),
+            rests: no_recovery_begins(group, &observation.view, snapshot),
+            verdicts: &judged,
+            unready: &overdue_recoveries,
+            brake: self.brake,
+        };
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
@@ -125,13 +136,7 @@ impl Pass<'_> {
                 drained,
                 failures: Some(&self.memory.elastic.failures),
             },
-            recovery: RecoveryContext {
-                off: !self.options.allowed.recovery,
-                now: recovers.then(|| Moment::parse(self.now_text)).flatten(),
-                rests: no_recovery_begins(group, &observation.view, snapshot),
-                verdicts: &self.memory.recovery.judged(),
-                unready: &self.memory.recovery.overdue(self.now),
-            },
+            recovery: &recovery,
         };
         let seen = evaluate(group, observation, context, self.placer.as_mut());
         let Evaluation { view, rollouts, decision, .. } = &seen;
@@ -143,20 +148,19 @@ impl Pass<'_> {
         self.memory.stalled = conditions::says_stalled(&seen.status);
         self.memory.batches = states(group, view, decision);
         self.memory.segments = decision.elastic.as_ref().map(ElasticPlan::counts).unwrap_or_default();
-        self.memory.recoveries = decision.recovery.phases().collect();
+        self.remember_recoveries(&decision.recovery);
         self.released = self.memory.release_timer.decided(view, decision, self.now);
-        let (mut events, again) = self.memory.reported.events(group, &seen, self.memory.surges.is_asking(), self.now);
-        again.into_iter().for_each(|at| self.pass_again(at));
-        let (ahead, again) = self.memory.reported_ahead.events(group, view, self.now);
-        again.into_iter().for_each(|at| self.pass_again(at));
-        events.extend(ahead);
-        let (of_rollouts, again) = self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled, self.now);
-        again.into_iter().for_each(|at| self.pass_again(at));
-        events.extend(of_rollouts);
-        events.extend(decision.placed.moved.iter().map(|moved| EventNote::moved(group, moved)));
-        let (of_recoveries, again) = self.memory.reported_recoveries.events(group, &decision.recovery, self.now);
-        again.into_iter().for_each(|at| self.pass_again(at));
-        events.extend(of_recoveries);
+        let reports = [
+            self.memory.reported.events(group, &seen, self.memory.surges.is_asking(), self.now),
+            self.memory.reported_ahead.events(group, view, self.now),
+            self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled, self.now),
+            self.memory.reported_recoveries.events(group, &decision.recovery, self.now),
+        ];
+        let mut events: Vec<_> = decision.placed.moved.iter().map(|moved| EventNote::moved(group, moved)).collect();
+        for (report, again) in reports {
+            events.extend(report);
+            again.into_iter().for_each(|at| self.pass_again(at));
+        }
         events.extend(self.memory.dropped.event(group));
         events.extend(self.memory.refused_status.event());
         events.extend(self.memory.overwritten.event());
@@ -189,6 +193,18 @@ impl Pass<'_> {
             }
         }
         self.write_status(group, &seen, snapshot);
+    }
+
+    /// The time for recoveries; `None` where no batch is recovered.
+    fn now_of_recoveries(&self, group: &Group) -> Option<Moment> {
+        let recovers = group.batched().any(|(_, batching)| batching.recovers().is_some());
+        recovers.then(|| Moment::parse(self.now_text)).flatten()
+    }
+
+    fn remember_recoveries(&mut self, plan: &RecoveryPlan) {
+        self.memory.recoveries = plan.phases().collect();
+        self.memory.tally = plan.brake.own;
+        (self.memory.paused, self.memory.braked) = (plan.brake.is_paused(), plan.brake.stop.is_some());
     }
 
     /// Tells the first pod of each batch why it is held. Of a surplus nothing is said while it is asked what made it.

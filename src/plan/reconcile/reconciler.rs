@@ -10,6 +10,7 @@ use crate::plan::elastic::SegmentCounts;
 use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::{Line, Placer, Sight};
 use crate::plan::reconcile::action::{Action, Ended};
+use crate::plan::reconcile::braking::Braking;
 use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
 use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::LoopOptions;
@@ -20,6 +21,7 @@ use crate::plan::reconcile::recovery_memory::LOSSES_READ;
 use crate::plan::reconcile::tree_memory::TreeMemory;
 use crate::plan::reconcile::trees::TreePass;
 use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::recovery::Tally;
 use crate::plan::recovery::entry::Phase;
 use crate::plan::view::Snapshot;
 
@@ -48,6 +50,8 @@ pub struct Reconciler {
     line: Line,
     /// What [`crate::plan::placement::Capacity::freed`] was when they were last told.
     freed: u64,
+    /// Recoveries of all groups.
+    braking: Braking,
     /// Times of batches that were released since they were last asked for.
     released: Vec<Duration>,
 }
@@ -67,6 +71,7 @@ impl Reconciler {
             blind: HashSet::new(),
             line: Line::default(),
             freed: 0,
+            braking: Braking::default(),
             released: Vec::new(),
         }
     }
@@ -82,6 +87,7 @@ impl Reconciler {
         self.line.clear();
         self.blind.clear();
         self.unkept.clear();
+        self.braking.lead();
         self.schedule_unkept(keys, now);
     }
 
@@ -103,6 +109,7 @@ impl Reconciler {
     fn schedule_unkept(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         let keys: Vec<_> = keys.into_iter().collect();
         self.unkept.extend(keys.iter().cloned());
+        self.braking.see_first(&keys);
         self.schedule_all(keys, now);
     }
 
@@ -183,10 +190,13 @@ impl Reconciler {
             // Room that was kept for what will not be made.
             let gone = sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, false, now));
             gone.into_iter().for_each(|placer| placer.finish(HashSet::new));
+            let was = memory.tally;
             self.groups.remove(key);
             self.line.leaves(key);
             self.unkept.remove(key);
             self.blind.remove(key);
+            let go_on = self.braking.note(key, was, (Tally::default(), false));
+            self.schedule_all(go_on, now);
             return Vec::new();
         }
         memory.forget_gone(snapshot);
@@ -200,8 +210,10 @@ impl Reconciler {
         }
         let others_first = self.unkept.iter().any(|other| other != key);
         let sees = matches!(sight, Some(Sight::Known(_)));
+        let was = memory.tally;
         let mut pass = Pass {
             key,
+            brake: self.braking.context(key, was, self.options.max_recoveries),
             memory,
             options: self.options,
             now,
@@ -223,6 +235,8 @@ impl Reconciler {
             self.blind.remove(key);
         }
         self.released.extend(released);
+        let go_on = self.braking.note(key, was, (memory.tally, memory.braked));
+        self.schedule_all(go_on, now);
         if let Some(at) = again {
             self.schedule(key.clone(), at, now);
         }
@@ -356,7 +370,7 @@ impl Reconciler {
             }
             Ended::LossesSeen { judged } => {
                 let failed = judged.is_none();
-                memory.recovery.looked(judged);
+                memory.recovery.looked(judged, now);
                 Some(if failed {
                     memory.failed(&LOSSES_READ.into(), now)
                 } else {
@@ -435,6 +449,12 @@ impl Reconciler {
     /// Batches of all groups that are made anew, were, or will be no more, by how far that is.
     pub fn recoveries(&self) -> impl Iterator<Item = Phase> {
         self.groups.values().flat_map(|memory| memory.recoveries.iter().copied())
+    }
+
+    /// Batches of all groups that look broken and are not made anew, since so many do.
+    pub fn paused(&self) -> u32 {
+        let paused = self.groups.values().filter(|memory| memory.paused);
+        paused.map(|memory| memory.tally.unready).fold(0, u32::saturating_add)
     }
 
     /// Pods that run although the groups are not there for which they were held.

@@ -8,9 +8,9 @@ use crate::model::wording::counted;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::lasting::Lasting;
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::recovery::RecoveryPlan;
 use crate::plan::recovery::entry::{Phase, loss_text};
-use crate::plan::recovery::text::{batch_name, recovery_is_off, roles_of};
+use crate::plan::recovery::text::{batch_name, pause_text, recovery_is_off, roles_of};
+use crate::plan::recovery::{PAUSED, RecoveryPlan};
 
 /// Reason of the Event that a batch has lost a replica, and is made anew.
 pub const BROKEN: &str = "BatchBroken";
@@ -32,6 +32,9 @@ pub(in crate::plan) struct ReportedRecoveries {
     /// Coordinations of which it was told that nobody has allowed their recovery.
     off: Vec<String>,
     not_allowed: Lasting<String>,
+    /// It was told that recoveries are paused.
+    paused: bool,
+    pausing: Lasting<()>,
 }
 
 impl ReportedRecoveries {
@@ -49,6 +52,13 @@ impl ReportedRecoveries {
             events.push(note(OFF, name.clone(), recovery_is_off(&name), true, group, &name));
             self.off.push(name);
         }
+        self.paused &= plan.brake.is_paused();
+        for () in self.pausing.note((plan.brake.is_paused() && !self.paused).then_some(()), now) {
+            let coordinations = group.batched().filter(|(_, batching)| batching.recovers().is_some());
+            let name = coordinations.map(|(coordination, _)| coordination.display_name()).next().unwrap_or_default();
+            events.push(note(PAUSED, String::new(), pause_text(group, &plan.brake), true, group, &name));
+            self.paused = true;
+        }
         let entries = group.status.recoveries.iter();
         let now: BTreeMap<Key, (Phase, &RecoveryState)> = entries
             .filter_map(|entry| Some(((entry.coordination.clone(), entry.batch), (Phase::of(entry)?, entry))))
@@ -65,7 +75,7 @@ impl ReportedRecoveries {
         }
         let told = now.into_iter().map(|(key, (phase, entry))| (key, (entry.since.clone(), phase == Phase::Complete)));
         self.told = Some(told.collect());
-        (events, self.not_allowed.again())
+        (events, self.not_allowed.again().into_iter().chain(self.pausing.again()).min())
     }
 }
 

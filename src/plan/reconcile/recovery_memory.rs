@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::recovery::{BatchId, Judged, RecoveryPlan};
+use crate::plan::recovery::{BatchId, Judged, RecoveryPlan, Verdict};
 use crate::plan::view::{PodRef, Snapshot};
 
 /// What the look at losses is called among what is tried again.
 pub(in crate::plan) const LOSSES_READ: &str = "losses";
+
+/// Between two looks at a batch of which nobody knows whether it is broken.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// What is remembered of batches that are, or may be, broken.
 #[derive(Debug, Default)]
@@ -17,6 +20,8 @@ pub(in crate::plan) struct RecoveryMemory {
     /// A look is on its way.
     asking: bool,
     judged: Vec<Judged>,
+    /// When it is looked again at batches of which nobody knows whether they are broken.
+    again: Option<Uptime>,
     /// Since when batches have replicas that are not ready, and how long they may be.
     unready: BTreeMap<BatchId, (Uptime, Duration)>,
     /// Unique ids of pods that were deleted, and look as if they were there.
@@ -24,15 +29,12 @@ pub(in crate::plan) struct RecoveryMemory {
 }
 
 impl RecoveryMemory {
-    /// What looks have shown.
-    pub(in crate::plan) fn judged(&self) -> Vec<Judged> {
-        self.judged.clone()
-    }
-
-    /// Batches of which replicas are not ready for too long.
-    pub(in crate::plan) fn overdue(&self, now: Uptime) -> Vec<BatchId> {
+    /// What looks have shown, and batches of which replicas are not ready for too long.
+    pub(in crate::plan) fn known(&self, now: Uptime) -> (Vec<Judged>, Vec<BatchId>) {
+        let stands = |judged: &&Judged| self.again.is_none_or(|again| again > now) || !is_unknown(judged);
         let is_over = |(since, time): &(Uptime, Duration)| now.saturating_sub(*since) >= *time;
-        self.unready.iter().filter(|(_, since)| is_over(since)).map(|(id, _)| *id).collect()
+        let overdue = self.unready.iter().filter(|(_, since)| is_over(since)).map(|(id, _)| *id);
+        (self.judged.iter().filter(stands).cloned().collect(), overdue.collect())
     }
 
     /// A look is on its way.
@@ -46,9 +48,12 @@ impl RecoveryMemory {
     }
 
     /// A look has ended.
-    pub(in crate::plan) fn looked(&mut self, judged: Option<Vec<Judged>>) {
+    pub(in crate::plan) fn looked(&mut self, judged: Option<Vec<Judged>>, now: Uptime) {
         self.asking = false;
         self.judged.extend(judged.into_iter().flatten());
+        if self.judged.iter().any(is_unknown) {
+            self.again = Some(now + LOOK_AGAIN);
+        }
     }
 
     /// A look is to begin; false while one is on its way.
@@ -81,11 +86,17 @@ impl RecoveryMemory {
 
     /// Notes what a pass has found; returns when replicas are not ready for too long, at the earliest.
     pub(in crate::plan) fn note(&mut self, plan: &RecoveryPlan, now: Uptime) -> Option<Uptime> {
-        self.judged.retain(|judged| plan.broken.contains(&judged.id));
+        let is_over = self.again.is_some_and(|again| again <= now);
+        self.judged.retain(|judged| plan.broken.contains(&judged.id) && !(is_over && is_unknown(judged)));
+        self.again = self.again.filter(|_| self.judged.iter().any(is_unknown));
         let known = std::mem::take(&mut self.unready);
         let since = |id: &BatchId| known.get(id).map_or(now, |(since, _)| *since);
         self.unready = plan.unready.iter().map(|(id, time)| (*id, (since(id), *time))).collect();
         let due = self.unready.values().filter_map(|(since, time)| since.checked_add(*time));
-        due.filter(|due| *due > now).min()
+        due.chain(self.again).filter(|due| *due > now).min()
     }
+}
+
+fn is_unknown(judged: &Judged) -> bool {
+    matches!(judged.verdict, Verdict::Unknown { .. })
 }

@@ -5,6 +5,7 @@
 //! wrong. What a rollout, a scale-in or another recovery takes away looks the same; it is told apart by a live look at what
 //! makes the pods, which begins after the loss was seen.
 
+mod brake;
 pub mod entry;
 mod one;
 pub mod text;
@@ -16,11 +17,12 @@ use std::time::Duration;
 use crate::api::status::{CoordinationState, RecoveryState};
 use crate::model::moment::Moment;
 use crate::model::{Batching, Coordination, Group};
+pub use crate::plan::recovery::brake::{Brake, BrakeContext, PAUSED, RESUMED, Stop, Tally};
 use crate::plan::recovery::entry::{Phase, of_batch};
 use crate::plan::recovery::one::One;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::Numbers;
-use crate::plan::view::{GroupView, LastWords, PodFacts, PodRef};
+use crate::plan::view::{GroupView, LastWords, PodFacts, PodRef, count};
 
 /// A batch by the place of its coordination in the group's list, and its number from 0.
 pub type BatchId = (usize, u32);
@@ -38,6 +40,23 @@ pub struct RecoveryContext<'a> {
     pub verdicts: &'a [Judged],
     /// Batches of which replicas are not ready for longer than they may be.
     pub unready: &'a [BatchId],
+    /// What is known of other groups.
+    pub brake: BrakeContext,
+}
+
+/// Nothing is known.
+impl Default for &RecoveryContext<'_> {
+    fn default() -> Self {
+        const NONE: RecoveryContext<'_> = RecoveryContext {
+            off: false,
+            now: None,
+            rests: false,
+            verdicts: &[],
+            unready: &[],
+            brake: BrakeContext { others: Tally { batches: 0, unready: 0, under_way: 0 }, unseen: false, most: None },
+        };
+        &NONE
+    }
 }
 
 /// A replica that is lost, or looks so.
@@ -69,6 +88,13 @@ pub enum Verdict {
     Lost(LastWords),
     /// A rollout or a scale-in takes it away, or it is back.
     NotLost,
+    /// The node of a pod of it does not answer: whether the pod runs, nobody knows. It is lost when it is deleted.
+    Unknown {
+        /// The pod.
+        pod: String,
+        /// The node.
+        node: String,
+    },
 }
 
 /// A loss that was looked at.
@@ -123,6 +149,10 @@ pub struct RecoveryPlan {
     pub due: Option<Moment>,
     /// Coordinations that want their batches recovered, where nobody has allowed it.
     pub without_effect: Vec<String>,
+    /// What keeps recoveries back.
+    pub brake: Brake,
+    /// Batches of which nobody knows whether they are broken, and why.
+    pub unknown: BTreeMap<BatchId, String>,
 }
 
 /// Batches of a coordination that are complete, or were.
@@ -160,6 +190,8 @@ pub(in crate::plan) fn plan_recovery(
     context: RecoveryContext<'_>,
 ) -> RecoveryPlan {
     let mut plan = RecoveryPlan::default();
+    let desired = |role: &str| view.roles.get(role).map(|role| role.desired);
+    let mut all = Vec::new();
     for (coordination, batching) in group.batched() {
         let Some(recovery) = batching.recovers() else { continue };
         if context.off {
@@ -168,37 +200,47 @@ pub(in crate::plan) fn plan_recovery(
         }
         let name = coordination.display_name();
         let known = group.status.coordination_state.iter().find(|state| state.name == name);
-        let sizes = batching.sizes.keys().filter_map(|role| Some((role.clone(), batching.size(role)?)));
-        let sizes: BTreeMap<_, _> = sizes.collect();
-        let marks = Marks::of(known.filter(|known| known.complete_sizes == sizes));
-        let desired = |role: &str| view.roles.get(role).map(|role| role.desired);
+        let marks = Marks::of(known.filter(|known| known.complete_sizes == sizes(batching)));
         let unknown = batching.sizes.keys().any(|role| view.roles.get(role).is_none_or(|role| role.unknown));
         let rolls = batching.sizes.keys().any(|role| rollouts.roles.contains_key(role));
-        let mut complete = Numbers::default();
-        for batch in 0..batching.total(desired) {
-            let one = One {
-                group,
-                view,
-                coordination,
-                batching,
-                recovery,
-                batch,
-                was_complete: marks.has(batching, batch, desired),
-                rests: context.rests || unknown || rolls,
-                rolls,
-                context,
-            };
-            if one.decide(of_batch(&group.status.recoveries, coordination, batch), &mut plan) {
-                complete.push(batch);
-            }
-        }
-        if complete != Numbers::default() {
-            let replicas = batching.sizes.keys().filter_map(|role| Some((role.clone(), desired(role)?)));
-            let complete = Complete { batches: complete.text(), replicas: replicas.collect(), sizes };
-            plan.complete.insert(coordination.index, complete);
+        all.extend((0..batching.total(desired)).map(|batch| One {
+            group,
+            view,
+            coordination,
+            batching,
+            recovery,
+            batch,
+            known: of_batch(&group.status.recoveries, coordination, batch),
+            was_complete: marks.has(batching, batch, desired),
+            rests: context.rests || unknown || rolls,
+            rolls,
+            context,
+        }));
+    }
+    let own = Tally {
+        batches: count(all.len()),
+        unready: count(all.iter().filter(|one| one.looks_broken()).count()),
+        under_way: count(all.iter().filter(|one| one.counts_until().is_some()).count()),
+    };
+    plan.due = all.iter().filter_map(One::counts_until).min();
+    plan.brake = Brake::of(group, own, context.brake);
+    let mut complete: BTreeMap<usize, Numbers> = BTreeMap::new();
+    for one in &all {
+        if one.decide(&mut plan) {
+            complete.entry(one.coordination.index).or_default().push(one.batch);
         }
     }
+    for (coordination, batching) in group.batched() {
+        let Some(complete) = complete.get(&coordination.index) else { continue };
+        let replicas = batching.sizes.keys().filter_map(|role| Some((role.clone(), desired(role)?)));
+        let complete = Complete { batches: complete.text(), replicas: replicas.collect(), sizes: sizes(batching) };
+        plan.complete.insert(coordination.index, complete);
+    }
     plan
+}
+
+fn sizes(batching: &Batching) -> BTreeMap<String, u32> {
+    batching.sizes.keys().filter_map(|role| Some((role.clone(), batching.size(role)?))).collect()
 }
 
 /// Batches that are known to have been complete.

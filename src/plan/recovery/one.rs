@@ -8,6 +8,7 @@ use crate::api::status::RecoveryState;
 use crate::model::moment::Moment;
 use crate::model::wording::counted as counted_text;
 use crate::model::{Batching, Coordination, Group, Recovery};
+use crate::plan::recovery::brake::{Stop, counts_until};
 use crate::plan::recovery::entry::{Phase, broken, counted, loss_text, of_batch};
 use crate::plan::recovery::{
     BatchId, Blocked, Deletion, Judged, Loss, RecoveryContext, RecoveryPlan, Suspect, Verdict,
@@ -22,6 +23,8 @@ pub(super) struct One<'a> {
     pub(super) batching: &'a Batching,
     pub(super) recovery: &'a Recovery,
     pub(super) batch: u32,
+    /// What is committed of its recovery.
+    pub(super) known: Option<(Phase, &'a RecoveryState)>,
     /// It is committed that it was complete.
     pub(super) was_complete: bool,
     /// No recovery begins now.
@@ -33,8 +36,8 @@ pub(super) struct One<'a> {
 
 impl One<'_> {
     /// Decides; true when the batch is to be remembered as complete.
-    pub(super) fn decide(&self, known: Option<(Phase, &RecoveryState)>, plan: &mut RecoveryPlan) -> bool {
-        match known {
+    pub(super) fn decide(&self, plan: &mut RecoveryPlan) -> bool {
+        match self.known {
             None => self.look(None, plan),
             Some((Phase::Complete, entry)) => self.look(Some(entry), plan),
             Some((Phase::Waiting, entry)) => self.wait(entry, plan),
@@ -44,6 +47,9 @@ impl One<'_> {
                 self.is_all(ReplicaIs::Ready)
             }
             Some((Phase::Exhausted, entry)) => {
+                if self.is_resumed(entry) {
+                    return self.wait(&resumed(entry), plan);
+                }
                 if entry.generation == self.group.carrier.generation {
                     plan.entries.push(self.completed(entry));
                 }
@@ -72,6 +78,12 @@ impl One<'_> {
             keep(plan);
             return false;
         }
+        if plan.brake.is_on() {
+            plan.brake.stop = Some(Stop::OneCause);
+            keep(plan);
+            self.block(plan, "recovery is paused");
+            return true;
+        }
         plan.broken.insert(self.id());
         let is_this = |judged: &&Judged| judged.id == self.id() && judged.loss == loss;
         let verdict = self.context.verdicts.iter().find(is_this).map(|judged| &judged.verdict);
@@ -79,6 +91,15 @@ impl One<'_> {
             (Some(Verdict::NotLost), _) => {
                 keep(plan);
                 false
+            }
+            (Some(Verdict::Unknown { pod, node }), _) => {
+                keep(plan);
+                let name = self.batching.batch_name(self.batch);
+                let told = format!(
+                    "{name} is not made anew: node {node} of pod {pod} does not answer, and the pod is not deleted"
+                );
+                plan.unknown.insert(self.id(), told);
+                true
             }
             (Some(Verdict::Lost(words)), Some(now)) => {
                 let when = (now, self.group.carrier.generation);
@@ -121,6 +142,11 @@ impl One<'_> {
         if let Some(due) = due {
             plan.due = Some(plan.due.map_or(due, |other| other.min(due)));
             self.block(plan, &format!("{} at {}", self.is_made_anew(entry), due.text()));
+            plan.entries.push(entry.clone());
+            return false;
+        }
+        if let Err(until) = plan.brake.begin(self.recovery) {
+            self.block(plan, &format!("it waits {until}; {}", self.is_made_anew(entry)));
             plan.entries.push(entry.clone());
             return false;
         }
@@ -195,6 +221,25 @@ impl One<'_> {
         }
     }
 
+    /// Until when its recovery, which is under way, holds up others.
+    pub(super) fn counts_until(&self) -> Option<Moment> {
+        self.known.and_then(|(phase, entry)| counts_until(phase, entry, self.context.now))
+    }
+
+    /// True for one that was made anew too often by the time that a person said that it goes on.
+    fn is_resumed(&self, entry: &RecoveryState) -> bool {
+        let since = entry.since.as_deref().and_then(Moment::parse);
+        self.group.carrier.resumed.zip(since).is_some_and(|(resumed, since)| resumed >= since)
+    }
+
+    /// True for a batch whose pods are there and are not ready, or go: it looks broken, and may come back by itself.
+    pub(super) fn looks_broken(&self) -> bool {
+        let waits = self.recovery.unready_for.is_some() && self.was_complete && !self.is_all(ReplicaIs::Ready);
+        waits
+            && (self.is_all(ReplicaIs::Released)
+                || self.view.leaving.iter().any(|pod| self.has(&pod.role, pod.ordinal)))
+    }
+
     /// What is kept of a recovery that is over: it counts for the limit, and is forgotten with the window.
     fn still_counts(&self, entry: &RecoveryState) -> Option<RecoveryState> {
         let now = self.context.now;
@@ -266,6 +311,12 @@ impl One<'_> {
         let message = format!("{} is held: {why}", self.batching.batch_name(self.batch));
         plan.blocked.insert(self.id(), Blocked { message });
     }
+}
+
+/// A recovery that was given up, and begins all the same: what was done before does not count.
+fn resumed(entry: &RecoveryState) -> RecoveryState {
+    let (phase, attempts) = (Phase::Waiting.as_str().to_owned(), Vec::new());
+    RecoveryState { phase, attempts, attempt: 1, generation: None, ..entry.clone() }
 }
 
 /// A recovery that has not begun and does not: what was done before counts.

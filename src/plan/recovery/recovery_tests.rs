@@ -24,6 +24,7 @@ struct Case {
     unready: Vec<BatchId>,
     off: bool,
     rests: bool,
+    brake: BrakeContext,
     made: u32,
 }
 
@@ -41,6 +42,7 @@ impl Case {
             unready: Vec::new(),
             off: false,
             rests: false,
+            brake: BrakeContext::default(),
             made: 0,
         };
         let all = [("p", 0), ("p", 1), ("p", 2), ("p", 3), ("d", 0), ("d", 1)];
@@ -76,8 +78,9 @@ impl Case {
             rests: self.rests,
             verdicts: &self.judged,
             unready: &self.unready,
+            brake: self.brake,
         };
-        mk_evaluation(&self.group, &view, DecisionContext { recovery, ..DecisionContext::default() })
+        mk_evaluation(&self.group, &view, DecisionContext { recovery: &recovery, ..DecisionContext::default() })
     }
 
     /// What is decided is stored; then what is decided next.
@@ -316,4 +319,162 @@ fn the_leader_of_several_pods_goes_and_takes_the_others_with_it() {
     let all: Vec<_> =
         seen.decision.recovery.delete.iter().map(|one| (&*one.pod.pod.name, one.with_dependents)).collect();
     assert_eq!(all, [("d-0", true), ("p-0", false)]);
+}
+
+fn at(seconds: i64) -> Moment {
+    Moment(NOW.0 + seconds)
+}
+
+/// Both segments lose a replica, and both were looked at.
+fn both_lost(recovery: &serde_json::Value) -> Case {
+    let mut case = Case::new(recovery);
+    case.make("p", 1, true);
+    case.make("p", 3, true);
+    let words = || LastWords { kind: LossKind::PodFailed, ..LastWords::default() };
+    let suspects = case.evaluate().decision.recovery.suspects;
+    let judged = suspects.into_iter().map(|one| Judged { id: one.id, loss: one.loss, verdict: Verdict::Lost(words()) });
+    case.judged = judged.collect();
+    case
+}
+
+#[test]
+fn of_two_batches_the_second_waits_until_the_first_is_complete_again_or_takes_too_long() {
+    let mut case = both_lost(&json!({ "policy": "Recreate" }));
+    let seen = case.commit();
+    assert_eq!(case.phases(), [(0, "Recreating", 1), (1, "Waiting", 1)]);
+    assert_eq!(
+        (seen.decision.recovery.brake.stop == Some(Stop::Others), seen.decision.recovery.due),
+        (true, Some(at(600)))
+    );
+    let held: Vec<_> = seen.decision.held.iter().map(|held| held.message.as_str()).collect();
+    assert!(
+        held.iter()
+            .any(|held| held.contains("it waits until another recovery of the group is over (`maxConcurrent: 1`)")),
+        "{held:?}"
+    );
+    let stuck = case.now;
+    case.now = at(599);
+    case.commit();
+    assert_eq!(case.phases()[1].1, "Waiting");
+    case.now = at(600);
+    case.commit();
+    assert_eq!(case.phases()[1].1, "Recreating", "what takes so long waits for something itself");
+    let mut case = both_lost(&json!({ "policy": "Recreate" }));
+    case.now = stuck;
+    case.commit();
+    case.judged.clear();
+    for (role, ordinal) in [("p", 0), ("p", 1), ("d", 0)] {
+        case.make(role, ordinal, true);
+    }
+    case.commit();
+    assert_eq!(case.phases(), [(0, "Releasing", 1), (1, "Waiting", 1)]);
+    for name in ["p-0", "p-1", "d-0"] {
+        let pod = case.pods.get_mut(name).unwrap();
+        (pod.held, pod.scheduled, pod.ready) = (false, true, true);
+    }
+    case.commit();
+    case.commit();
+    assert_eq!(case.phases(), [(0, "Complete", 1), (1, "Recreating", 1)]);
+}
+
+#[test]
+fn so_many_are_made_anew_at_once_as_the_group_says_and_all_groups_together_may() {
+    let begins = |concurrent: u32, brake: BrakeContext| {
+        let mut case = both_lost(&json!({ "policy": "Recreate", "maxConcurrent": concurrent }));
+        case.brake = brake;
+        case.commit();
+        case.phases().into_iter().filter(|(_, phase, _)| *phase == "Recreating").count()
+    };
+    let others = |batches, under_way| Tally { batches, under_way, unready: 0 };
+    let brake = |others, most| BrakeContext { others, most, unseen: false };
+    assert_eq!(begins(2, brake(others(0, 0), Some(2))), 2);
+    assert_eq!(begins(2, brake(others(0, 0), None)), 1, "a tenth of two, and at least one");
+    assert_eq!(begins(2, brake(others(18, 0), None)), 2);
+    assert_eq!(begins(2, brake(others(18, 1), None)), 1);
+    assert_eq!(begins(2, brake(others(18, 2), None)), 0);
+    assert_eq!(begins(2, brake(others(18, 2), Some(3))), 1);
+    assert_eq!(begins(2, BrakeContext { most: Some(2), unseen: true, ..BrakeContext::default() }), 0);
+}
+
+#[test]
+fn while_many_batches_look_broken_none_is_made_anew_until_fewer_do_or_a_person_says_so() {
+    let told = |case: &Case| {
+        let all = &case.group.status.conditions;
+        all.iter().find(|told| told.r#type == "RecoveryPaused").map(|told| (told.status.clone(), told.message.clone()))
+    };
+    let stamp = |case: &mut Case, time: &str| {
+        let all = case.group.status.conditions.iter_mut();
+        all.filter(|told| told.last_transition_time.is_none()).for_each(|told| {
+            told.last_transition_time = Some(time.to_owned());
+        });
+    };
+    let mut case = Case::new(&json!({ "policy": "Recreate", "unreadyFor": "30s" }));
+    case.pods.get_mut("d-1").unwrap().ready = false;
+    case.unready = vec![(0, 1)];
+    case.brake = BrakeContext { others: Tally { batches: 7, unready: 2, under_way: 0 }, ..BrakeContext::default() };
+    assert_eq!(case.evaluate().decision.recovery.suspects.len(), 1, "three of nine are a third, and not more");
+    case.brake.others.batches = 6;
+    let seen = case.commit();
+    assert!(seen.decision.recovery.suspects.is_empty());
+    let message = "3 of 8 batches look broken at once, which one cause is likely to do: none is made anew until fewer do; \
+                   `rolegate resume pd -n ns` has them made anew all the same";
+    assert_eq!(told(&case), Some(("True".to_owned(), message.to_owned())));
+    assert_eq!(
+        case.group.status.coordination_state[0].complete_batches, "0-1",
+        "it is not forgotten that it was complete"
+    );
+    let paused = case.group.clone();
+    case.brake.others.unready = 1;
+    assert_eq!(case.commit().decision.recovery.suspects.len(), 1);
+    assert_eq!(told(&case), None, "fewer do");
+    (case.group, case.brake.others.unready) = (paused, 2);
+    stamp(&mut case, "2026-01-01T00:00:10Z");
+    case.group.carrier.resumed = Some(at(9));
+    assert!(case.commit().decision.recovery.suspects.is_empty(), "that was said of an earlier pause");
+    stamp(&mut case, "2026-01-01T00:00:10Z");
+    case.group.carrier.resumed = Some(at(10));
+    assert_eq!(case.commit().decision.recovery.suspects.len(), 1);
+    assert_eq!(told(&case).unwrap().0, "False");
+    stamp(&mut case, "2026-01-01T00:00:20Z");
+    assert_eq!(case.commit().decision.recovery.suspects.len(), 1, "that it goes on is said once, and stays so");
+    case.brake.others.unready = 0;
+    case.commit();
+    assert_eq!(told(&case), None);
+    case.brake.others.unready = 2;
+    assert!(case.commit().decision.recovery.suspects.is_empty(), "the next time is another one");
+}
+
+#[test]
+fn a_batch_on_a_node_that_does_not_answer_is_kept_and_looked_at_again() {
+    let mut case = Case::new(&json!({ "policy": "Recreate", "unreadyFor": "30s" }));
+    case.pods.get_mut("d-1").unwrap().ready = false;
+    case.unready = vec![(0, 1)];
+    let suspect = case.evaluate().decision.recovery.suspects[0].clone();
+    let verdict = Verdict::Unknown { pod: "d-1".to_owned(), node: "n1".to_owned() };
+    case.judged = vec![Judged { id: suspect.id, loss: suspect.loss, verdict }];
+    let seen = case.commit();
+    let told = "segment 2 is not made anew: node n1 of pod d-1 does not answer, and the pod is not deleted";
+    assert_eq!(seen.decision.recovery.unknown[&(0, 1)], told);
+    assert_eq!((case.phases(), deleted(&seen), seen.decision.recovery.suspects.len()), (vec![], vec![], 0));
+    assert_eq!(case.group.status.coordination_state[0].complete_batches, "0-1");
+    case.pods.remove("d-1");
+    assert_eq!(case.commit().decision.recovery.suspects.len(), 1, "its pod goes: that is another loss");
+}
+
+#[test]
+fn what_was_made_anew_too_often_is_again_when_a_person_says_so() {
+    let mut case = Case::new(&json!({ "policy": "Recreate", "limit": 1 }));
+    case.make("p", 1, true);
+    case.lost();
+    case.recreated();
+    case.make("p", 1, true);
+    case.lost();
+    assert_eq!(case.phases(), [(0, "Exhausted", 1)]);
+    case.group.carrier.resumed = Some(at(-1));
+    case.commit();
+    assert_eq!(case.phases(), [(0, "Exhausted", 1)], "that was said before");
+    case.group.carrier.resumed = Some(at(0));
+    let seen = case.commit();
+    assert_eq!((case.phases(), deleted(&seen).len()), (vec![(0, "Recreating", 1)], 2));
+    assert_eq!(case.group.status.recoveries[0].attempts.len(), 1, "what was before does not count");
 }

@@ -2,9 +2,9 @@
 
 use crate::api::status::RecoveryState;
 use crate::model::wording::{counted, time};
-use crate::model::{Coordination, Group, Recovery};
-use crate::plan::recovery::RecoveryPlan;
+use crate::model::{Coordination, Group, GroupKey, Recovery};
 use crate::plan::recovery::entry::{FIRST_PAUSE, LONGEST_PAUSE, Phase, loss_text};
+use crate::plan::recovery::{Brake, RecoveryPlan, Stop, Tally};
 
 /// `segment 2`, as its coordination calls it.
 pub fn batch_name(group: &Group, entry: &RecoveryState) -> String {
@@ -21,6 +21,7 @@ pub fn recoveries<'a>(group: &'a Group, plan: &'a RecoveryPlan) -> impl Iterator
         let what = match Phase::of(entry)? {
             Phase::Waiting => match &entry.not_before {
                 Some(at) => format!("it is made anew at {at}"),
+                None if plan.brake.stop == Some(Stop::Others) => "it is made anew when fewer are".to_owned(),
                 None => "it is made anew soon".to_owned(),
             },
             Phase::Recreating => "its old pods go, and its new ones wait for each other".to_owned(),
@@ -36,16 +37,35 @@ pub fn recoveries<'a>(group: &'a Group, plan: &'a RecoveryPlan) -> impl Iterator
         Some(format!("recovery of {batch} of {}, {}: {loss} at {since}; {what}", entry.coordination, entry.phase))
     };
     let off = plan.without_effect.iter().map(|name| recovery_is_off(name));
-    plan.entries.iter().filter_map(line).chain(off)
+    let unknown = plan.unknown.values().cloned();
+    let paused = plan.brake.is_paused().then(|| pause_text(group, &plan.brake));
+    plan.entries.iter().filter_map(line).chain(paused).chain(unknown).chain(off)
+}
+
+/// `12 of 18 batches look broken at once`
+pub fn many_text(brake: &Brake) -> String {
+    let Tally { batches, unready, .. } = brake.all();
+    format!("{unready} of {batches} batches look broken at once")
+}
+
+/// That nothing is made anew while many batches look broken, until when, and how a person says otherwise.
+pub fn pause_text(group: &Group, brake: &Brake) -> String {
+    let GroupKey { namespace, name } = &group.key;
+    format!(
+        "{}, which one cause is likely to do: none is made anew until fewer do; `rolegate resume {name} -n {namespace}` has them \
+         made anew all the same",
+        many_text(brake)
+    )
 }
 
 /// `a batch of coordination "pd" that loses a replica is made anew, 3 times within 1h at most: …`
 pub fn policy_text(coordination: &str, recovery: &Recovery) -> String {
     let (limit, window) = (counted(recovery.limit, "time"), time(recovery.window));
+    let concurrent = recovery.max_concurrent;
     let unready = recovery.unready_for.map(|most| format!(", or is not ready for {},", time(most)));
     format!(
         "coordination {coordination:?}: a batch that loses a replica{} is made anew, {limit} within {window} at most; the \
-         second time after {}, then twice as long, {} at most",
+         second time after {}, then twice as long, {} at most; {concurrent} of the group at once",
         unready.unwrap_or_default(),
         time(FIRST_PAUSE),
         time(LONGEST_PAUSE),

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::status::{Condition, GroupStatus, RecoveryState};
 use crate::model::wording::counted;
 use crate::model::{Group, HoldReason};
-use crate::plan::recovery::RecoveryPlan;
 use crate::plan::recovery::entry::{Phase, loss_text};
-use crate::plan::recovery::text::batch_name;
+use crate::plan::recovery::text::{batch_name, many_text, pause_text};
+use crate::plan::recovery::{PAUSED, RESUMED, RecoveryPlan};
 use crate::plan::rollout::standing::{self, IN_PROGRESS, ROLLED, Standing, Standings};
 use crate::plan::status::segments::Segments;
 use crate::plan::view::{ReplicaIs, RoleView};
@@ -44,7 +44,10 @@ pub const ELASTIC: &str = "Elastic";
 /// `RecoveryExhausted`: a batch was made anew as often as it may be, and has lost a replica again.
 pub const EXHAUSTED: &str = "RecoveryExhausted";
 /// Conditions that are ours to write, and to take away.
-pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, ROLLED, CONFLICTED, ELASTIC, EXHAUSTED];
+pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, ROLLED, CONFLICTED, ELASTIC, EXHAUSTED, PAUSED];
+
+/// Conditions that are True while a group waits for a person.
+pub const WAIT_FOR_A_PERSON: &[&str] = &[PAUSED, EXHAUSTED];
 
 /// Says which batches are left as they are, if any is.
 pub fn exhausted(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
@@ -56,6 +59,17 @@ pub fn exhausted(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
     };
     let texts: Vec<_> = of.map(text).collect();
     (!texts.is_empty()).then(|| condition(EXHAUSTED, true, "LimitReached", texts.join("; ")))
+}
+
+/// Says that nothing is made anew, or is all the same, while many batches look broken.
+pub fn paused(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
+    let brake = &recovery.brake;
+    let on = condition(PAUSED, true, "ManyBatchesBroken", pause_text(group, brake));
+    let resumed = || {
+        let text = format!("{}; they are made anew, as a person has said", many_text(brake));
+        condition(PAUSED, false, RESUMED, text)
+    };
+    brake.is_paused().then_some(on).or_else(|| (brake.resumed && brake.all().has_one_cause()).then(resumed))
 }
 
 /// The status of an object that claims a group which another object controls.

@@ -51,6 +51,7 @@ pub fn status(
     conditions.extend(conditions::rollout_complete(&standings, &rollouts.unclaimed));
     conditions.extend(elastic_condition(group, decision));
     conditions.extend(conditions::exhausted(group, &decision.recovery));
+    conditions.extend(conditions::paused(group, &decision.recovery));
     let ready = view.roles.values().map(RoleView::ready_pods).fold(0, u32::saturating_add);
     let desired = view.roles.values().map(RoleView::desired_pods).fold(0, u32::saturating_add);
     let (reason, message) = why(rollouts, decision, context);

@@ -125,9 +125,10 @@ async fn a_replica_that_is_not_ready_for_too_long_is_lost_and_no_sooner() {
 async fn two_segments_are_made_anew_at_once_also_the_last_which_is_partial() {
     let stage = Stage::new("recovery-two").await;
     stage.add_node("all", 12).await;
-    let _rolegate = launch(&stage).start().await;
+    let _rolegate = launch(&stage).flag("max-recoveries", "2").start().await;
     // The third segment has one prefill and one decode.
-    let scene = Scene::of(stage, group(5, 3), &recreate()).await;
+    let at_once = json!({ "policy": "Recreate", "maxConcurrent": 2 });
+    let scene = Scene::of(stage, group(5, 3), &at_once).await;
     scene.delete("llm-decode-0").await;
     scene.delete("llm-prefill-4").await;
     scene.until_recovered(&[0, 2], 1).await;

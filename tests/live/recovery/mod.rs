@@ -1,5 +1,6 @@
 //! Segments that were complete and lose a replica are made anew as a whole.
 
+mod brakes;
 mod gangs;
 mod kinds;
 mod limits;

@@ -1,0 +1,120 @@
+//! `rolegate resume`: what waits for a person goes on.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::connection::{Failure, LiveArgs, block_on};
+use super::live;
+use super::options::Output;
+use super::terminal::shown;
+use crate::cluster::write::adoption::AdoptionError;
+use crate::cluster::write::resumed;
+use crate::model::Group;
+use crate::model::moment::Moment;
+use crate::plan::status::conditions;
+
+/// Arguments of `resume`.
+#[derive(Args, Debug)]
+pub struct ResumeArgs {
+    /// The group that goes on.
+    #[arg(value_name = "GROUP", required_unless_present = "all_recoveries")]
+    group: Option<String>,
+    /// Every group of all namespaces whose recovery waits for a person.
+    #[arg(long, conflicts_with_all = ["group", "namespace"])]
+    all_recoveries: bool,
+    #[command(flatten)]
+    live: LiveArgs,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// What became of the groups.
+#[derive(Debug, Default, Serialize)]
+struct Outcome {
+    resumed: Vec<Resumed>,
+    failed: Vec<Failed>,
+}
+
+#[derive(Debug, Serialize)]
+struct Resumed {
+    namespace: String,
+    group: String,
+    /// Conditions that said that it waits.
+    waited: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Failed {
+    namespace: String,
+    group: String,
+    error: String,
+}
+
+/// Has groups go on. The exit code is 0 when all do that wait, 1 when one could not be told.
+pub fn run(args: &ResumeArgs) -> ExitCode {
+    block_on(resume(args))
+}
+
+async fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
+    let connection = args.live.connect(false).await?;
+    let scope = args.group.is_some().then_some(connection.namespace.as_str());
+    let seen = live::list(&connection, scope).await?;
+    let pictures = match &args.group {
+        Some(name) => vec![live::named(&seen.index, &connection.namespace, name)?],
+        None => live::pictures(&seen.index),
+    };
+    let mut outcome = Outcome::default();
+    for group in pictures.iter().filter_map(|picture| picture.group()) {
+        let waits = waits(group);
+        let Some(since) = waits.iter().map(|(_, since)| *since).max() else { continue };
+        let (namespace, name) = (group.key.namespace.to_string(), group.key.name.to_string());
+        // The clock of whoever calls may be behind that of the leader.
+        let at = Moment(jiff::Timestamp::now().as_second()).max(since);
+        match resumed::resume(&connection.client, group, at).await {
+            Ok(()) => {
+                let waited = waits.into_iter().map(|(condition, _)| condition.to_owned()).collect();
+                outcome.resumed.push(Resumed { namespace, group: name, waited });
+            }
+            Err(error) => {
+                let error = match error {
+                    AdoptionError::Api(error) => connection.failure(&error).to_string(),
+                    AdoptionError::Unfinished(error) => error.to_string(),
+                };
+                outcome.failed.push(Failed { namespace, group: name, error });
+            }
+        }
+    }
+    let text = args.output.data().map_or_else(|| outcome.text(), |data| data.text(&outcome));
+    // Whoever closed the pipe has seen enough; the outcome stands.
+    _ = io::stdout().lock().write_all(text.as_bytes());
+    for Failed { namespace, group, error } in &outcome.failed {
+        eprintln!("rolegate: {}: {error}", shown(&format!("{namespace}/{group}")));
+    }
+    Ok(if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The conditions that say that a group waits for a person, and since when.
+fn waits(group: &Group) -> Vec<(&'static str, Moment)> {
+    let since = |kind: &'static str| {
+        let told = group.status.conditions.iter().find(|told| told.r#type == kind && told.status == "True")?;
+        Some((kind, told.last_transition_time.as_deref().and_then(Moment::parse)?))
+    };
+    conditions::WAIT_FOR_A_PERSON.iter().filter_map(|kind| since(kind)).collect()
+}
+
+impl Outcome {
+    fn text(&self) -> String {
+        if self.resumed.is_empty() && self.failed.is_empty() {
+            return "nothing waits for a person\n".to_owned();
+        }
+        let line = |one: &Resumed| {
+            let (namespace, group) = (shown(&one.namespace), shown(&one.group));
+            format!("{namespace}/{group} goes on ({})\n", one.waited.join(", "))
+        };
+        self.resumed.iter().map(line).collect()
+    }
+}

@@ -1,0 +1,30 @@
+//! What `rolegate resume` writes, with the rights of whoever calls it: when a person said that a group goes on.
+
+use kube::Client;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use serde_json::json;
+
+use super::deadline::WRITE_TIMEOUT;
+use super::writer::resource;
+use crate::cluster::objects::Objects;
+use crate::cluster::write::adoption::AdoptionError;
+use crate::cluster::write::deadline::within;
+use crate::model::moment::Moment;
+use crate::model::{Group, names};
+
+/// Field manager of these writes.
+const MANAGER: &str = "rolegate-resume";
+
+/// Has a group go on that waits for a person.
+///
+/// # Errors
+///
+/// When the API server refuses, fails, or does not answer.
+pub async fn resume(client: &Client, group: &Group, at: Moment) -> Result<(), AdoptionError> {
+    let carrier = &group.carrier;
+    let objects: Objects<DynamicObject> = Objects::new(client, &resource(carrier.kind), Some(&group.key.namespace));
+    let metadata = json!({ "uid": carrier.uid, "annotations": { names::RESUMED_AT: at.text() } });
+    let patch = Patch::Merge(json!({ "metadata": metadata }));
+    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    within(WRITE_TIMEOUT, async { Ok(objects.patch(&carrier.name, &params, &patch).await.map(drop)?) }).await
+}

@@ -1,0 +1,115 @@
+//! One cause is not taken for many: recoveries are bounded, and pause while much looks broken.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::scene::{ApiPod, Scene, group, launch, recreate, two_segments, uids};
+use crate::common::pods::Pod;
+use crate::common::rolegate::Rolegate;
+use crate::common::status::Status;
+use crate::common::{Stage, always};
+
+/// Three segments, of which a pod that is not ready for so long is lost.
+async fn three_segments(namespace: &str) -> (Rolegate, Scene) {
+    let stage = Stage::new(namespace).await;
+    stage.add_node("all", 12).await;
+    let rolegate = launch(&stage).start().await;
+    (rolegate, Scene::of(stage, group(6, 3), &json!({ "policy": "Recreate", "unreadyFor": "3s" })).await)
+}
+
+async fn ready(scene: &Scene, names: &[&str], ready: bool) {
+    let value = if ready { Value::Null } else { json!("") };
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": value } } }));
+    for name in names {
+        scene.stage.api::<ApiPod>().patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+    let are =
+        |now: &crate::common::pods::View| names.iter().all(|name| now.named(name).is_some_and(|p| p.ready == ready));
+    scene.stage.pods.until("they are as they are told", are).await;
+}
+
+async fn nothing_is_deleted(scene: &Scene) {
+    always(Duration::from_secs(6), "nothing is deleted", async || {
+        let now = uids(&scene.stage);
+        if now == scene.first { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+}
+
+const DECODES: [&str; 3] = ["llm-decode-0", "llm-decode-1", "llm-decode-2"];
+
+fn is_paused(status: &Status) -> bool {
+    status.condition("RecoveryPaused").starts_with("True ManyBatchesBroken: 3 of 3 batches look broken at once")
+}
+
+#[tokio::test]
+async fn while_every_segment_looks_broken_nothing_is_deleted_and_they_come_back_by_themselves() {
+    let (rolegate, scene) = three_segments("recovery-one-cause").await;
+    ready(&scene, &DECODES, false).await;
+    scene.statuses.until("it is paused", is_paused).await;
+    scene.stage.until_event("RecoveryPaused", &["3 of 3 batches look broken at once"]).await;
+    rolegate.until_metric(r#"rolegate_recoveries{state="Paused"}"#, 3).await;
+    nothing_is_deleted(&scene).await;
+    ready(&scene, &DECODES, true).await;
+    scene.statuses.until("and no longer", |status| status.condition("RecoveryPaused").is_empty()).await;
+    rolegate.until_metric(r#"rolegate_recoveries{state="Paused"}"#, 0).await;
+    assert_eq!(uids(&scene.stage), scene.first);
+}
+
+#[tokio::test]
+async fn a_person_has_the_segments_made_anew_all_the_same_one_after_the_other() {
+    let (_rolegate, scene) = three_segments("recovery-resumed").await;
+    ready(&scene, &DECODES, false).await;
+    scene.statuses.until("it is paused", is_paused).await;
+    let said = scene.stage.said(&["resume", "llm"]).await;
+    assert!(said.contains("/llm goes on (RecoveryPaused)"), "{said}");
+    let status = scene.until_recovered(&[0, 1, 2], 1).await;
+    scene.made_anew(&[0, 1, 2]);
+    assert!(status.condition("RecoveryPaused").is_empty(), "{status}");
+    let two = |status: &Status| {
+        let all = status.0["recoveries"].as_array();
+        let under_way = |entry: &&Value| entry["phase"] == "Recreating" || entry["phase"] == "Releasing";
+        all.is_some_and(|all| all.iter().filter(under_way).count() > 1)
+    };
+    assert!(!scene.statuses.all().iter().any(two), "one at a time");
+    assert_eq!(scene.stage.said(&["resume", "llm"]).await, "nothing waits for a person\n");
+}
+
+#[tokio::test]
+async fn two_segments_that_lose_a_pod_are_made_anew_one_after_the_other() {
+    let (_rolegate, scene) = two_segments("recovery-in-turn", &recreate()).await;
+    scene.delete("llm-decode-0").await;
+    scene.delete("llm-decode-1").await;
+    let waits = |status: &Status| status.0["summary"]["message"].to_string().contains("`maxConcurrent: 1`");
+    scene.statuses.until("the second waits", waits).await;
+    scene.until_recovered(&[0, 1], 1).await;
+    scene.made_anew(&[0, 1]);
+}
+
+#[tokio::test]
+async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted() {
+    let stage = Stage::new("recovery-silent").await;
+    stage.add_node("a", 3).await;
+    let _rolegate = launch(&stage).start().await;
+    let unready_for = json!({ "policy": "Recreate", "unreadyFor": "3s" });
+    let Scene { stage, statuses, .. } = Scene::of(stage, group(2, 1), &unready_for).await;
+    stage.add_node("b", 9).await;
+    let grown = group(4, 2);
+    stage.scale(&grown).await;
+    let scene = Scene::complete(stage, grown, statuses).await;
+    let nodes: Api<Node> = Api::all(scene.stage.client.clone());
+    let silent = json!({ "status": { "conditions": [{ "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown" }] } });
+    nodes.patch_status("recovery-silent-a", &PatchParams::default(), &Patch::Strategic(&silent)).await.unwrap();
+    ready(&scene, &["llm-prefill-0", "llm-prefill-1", "llm-decode-0"], false).await;
+    scene.stage.until_said(&["explain", "group", "llm"], "node recovery-silent-a of pod").await;
+    nothing_is_deleted(&scene).await;
+    scene.stage.plane.must(&["cordon", "recovery-silent-a"], "");
+    scene.delete("llm-decode-0").await;
+    scene.until_recovered(&[0], 1).await;
+    scene.made_anew(&[0]);
+    scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 6, "{now}"));
+}
