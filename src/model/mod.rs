@@ -29,6 +29,7 @@ pub mod names;
 mod never_held;
 pub mod object_name;
 pub mod path;
+pub mod pinned;
 mod progress_state;
 pub mod quantity;
 pub mod queued;

@@ -53,6 +53,8 @@ pub const PLACED_BY: &str = "rolegate.dev/pod-group";
 pub const DISCOVERY: &str = "rolegate.dev/discovery";
 /// Annotation on what carries a group, RFC 3339: what waited for a person by then goes on.
 pub const RESUMED_AT: &str = "rolegate.dev/resumed-at";
+/// Annotation on pods that were released to a place, `key=value,key=value`: the entries of `nodeSelector` that are ours.
+pub const PINNED: &str = "rolegate.dev/pinned";
 /// Annotation on held pods, `<group>/<coordination>`: where to look for the reason.
 pub const HELD_BY: &str = "rolegate.dev/held-by";
 /// Annotation on held pods, `<group>/<role>`: what they were born as, whatever their labels say since.

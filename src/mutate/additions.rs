@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use json_patch::jsonptr::Token;
 use serde::Serialize;
 
 use super::Patch;
@@ -27,6 +28,8 @@ pub(super) struct Additions {
     pub carrier: Option<ObjectKind>,
     /// Group and role of a pod that is to be held.
     pub born_as: Option<String>,
+    /// Entries of `nodeSelector` that were written when this pod, or the one that it is a copy of, was let go.
+    pub pinned: Vec<String>,
     /// Affinity to other pods.
     pub terms: Vec<Term>,
     /// Variables that stand first in every container.
@@ -38,7 +41,7 @@ pub(super) struct Additions {
 impl Additions {
     /// The smallest patch that adds what the pod lacks, and all warnings.
     pub fn into_patch(self, pod: &Pod) -> (Patch, Vec<String>) {
-        let Self { labels, mut annotations, held_by, carrier, born_as, terms, variables, mut warnings } = self;
+        let Self { labels, mut annotations, held_by, carrier, born_as, pinned, terms, variables, mut warnings } = self;
         let mut patch = Patch::default();
         let held = held_by.is_some();
         annotations.extend(held_by.map(|by| (names::HELD_BY.into(), by)));
@@ -53,6 +56,10 @@ impl Additions {
                 None => patch.add("/spec/schedulingGates", [gate]),
             }
         }
+        if pod.metadata.annotation(names::PINNED).is_some() {
+            patch.remove(format!("/metadata/annotations/{}", Token::new(names::PINNED).encoded()));
+        }
+        pinned.iter().for_each(|key| patch.remove(format!("/spec/nodeSelector/{}", Token::new(key).encoded())));
         merge(&mut patch, pod.spec.affinity.as_ref(), terms);
         warnings.extend(prepend(&mut patch, pod, &variables));
         (patch, warnings)

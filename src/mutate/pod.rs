@@ -3,7 +3,7 @@
 use super::additions::Additions;
 use super::{Patch, affinity, discovery, labels, membership, subgroup};
 use crate::api::Pod;
-use crate::model::{names, queued};
+use crate::model::{names, pinned, queued};
 use crate::mutate::context::{Coordinated, GroupLookup, Lookups, MutationContext, PodSettings, Subject};
 
 /// What becomes of a pod.
@@ -25,6 +25,7 @@ type Step = fn(&MutationContext<'_>, &mut Additions);
 /// What is done to a pod. The order is that of the warnings.
 const STEPS: &[Step] = &[
     hold,
+    unpin,
     place,
     queue,
     labels::of_batch,
@@ -85,6 +86,16 @@ fn held_by(context: &MutationContext<'_>, additions: &mut Additions) -> Option<S
             holds.then(|| format!("{name}/{}", coordination.display_name()))
         }
     }
+}
+
+/// A copy of a pod that was let go, from a backup say, goes to a place of its own.
+fn unpin(context: &MutationContext<'_>, additions: &mut Additions) {
+    let pod = context.pod;
+    let recorded = pod.metadata.annotation(names::PINNED).into_iter().flat_map(pinned::read);
+    let ours = recorded.filter(|(key, value)| pod.spec.node_selector.get(*key).is_some_and(|found| found == value));
+    additions.pinned = ours.map(|(key, _)| key.to_owned()).collect();
+    additions.pinned.sort();
+    additions.pinned.dedup();
 }
 
 /// The gate of every pod whose PodGroup asks for its pods to be placed, or that says so itself while that is not there. A pod

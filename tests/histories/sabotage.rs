@@ -172,19 +172,9 @@ impl Sabotage {
                         }));
                     }
                 }
-                Self::RecoversTwice => {
-                    for entry in status.recoveries.iter_mut().filter(|entry| entry.phase == "Releasing") {
-                        "Recreating".clone_into(&mut entry.phase);
-                        entry.attempt += 1;
-                    }
+                Self::SaysReady | Self::ForgetsRecoveries | Self::RecoversTwice | Self::RecoversAll => {
+                    self.of_words(status);
                 }
-                Self::RecoversAll => {
-                    for entry in status.recoveries.iter_mut().filter(|entry| entry.phase == "Waiting") {
-                        "Recreating".clone_into(&mut entry.phase);
-                        entry.attempts.extend(entry.since.clone());
-                    }
-                }
-                Self::SaysReady | Self::ForgetsRecoveries => self.of_words(status),
                 Self::LowersUncommitted => {
                     let is_new = |workload: &&RolledWorkload| {
                         let (role, to) = (&workload.claim.role, workload.update_revision.as_deref());
@@ -229,14 +219,29 @@ impl Sabotage {
         requests.extend(hasty);
     }
 
-    /// Says that a group is ready whose rollout goes on, or nothing of a recovery that does.
+    /// Says that a group is ready whose rollout goes on, nothing of a recovery that does, or that one begins which does not.
     fn of_words(self, status: &mut GroupStatus) {
-        if self == Self::ForgetsRecoveries {
-            return status.recoveries.retain(|entry| entry.phase != "Releasing");
-        }
-        for told in status.conditions.iter_mut().filter(|told| told.reason == "RolloutInProgress") {
-            "True".clone_into(&mut told.status);
-            "AllReplicasReady".clone_into(&mut told.reason);
+        let in_phase = |phase: &'static str| move |entry: &&mut RecoveryState| entry.phase == phase;
+        match self {
+            Self::ForgetsRecoveries => status.recoveries.retain(|entry| entry.phase != "Releasing"),
+            Self::RecoversTwice => {
+                for entry in status.recoveries.iter_mut().filter(in_phase("Releasing")) {
+                    "Recreating".clone_into(&mut entry.phase);
+                    entry.attempt += 1;
+                }
+            }
+            Self::RecoversAll => {
+                for entry in status.recoveries.iter_mut().filter(in_phase("Waiting")) {
+                    "Recreating".clone_into(&mut entry.phase);
+                    entry.attempts.extend(entry.since.clone());
+                }
+            }
+            _ => {
+                for told in status.conditions.iter_mut().filter(|told| told.reason == "RolloutInProgress") {
+                    "True".clone_into(&mut told.status);
+                    "AllReplicasReady".clone_into(&mut told.reason);
+                }
+            }
         }
     }
 

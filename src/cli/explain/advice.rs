@@ -142,6 +142,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
             next: "its room is given to others; its pods go on waiting for the scheduler",
             you_can: &[
                 "look at the pods without a node: `kubectl describe pod -n NAMESPACE` shows what the scheduler lacks",
+                "delete them: they are made again and placed anew; with `--allow recovery` rolegate does so itself",
             ],
         },
     ),

@@ -298,9 +298,9 @@ impl Executor {
     }
 
     async fn recreate(&self, key: &GroupKey, pod: &PodRef) -> Result<Deleted, ActionError> {
-        let deleted = self.writer.delete_held(&key.namespace, pod).await?;
+        let deleted = self.writer.delete_without_node(&key.namespace, pod).await?;
         if deleted {
-            tracing::info!(group = %key, name = %pod.name, "deleted: it was made for another batch");
+            tracing::info!(group = %key, name = %pod.name, "deleted: it is made again for its batch and its place");
         }
         Ok(("deleted", (!deleted).then_some("nobody would make it again, or it runs")))
     }
@@ -372,7 +372,7 @@ fn described(action: &Action) -> (&'static str, &str) {
         Action::SetPartition { workload, .. } => ("partition of a workload", &workload.key.name),
         Action::Scale { workload, .. } => ("scale of a workload", &workload.key.name),
         Action::Mark { mark } => ("labels of a pod", &mark.pod.name),
-        Action::Recreate { pod } => ("deletion of a held pod", &pod.name),
+        Action::Recreate { pod } => ("deletion of a pod without a node", &pod.name),
         Action::Delete { pod, .. } => ("deletion of a pod of a batch that is made anew", &pod.name),
         Action::LookAtLosses { .. } => ("look at whether replicas are lost", ""),
         Action::DiagnoseMissingPods { .. } => ("look at why pods do not appear", ""),

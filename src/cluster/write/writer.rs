@@ -22,7 +22,7 @@ use crate::cluster::watch::sources::{read_coordination, read_rbg};
 use crate::cluster::watch::watched::{Guarded, Watched, api};
 use crate::cluster::write::deadline::{Unfinished, within};
 use crate::model::workload_object::WithType;
-use crate::model::{Group, Queued, RolledWorkload, ScaledWorkload, WorkloadKey, WorkloadObject, names};
+use crate::model::{Group, Queued, RolledWorkload, ScaledWorkload, WorkloadKey, WorkloadObject, names, pinned};
 use crate::mutate::Entry;
 use crate::mutate::rollout::partition_patch;
 use crate::plan::marks::Mark;
@@ -120,20 +120,23 @@ impl Writer {
         self.release(namespace, pod, &[], &Pin::new(), Queued::of(&found)).await
     }
 
-    /// Deletes a pod if it is still held, and has a controller that makes it again; false when not. What is looked at and
-    /// what is deleted is one and the same version of the pod.
+    /// Deletes a pod if it still has no node, and has a controller that makes it again; false when not. What is looked at and
+    /// what is deleted is one and the same version of the pod: one that is bound meanwhile stays.
     ///
     /// # Errors
     ///
     /// When the API server refuses or fails.
-    pub async fn delete_held(&self, namespace: &str, pod: &PodRef) -> Result<bool, kube::Error> {
+    pub async fn delete_without_node(&self, namespace: &str, pod: &PodRef) -> Result<bool, kube::Error> {
         let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
         let Some(Watched { object: found, .. }) = pods.get_opt(&pod.name).await? else { return Ok(true) };
         let meta = &found.metadata;
         if meta.uid.as_deref() != Some(&*pod.uid) || meta.is_deleting() {
             return Ok(true);
         }
-        if !found.has_gate(names::GATE) || meta.controller().is_none() {
+        // What others hold waits for them, not for the scheduler.
+        let waits_for_others =
+            !found.has_gate(names::GATE) && found.spec.scheduling_gates.iter().flatten().next().is_some();
+        if found.spec.node_name.is_some() || waits_for_others || meta.controller().is_none() {
             return Ok(false);
         }
         let preconditions = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
@@ -196,8 +199,11 @@ pub fn release_patch(pod: &PodRef, labels: &[Entry], pin: &Pin, queued: Queued) 
     if let (false, Some(metadata)) = (labels.is_empty(), metadata.as_object_mut()) {
         metadata.insert("labels".to_owned(), Value::Object(labels));
     }
-    if let (Queued::AfterUs, Some(metadata)) = (queued, metadata.as_object_mut()) {
-        metadata.insert("annotations".to_owned(), json!({ names::KUEUE_GATED_BY: null }));
+    let recorded = (!pin.is_empty()).then(|| (names::PINNED.to_owned(), json!(pinned::text(pin))));
+    let ungated = (queued == Queued::AfterUs).then(|| (names::KUEUE_GATED_BY.to_owned(), Value::Null));
+    let annotations: Map<_, _> = recorded.into_iter().chain(ungated).collect();
+    if let (false, Some(metadata)) = (annotations.is_empty(), metadata.as_object_mut()) {
+        metadata.insert("annotations".to_owned(), Value::Object(annotations));
     }
     let gate = json!({ "$patch": "delete", "name": names::GATE });
     let mut spec = json!({ "schedulingGates": [gate] });
@@ -411,6 +417,16 @@ mod tests {
         assert_eq!(metadata(Queued::AfterUs), json!({ "uid": "1", "annotations": { names::KUEUE_GATED_BY: null } }));
         // What a user wrote there stays.
         assert_eq!(metadata(Queued::Waits), json!({ "uid": "1" }));
+    }
+
+    #[test]
+    fn a_release_records_what_it_writes_into_the_node_selector() {
+        let pod = PodRef { name: "a".into(), uid: "1".into() };
+        let pin = Pin::from([("rack".to_owned(), "r1".to_owned())]);
+        let patch = release_patch(&pod, &[], &pin, Queued::AfterUs);
+        let annotations = json!({ names::KUEUE_GATED_BY: null, names::PINNED: "rack=r1" });
+        assert_eq!(patch["metadata"], json!({ "uid": "1", "annotations": annotations }));
+        assert_eq!(patch["spec"]["nodeSelector"], json!({ "rack": "r1" }));
     }
 
     #[test]

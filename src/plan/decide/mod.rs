@@ -75,6 +75,8 @@ pub struct DecisionContext<'a> {
     pub domain_keys: &'a [(usize, String)],
     /// Batches that were placed, and of which pods are not bound for long; by coordination and number.
     pub not_bound: &'a [(usize, u32)],
+    /// Domains in which batches got no node in time, and are not to go for a while.
+    pub given_up: &'a [((usize, u32), String)],
     /// What roles lack of their workloads for a moment only, as files are applied in any order.
     pub not_yet_told: &'a [Lacking],
     /// Pods go whose role their group does not have.

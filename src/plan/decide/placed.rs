@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::decide::held::CoordinationRef;
+use crate::plan::view::PodRef;
 
 /// The domains of batches by their number.
 pub(in crate::plan) type Domains = BTreeMap<u32, String>;
@@ -20,6 +21,10 @@ pub struct Placed {
     pub moved: Vec<Moved>,
     /// Batches that have a domain, with how many of their pods went and are not bound, by coordination and number.
     pub unbound: BTreeMap<(usize, u32), u32>,
+    /// Domains in which pods of batches got no node in time.
+    pub given_up: BTreeMap<(usize, u32), String>,
+    /// Those pods, where they are to be made again: deleted, if they have no node by then either.
+    pub made_again: Vec<PodRef>,
     /// Batches that are let and whose pods are yet to be made; they have room, or had it for too long.
     pub unmade: BTreeSet<(usize, u32)>,
     /// There are pods that are to be placed, or were and are not bound.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::api::status::CoordinationState;
 use crate::model::{Batching, Coordination, Domain, Group, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
+use crate::plan::decide::all_or_nothing::batch_waits;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
@@ -15,7 +16,7 @@ use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::line::Closed;
 use crate::plan::placement::{Answer, NoFit, Placer, Request};
 use crate::plan::recovery::RecoveryPlan;
-use crate::plan::view::{GroupView, HeldPod, PodFacts, ReplicaIs, count};
+use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, ReplicaIs, count};
 
 /// Gives the pods places that may go. Those that have none yet are taken out of the list, and explained.
 pub(super) fn place(
@@ -38,6 +39,7 @@ pub(super) fn place(
         let key = context.domain_keys.iter().find(|(index, _)| *index == coordination.index);
         let (Some((_, key)), Some(placer)) = (key, placer.as_deref_mut()) else { continue };
         let mut placing = Placing {
+            namespace: &group.key.namespace,
             view,
             coordination,
             batching,
@@ -70,8 +72,17 @@ fn stored(group: &Group, coordination: &Coordination, batching: &Batching, view:
     domains.filter_map(read).filter(|(index, domain): &(u32, String)| *index < total && !domain.is_empty()).collect()
 }
 
+/// What becomes of pods that were placed and have no node, where they may be deleted.
+const MADE_AGAIN: &str = "they are deleted, made again and placed again";
+const MADE_AGAIN_LATER: &str = "they were made again already, and are once more later";
+/// Pods that a command names.
+const NAMED: usize = 20;
+/// A domain in which pods of the batch got no node comes after all others.
+const GIVEN_UP: u32 = 1 << 16;
+
 /// One coordination on the way to its places.
 struct Placing<'a, 'b> {
+    namespace: &'a str,
     view: &'a GroupView,
     coordination: &'a Coordination,
     batching: &'a Batching,
@@ -86,7 +97,7 @@ struct Placing<'a, 'b> {
     out: HashSet<Arc<str>>,
 }
 
-impl Placing<'_, '_> {
+impl<'a> Placing<'a, '_> {
     fn pods_that_may_go(&mut self, release: &mut [Release]) {
         let mut batches: BTreeMap<u32, Vec<&mut Release>> = BTreeMap::new();
         for release in release {
@@ -115,13 +126,20 @@ impl Placing<'_, '_> {
         let pods: Vec<_> = releases.iter().map(|release| release.pod.clone()).collect();
         let committed = self.domains().get(&index).cloned();
         let name = self.batching.batch_name(index);
+        let given_up = self.given_up(index).filter(|_| others.is_empty());
+        if given_up.is_some() && batch_waits(self.view, self.batching, index) {
+            let pods: Vec<_> = releases.iter().map(|release| release.pod.clone()).collect();
+            let message = format!("{name} is held: it is placed again when all its pods are there");
+            return self.hold(HoldReason::IncompleteBatch, index, &message, &pods);
+        }
         if let Some(before) = is_full.filter(|_| others.is_empty() && committed.is_none()) {
             let message = format!("{name} is held: {} does not fit", self.batching.batch_name(before));
             return self.hold(HoldReason::NoRoom, index, &message, &pods);
         }
         let uids: Vec<_> = pods.iter().map(|pod| pod.pod.uid.clone()).collect();
         let sent: Vec<_> = uids.iter().filter(|uid| self.may_have_gone(uid)).cloned().collect();
-        let used = used(self.batching, self.domains(), index);
+        let mut used = used(self.batching, self.domains(), index);
+        given_up.into_iter().for_each(|domain| *used.entry(domain.to_owned()).or_default() += GIVEN_UP);
         if self.is_scaled {
             self.placer.are_made(self.coordination.index, index);
         }
@@ -131,7 +149,7 @@ impl Placing<'_, '_> {
             others: &others,
             sent: &sent,
             key: self.key,
-            committed: committed.as_deref(),
+            committed: committed.as_deref().filter(|_| given_up.is_none()),
             used: &used,
             when_no_fit: self.coordination.when_no_fit(),
         });
@@ -143,7 +161,14 @@ impl Placing<'_, '_> {
                     release.pin = pin(self.key, &domain, host);
                 }
                 if let Some(before) = committed.filter(|_| !is_committed) {
-                    let message = format!("{name} goes to {domain}: it does not fit into {before} any more");
+                    let why = match () {
+                        () if given_up == Some(&*before) => format!("its pods got no node in {before}"),
+                        () if self.placer.may_have_domain(self.key, &before) => {
+                            format!("it does not fit into {before} any more")
+                        }
+                        () => format!("no node is in {before} any more"),
+                    };
+                    let message = format!("{name} goes to {domain}: {why}");
                     let coordination = CoordinationRef::from(self.coordination);
                     self.placed.moved.push(Moved { coordination, index, message });
                 }
@@ -212,11 +237,24 @@ impl Placing<'_, '_> {
                 continue;
             }
             self.placed.unbound.insert((self.coordination.index, index), count(pods.len()));
-            if self.context.not_bound.contains(&(self.coordination.index, index)) {
-                let (name, uids, pods) = (self.batching.batch_name(index), &pods, pods.len());
-                let message = format!("{name} was placed in {domain}, and {pods} of its pods have no node there");
+            let id = (self.coordination.index, index);
+            if self.context.not_bound.contains(&id) {
+                let (name, count) = (self.batching.batch_name(index), pods.len());
+                let without = self.refs_of(index, |pod| !pod.held && !pod.scheduled);
+                let was_given_up = self.given_up(index) == Some(&*domain);
+                let next = match () {
+                    () if self.context.recovery.off => self.way_out(&without),
+                    () if was_given_up => MADE_AGAIN_LATER.to_owned(),
+                    () => MADE_AGAIN.to_owned(),
+                };
+                let message =
+                    format!("{name} was placed in {domain}, and {count} of its pods have no node there; {next}");
                 self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
-                self.placer.give_up(uids);
+                self.placer.give_up(&pods);
+                if !was_given_up && !self.context.recovery.off {
+                    self.placed.made_again.extend(without);
+                }
+                self.placed.given_up.insert(id, domain);
             } else {
                 self.placer.keep(&pods, self.key, &domain);
             }
@@ -230,13 +268,31 @@ impl Placing<'_, '_> {
         })
     }
 
+    /// The domain in which a batch got no node in time, and is not to go for a while.
+    fn given_up(&self, index: u32) -> Option<&'a str> {
+        let id = (self.coordination.index, index);
+        self.context.given_up.iter().find(|(of, _)| *of == id).map(|(_, domain)| domain.as_str())
+    }
+
+    /// What a person does about pods that were placed and have no node.
+    fn way_out(&self, pods: &[PodRef]) -> String {
+        let named: Vec<_> = pods.iter().take(NAMED).map(|pod| &*pod.name).collect();
+        let more = if pods.len() > NAMED { " and the others" } else { "" };
+        format!("`kubectl delete pod -n {} {}`{more} has them placed again", self.namespace, named.join(" "))
+    }
+
     /// Unique ids of some pods of a batch.
     fn pods_of(&self, index: u32, which: impl Fn(&PodFacts) -> bool) -> Vec<Arc<str>> {
+        self.refs_of(index, which).into_iter().map(|pod| pod.uid).collect()
+    }
+
+    /// Some pods of a batch.
+    fn refs_of(&self, index: u32, which: impl Fn(&PodFacts) -> bool) -> Vec<PodRef> {
         let mut found = Vec::new();
         for (name, role) in self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))) {
             for ordinal in self.batching.ordinals(name, index, role.desired) {
                 let pods = role.replicas.pods_of(ordinal).iter().filter(|pod| which(pod));
-                found.extend(pods.map(|pod| pod.pod.uid.clone()));
+                found.extend(pods.map(|pod| pod.pod.clone()));
             }
         }
         found

@@ -12,6 +12,7 @@ use crate::plan::decide::decision::Release;
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
+use crate::plan::recovery::RecoveryContext;
 use crate::plan::status::transition_times;
 use crate::plan::test_support::{mk_group, mk_pod, shared};
 use crate::plan::view::{GroupView, PodFacts, PodRef};
@@ -332,8 +333,51 @@ fn room_that_is_not_used_in_time_is_free_again() {
     assert_eq!(seen.decision.placed.unbound, [((0, 0), 2)].into());
     assert_eq!((held(&seen), free(&scene)), (vec![], 0));
     let seen = scene.decide(DecisionContext { not_bound: &[(0, 0)], ..DecisionContext::default() });
-    let why = "batch 1 was placed in r1, and 2 of its pods have no node there";
+    let why =
+        "batch 1 was placed in r1, and 2 of its pods have no node there; they are deleted, made again and placed again";
     assert_eq!((held(&seen), free(&scene)), (vec![(HoldReason::PlacedNotBound, 0, why)], 2000));
+    let names =
+        |seen: &Evaluation| seen.decision.placed.made_again.iter().map(|pod| pod.name.to_string()).collect::<Vec<_>>();
+    assert_eq!(names(&seen), ["prefill-0", "prefill-1"], "what is bound stays");
+    let given_up = [((0, 0), "r1".to_owned())];
+    let later = DecisionContext { not_bound: &[(0, 0)], given_up: &given_up, ..DecisionContext::default() };
+    let seen = scene.decide(later);
+    assert_eq!(names(&seen), Vec::<String>::new(), "once, and again after a while");
+    let recovery = &RecoveryContext { off: true, ..RecoveryContext::default() };
+    let seen = scene.decide(DecisionContext { not_bound: &[(0, 0)], recovery, ..DecisionContext::default() });
+    let why = "batch 1 was placed in r1, and 2 of its pods have no node there; \
+               `kubectl delete pod -n ns prefill-0 prefill-1` has them placed again";
+    assert_eq!((held(&seen)[0].2, names(&seen)), (why, vec![]));
+}
+
+#[test]
+fn a_batch_that_got_no_node_in_time_goes_elsewhere_when_all_its_pods_are_there_again() {
+    let given_up = [((0, 0), "r1".to_owned())];
+    let context = || DecisionContext { given_up: &given_up, ..DecisionContext::default() };
+    let scene = || Scene::new(1, "hold").node("a", "r1", 3, false).committed(&[("0", "r1")]);
+    let mut other = scene().node("b", "r2", 9, false);
+    let seen = other.decide(context());
+    assert_eq!(domains(&seen), [("0".to_owned(), "r2".to_owned())].into());
+    assert_eq!(seen.decision.placed.moved[0].message, "batch 1 goes to r2: its pods got no node in r1");
+    let seen = scene().node("b", "r2", 2, false).decide(context());
+    assert!(going(&seen).iter().all(|(_, now, pin)| (*now, pin[0]) == (true, "r1")), "no other has room");
+    let missing = other.pods.pop().unwrap();
+    let seen = other.decide(context());
+    let why = "batch 1 is held: it is placed again when all its pods are there";
+    assert_eq!((going(&seen), held(&seen)[0]), (vec![], (HoldReason::IncompleteBatch, 2, why)));
+    other.pods.push(missing);
+    let mut runs = other.went("decode-0", Some("a"));
+    assert_eq!(domains(&runs.decide(context())), [("0".to_owned(), "r1".to_owned())].into(), "what runs in part stays");
+}
+
+#[test]
+fn a_domain_of_another_name_is_that_of_the_nodes_on_which_the_batch_runs() {
+    let scene = Scene::new(1, "hold").node("a", "r9", 3, false).node("b", "r2", 9, false).committed(&[("0", "r1")]);
+    let mut scene = scene.went("decode-0", Some("a")).went("prefill-0", Some("a"));
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(domains(&seen), [("0".to_owned(), "r9".to_owned())].into());
+    assert_eq!(seen.decision.placed.moved[0].message, "batch 1 goes to r9: no node is in r1 any more");
+    assert_eq!(going(&scene.store().decide(DecisionContext::default())), [("prefill-1", true, vec!["r9", "a"])]);
 }
 
 #[test]

@@ -125,7 +125,9 @@ impl<'a> Placer<'a> {
         }
         let mut batch = Batch { group, capacity, request };
         let Some(needs) = batch.needs() else { return Answer::NotYet };
-        let committed = request.committed.map(str::to_owned).or_else(|| batch.domain_of_others());
+        // Where no node bears its name any more, it is where those of the batch run that are there.
+        let committed = request.committed.filter(|domain| batch.is_there(domain)).map(str::to_owned);
+        let committed = committed.or_else(|| batch.domain_of_others()).or_else(|| request.committed.map(str::to_owned));
         let committed = committed.filter(|domain| !batch.is_lost(domain, &needs));
         if let Some(answer) = committed.as_deref().and_then(|domain| batch.stay_in(domain, &needs)) {
             stay.extend(request.pods.iter().cloned());
@@ -149,6 +151,11 @@ impl<'a> Placer<'a> {
     /// True for a pod that has neither a node nor a place, as far as is seen here.
     pub fn lacks(&self, uid: &str) -> bool {
         matches!(&self.sight, Sight::Known(capacity) if capacity.needs(uid).is_some() && capacity.assumed(uid).is_none())
+    }
+
+    /// False when it is seen that no node is in a domain.
+    pub fn may_have_domain(&self, key: &str, domain: &str) -> bool {
+        !matches!(&self.sight, Sight::Known(capacity) if !has_domain(capacity, key, domain))
     }
 
     /// Keeps the places of pods that went and are not bound yet, or finds them some in their domain.
@@ -218,6 +225,10 @@ impl Answer {
     }
 }
 
+fn has_domain(capacity: &Capacity, key: &str, domain: &str) -> bool {
+    capacity.room().nodes().any(|(_, _, facts)| facts.label(key) == Some(domain))
+}
+
 /// One batch on its way to a place.
 struct Batch<'a, 'b> {
     group: &'a GroupKey,
@@ -240,6 +251,11 @@ impl Batch<'_, '_> {
             .others
             .iter()
             .find_map(|uid| Some(room.facts(room.node_of(uid)?)?.label(self.request.key)?.to_owned()))
+    }
+
+    /// True for a domain that has a node.
+    fn is_there(&self, domain: &str) -> bool {
+        has_domain(self.capacity, self.request.key, domain)
     }
 
     /// True for a domain to which none of the pods could go even if it were empty, and in which none of the batch runs, or is

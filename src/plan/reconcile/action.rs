@@ -93,7 +93,7 @@ pub enum Action {
         /// The pod, and what it is to say.
         mark: Mark,
     },
-    /// Delete a pod if it is still held, so that it is made again.
+    /// Delete a pod if it still has no node, so that it is made again.
     Recreate {
         /// The pod.
         pod: PodRef,

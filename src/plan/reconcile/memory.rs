@@ -20,7 +20,7 @@ use crate::plan::reconcile::overwritten::Overwritten;
 use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::pod_group_memory::{PodGroupMemory, writes_of};
-use crate::plan::reconcile::probes::{IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
+use crate::plan::reconcile::probes::{GivenUp, IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::recovery_memory::{LOSSES_READ, RecoveryMemory};
 use crate::plan::reconcile::refused_status::RefusedStatus;
@@ -112,6 +112,8 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) waits: IncompleteSince,
     /// Since when batches that have a domain have pods without a node.
     pub(in crate::plan) unbound: UnboundSince,
+    /// Domains in which batches got no node in time.
+    pub(in crate::plan) given_up: GivenUp,
     /// Since when batches have room whose pods are yet to be made.
     pub(in crate::plan) unmade: UnboundSince,
     /// What has succeeded, as it was last decided: its pods may be gone before that is stored.
@@ -134,8 +136,8 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) tally: Tally,
     /// A recovery of it waits for batches of other groups.
     pub(in crate::plan) braked: bool,
-    /// None of its batches is made anew, since so many look broken.
-    pub(in crate::plan) paused: bool,
+    /// How many of its batches look broken and are not made anew for now.
+    pub(in crate::plan) paused: u32,
     /// Segments that are wanted, and how far they are.
     pub(in crate::plan) segments: SegmentCounts,
 }
@@ -185,6 +187,7 @@ impl Memory {
             missing_pods: MissingPodsProbe::default(),
             waits: IncompleteSince::default(),
             unbound: UnboundSince::default(),
+            given_up: GivenUp::default(),
             unmade: UnboundSince::default(),
             succeeded: AllSucceeded::new(),
             lacking: BTreeMap::new(),
@@ -196,7 +199,7 @@ impl Memory {
             recoveries: Vec::new(),
             tally: Tally::default(),
             braked: false,
-            paused: false,
+            paused: 0,
             segments: SegmentCounts::default(),
         }
     }
@@ -207,8 +210,14 @@ impl Memory {
             + self.in_flight.len()
             + self.retries.len()
             + self.pod_groups.len()
+            + self.given_up.len()
             + self.given.len()
             + self.unclaimed.len()
+    }
+
+    /// Batches that were placed, and of which pods have no node, or are not made, for this long.
+    pub(in crate::plan) fn not_bound(&self, after: Duration, now: Uptime) -> Vec<(usize, u32)> {
+        [&self.unbound, &self.unmade].into_iter().flat_map(|since| since.overdue(after, now)).collect()
     }
 
     /// Forgets what was last decided: who does not lead has nothing to say of it.

@@ -64,7 +64,7 @@ impl Pass<'_> {
     pub(in crate::plan) fn run(&mut self, snapshot: &Snapshot) {
         (self.memory.needs_room, self.memory.is_blind) = (false, false);
         self.memory.uncoordinated = 0;
-        (self.memory.tally, self.memory.braked, self.memory.paused) = (Tally::default(), false, false);
+        (self.memory.tally, self.memory.braked, self.memory.paused) = (Tally::default(), false, 0);
         self.decide(snapshot);
         if let Some(placer) = self.placer.take() {
             // Who is being released may have gone by now, to the place that it has.
@@ -104,8 +104,7 @@ impl Pass<'_> {
             IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
         };
         let drained = self.drained(group, &observation.view);
-        let mut not_bound = self.memory.unbound.overdue(self.options.bind_timeout, self.now);
-        not_bound.extend(self.memory.unmade.overdue(self.options.bind_timeout, self.now));
+        let not_bound = self.memory.not_bound(self.options.bind_timeout, self.now);
         let (not_yet_told, again) = self.memory.note_lacking(lacking(group), self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
         let (judged, overdue_recoveries) = self.memory.recovery.known(self.now);
@@ -122,6 +121,7 @@ impl Pass<'_> {
             missing_layers: &snapshot.missing_layers,
             domain_keys: &snapshot.domain_keys,
             not_bound: &not_bound,
+            given_up: &self.memory.given_up.now(self.now),
             stalled,
             refused: Some(&refused),
             in_flight: Some(&self.memory.in_flight),
@@ -204,7 +204,9 @@ impl Pass<'_> {
     fn remember_recoveries(&mut self, plan: &RecoveryPlan) {
         self.memory.recoveries = plan.phases().collect();
         self.memory.tally = plan.brake.own;
-        (self.memory.paused, self.memory.braked) = (plan.brake.is_paused(), plan.brake.stop.is_some());
+        let silent = u32::try_from(plan.unknown.len()).unwrap_or(u32::MAX);
+        self.memory.paused = if plan.brake.is_paused() { plan.brake.own.unready } else { silent };
+        self.memory.braked = plan.brake.stop.is_some();
     }
 
     /// Tells the first pod of each batch why it is held. Of a surplus nothing is said while it is asked what made it.
@@ -277,11 +279,12 @@ impl Pass<'_> {
 
     /// Remembers since when pods that have room have no node, and comes back when it is this group's turn.
     fn placed(&mut self, decision: &Decision) {
-        let Placed { unbound, unmade, needs_room, is_blind, is_next, .. } = &decision.placed;
+        let Placed { unbound, unmade, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
         (self.memory.needs_room, self.memory.is_blind) = (*needs_room, *is_blind);
         let again = [
             self.memory.unbound.note(unbound.keys(), self.options.bind_timeout, self.now),
             self.memory.unmade.note(unmade, self.options.bind_timeout, self.now),
+            self.memory.given_up.note(given_up, self.options.bind_timeout, self.now),
         ];
         again.into_iter().flatten().for_each(|at| self.pass_again(at));
         if *is_next {
@@ -289,12 +292,11 @@ impl Pass<'_> {
         }
     }
 
-    /// Has pods made again that were made for another batch.
+    /// Has pods made again that were made for another batch, or placed where they got no node.
     fn recreate(&mut self, decision: &Decision) {
-        if !self.options.recreate_mis_stamped {
-            return;
-        }
-        for pod in &decision.mis_stamped {
+        let remakes = self.options.recreate_mis_stamped;
+        let mis_stamped = decision.mis_stamped.iter().filter(|_| remakes);
+        for pod in mis_stamped.chain(&decision.placed.made_again) {
             self.begin(&pod.uid, || Action::Recreate { pod: pod.clone() });
         }
     }

@@ -168,6 +168,44 @@ impl<T: Ord + Clone> Since<T> {
     }
 }
 
+/// Domains in which pods of batches got no node in time, each with how often that was, and until when they are not to go there.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct GivenUp(BTreeMap<(usize, u32), (String, u32, Uptime)>);
+
+/// A domain is given up for twice as long each time, so often.
+const DOUBLINGS: u32 = 6;
+
+impl GivenUp {
+    /// Those of now.
+    pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<((usize, u32), String)> {
+        let all = self.0.iter().filter(|(_, (_, _, until))| *until > now);
+        all.map(|(id, (domain, _, _))| (*id, domain.clone())).collect()
+    }
+
+    /// How many there are.
+    pub(in crate::plan) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Notes those that were found now, of pods that got no node for this long; returns when the next may be tried again.
+    pub(in crate::plan) fn note(
+        &mut self,
+        found: &BTreeMap<(usize, u32), String>,
+        after: Duration,
+        now: Uptime,
+    ) -> Option<Uptime> {
+        self.0.retain(|_, (_, _, until)| *until + after * (1 << DOUBLINGS) > now);
+        for (id, domain) in found {
+            let known = self.0.get(id);
+            if known.is_none_or(|(before, _, until)| before != domain || *until <= now) {
+                let times = known.map_or(0, |(_, times, _)| *times).saturating_add(1).min(DOUBLINGS);
+                self.0.insert(*id, (domain.clone(), times, now + after * (1 << times)));
+            }
+        }
+        self.0.values().map(|(_, _, until)| *until).filter(|until| *until > now).min()
+    }
+}
+
 #[cfg(test)]
 #[path = "probes_tests.rs"]
 mod tests;

@@ -451,10 +451,9 @@ impl Reconciler {
         self.groups.values().flat_map(|memory| memory.recoveries.iter().copied())
     }
 
-    /// Batches of all groups that look broken and are not made anew, since so many do.
+    /// Batches of all groups that look broken and are not made anew for now.
     pub fn paused(&self) -> u32 {
-        let paused = self.groups.values().filter(|memory| memory.paused);
-        paused.map(|memory| memory.tally.unready).fold(0, u32::saturating_add)
+        self.groups.values().map(|memory| memory.paused).fold(0, u32::saturating_add)
     }
 
     /// Pods that run although the groups are not there for which they were held.

@@ -9,7 +9,7 @@ use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::lasting::Lasting;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::entry::{Phase, loss_text};
-use crate::plan::recovery::text::{batch_name, pause_text, recovery_is_off, roles_of};
+use crate::plan::recovery::text::{batch_name, pause, recovery_is_off, roles_of};
 use crate::plan::recovery::{PAUSED, RecoveryPlan};
 
 /// Reason of the Event that a batch has lost a replica, and is made anew.
@@ -52,11 +52,14 @@ impl ReportedRecoveries {
             events.push(note(OFF, name.clone(), recovery_is_off(&name), true, group, &name));
             self.off.push(name);
         }
-        self.paused &= plan.brake.is_paused();
-        for () in self.pausing.note((plan.brake.is_paused() && !self.paused).then_some(()), now) {
+        let paused = pause(group, plan);
+        self.paused &= paused.is_some();
+        let new = paused.filter(|_| !self.paused);
+        let lasted = self.pausing.note(new.is_some().then_some(()), now);
+        if let Some((_, text)) = new.filter(|_| !lasted.is_empty()) {
             let coordinations = group.batched().filter(|(_, batching)| batching.recovers().is_some());
             let name = coordinations.map(|(coordination, _)| coordination.display_name()).next().unwrap_or_default();
-            events.push(note(PAUSED, String::new(), pause_text(group, &plan.brake), true, group, &name));
+            events.push(note(PAUSED, String::new(), text, true, group, &name));
             self.paused = true;
         }
         let entries = group.status.recoveries.iter();

@@ -13,7 +13,7 @@ use crate::plan::recovery::entry::{Phase, broken, counted, loss_text, of_batch};
 use crate::plan::recovery::{
     BatchId, Blocked, Deletion, Judged, Loss, RecoveryContext, RecoveryPlan, Suspect, Verdict,
 };
-use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView, count};
+use crate::plan::view::{GroupView, LastWords, LossKind, PodFacts, ReplicaIs, RoleView, count};
 
 /// One batch of a coordination.
 pub(super) struct One<'a> {
@@ -92,6 +92,12 @@ impl One<'_> {
                 keep(plan);
                 false
             }
+            (Some(Verdict::Unknown { pod, node }), Some(now)) if plan.brake.resumed => {
+                let kind = LossKind::NotReady;
+                let words = LastWords { pod: pod.clone(), node: node.clone(), kind, ..LastWords::default() };
+                self.begin(entry, (&loss, &words), now, plan);
+                false
+            }
             (Some(Verdict::Unknown { pod, node }), _) => {
                 keep(plan);
                 let name = self.batching.batch_name(self.batch);
@@ -102,13 +108,7 @@ impl One<'_> {
                 true
             }
             (Some(Verdict::Lost(words)), Some(now)) => {
-                let when = (now, self.group.carrier.generation);
-                let found = broken(self.coordination, self.batch, self.recovery, (&loss, words), entry, when);
-                if found.phase == Phase::Exhausted.as_str() {
-                    plan.entries.push(found);
-                } else {
-                    self.wait(&found, plan);
-                }
+                self.begin(entry, (&loss, words), now, plan);
                 false
             }
             _ => {
@@ -119,6 +119,17 @@ impl One<'_> {
                 plan.suspects.push(Suspect { id: self.id(), loss, roles });
                 true
             }
+        }
+    }
+
+    /// A batch was found broken: it is made anew, or left as it is if it was too often.
+    fn begin(&self, entry: Option<&RecoveryState>, what: (&Loss, &LastWords), now: Moment, plan: &mut RecoveryPlan) {
+        let when = (now, self.group.carrier.generation);
+        let found = broken(self.coordination, self.batch, self.recovery, what, entry, when);
+        if found.phase == Phase::Exhausted.as_str() {
+            plan.entries.push(found);
+        } else {
+            self.wait(&found, plan);
         }
     }
 

@@ -457,6 +457,17 @@ fn a_batch_on_a_node_that_does_not_answer_is_kept_and_looked_at_again() {
     assert_eq!(seen.decision.recovery.unknown[&(0, 1)], told);
     assert_eq!((case.phases(), deleted(&seen), seen.decision.recovery.suspects.len()), (vec![], vec![], 0));
     assert_eq!(case.group.status.coordination_state[0].complete_batches, "0-1");
+    let paused = seen.status.conditions.iter().find(|told| told.r#type == "RecoveryPaused").unwrap();
+    assert_eq!((&*paused.status, &*paused.reason), ("True", "NodeNotReady"), "{paused:?}");
+    let mut resumed = case.group.clone();
+    for told in resumed.status.conditions.iter_mut().filter(|told| told.r#type == "RecoveryPaused") {
+        told.last_transition_time = Some("2026-01-01T00:00:00Z".to_owned());
+    }
+    resumed.carrier.resumed = Some(NOW);
+    let silent = std::mem::replace(&mut case.group, resumed);
+    case.commit();
+    assert_eq!(case.phases(), [(1, "Recreating", 1)], "a person says so");
+    case.group = silent;
     case.pods.remove("d-1");
     assert_eq!(case.commit().decision.recovery.suspects.len(), 1, "its pod goes: that is another loss");
 }

@@ -37,9 +37,8 @@ pub fn recoveries<'a>(group: &'a Group, plan: &'a RecoveryPlan) -> impl Iterator
         Some(format!("recovery of {batch} of {}, {}: {loss} at {since}; {what}", entry.coordination, entry.phase))
     };
     let off = plan.without_effect.iter().map(|name| recovery_is_off(name));
-    let unknown = plan.unknown.values().cloned();
-    let paused = plan.brake.is_paused().then(|| pause_text(group, &plan.brake));
-    plan.entries.iter().filter_map(line).chain(paused).chain(unknown).chain(off)
+    let paused = pause(group, plan).map(|(_, text)| text);
+    plan.entries.iter().filter_map(line).chain(paused).chain(off)
 }
 
 /// `12 of 18 batches look broken at once`
@@ -48,14 +47,25 @@ pub fn many_text(brake: &Brake) -> String {
     format!("{unready} of {batches} batches look broken at once")
 }
 
-/// That nothing is made anew while many batches look broken, until when, and how a person says otherwise.
-pub fn pause_text(group: &Group, brake: &Brake) -> String {
+/// Why batches are not made anew that look broken, as a word and for people, until when, and how a person says otherwise.
+pub fn pause(group: &Group, plan: &RecoveryPlan) -> Option<(&'static str, String)> {
     let GroupKey { namespace, name } = &group.key;
-    format!(
-        "{}, which one cause is likely to do: none is made anew until fewer do; `rolegate resume {name} -n {namespace}` has them \
-         made anew all the same",
-        many_text(brake)
-    )
+    let resume = format!("`rolegate resume {name} -n {namespace}`");
+    let many = || {
+        let many = many_text(&plan.brake);
+        format!(
+            "{many}, which one cause is likely to do: none is made anew until fewer do; {resume} has them made anew all the same"
+        )
+    };
+    let silent = || {
+        let told = plan.unknown.values().cloned().collect::<Vec<_>>().join("; ");
+        format!("{told}; {resume} has them made anew all the same")
+    };
+    match () {
+        () if plan.brake.is_paused() => Some(("ManyBatchesBroken", many())),
+        () if !plan.unknown.is_empty() => Some(("NodeNotReady", silent())),
+        () => None,
+    }
 }
 
 /// `a batch of coordination "pd" that loses a replica is made anew, 3 times within 1h at most: …`

@@ -6,7 +6,7 @@ use crate::api::status::{Condition, GroupStatus, RecoveryState};
 use crate::model::wording::counted;
 use crate::model::{Group, HoldReason};
 use crate::plan::recovery::entry::{Phase, loss_text};
-use crate::plan::recovery::text::{batch_name, many_text, pause_text};
+use crate::plan::recovery::text::{batch_name, many_text, pause};
 use crate::plan::recovery::{PAUSED, RESUMED, RecoveryPlan};
 use crate::plan::rollout::standing::{self, IN_PROGRESS, ROLLED, Standing, Standings};
 use crate::plan::status::segments::Segments;
@@ -61,15 +61,14 @@ pub fn exhausted(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
     (!texts.is_empty()).then(|| condition(EXHAUSTED, true, "LimitReached", texts.join("; ")))
 }
 
-/// Says that nothing is made anew, or is all the same, while many batches look broken.
+/// Says that batches are not made anew that look broken, or are all the same.
 pub fn paused(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
     let brake = &recovery.brake;
-    let on = condition(PAUSED, true, "ManyBatchesBroken", pause_text(group, brake));
-    let resumed = || {
-        let text = format!("{}; they are made anew, as a person has said", many_text(brake));
-        condition(PAUSED, false, RESUMED, text)
-    };
-    brake.is_paused().then_some(on).or_else(|| (brake.resumed && brake.all().has_one_cause()).then(resumed))
+    if let Some((reason, text)) = pause(group, recovery) {
+        return Some(condition(PAUSED, true, reason, text));
+    }
+    let text = || format!("{}; they are made anew, as a person has said", many_text(brake));
+    (brake.resumed && brake.all().has_one_cause()).then(|| condition(PAUSED, false, RESUMED, text()))
 }
 
 /// The status of an object that claims a group which another object controls.

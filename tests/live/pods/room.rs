@@ -304,6 +304,84 @@ async fn a_node_that_dies_between_decision_and_binding() {
     stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
 }
 
+/// The same, where rolegate may delete pods: nobody has to do anything.
+#[tokio::test]
+async fn a_batch_whose_rack_takes_it_no_more_is_made_again_and_goes_elsewhere() {
+    let stage = stage("room-made-again").await;
+    add_rack(&stage, "r1", &["a"], 3).await;
+    add_rack(&stage, "r2", &["a"], 6).await;
+    let _rolegate = stage.launch().flag("bind-timeout", "2s").flag("allow", "recovery").start().await;
+    let group = group("llm", 2, 1).template(&json!({ "spec": { "schedulingGates": [{ "name": OTHER_GATE }] } }));
+    let statuses = stage.statuses(&group);
+    deploy(&stage, &group, &one_step(&group)).await;
+    stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
+    let first = stored(&stage).await;
+    assert_eq!(first[0].metadata.annotations.as_ref().unwrap()["rolegate.dev/pinned"], format!("{RACK}=r1"));
+    statuses.until("it is told", |status| status.reason() == "PlacedNotBound").await;
+    let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    let nodes = Api::<Node>::all(stage.client.clone());
+    let cordon = Patch::Merge(json!({ "spec": { "unschedulable": true } }));
+    nodes.patch("room-made-again-r1-a", &PatchParams::default(), &cordon).await.unwrap();
+    stage.pods.now(|now| assert!(now.all().all(|pod| old.contains(&pod.uid)), "others hold them: {now}"));
+    open_other_gates(&stage).await;
+    let elsewhere = |now: &View| {
+        let all: Vec<_> = now.all().filter(|pod| !old.contains(&pod.uid) && pod.is_released()).collect();
+        all.len() == 3
+    };
+    stage.pods.until("new ones go", elsewhere).await;
+    open_other_gates(&stage).await;
+    stage.pods.until("they run", |now| now.count_all(Pod::is_ready) == 3).await;
+    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
+    stage.until_event("DomainLost", &["goes to r2", "r1"]).await;
+}
+
+/// A pod of a backup is where it was, as far as it says itself.
+#[tokio::test]
+async fn a_copy_of_a_pod_is_not_bound_to_the_place_of_yesterday() {
+    let stage = stage("room-restored").await;
+    add_rack(&stage, "r1", &["a"], 3).await;
+    let _rolegate = stage.launch().start().await;
+    let group = group("llm", 2, 1).template(&json!({ "spec": { "nodeSelector": { "kubernetes.io/os": "linux" } } }));
+    deploy(&stage, &group, &one_step(&group)).await;
+    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
+    let mut copy = stored(&stage).await.swap_remove(0);
+    let selector = copy.spec.as_ref().unwrap().node_selector.clone().unwrap();
+    assert_eq!(selector[RACK], "r1");
+    let annotations = copy.metadata.annotations.clone().unwrap();
+    copy.metadata = kube::api::ObjectMeta {
+        name: Some("restored".to_owned()),
+        labels: copy.metadata.labels,
+        annotations: Some(annotations),
+        ..kube::api::ObjectMeta::default()
+    };
+    copy.spec.as_mut().unwrap().node_name = None;
+    copy.status = None;
+    let made = stage.api::<ApiPod>().create(&PostParams::default(), &copy).await.unwrap();
+    let selector = made.spec.unwrap().node_selector.unwrap();
+    assert_eq!(selector.keys().collect::<Vec<_>>(), ["kubernetes.io/os"]);
+    assert!(!made.metadata.annotations.unwrap().contains_key("rolegate.dev/pinned"));
+}
+
+/// A rack is given another name while a batch runs in it: a pod that is made again goes to its peers.
+#[tokio::test]
+async fn a_rack_of_another_name_is_still_that_of_the_pods_that_run_there() {
+    let stage = stage("room-renamed").await;
+    add_rack(&stage, "r1", &["a"], 6).await;
+    let _rolegate = stage.launch().start().await;
+    let group = group("llm", 2, 1);
+    deploy(&stage, &group, &one_step(&group)).await;
+    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
+    let nodes = Api::<Node>::all(stage.client.clone());
+    let renamed = Patch::Merge(json!({ "metadata": { "labels": { (RACK): "r9" } } }));
+    nodes.patch("room-renamed-r1-a", &PatchParams::default(), &renamed).await.unwrap();
+    let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    let first = stored(&stage).await.swap_remove(0).metadata.name.unwrap();
+    stage.api::<ApiPod>().delete(&first, &DeleteParams::default().grace_period(0)).await.unwrap();
+    let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_ready();
+    stage.pods.until("the new one runs", |now| now.count_all(is_new) == 1).await;
+    stage.until_event("DomainLost", &["goes to r9: no node is in r1 any more"]).await;
+}
+
 #[tokio::test]
 async fn when_nothing_fits_a_batch_goes_all_the_same_where_it_is_asked_for() {
     let stage = stage("room-release").await;

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::scene::{ApiPod, Scene, group, launch, recreate, two_segments, uids};
-use crate::common::pods::Pod;
 use crate::common::rolegate::Rolegate;
 use crate::common::status::Status;
 use crate::common::{Stage, always};
@@ -95,21 +94,38 @@ async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted
     let stage = Stage::new("recovery-silent").await;
     stage.add_node("a", 3).await;
     let _rolegate = launch(&stage).start().await;
-    let unready_for = json!({ "policy": "Recreate", "unreadyFor": "3s" });
+    let unready_for = json!({ "policy": "Recreate", "unreadyFor": "10s" });
     let Scene { stage, statuses, .. } = Scene::of(stage, group(2, 1), &unready_for).await;
     stage.add_node("b", 9).await;
     let grown = group(4, 2);
     stage.scale(&grown).await;
     let scene = Scene::complete(stage, grown, statuses).await;
+    let on_node = ["llm-prefill-0", "llm-prefill-1", "llm-decode-0"];
+    ready(&scene, &on_node, false).await;
+    // Nothing answers for it any more, and it says nothing.
     let nodes: Api<Node> = Api::all(scene.stage.client.clone());
-    let silent = json!({ "status": { "conditions": [{ "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown" }] } });
-    nodes.patch_status("recovery-silent-a", &PatchParams::default(), &Patch::Strategic(&silent)).await.unwrap();
-    ready(&scene, &["llm-prefill-0", "llm-prefill-1", "llm-decode-0"], false).await;
-    scene.stage.until_said(&["explain", "group", "llm"], "node recovery-silent-a of pod").await;
+    let left = Patch::Merge(json!({ "metadata": { "annotations": { "kwok.x-k8s.io/node": null } } }));
+    nodes.patch("recovery-silent-a", &PatchParams::default(), &left).await.unwrap();
+    let ready = json!({ "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown" });
+    let silent = Patch::Strategic(json!({ "status": { "conditions": [ready] } }));
+    nodes.patch_status("recovery-silent-a", &PatchParams::default(), &silent).await.unwrap();
+    scene
+        .stage
+        .until_said(
+            &["explain", "group", "llm"],
+            "RecoveryPaused            True  NodeNotReady  segment 1 is not made anew: node recovery-silent-a of pod",
+        )
+        .await;
     nothing_is_deleted(&scene).await;
-    scene.stage.plane.must(&["cordon", "recovery-silent-a"], "");
-    scene.delete("llm-decode-0").await;
+    for name in on_node {
+        scene.delete(name).await;
+    }
+    let waits = |status: &Status| status.0["summary"]["message"].to_string().contains("old pods still there");
+    scene.statuses.until("its pods are lost, and still there", waits).await;
+    nodes.delete("recovery-silent-a", &DeleteParams::default()).await.unwrap();
+    for name in on_node {
+        _ = scene.stage.api::<ApiPod>().delete(name, &DeleteParams::default().grace_period(0)).await;
+    }
     scene.until_recovered(&[0], 1).await;
     scene.made_anew(&[0]);
-    scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 6, "{now}"));
 }
