@@ -287,16 +287,13 @@ fn parse_entries(list: &[crate::api::Coordination], at: &FieldPath) -> Vec<Coord
     list.iter().enumerate().map(|(index, entry)| Coordination::parse(index, entry, at.index(index))).collect()
 }
 
-/// Annotation of a v1alpha2 group: one gang over all its pods.
-const GROUP_GANG: &str = "rbg.workloads.x-k8s.io/group-gang-scheduling";
-
 /// What makes one gang of the whole group: `podGroupPolicy` in v1alpha1, an annotation in v1alpha2.
 fn gang(rbg: &RoleBasedGroup, spec_at: &FieldPath) -> Option<FieldPath> {
     if PodGroupPolicy::parse(rbg.spec.pod_group_policy.as_ref()).is_some() {
         return Some(spec_at.child("podGroupPolicy"));
     }
-    let annotated = rbg.metadata.annotation(GROUP_GANG) == Some("true");
-    annotated.then(|| FieldPath::new("metadata").child("annotations").key(GROUP_GANG))
+    let annotated = rbg.metadata.annotation(names::RBG_GANG) == Some("true");
+    annotated.then(|| FieldPath::new("metadata").child("annotations").key(names::RBG_GANG))
 }
 
 impl Role {

@@ -76,6 +76,8 @@ pub const RBG_GROUP: &str = "rbg.workloads.x-k8s.io/group-name";
 pub const RBG_ROLE: &str = "rbg.workloads.x-k8s.io/role-name";
 /// RBG ≥ v0.7: name of the RoleInstance, which ends in the ordinal (`role-instance-index` is wrong in real pods).
 pub const RBG_INSTANCE: &str = "rbg.workloads.x-k8s.io/role-instance-name";
+/// RBG ≥ v0.7: one gang over all pods of a group (annotation of the group, `true`).
+pub const RBG_GANG: &str = "rbg.workloads.x-k8s.io/group-gang-scheduling";
 /// RBG ≥ v0.7: pods in one RoleInstance.
 pub const RBG_INSTANCE_SIZE: &str = "rbg.workloads.x-k8s.io/component-size";
 
@@ -192,6 +194,17 @@ pub const REVISION_LABELS: &[&str] =
 
 /// Label schemes that tie a pod to a group, in order of precedence: (group key, role key).
 pub const LABEL_SCHEMES: &[(&str, &str)] = &[(GROUP, ROLE), (RBG_GROUP, RBG_ROLE), (KEP75_GROUP, KEP75_ROLE)];
+
+/// Labels by which a workload claims to be rolled in lockstep.
+pub fn claims() -> Vec<&'static str> {
+    LABEL_SCHEMES.iter().flat_map(|(group, role)| [*group, *role]).collect()
+}
+
+/// Annotations of a workload that say how it is rolled: of its claim, and our notes of an open rollout.
+pub const NOTES_OF_WORKLOADS: &[&str] = &[ROLLOUT, USER_PARTITION, USER_PARTITION_IN_RBG, UNCLAIMED, UNCLAIMED_IN_RBG];
+
+/// Annotations of groups, PodGroups and sets that rules look at. Labels of these are looked at by none.
+pub const NOTES_OF_OBJECTS: &[&str] = &[GROUP, DISCOVERY, PLACE, PLACEMENT, RBG_GANG];
 
 /// Labels of a pod that came before its group and names none: our loop found that the workload of a role made it, and so knows
 /// its group and role.

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use rolegate::cli::test::Case;
 use rolegate::cli::test::case::Asked;
+use rolegate::model::names::NOTES_OF_OBJECTS;
 use rolegate::rules::{Level, RuleInfo, catalogue};
 use serde_json::Value;
 
@@ -70,4 +71,27 @@ fn no_case_file_is_without_its_rule() {
             "{name}: no table has this rule"
         );
     }
+}
+
+/// Updates that change nothing but other labels and annotations do not come to the webhook. So no rule may look at these.
+#[test]
+fn no_rule_looks_at_metadata_whose_change_is_not_asked_about() {
+    let told = |case: &Case| case.judged().map(|all| format!("{all:?}")).map_err(|errors| errors.join(", "));
+    let mut without = 0;
+    for case in golden::cases().iter().filter(|case| expected(case, Asked::Check).is_some()) {
+        let mut stripped = case.clone();
+        let mut objects: Vec<_> = stripped.input.objects.iter_mut().chain(&mut stripped.input.old).collect();
+        objects.retain(|object| object["kind"] != "Pod" && object["metadata"].is_object());
+        for object in objects {
+            let metadata = object["metadata"].as_object_mut().unwrap();
+            if metadata.get("labels").is_some_and(Value::is_object) {
+                without += usize::from(metadata.remove("labels").is_some());
+            }
+            if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+                annotations.retain(|key, _| NOTES_OF_OBJECTS.contains(&key.as_str()));
+            }
+        }
+        assert_eq!(told(&stripped), told(case), "{}", case.title());
+    }
+    assert!(without > 0, "no case has labels");
 }

@@ -10,7 +10,7 @@ use kube::api::ObjectMeta;
 
 use crate::api::pod::POD;
 use crate::api::selector::LabelSelector as LabelSelectorOfNamespaces;
-use crate::model::{Mode, names};
+use crate::model::{Mode, WorkloadKind, names};
 use crate::server::admission::deadline::TIMEOUT;
 use crate::server::admission::table::{Endpoint, Handling, Row, TABLE};
 
@@ -129,7 +129,7 @@ fn require(key: &str, operator: &str, values: Vec<String>) -> LabelSelectorRequi
     LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values }
 }
 
-/// The webhooks of an endpoint: pods and workloads apart from the rest, since only they are picked by condition.
+/// The webhooks of an endpoint: pods, workloads and the rest apart, since each is picked by conditions of its own.
 fn parts(endpoint: Endpoint) -> Vec<(&'static str, Vec<MatchCondition>, Vec<&'static Row>)> {
     let rows = |test: fn(&Row) -> bool| TABLE.iter().filter(|row| row.endpoint == endpoint && test(row)).collect();
     let condition = match endpoint {
@@ -138,10 +138,57 @@ fn parts(endpoint: Endpoint) -> Vec<(&'static str, Vec<MatchCondition>, Vec<&'st
     };
     let all = vec![
         ("pods.rolegate.dev", vec![condition], rows(|row| row.handling != Handling::HoldRollout && row.kind == POD)),
-        ("workloads.rolegate.dev", vec![is_claimed()], rows(|row| row.handling == Handling::HoldRollout)),
-        ("objects.rolegate.dev", Vec::new(), rows(|row| row.handling != Handling::HoldRollout && row.kind != POD)),
+        (
+            "workloads.rolegate.dev",
+            vec![is_claimed(), stays(), changes(&rolled_fields(), &names::claims(), names::NOTES_OF_WORKLOADS)],
+            rows(|row| row.handling == Handling::HoldRollout),
+        ),
+        (
+            "objects.rolegate.dev",
+            if endpoint == Endpoint::Validate {
+                vec![stays(), changes(&["/spec".to_owned()], &[], names::NOTES_OF_OBJECTS)]
+            } else {
+                Vec::new()
+            },
+            rows(|row| row.handling != Handling::HoldRollout && row.kind != POD),
+        ),
     ];
     all.into_iter().filter(|(_, _, rows): &(_, _, Vec<_>)| !rows.is_empty()).collect()
+}
+
+/// What is not on its way out: finalizers are taken away by updates, and no deletion is to wait for us. Nothing is made of such an
+/// object any more, and rules pass it.
+fn stays() -> MatchCondition {
+    let expression = "request.operation == 'DELETE' || !has(object.metadata.deletionTimestamp)".to_owned();
+    MatchCondition { name: "stays".to_owned(), expression }
+}
+
+/// Updates of these fields, labels and annotations: whoever labels or annotates an object for something else does not wait for us.
+/// Each key is looked up, so the cost does not grow with what an object carries.
+fn changes(fields: &[String], labels: &[&str], annotations: &[&str]) -> MatchCondition {
+    let differs = |path: &str| format!("dyn(object){path} != dyn(oldObject){path}");
+    let mut all = vec!["request.operation != 'UPDATE'".to_owned()];
+    all.extend(fields.iter().map(|field| differs(&field.replace('/', ".?"))));
+    for (field, keys) in
+        [("labels", labels), ("annotations", annotations)].into_iter().filter(|(_, keys)| !keys.is_empty())
+    {
+        let keys = keys.iter().map(|key| format!("'{key}'")).collect::<Vec<_>>().join(", ");
+        all.push(format!("[{keys}].exists(key, {})", differs(&format!(".metadata.?{field}[?key]"))));
+    }
+    MatchCondition { name: "changes".to_owned(), expression: all.join(" || ") }
+}
+
+/// Fields of workloads that a rollout depends on: what is rolled, and how.
+fn rolled_fields() -> Vec<String> {
+    let rolled = WorkloadKind::with_partition().filter_map(|kind| kind.row().rollout);
+    let mut fields: Vec<_> = rolled
+        .flat_map(|fields| {
+            let how = fields.partition.iter().take(2).fold(String::new(), |at, step| format!("{at}/{step}"));
+            fields.revised.iter().map(|field| (*field).to_owned()).chain([how])
+        })
+        .collect();
+    fields.dedup();
+    fields
 }
 
 /// Workloads that are, or were, claimed for rollouts in lockstep: no other one depends on us.

@@ -1,5 +1,6 @@
 //! The webhook is away, or behind: whatever is made meanwhile is refused or held, never let through.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event as ApiEvent;
@@ -9,7 +10,7 @@ use serde_json::json;
 use crate::common::pods::{Event, Pod, Step};
 use crate::common::proxy::Proxy;
 use crate::common::stage::CORE;
-use crate::common::{Group, PATIENT, Stage, eventually, invariants};
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
 
 #[tokio::test]
 async fn while_the_webhook_is_down_pods_are_refused_and_none_slips_in() {
@@ -113,4 +114,65 @@ async fn a_run_survives_a_network_that_breaks() {
     invariants::released_in_order(&stage.pods, &group);
     invariants::committed_before_released(&stage.pods, &statuses);
     invariants::released_counts_never_fell(&statuses, &group);
+}
+
+/// What is deleted, labelled, annotated or scaled does not wait for us; what would be rolled or judged does.
+#[tokio::test]
+async fn while_nobody_answers_objects_are_deleted_labelled_and_annotated_all_the_same() {
+    goes_on_without_us(ControlPlane::shared()).await;
+}
+
+/// Expressions that this version knows, an older one may not.
+#[tokio::test]
+async fn while_nobody_answers_the_same_goes_on_as_kubernetes_1_33() {
+    let plane = ControlPlane::own(|| ControlPlane::emulating("1.33")).await;
+    plane.define_groups();
+    goes_on_without_us(plane).await;
+}
+
+async fn goes_on_without_us(plane: Arc<ControlPlane>) {
+    let stage = Stage::on(plane, "nobody-answers").await;
+    stage.add_node("all", 10).await;
+    let rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1);
+    stage.deploy(&group).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
+    let kubectl = |arguments: &[&str]| stage.plane.kubectl(&[&["-n", &stage.namespace], arguments].concat(), "");
+    let must = |arguments: &[&str]| {
+        let output = kubectl(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    };
+    let merge = |object: &str, patch: &str| must(&["patch", object, "--type=merge", "-p", patch]);
+    for role in ["prefill", "decode"] {
+        let set = format!("sts/{}", group.set_name(role));
+        must(&["label", "--overwrite", &set, "rolegate.dev/group=llm", &format!("rolegate.dev/role={role}")]);
+    }
+    merge("rbg/llm", r#"{"metadata":{"finalizers":["example.com/theirs"]}}"#);
+    rolegate.kill().await;
+
+    let set = "sts/llm-prefill";
+    for (object, webhook, patch) in [
+        (set, "workloads", r#"{"spec":{"template":{"metadata":{"annotations":{"a":"b"}}}}}"#),
+        (set, "workloads", r#"{"spec":{"updateStrategy":{"rollingUpdate":{"partition":1}}}}"#),
+        (set, "workloads", r#"{"metadata":{"labels":{"rolegate.dev/role":null}}}"#),
+        (set, "workloads", r#"{"metadata":{"annotations":{"rolegate.dev/rollout":"enabled"}}}"#),
+        ("rbg/llm", "objects", r#"{"metadata":{"annotations":{"rolegate.dev/discovery":"enabled"}}}"#),
+        ("rbg/llm", "objects", r#"{"spec":{"coordination":null,"coordinationRequirements":null}}"#),
+    ] {
+        let refused = kubectl(&["patch", object, "--type=merge", "-p", patch]);
+        let text = String::from_utf8_lossy(&refused.stderr);
+        assert!(text.contains(&format!(r#"failed calling webhook "{webhook}.rolegate.dev""#)), "{patch}: {text}");
+    }
+    for object in [set, "rbg/llm"] {
+        must(&["annotate", object, "team=llm"]);
+        must(&["label", object, "team=llm"]);
+    }
+    merge(set, r#"{"spec":{"replicas":1}}"#);
+    must(&["scale", set, "--replicas=2"]);
+    // The garbage collector takes its finalizers away by updates.
+    must(&["delete", set, "--cascade=foreground", "--timeout=30s"]);
+    must(&["delete", "sts/llm-decode", "--cascade=orphan", "--timeout=30s"]);
+    must(&["delete", "rbg/llm", "--wait=false"]);
+    merge("rbg/llm", r#"{"metadata":{"finalizers":null}}"#);
+    must(&["wait", "--for=delete", "rbg/llm", "--timeout=30s"]);
 }

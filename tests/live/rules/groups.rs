@@ -132,11 +132,16 @@ async fn an_old_fault_warns_and_a_new_one_is_refused() {
     // Stored when nobody looked.
     put(&stage, &group(&conflicting()));
     let _rolegate = stage.launch().start().await;
-    let mut labelled = group(&conflicting());
-    labelled["metadata"]["labels"] = json!({ "team": "a" });
-    let shown = apply(&stage, &labelled);
+    let mut noted = group(&conflicting());
+    noted["metadata"]["annotations"] = json!({ "rolegate.dev/discovery": "disabled" });
+    let shown = apply(&stage, &noted);
     assert!(shown.done, "{shown:?}");
     assert_eq!(shown.warnings(), [CONFLICT]);
+    // Nobody is asked about other labels.
+    noted["metadata"]["labels"] = json!({ "team": "a" });
+    let shown = apply(&stage, &noted);
+    assert!(shown.done, "{shown:?}");
+    assert_eq!(shown.warnings(), [""; 0]);
     let mut worse = conflicting();
     worse[1]["strategy"]["segmentPlacement"]["segmentSize"]["decode"] = json!(0);
     let shown = apply(&stage, &group(&worse));
