@@ -136,6 +136,8 @@ else
     say "no manifest of krew: it names amd64 and arm64"
 fi
 
+deploy/release/provenance.sh "$folder" "$(git rev-parse HEAD)" "$profile" "${archs[@]}" >"$work/rolegate.intoto.json"
+mv "$work/rolegate.intoto.json" "$folder/"
 (cd "$folder" && sha256sum -- * >SHA256SUMS)
 say "$folder:"
 cat "$folder/SHA256SUMS" >&2

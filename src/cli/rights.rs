@@ -13,7 +13,7 @@ pub enum Scope {
     Own,
     /// The webhook configurations, by name.
     Webhooks,
-    /// In our own namespace, the object of our name.
+    /// In our own namespace, the object of our name: the Lease, the Deployment.
     OwnLease,
     /// In our own namespace, the Secret of the self-managed certificates.
     OwnSecret,
@@ -225,6 +225,83 @@ pub const OF_DOCTOR: &[Right] = &[
         why: "Does one lead?",
     },
 ];
+/// For `uninstall`, as the hook of `helm uninstall` runs it.
+pub const OF_UNINSTALL: &[Right] = &[
+    of(
+        &["admissionregistration.k8s.io"],
+        &["mutatingwebhookconfigurations"],
+        &["list"],
+        "Other rolegates: what is in their namespaces is theirs.",
+    ),
+    Right {
+        groups: &["admissionregistration.k8s.io"],
+        resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+        verbs: &["get", "delete"],
+        scope: Scope::Webhooks,
+        why: "What holds goes first.",
+    },
+    of(
+        &["admissionregistration.k8s.io"],
+        &["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"],
+        &["list", "delete"],
+        "The policy that holds without the webhook.",
+    ),
+    of(&[""], &["namespaces"], &["list"], "Those that other rolegates serve."),
+    of(&[""], &["pods"], &["list", "patch"], "The gate of held pods."),
+    of(&["apps"], &["statefulsets"], &["list", "patch"], "The partition of frozen workloads."),
+    of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], &["list", "patch"], "The same."),
+    of(TOPOLOGIES, &["clustertopologies"], &["list", "patch"], "Our finalizer."),
+    Right {
+        groups: &["apps"],
+        resources: &["deployments"],
+        verbs: &["get", "delete"],
+        scope: Scope::OwnLease,
+        why: "A replica that goes on would hold again.",
+    },
+    Right {
+        groups: &["coordination.k8s.io"],
+        resources: &["leases"],
+        verbs: &["get", "delete"],
+        scope: Scope::OwnLease,
+        why: "Whether a replica still leads.",
+    },
+    Right {
+        groups: &[""],
+        resources: &["secrets"],
+        verbs: &["get", "delete"],
+        scope: Scope::OwnSecret,
+        why: "The certificates.",
+    },
+];
+
+/// For people, in the roles that a cluster has for them: part of the name of the role, the roles that it is added to, and what it
+/// allows. Nobody is to write a status.
+pub const OF_PEOPLE: &[(&str, &[&str], &[Right])] = &[
+    (
+        "view",
+        &["view"],
+        &[of(
+            &["rolegate.dev"],
+            &["rolecoordinations", "rolecoordinations/status", "rolecoordinations/scale", "clustertopologies"],
+            READ,
+            "Whoever may look at workloads may look at what coordinates them.",
+        )],
+    ),
+    (
+        "edit",
+        &["edit", "admin"],
+        &[
+            of(
+                &["rolegate.dev"],
+                &["rolecoordinations"],
+                &["create", "update", "patch", "delete", "deletecollection"],
+                "Whoever may make StatefulSets may make what coordinates them.",
+            ),
+            of(&["rolegate.dev"], &["rolecoordinations/scale"], &["update", "patch"], "And scale it."),
+        ],
+    ),
+];
+
 /// Where v1beta1 is served and certificates are self-managed.
 pub const OF_CONVERSION: &[Right] = &[Right {
     groups: &["apiextensions.k8s.io"],

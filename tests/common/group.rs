@@ -173,7 +173,7 @@ pub fn node(name: &str, room: u32, stage: &str) -> Value {
         "metadata": {
             "name": name,
             "annotations": { "kwok.x-k8s.io/node": "fake" },
-            "labels": { STAGE: stage, "kubernetes.io/hostname": name },
+            "labels": { STAGE: stage, "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" },
         },
         "status": {
             "allocatable": { "cpu": "1000", "memory": "1000Gi", "pods": room.to_string() },

@@ -35,6 +35,7 @@ mod mutate_cli;
 mod mutations;
 mod pictures;
 mod plan;
+mod provenance;
 mod reference;
 mod rules;
 mod server;

@@ -222,6 +222,8 @@ pub struct Facts {
     pub lease: Read<Option<Lease>>,
     /// What became of a pod that names a group.
     pub probe: Read<Probe>,
+    /// Why the pods of our Deployment are not made, in the words of its controller; `None` where there is nothing to say.
+    pub not_made: Read<Option<String>>,
     /// Other rolegates.
     pub others: Read<Vec<Other>>,
     /// What may limit our own account.

@@ -79,6 +79,7 @@ impl Reader<'_> {
             self.others(&mutating),
             self.policies(),
         );
+        let not_made = self.not_made().await;
         let (rivals, addresses, opt_ins) = match &of_groups {
             Ok(found) => {
                 let OfGroups { scaled, addressed, wanted, .. } = found;
@@ -99,6 +100,7 @@ impl Reader<'_> {
             services,
             certificates,
             probe,
+            not_made,
             others,
             orphans: of(&of_groups, |found| &found.orphans),
             held: of(&of_groups, |found| &found.held),

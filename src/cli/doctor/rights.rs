@@ -85,11 +85,22 @@ impl Reader<'_> {
         Ok(all)
     }
 
+    /// Why the pods of our Deployment are not made.
+    pub(super) async fn not_made(&self) -> Read<Option<String>> {
+        let conditions = self.deployment().await?.and_then(|found| found.status?.conditions);
+        let failure =
+            conditions.into_iter().flatten().find(|one| one.type_ == "ReplicaFailure" && one.status == "True");
+        Ok(failure.map(|one| [one.reason, one.message].map(Option::unwrap_or_default).join(": ")))
+    }
+
+    async fn deployment(&self) -> Read<Option<Deployment>> {
+        let deployments: Api<Deployment> = Api::namespaced(self.connection.client.clone(), &self.target.namespace);
+        deployments.get_opt(&self.target.name).await.map_err(|error| self.why(&error))
+    }
+
     /// What our Deployment allows itself, by the arguments that it gives; `None` where there is none.
     async fn allowed(&self) -> Read<Option<Vec<Allow>>> {
-        let deployments: Api<Deployment> = Api::namespaced(self.connection.client.clone(), &self.target.namespace);
-        let found = deployments.get_opt(&self.target.name).await.map_err(|error| self.why(&error))?;
-        let pods = found.and_then(|found| found.spec?.template.spec);
+        let pods = self.deployment().await?.and_then(|found| found.spec?.template.spec);
         Ok(pods
             .map(|pods| pods.containers.iter().flat_map(|container| allows(container.args.iter().flatten())).collect()))
     }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::settings::Serve;
 use super::values::chart_values;
+use super::workload::given;
 use crate::api::crd::{self, Converter};
 use crate::cli::allow::Allow;
 
@@ -21,6 +22,22 @@ const WORDS: &[(&str, &[&str])] = &[
 const LISTS: &[(&str, &[&str])] =
     &[("allow", &[Allow::Scale.word(), Allow::Recovery.word()]), ("serve", &[Serve::V1beta1.word()])];
 
+/// Fields of a pod's `securityContext`.
+const POD_SECURITY: &[&str] = &[
+    "appArmorProfile",
+    "fsGroup",
+    "fsGroupChangePolicy",
+    "runAsGroup",
+    "runAsNonRoot",
+    "runAsUser",
+    "seLinuxChangePolicy",
+    "seLinuxOptions",
+    "seccompProfile",
+    "supplementalGroups",
+    "supplementalGroupsPolicy",
+    "sysctls",
+];
+
 /// A schema.
 type Shape = fn() -> Value;
 
@@ -32,7 +49,12 @@ const SHAPES: &[(&str, Shape)] = &[
     ("podAnnotations", || texts(&["kubectl.kubernetes.io/default-container"])),
     ("serviceAccount.annotations", || texts(&[])),
     ("nodeSelector", || texts(&[])),
-    ("extraArguments", || json!({ "type": "array", "items": { "type": "string", "minLength": 1 } })),
+    ("extraArguments", || {
+        let given = format!("^--({})(=|$)", given().join("|"));
+        json!({ "type": "array", "items": { "type": "string", "minLength": 1, "not": { "pattern": given } } })
+    }),
+    ("podSecurityContext", || closed(POD_SECURITY, &json!({}))),
+    ("listenAddress", || json!({ "type": "string", "pattern": "^([0-9.]+|[0-9a-fA-F:]*:[0-9a-fA-F:.]*)$" })),
     (
         "namespaces",
         || json!({ "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" } }),
@@ -166,6 +188,15 @@ pub const HELPERS: &str = r#"{{- /* Written by `make docs`, from the source of `
 /// Where the Service of a release stands in a definition before it is a template.
 const SERVICE: Converter<'_> = Converter { namespace: "of-the-release", name: "of-the-service", certificate: None };
 
+/// What a definition that is on its way out would take with it: Helm would take it for installed.
+const REFUSAL: &str = r#"{{- range $name := list "rolecoordinations.rolegate.dev" "clustertopologies.rolegate.dev" }}
+{{- $old := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name }}
+{{- if dig "metadata" "deletionTimestamp" "" $old }}
+{{- fail (printf "the definition %s is still being deleted, and would be gone after the installation: wait until it is (`kubectl wait --for=delete crd/%s`); what it waits for are objects with finalizers" $name $name) }}
+{{- end }}
+{{- end }}
+"#;
+
 /// The definitions as a template: Helm installs what stands in `crds/` once, and never upgrades it.
 pub fn definitions() -> String {
     const NAMESPACE: &str = "{{ .Release.Namespace }}";
@@ -196,5 +227,5 @@ pub fn definitions() -> String {
         format!("---\n{head}{annotations}{labels}{specs}")
     };
     let all: String = crd::files(false).into_iter().zip(crd::files_with_v1beta1(SERVICE)).map(template).collect();
-    format!("{{{{- if .Values.crds.enabled }}}}\n{all}{{{{- end }}}}\n")
+    format!("{{{{- if .Values.crds.enabled }}}}\n{REFUSAL}{all}{{{{- end }}}}\n")
 }

@@ -94,7 +94,7 @@ fn pod(settings: &Settings, name: &str) -> Value {
             "imagePullSecrets": settings.more.pull_secrets,
             "nodeSelector": settings.more.node_selector,
             "tolerations": settings.more.tolerations,
-            "securityContext": super::workload::pod_security(),
+            "securityContext": super::workload::security_of_pods(settings),
             "containers": [{
                 "name": "doctor",
                 "image": settings.image,

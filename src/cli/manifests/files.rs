@@ -5,10 +5,14 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::settings::{Certificates, Choices, Settings};
+use super::choices::Choices;
+use super::settings::{Certificates, Settings};
 use super::values::chart_values;
 use super::yaml::{Target, documents, values};
 use super::{Part, chart, krew};
+use crate::api::ObjectKind;
+use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
+use crate::api::role_coordination::ROLE_COORDINATION;
 
 /// Parts that are files of `deploy/base` and templates of the chart, with the names of their files.
 const PARTS: &[(Part, &str)] = &[
@@ -22,7 +26,7 @@ const PARTS: &[(Part, &str)] = &[
 /// Every generated file: its path from the root of the repository, and its text.
 pub fn files() -> Vec<(String, String)> {
     let (settings, choices) = (Settings::default(), Choices::default());
-    let of_cert_manager = Choices { certificates: Certificates::CertManager, ..choices };
+    let of_cert_manager = Choices { certificates: Certificates::CertManager, ..choices.clone() };
     let base = |part: Part| part.print(&settings, Target::Cluster(&choices));
     let mut files = vec![
         ("deploy/base/namespace.yaml".to_owned(), base(Part::Namespace)),
@@ -35,7 +39,11 @@ pub fn files() -> Vec<(String, String)> {
         ("deploy/chart/values.yaml".to_owned(), values(&chart_values())),
     ];
     files.extend(PARTS.iter().map(|(part, name)| (format!("deploy/base/{name}"), base(*part))));
-    let of_chart = [(Part::Certificates, "certificates.yaml"), (Part::Doctor, "tests/doctor.yaml")];
+    let of_chart = [
+        (Part::Certificates, "certificates.yaml"),
+        (Part::Doctor, "tests/doctor.yaml"),
+        (Part::Uninstall, "uninstall.yaml"),
+    ];
     let templates = PARTS.iter().copied().chain(of_chart);
     files.extend(templates.map(|(part, name)| {
         let objects = part.objects(&Settings::for_chart());
@@ -61,6 +69,22 @@ fn with_head(path: &str, text: String) -> String {
     }
 }
 
+/// The definitions, as Artifact Hub reads them: YAML in a text, of which JSON is a part.
+fn crds_of_hub() -> String {
+    let of = |(kind, text): (ObjectKind, &str)| {
+        let (name, version) = (kind.crd_name(), kind.version);
+        json!({ "kind": kind.kind, "version": version, "name": name, "displayName": kind.kind, "description": text })
+    };
+    let all = [
+        (
+            ROLE_COORDINATION,
+            "Coordinates the replicas of roles: in which order, how far apart, and in which domains they start.",
+        ),
+        (CLUSTER_TOPOLOGY, "Names the layers of a cluster, as rack and host, by the labels of its nodes."),
+    ];
+    json!(all.map(of)).to_string()
+}
+
 /// What the chart says of itself.
 fn metadata() -> String {
     let version = env!("CARGO_PKG_VERSION");
@@ -72,6 +96,14 @@ fn metadata() -> String {
         "version": version,
         "appVersion": version,
         "kubeVersion": ">=1.30.0-0",
+        "#annotations": "What Artifact Hub shows.",
+        "annotations": {
+            "artifacthub.io/category": "ai-machine-learning",
+            "artifacthub.io/license": env!("CARGO_PKG_LICENSE"),
+            "artifacthub.io/operator": "true",
+            "artifacthub.io/operatorCapabilities": "Full Lifecycle",
+            "artifacthub.io/crds": crds_of_hub(),
+        },
     });
     chart.as_object().map(values).unwrap_or_default()
 }

@@ -3,6 +3,7 @@
 
 mod certificates;
 mod chart;
+mod choices;
 pub mod containment;
 mod doctor;
 mod files;
@@ -10,11 +11,13 @@ mod krew;
 mod network;
 mod rights;
 mod settings;
+mod uninstall;
 mod values;
 mod webhooks;
 mod workload;
 mod yaml;
 
+use std::net::IpAddr;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -24,9 +27,10 @@ use crate::api::crd::{self, Converter};
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::{Allow, allowed};
 pub use crate::cli::manifests::certificates::serving_secret;
+use crate::cli::manifests::choices::{Choices, Without};
 pub use crate::cli::manifests::files::files;
 pub use crate::cli::manifests::settings::{Certificates, Serve, Settings};
-use crate::cli::manifests::settings::{Choices, PodValues, Spread, Without, when_unsatisfiable};
+use crate::cli::manifests::settings::{PodValues, Spread, socket_host, when_unsatisfiable};
 use crate::cli::manifests::yaml::{Target, documents};
 use crate::cli::serve::LogFormat;
 use crate::cli::serving::{ModeArgs, parse_selector, selector_text};
@@ -56,6 +60,8 @@ pub enum Part {
     Webhooks,
     /// A pod that runs `rolegate doctor` once, with an account of its own; printed only when it is asked for.
     Doctor,
+    /// A Job that runs `rolegate uninstall` once, with an account of its own; printed only when it is asked for.
+    Uninstall,
 }
 
 impl Part {
@@ -71,6 +77,7 @@ impl Part {
             Self::Workload => workload::objects(settings),
             Self::Webhooks => webhooks::objects(settings),
             Self::Doctor => doctor::objects(settings),
+            Self::Uninstall => uninstall::objects(settings),
         }
     }
 
@@ -148,6 +155,12 @@ pub struct ManifestsArgs {
     /// Port of /livez, /readyz, /metrics and the status page in a pod.
     #[arg(long, default_value_t = 9080, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     admin_port: u16,
+    /// Address that the pods listen at; `::` is all of them, IPv4 and IPv6.
+    #[arg(long, default_value_t = settings::EVERYWHERE, value_name = "ADDRESS")]
+    listen_address: IpAddr,
+    /// PriorityClass of the pods. With one of the system's comes a ResourceQuota that lets it in.
+    #[arg(long, default_value = "system-cluster-critical", value_name = "CLASS")]
+    priority_class: String,
     /// Format of the log.
     #[arg(long, value_enum, default_value = "json")]
     log_format: LogFormat,
@@ -156,7 +169,7 @@ pub struct ManifestsArgs {
     labels: Vec<(String, String)>,
     /// Leave these out.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
-    without: Vec<WithoutArg>,
+    without: Vec<Without>,
     /// Namespace in which the part `doctor` tries a pod.
     #[arg(long, default_value = "default", value_name = "NAMESPACE")]
     try_in: String,
@@ -165,13 +178,12 @@ pub struct ManifestsArgs {
     arguments: Vec<String>,
 }
 
-/// What can be left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WithoutArg {
-    /// The NetworkPolicy.
-    NetworkPolicy,
-    /// The PodDisruptionBudget.
-    DisruptionBudget,
+/// The first argument that is given already. `serve` would refuse both.
+fn given_twice(arguments: &[String]) -> Option<&String> {
+    let given = workload::given();
+    let flag =
+        |argument: &str| argument.strip_prefix("--").map(|text| text.split('=').next().unwrap_or_default().to_owned());
+    arguments.iter().find(|argument| flag(argument).is_some_and(|flag| given.contains(&flag)))
 }
 
 fn parse_label(text: &str) -> Result<(String, String), String> {
@@ -189,9 +201,16 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(argument) = given_twice(&args.arguments) {
+        eprintln!(
+            "rolegate: {argument}: the manifests give this flag themselves; see --listen-address, --webhook-port, --name"
+        );
+        return ExitCode::from(2);
+    }
     args.modes.without_effect().into_iter().for_each(|what| eprintln!("rolegate: {what}"));
     let mode = Mode::from(args.modes.mode);
     let selector_argument = args.namespace_selector.as_ref().map(selector_text);
+    let defaults = Settings::default();
     let settings = Settings {
         name: args.name.clone(),
         namespace: args.namespace.clone(),
@@ -211,10 +230,16 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         admin_port: args.admin_port.to_string(),
         log_format: args.log_format.word().to_owned(),
         try_in: args.try_in.clone(),
-        more: PodValues { labels: json!(labels), ..PodValues::default() },
-        ..Settings::default()
+        listen_address: socket_host(args.listen_address),
+        priority_class: json!(args.priority_class),
+        more: PodValues { labels: json!(labels), ..defaults.more },
+        ..defaults
     };
     let settings = if args.host_network { settings.on_host_network() } else { settings };
+    let mut without = args.without.clone();
+    if !args.priority_class.starts_with("system-") {
+        without.push(Without::ResourceQuota);
+    }
     let choices = Choices {
         certificates: args.certificates,
         service_monitor: args.service_monitor,
@@ -222,15 +247,12 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         allowed: allowed(&args.allow),
         mode,
         host_network: args.host_network,
-        without: Without {
-            network_policy: args.without.contains(&WithoutArg::NetworkPolicy),
-            disruption_budget: args.without.contains(&WithoutArg::DisruptionBudget),
-        },
+        without,
         serve: args.serve.first().copied(),
     };
     let all = Part::value_variants();
     let is_asked_for = |part: &&Part| {
-        if args.part.is_empty() { **part != Part::Doctor } else { args.part.contains(part) }
+        if args.part.is_empty() { !matches!(part, Part::Doctor | Part::Uninstall) } else { args.part.contains(part) }
     };
     for part in all.iter().filter(is_asked_for) {
         print!("{}", part.print(&settings, Target::Cluster(&choices)));
@@ -263,4 +285,21 @@ fn labels(settings: &Settings) -> Value {
 /// Labels by which pods are found.
 fn selector(settings: &Settings) -> Value {
     json!({ OWN_LABEL: settings.name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_that_the_manifests_give_themselves_is_not_given_twice() {
+        let found = |arguments: &[&str]| {
+            let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+            given_twice(&arguments).cloned()
+        };
+        assert_eq!(found(&["--strict", "--log=debug", "--resync=1m"]), None);
+        for twice in ["--listen=[::]:1", "--listen", "--admin-listen=[::]:1", "--name=x", "--log-format=text"] {
+            assert_eq!(found(&["--strict", twice]).as_deref(), Some(twice));
+        }
+    }
 }

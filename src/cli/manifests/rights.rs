@@ -1,11 +1,11 @@
 //! The ServiceAccount and its roles, from the table of rights.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::settings::Settings;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::cli::rights::{
-    OF_CERTIFICATES, OF_CONVERSION, OF_RECOVERY, OF_RECREATION, OF_SCALE, OF_SELECTION, RIGHTS, Right, Scope,
+    OF_CERTIFICATES, OF_CONVERSION, OF_PEOPLE, OF_RECOVERY, OF_RECREATION, OF_SCALE, OF_SELECTION, RIGHTS, Right, Scope,
 };
 
 /// The ServiceAccount, its roles and bindings.
@@ -50,7 +50,26 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             );
         }
     }
+    objects.extend(of_people(settings));
     objects
+}
+
+/// Roles that the cluster adds to those which it has for people.
+fn of_people(settings: &Settings) -> impl Iterator<Item = Value> {
+    OF_PEOPLE.iter().map(|(part, added_to, rights)| {
+        let added_to =
+            added_to.iter().map(|role| (format!("rbac.authorization.k8s.io/aggregate-to-{role}"), json!("true")));
+        let mut labels: Map<_, _> = added_to.collect();
+        labels.insert(super::OWN_LABEL.to_owned(), json!(settings.name));
+        labels.insert("+".to_owned(), settings.common_labels.clone());
+        json!({
+            "?": "aggregated-roles",
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": { "name": format!("{}-{part}", settings.name), "labels": labels },
+            "rules": rights.iter().map(|right| rule(settings, right)).collect::<Value>(),
+        })
+    })
 }
 
 /// A role and its binding to an account of ours.

@@ -1,11 +1,13 @@
 //! What can be chosen of an installation, on the command line or as values of the Helm chart.
 
+use std::net::{IpAddr, Ipv6Addr};
+
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::api::selector::LabelSelector;
 use crate::api::versions::Version;
-use crate::model::{Allowed, Mode};
+use crate::model::Mode;
 
 /// Where the serving certificate comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -41,125 +43,6 @@ pub enum Spread {
     Preferred,
     /// No node gets a second replica while another can have its first.
     Required,
-}
-
-/// Choices that decide which objects and fields are there at all.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Choices {
-    /// Where the serving certificate comes from.
-    pub certificates: Certificates,
-    /// A ServiceMonitor: takes the definition of the Prometheus operator.
-    pub service_monitor: bool,
-    /// Held pods that were made for another batch are deleted, to be made again.
-    pub recreate_mis_stamped: bool,
-    /// What is done beyond gates, statuses and partitions.
-    pub allowed: Allowed,
-    /// Another version that RoleCoordination is served in.
-    pub serve: Option<Serve>,
-    /// How much is done.
-    pub mode: Mode,
-    /// Pods share the network of their node.
-    pub host_network: bool,
-    /// What is left out.
-    pub without: Without,
-}
-
-/// What is left out.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Without {
-    /// The NetworkPolicy.
-    pub network_policy: bool,
-    /// The PodDisruptionBudget.
-    pub disruption_budget: bool,
-}
-
-/// A condition on which a part of an object is there.
-#[derive(Debug)]
-pub struct Condition {
-    name: &'static str,
-    /// As Helm says it.
-    pub helm: &'static str,
-    /// Whether it holds for these choices.
-    pub holds: fn(&Choices) -> bool,
-}
-
-/// All conditions.
-const CONDITIONS: &[Condition] = &[
-    Condition {
-        name: "self-managed",
-        helm: r#"eq .Values.certificates "self-managed""#,
-        holds: |choices| choices.certificates == Certificates::SelfManaged,
-    },
-    Condition {
-        name: "cert-manager",
-        helm: r#"eq .Values.certificates "cert-manager""#,
-        holds: |choices| choices.certificates == Certificates::CertManager,
-    },
-    Condition {
-        name: "conversion",
-        helm: r#"and (has "v1beta1" .Values.serve) (eq .Values.certificates "self-managed")"#,
-        holds: |choices| choices.serve.is_some() && choices.certificates == Certificates::SelfManaged,
-    },
-    Condition { name: "service-monitor", helm: ".Values.serviceMonitor", holds: |choices| choices.service_monitor },
-    Condition {
-        name: "recreate-mis-stamped",
-        helm: ".Values.recreateMisStamped",
-        holds: |choices| choices.recreate_mis_stamped,
-    },
-    Condition {
-        name: "not recreate-mis-stamped",
-        helm: "not .Values.recreateMisStamped",
-        holds: |choices| !choices.recreate_mis_stamped,
-    },
-    Condition {
-        name: "allow",
-        helm: ".Values.allow",
-        holds: |choices| choices.allowed.scale || choices.allowed.recovery,
-    },
-    Condition { name: "mode", helm: r#"ne .Values.mode "enforce""#, holds: |choices| choices.mode != Mode::Enforce },
-    Condition { name: "rules", helm: ".Values.rules", holds: |_| true },
-    Condition { name: "selector", helm: ".Values.namespaceSelector", holds: |_| true },
-    Condition { name: "scale", helm: r#"has "scale" .Values.allow"#, holds: |choices| choices.allowed.scale },
-    Condition {
-        name: "not scale",
-        helm: r#"not (has "scale" .Values.allow)"#,
-        holds: |choices| !choices.allowed.scale,
-    },
-    Condition { name: "recovery", helm: r#"has "recovery" .Values.allow"#, holds: |choices| choices.allowed.recovery },
-    Condition {
-        name: "not recovery",
-        helm: r#"not (has "recovery" .Values.allow)"#,
-        holds: |choices| !choices.allowed.recovery,
-    },
-    Condition { name: "host-network", helm: ".Values.hostNetwork", holds: |choices| choices.host_network },
-    Condition {
-        name: "network-policy",
-        helm: "and .Values.networkPolicy.enabled (not .Values.hostNetwork)",
-        holds: |choices| !choices.without.network_policy && !choices.host_network,
-    },
-    Condition {
-        name: "disruption-budget",
-        helm: ".Values.podDisruptionBudget.enabled",
-        holds: |choices| !choices.without.disruption_budget,
-    },
-    Condition {
-        name: "volumes",
-        helm: r#"or (eq .Values.certificates "cert-manager") .Values.extraVolumes"#,
-        holds: |choices| choices.certificates == Certificates::CertManager,
-    },
-    Condition {
-        name: "volume-mounts",
-        helm: r#"or (eq .Values.certificates "cert-manager") .Values.extraVolumeMounts"#,
-        holds: |choices| choices.certificates == Certificates::CertManager,
-    },
-    Condition { name: "namespaces", helm: ".Values.namespaces", holds: |_| true },
-    Condition { name: "test", helm: ".Values.test.enabled", holds: |_| true },
-    Condition { name: "log-level", helm: ".Values.logLevel", holds: |_| false },
-];
-
-/// The condition of a name.
-pub fn condition(name: &str) -> Option<&'static Condition> {
-    CONDITIONS.iter().find(|condition| condition.name == name)
 }
 
 /// What objects are made of: texts and values for a cluster, or what Helm puts there.
@@ -199,6 +82,10 @@ pub struct Settings {
     pub priority_class: Value,
     /// Labels of every object beside ours.
     pub common_labels: Value,
+    /// Address that the pods listen at, as it stands before a port.
+    pub listen_address: String,
+    /// Seconds that the Job of an uninstall may take.
+    pub uninstall_deadline: Value,
     /// Port of the webhook in a pod.
     pub webhook_port: String,
     /// Port of `/livez`, `/readyz` and `/metrics` in a pod.
@@ -246,6 +133,8 @@ pub struct PodValues {
     pub pull_secrets: Value,
     /// `nodeSelector`.
     pub node_selector: Value,
+    /// `securityContext` of the pods, instead of ours.
+    pub pod_security: Value,
     /// `tolerations`.
     pub tolerations: Value,
     /// `failurePolicy` of the webhooks.
@@ -276,6 +165,8 @@ impl Default for Settings {
             resources: resources(),
             priority_class: json!("system-cluster-critical"),
             common_labels: Value::Null,
+            listen_address: socket_host(EVERYWHERE),
+            uninstall_deadline: json!(300),
             webhook_port: "9443".to_owned(),
             admin_port: "9080".to_owned(),
             dns_policy: "ClusterFirst".to_owned(),
@@ -285,9 +176,17 @@ impl Default for Settings {
             disruption: json!(1),
             pod_security: "restricted",
             try_in: "default".to_owned(),
-            more: PodValues::default(),
+            more: PodValues { node_selector: json!({ "kubernetes.io/os": "linux" }), ..PodValues::default() },
         }
     }
+}
+
+/// All addresses, of both families where there are both.
+pub const EVERYWHERE: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+
+/// An address as it stands before a port.
+pub fn socket_host(address: IpAddr) -> String {
+    if address.is_ipv6() { format!("[{address}]") } else { address.to_string() }
 }
 
 /// `maxSurge` and `maxUnavailable` of a rollout. Two pods on the network of one node would want the same ports: with as many
@@ -327,6 +226,9 @@ impl Settings {
             resources: with("resources"),
             priority_class: json!("{{ .Values.priorityClassName | quote }}"),
             common_labels: with("commonLabels"),
+            listen_address: r#"{{ contains ":" .Values.listenAddress | ternary (printf "[%s]" .Values.listenAddress) .Values.listenAddress }}"#
+                .to_owned(),
+            uninstall_deadline: json!("{{ .Values.uninstall.deadlineSeconds }}"),
             webhook_port: "{{ .Values.webhookPort }}".to_owned(),
             admin_port: "{{ .Values.adminPort }}".to_owned(),
             dns_policy: dns.replace("{{ ", "{{ .Values.dnsPolicy | default (").replace(" }}", ") }}"),
@@ -348,6 +250,7 @@ impl Settings {
                 mounts: with("extraVolumeMounts"),
                 pull_secrets: with("imagePullSecrets"),
                 node_selector: with("nodeSelector"),
+                pod_security: with("podSecurityContext"),
                 tolerations: with("tolerations"),
                 failure_policy: json!(r#"{{ eq .Values.mode "observe" | ternary "Ignore" "Fail" }}"#),
                 namespace_labels: with("namespaceSelector.matchLabels"),

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::settings::{Settings, port};
+use super::settings::{EVERYWHERE, Settings, port};
+use super::workload::pod_security;
 
 /// The chart's values with their defaults, as `values.yaml` shows them.
 pub fn chart_values() -> Map<String, Value> {
@@ -38,9 +39,15 @@ pub fn chart_values() -> Map<String, Value> {
         "extraArguments": [],
         "#resources": "Requests and limits. Processor time is not limited: see the Deployment.",
         "resources": defaults.resources,
-        "#priorityClassName": "Pods of groups cannot start without us. Where a quota forbids the class, name another.",
+        "#priorityClassName": "Pods of groups cannot start without us.",
         "priorityClassName": defaults.priority_class,
-        "nodeSelector": {},
+        "#resourceQuota": "A ResourceQuota that lets the class in, where it is one of the system's: some platforms limit these to \
+                           namespaces that have one.",
+        "resourceQuota": { "enabled": true },
+        "#podSecurityContext": "Where the platform chooses user and groups, as OpenShift: runAsUser, runAsGroup and fsGroup are null.",
+        "podSecurityContext": pod_security(),
+        "#nodeSelector": "Images are for Linux.",
+        "nodeSelector": defaults.more.node_selector,
         "tolerations": [],
     });
     let all = [values, names(), pods(&defaults), around(&defaults)].into_iter().filter_map(|values| match values {
@@ -82,6 +89,8 @@ fn pods(defaults: &Settings) -> Value {
         "hostNetwork": false,
         "#dnsPolicy": "ClusterFirst when empty, with hostNetwork ClusterFirstWithHostNet.",
         "dnsPolicy": "",
+        "#listenAddress": "Address that the pods listen at; `::` is all of them, IPv4 and IPv6.",
+        "listenAddress": EVERYWHERE.to_string(),
         "#webhookPort": "Ports of the pods; with hostNetwork of the nodes, where others may have them.",
         "webhookPort": port(&defaults.webhook_port),
         "adminPort": port(&defaults.admin_port),
@@ -102,6 +111,11 @@ fn around(defaults: &Settings) -> Value {
         "podDisruptionBudget": { "enabled": true, "maxUnavailable": defaults.disruption },
         "#networkPolicy": "Limits what comes in to the two ports.",
         "networkPolicy": { "enabled": true },
+        "#aggregatedRoles": "What people may do with RoleCoordinations, in the cluster's roles view, edit and admin.",
+        "aggregatedRoles": { "enabled": true },
+        "#uninstall": "Before `helm uninstall` deletes anything, a Job runs `rolegate uninstall`, with rights that are there for so long: \
+                       nothing stays held. Without, run it yourself first.",
+        "uninstall": { "enabled": true, "deadlineSeconds": defaults.uninstall_deadline },
         "#test": "`helm test` runs `rolegate doctor` in a pod, with rights that are there for so long: to look, and to try a pod in \
                   this namespace, as a dry run.",
         "test": { "enabled": true, "tryIn": "default" },

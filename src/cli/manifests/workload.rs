@@ -49,7 +49,22 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     });
-    vec![deployment, budget]
+    let quota = json!({
+        "?": "resource-quota",
+        "#": "Some platforms admit pods of the system's classes only where a quota is for them. Of other pods it says nothing.",
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": metadata,
+        "spec": {
+            "hard": { "pods": "1000" },
+            "scopeSelector": {
+                "matchExpressions": [
+                    { "scopeName": "PriorityClass", "operator": "In", "values": [settings.priority_class] },
+                ],
+            },
+        },
+    });
+    vec![quota, deployment, budget]
 }
 
 fn pod(settings: &Settings) -> Value {
@@ -66,7 +81,7 @@ fn pod(settings: &Settings) -> Value {
         "imagePullSecrets": settings.more.pull_secrets,
         "nodeSelector": settings.more.node_selector,
         "tolerations": settings.more.tolerations,
-        "securityContext": pod_security(),
+        "securityContext": security_of_pods(settings),
         "affinity": or_ours(&settings.more.affinity, json!({
             "podAntiAffinity": {
                 "preferredDuringSchedulingIgnoredDuringExecution": [{
@@ -117,6 +132,26 @@ pub fn pod_security() -> Value {
     })
 }
 
+/// The same, or what the chart's value says.
+pub fn security_of_pods(settings: &Settings) -> Value {
+    if settings.more.by_helm {
+        return settings.more.pod_security.clone();
+    }
+    let mut ours = pod_security();
+    if let Some(fields) = ours.as_object_mut() {
+        fields.extend(["runAsUser", "runAsGroup", "fsGroup"].map(|key| (format!("?{key}"), json!("user-ids"))));
+    }
+    ours
+}
+
+/// Flags of `serve` that are always given. It refuses one that comes twice.
+pub fn given() -> Vec<String> {
+    let container = container(&Settings::default());
+    let all = container.pointer("/args").and_then(Value::as_array);
+    let flags = all.into_iter().flatten().filter_map(|argument| argument.as_str()?.strip_prefix("--")?.split_once('='));
+    flags.map(|(flag, _)| flag.to_owned()).collect()
+}
+
 /// The same for a container.
 pub fn container_security() -> Value {
     json!({
@@ -155,8 +190,8 @@ fn container(settings: &Settings) -> Value {
         "imagePullPolicy": settings.pull_policy,
         "args": [
             "serve",
-            format!("--listen=0.0.0.0:{}", settings.webhook_port),
-            format!("--admin-listen=0.0.0.0:{}", settings.admin_port),
+            format!("--listen={}:{}", settings.listen_address, settings.webhook_port),
+            format!("--admin-listen={}:{}", settings.listen_address, settings.admin_port),
             format!("--name={}", settings.name),
             format!("--reach=service/{}", settings.name),
             "--drain-grace=10s",

@@ -9,7 +9,7 @@
 
 use serde_json::{Map, Value};
 
-use super::settings::{Choices, condition};
+use super::choices::{Choices, condition};
 
 /// For whom it is written: that decides what becomes of conditions.
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use jiff::SignedDuration;
 use kube::Client;
+use prometheus_client::metrics::counter::Counter;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{ReachArg, ServeArgs, WebhooksArg};
@@ -38,7 +39,7 @@ pub(super) async fn start(
     args: &ServeArgs,
     client: &Client,
     store: &CertStore,
-    address: SocketAddr,
+    (address, repairs): (SocketAddr, Counter),
     parts: &mut Parts,
     stop: &CancellationToken,
 ) -> Result<(), ServeError> {
@@ -89,6 +90,9 @@ pub(super) async fn start(
         selector: args.serving().selector,
         mode: args.serving().mode,
     };
-    parts.add("webhook configurations", Webhooks::new(client, registration, keep).run(publication, stop.clone()));
+    parts.add(
+        "webhook configurations",
+        Webhooks::new(client, registration, keep, repairs).run(publication, stop.clone()),
+    );
     Ok(())
 }

@@ -125,7 +125,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
 
     let store = CertStore::empty();
     parts.add("certificate metrics", server_metrics.clone().follow_certificate(store.changes()));
-    certificates::start(&args, &client, &store, webhook.address, &mut parts, &stop).await?;
+    let repairs = admission_metrics.webhook_repairs.clone();
+    certificates::start(&args, &client, &store, (webhook.address, repairs), &mut parts, &stop).await?;
     let (callers, own) = certificates::callers(&args, &mut parts, &stop).await?;
     let tls = server_config_since(args.tls_min.into(), &store, callers);
     let tls = tls.map_err(|error| ServeError::Tls(error.to_string()))?;

@@ -60,6 +60,8 @@ pub struct AdmissionMetrics {
     pub schema_skew: Counter,
     /// Reviews without an answer in time.
     pub late: Counter,
+    /// Repairs of webhook configurations that somebody else has changed.
+    pub webhook_repairs: Counter,
 }
 
 impl AdmissionMetrics {
@@ -80,6 +82,8 @@ impl AdmissionMetrics {
         registry.register("unreadable_bodies", "Bodies that were no AdmissionReview", metrics.unreadable.clone());
         registry.register("unknown_reviews", "Reviews of what no rule is for; they pass", metrics.unknown.clone());
         registry.register("late_reviews", "Reviews answered 503: there was no answer in time", metrics.late.clone());
+        let help = "Repairs of webhook configurations that somebody else has changed";
+        registry.register("webhook_repairs", help, metrics.webhook_repairs.clone());
         registry.register("schema_skew", "Objects without the expected shape", metrics.schema_skew.clone());
         metrics
     }

@@ -1,5 +1,6 @@
 //! Keeps the webhook configurations: all of them, or only their `caBundle`.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
+use prometheus_client::metrics::counter::Counter;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -41,16 +43,17 @@ pub struct Webhooks {
     apis: [Api<DynamicObject>; 2],
     registration: Registration,
     keep: Keep,
+    repairs: Counter,
 }
 
 impl Webhooks {
-    /// Keeps these.
-    pub fn new(client: &Client, registration: Registration, keep: Keep) -> Self {
+    /// Keeps these, and counts how often somebody else has changed what is kept.
+    pub fn new(client: &Client, registration: Registration, keep: Keep, repairs: Counter) -> Self {
         let kinds = [
             ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
             ApiResource::erase::<MutatingWebhookConfiguration>(&()),
         ];
-        Self { apis: kinds.map(|kind| Api::all_with(client.clone(), &kind)), registration, keep }
+        Self { apis: kinds.map(|kind| Api::all_with(client.clone(), &kind)), registration, keep, repairs }
     }
 
     /// Publishes each new bundle, repairs what somebody else has changed, and says what is published, until `stop` is
@@ -79,9 +82,18 @@ impl Webhooks {
             tokio::select! {
                 () = stop.cancelled() => return,
                 changed = publication.bundle.changed() => if changed.is_err() { return },
-                Some((which, seen)) = watches.next() => state.see(which, seen),
+                Some((which, seen)) = watches.next() => {
+                    if self.keep == Keep::All && let Some(wanted) = wanted.as_ref().and_then(|wanted| wanted.get(which)) {
+                        state.tell(&seen, wanted);
+                    }
+                    state.see(which, seen);
+                }
                 () = time_is_up => {
                     let Some((bundle, wanted)) = bundle.zip(wanted) else { continue };
+                    if state.repairs(&bundle, &wanted) {
+                        self.repairs.inc();
+                        tracing::warn!(name = self.registration.name, "somebody else has changed the webhook configurations: they are put right");
+                    }
                     match within(WRITE_TIMEOUT, self.write(&wanted)).await {
                         Ok(seen) => state.written(bundle, seen),
                         Err(error) => {
@@ -173,13 +185,38 @@ impl Seen {
     }
 }
 
+/// True for all requirements that are wanted, and others that take namespaces out: platforms keep webhooks out of their own, and
+/// would put these back for ever.
+fn excludes_more(found: &[Value], wanted: &[Value]) -> bool {
+    let is_wanted = |found: &Value| wanted.iter().any(|wanted| has(found, wanted));
+    let excludes =
+        |found: &Value| matches!(found.get("operator").and_then(Value::as_str), Some("NotIn" | "DoesNotExist"));
+    wanted.iter().all(|wanted| found.iter().any(|found| has(found, wanted)))
+        && found.iter().all(|found| is_wanted(found) || excludes(found))
+}
+
+/// Requirements on namespaces in the webhooks that were found beside those that are wanted, as text.
+fn exclusions(found: &Value, wanted: &Value) -> BTreeSet<String> {
+    let all = |configuration: &Value| -> Vec<Value> {
+        let webhooks = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+        let lists = webhooks.filter_map(|webhook| webhook.pointer("/namespaceSelector/matchExpressions")?.as_array());
+        lists.flatten().cloned().collect()
+    };
+    let wanted = all(wanted);
+    let is_wanted = |found: &Value| wanted.iter().any(|wanted| has(found, wanted));
+    all(found).iter().filter(|found| !is_wanted(found)).map(Value::to_string).collect()
+}
+
 /// True when all that is wanted stands in what was found. What others have added, and what the API server fills in, may stand
 /// beside it; of lists whose entries have names, further entries as well.
 fn has(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => {
-            wanted.iter().all(|(field, wanted)| found.get(field).is_some_and(|found| has(found, wanted)))
-        }
+        (Value::Object(found), Value::Object(wanted)) => wanted.iter().all(|(field, wanted)| {
+            found.get(field).is_some_and(|found| match (field.as_str(), found.as_array(), wanted.as_array()) {
+                ("matchExpressions", Some(found), Some(wanted)) => excludes_more(found, wanted),
+                _ => has(found, wanted),
+            })
+        }),
         (Value::Array(found), Value::Array(wanted)) => {
             let named = wanted.iter().all(|entry| entry.get("name").is_some());
             let same_name = |found: &&Value, wanted: &Value| found.get("name") == wanted.get("name");
@@ -203,9 +240,31 @@ struct State {
     last: Option<Instant>,
     failed: bool,
     pause: Duration,
+    /// What others have taken out, as it was last said.
+    told: BTreeSet<String>,
 }
 
 impl State {
+    /// Says once what others have taken out of what is served, and leaves it.
+    fn tell(&mut self, seen: &Seen, wanted: &Value) {
+        let Seen::There(found) = seen else { return };
+        for requirement in exclusions(found, wanted) {
+            if self.told.insert(requirement.clone()) {
+                tracing::warn!(
+                    requirement,
+                    "somebody else has taken namespaces out of the webhook configurations, which stays: nothing is held or judged there"
+                );
+            }
+        }
+    }
+
+    /// Whether what is to be written now is what somebody else has changed.
+    fn repairs(&self, bundle: &CaBundle, wanted: &[Value; 2]) -> bool {
+        let is_there = |seen: &Seen| matches!(seen, Seen::There(_));
+        let changed = |(seen, wanted): (&Seen, &Value)| is_there(seen) && seen.carries(wanted) == Some(false);
+        !self.failed && self.written.as_ref() == Some(bundle) && self.seen.iter().zip(wanted).any(changed)
+    }
+
     fn see(&mut self, which: usize, seen: Seen) {
         if let Some(known) = self.seen.get_mut(which) {
             *known = seen;
@@ -252,83 +311,5 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn wanted(bundle: &str) -> [Value; 2] {
-        let webhooks = json!({ "webhooks": [{ "name": "a", "clientConfig": { "caBundle": bundle } }] });
-        [webhooks.clone(), webhooks]
-    }
-
-    fn there(bundle: &str) -> Seen {
-        let [webhooks, _] = wanted(bundle);
-        Seen::There(webhooks)
-    }
-
-    #[test]
-    fn what_others_add_is_theirs_and_what_they_change_is_not() {
-        let wanted = json!({ "webhooks": [{ "name": "a", "rules": [{ "operations": ["CREATE"] }] }] });
-        let rule = json!({ "operations": ["CREATE"], "scope": "*" });
-        let added = json!({ "webhooks": [
-            { "name": "z" }, { "name": "a", "rules": [rule.clone()], "objectSelector": {} },
-        ] });
-        assert!(has(&added, &wanted));
-        let other = json!({ "operations": ["UPDATE"], "scope": "*" });
-        for rules in [json!([]), json!([other.clone()]), json!([rule, other]), Value::Null] {
-            assert!(!has(&json!({ "webhooks": [{ "name": "a", "rules": rules }] }), &wanted), "{rules}");
-        }
-        assert!(!has(&json!({ "webhooks": [{ "name": "z" }] }), &wanted));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_repair_comes_at_once_and_a_race_has_pauses() {
-        let (ours, wanted) = (CaBundle("ours".to_owned()), wanted("ours"));
-        let mut state = State::default();
-        assert_eq!(state.due(&ours, &wanted), Some(Instant::now()), "the first is written in any case");
-        state.written(ours.clone(), [there("ours"), there("ours")]);
-        assert_eq!(state.due(&ours, &wanted), None);
-        tokio::time::advance(EVERY * 5).await;
-        let (mut repairs, start) = (0, Instant::now());
-        while start.elapsed() < EVERY * 10 {
-            state.see(1, there("theirs"));
-            let due = state.due(&ours, &wanted).unwrap();
-            assert!(repairs > 0 || due <= start, "the first repair comes at once");
-            tokio::time::advance(due.saturating_duration_since(Instant::now())).await;
-            state.written(ours.clone(), [there("ours"), there("ours")]);
-            repairs += 1;
-        }
-        assert!((12..=20).contains(&repairs), "{repairs} in ten minutes");
-        assert_eq!(state.due(&CaBundle("new".to_owned()), &wanted), state.last, "a new bundle does not wait");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_that_is_gone_comes_back_after_a_minute() {
-        let (ours, wanted) = (CaBundle("ours".to_owned()), wanted("ours"));
-        let mut state = State::default();
-        state.written(ours.clone(), [there("ours"), there("ours")]);
-        tokio::time::advance(EVERY * 5).await;
-        state.see(0, Seen::Gone(Instant::now()));
-        assert_eq!(state.carries(&wanted), Some(false));
-        assert_eq!(state.due(&ours, &wanted), Some(Instant::now() + EVERY));
-        state.failed();
-        assert_eq!(state.due(&ours, &wanted), Some(Instant::now() + RETRY));
-        state.see(0, Seen::Unknown);
-        assert_eq!(state.carries(&wanted), None, "who cannot look says nothing");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_another_replica_has_put_back_is_published_as_well() {
-        let (ours, wanted) = (CaBundle("ours".to_owned()), wanted("ours"));
-        let mut state = State::default();
-        for bundle in ["first", "second", "third"] {
-            state.written(CaBundle(bundle.to_owned()), [there(bundle), there(bundle)]);
-        }
-        state.written(ours.clone(), [there("ours"), there("ours")]);
-        assert_eq!(state.carries(&wanted), Some(true));
-        state.see(1, there("third"));
-        assert_eq!(state.carries(&wanted), Some(false));
-        assert_eq!(state.due(&ours, &wanted), Some(Instant::now() + FIRST_PAUSE), "new bundles are no repairs");
-        state.see(1, there("ours"));
-        assert_eq!((state.carries(&wanted), state.due(&ours, &wanted)), (Some(true), None));
-    }
-}
+#[path = "webhooks_tests.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! The sockets that callers come to.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::{TcpListener, TcpSocket};
 
@@ -20,16 +20,53 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Listens at the address.
+    /// Listens at the address. `[::]` is every address, also those of IPv4, whatever the machine does by default; where it has no
+    /// IPv6 at all, those of IPv4.
     ///
     /// # Errors
     /// It is taken, or not this machine's.
     pub fn at(address: SocketAddr) -> io::Result<Self> {
+        let every = address.is_ipv6() && address.ip().is_unspecified();
+        match Self::bound(address, every) {
+            Err(error) if every && error.kind() != io::ErrorKind::AddrInUse => {
+                Self::bound(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port()), false).map_err(|_| error)
+            }
+            bound => bound,
+        }
+    }
+
+    fn bound(address: SocketAddr, every: bool) -> io::Result<Self> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        if every {
+            rustix::net::sockopt::set_ipv6_v6only(&socket, false)?;
+        }
         socket.set_reuseaddr(true)?;
         socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         socket.bind(address)?;
         let socket = socket.listen(BACKLOG)?;
         Ok(Self { address: socket.local_addr()?, socket })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    fn port(listening: &Listening) -> u16 {
+        listening.address.port()
+    }
+
+    #[tokio::test]
+    async fn every_address_is_listened_at_of_both_families() {
+        let listening = Listening::at("[::]:0".parse().unwrap()).unwrap();
+        for host in ["127.0.0.1", "::1"] {
+            let called = TcpStream::connect((host, port(&listening)));
+            // A machine may lack one of them, and then nobody calls by it.
+            let has = std::net::TcpListener::bind((host, 0)).is_ok();
+            assert_eq!(called.is_ok(), has, "{host}: {called:?}");
+        }
+        assert_eq!(Listening::at(listening.address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 }

@@ -1,6 +1,6 @@
 //! Calls the own webhook port over TLS, as the API server would: ready means that this works.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
@@ -83,7 +83,8 @@ impl fmt::Debug for SelfIdentity {
 /// Calls one address and trusts only the certificate that the store says is served.
 #[derive(Debug)]
 pub struct SelfDial {
-    address: SocketAddr,
+    /// The first that takes a connection is called.
+    addresses: Vec<SocketAddr>,
     store: CertStore,
     connector: TlsConnectorDebug,
 }
@@ -108,7 +109,7 @@ impl SelfDial {
         // Each call must see the certificate.
         config.resumption = Resumption::disabled();
         let connector = TlsConnectorDebug(TlsConnector::from(Arc::new(config)));
-        Ok(Self { address: reachable(bound), store, connector })
+        Ok(Self { addresses: reachable(bound), store, connector })
     }
 
     /// Calls once.
@@ -130,9 +131,9 @@ impl SelfDial {
     }
 
     async fn call(&self) -> Result<(), SelfDialError> {
-        let stream = TcpStream::connect(self.address).await?;
+        let stream = TcpStream::connect(&*self.addresses).await?;
         stream.set_nodelay(true)?;
-        let name = ServerName::IpAddress(self.address.ip().into());
+        let name = ServerName::IpAddress(stream.peer_addr()?.ip().into());
         let mut stream = self.connector.0.connect(name, stream).await?;
         let request = format!("GET {SELF_DIAL_PATH} HTTP/1.1\r\nHost: rolegate\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
@@ -185,13 +186,15 @@ impl fmt::Debug for TlsConnectorDebug {
     }
 }
 
-fn reachable(bound: SocketAddr) -> SocketAddr {
-    let ip = match bound {
-        SocketAddr::V4(v4) if v4.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        SocketAddr::V6(v6) if v6.ip().is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        other => other.ip(),
+/// Where the own port is called. All addresses are those of both families, of which a machine may lack either.
+fn reachable(bound: SocketAddr) -> Vec<SocketAddr> {
+    let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+    let all = match bound.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => vec![v4],
+        IpAddr::V6(ip) if ip.is_unspecified() => vec![v6, v4],
+        ip => vec![ip],
     };
-    SocketAddr::new(ip, bound.port())
+    all.into_iter().map(|ip| SocketAddr::new(ip, bound.port())).collect()
 }
 
 /// Accepts only the certificate in the store, while it is valid.
@@ -231,10 +234,13 @@ mod tests {
 
     #[test]
     fn an_unspecified_address_is_called_by_loopback() {
-        for (bound, called) in
-            [("0.0.0.0:8443", "127.0.0.1:8443"), ("[::]:8443", "[::1]:8443"), ("10.1.2.3:8443", "10.1.2.3:8443")]
-        {
-            assert_eq!(reachable(bound.parse().unwrap()).to_string(), called);
+        for (bound, called) in [
+            ("0.0.0.0:8443", &["127.0.0.1:8443"][..]),
+            ("[::]:8443", &["[::1]:8443", "127.0.0.1:8443"]),
+            ("10.1.2.3:8443", &["10.1.2.3:8443"]),
+        ] {
+            let all: Vec<_> = reachable(bound.parse().unwrap()).iter().map(ToString::to_string).collect();
+            assert_eq!(all, called);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! `rolegate manifests`, kustomize and the Helm chart say the same, and the API server takes every word of it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::ControlPlane;
 use crate::common::account::manifests;
 use crate::common::control_plane::SYSTEM;
-use crate::install::render::{KEEP, Objects, chart, helm, kustomize, objects, root, template};
+use crate::install::render::{KEEP, Objects, chart, first, helm, kustomize, objects, root, template};
 use crate::install::support::define;
 
 fn same(what: &str, found: &Objects, expected: &Objects) {
@@ -64,12 +64,15 @@ fn what_is_chosen_reaches_the_pods_in_every_way() {
     let arguments = "--image example.invalid/gate:9 --service-monitor --allow scale,recovery --namespaces a,b \
                      --webhook-port 10443 --admin-port 10080 --log-format text --label team=serving --label tier=0 \
                      --mode observe --rule segment-ratio=off,segment-remainder=deny --namespace-selector SELECTOR \
-                     --without network-policy,disruption-budget --name gate -- --strict --log=debug";
+                     --without network-policy,disruption-budget,user-ids,aggregated-roles --listen-address 10.0.0.1 \
+                     --priority-class system-node-critical --name gate -- --strict --log=debug";
     let arguments = arguments.split_whitespace().map(|word| if word == "SELECTOR" { selector } else { word });
     let arguments: Vec<_> = arguments.collect();
     let values = "image.repository=example.invalid/gate serviceMonitor=true allow={scale,recovery} \
                   namespaces={a,b} webhookPort=10443 adminPort=10080 logFormat=text commonLabels.team=serving \
                   networkPolicy.enabled=false podDisruptionBudget.enabled=false fullnameOverride=gate mode=observe \
+                  listenAddress=10.0.0.1 priorityClassName=system-node-critical aggregatedRoles.enabled=false \
+                  podSecurityContext.runAsUser=null podSecurityContext.runAsGroup=null podSecurityContext.fsGroup=null \
                   rules={segment-ratio=off,segment-remainder=deny} extraArguments={--strict,--log=debug}";
     let mut values: Vec<_> = values.split_whitespace().flat_map(|value| ["--set", value]).collect();
     values.extend(["--set-string", "commonLabels.tier=0,image.tag=9", "--set-json"]);
@@ -91,21 +94,26 @@ fn what_is_chosen_reaches_the_pods_in_every_way() {
     assert_eq!(arguments, ["--log=debug", "--strict"]);
 }
 
-/// The pod that looks after an installation, by Helm for a test only.
+/// What Helm makes for a test or an uninstall only.
 #[test]
-fn the_doctor_of_the_program_is_that_of_the_chart() {
-    let tries = ["--try-in", "team"];
-    let expected = objects(&manifests(&[&["--part", "doctor"], &tries[..]].concat()));
+fn the_hooks_of_the_chart_are_parts_of_the_program() {
     let chart = chart();
-    let all = [&["template", "rolegate", &chart, "--namespace", SYSTEM][..], &["--set", "test.tryIn=team"]].concat();
-    let mut found = objects(&helm(&all));
-    found.retain(|_, object| object["metadata"]["annotations"]["helm.sh/hook"] == "test");
-    for object in found.values_mut() {
-        object["metadata"].as_object_mut().unwrap().remove("annotations");
+    let all = ["template", "rolegate", &chart, "--namespace", SYSTEM, "--set", "test.tryIn=team"];
+    let hook = |object: &Value| object["metadata"]["annotations"]["helm.sh/hook"].clone();
+    for (part, of_hook, more) in [("doctor", "test", &["--try-in", "team"][..]), ("uninstall", "pre-delete", &[])] {
+        let expected = objects(&manifests(&[&["--part", part], more].concat()));
+        let mut found = objects(&helm(&all));
+        found.retain(|_, object| hook(object) == of_hook);
+        for object in found.values_mut() {
+            object["metadata"].as_object_mut().unwrap().remove("annotations");
+        }
+        same(part, &found, &expected);
     }
-    same("doctor", &found, &expected);
-    let without = objects(&helm(&[&all[..], &["--set", "test.enabled=false"]].concat()));
-    assert!(without.values().all(|object| object["metadata"]["annotations"]["helm.sh/hook"].is_null()));
+    let none = ["--set", "test.enabled=false,uninstall.enabled=false"];
+    let without = objects(&helm(&[&all[..], &none].concat()));
+    assert!(without.values().all(|object| hook(object).is_null()));
+    let later = objects(&helm(&[&all[..], &["--set", "uninstall.deadlineSeconds=7"]].concat()));
+    assert_eq!(first(&later, "Job")["spec"]["activeDeadlineSeconds"], 7);
 }
 
 #[test]

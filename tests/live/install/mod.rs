@@ -6,6 +6,7 @@ mod cert_manager;
 mod containment;
 mod deadlock;
 mod gitops;
+mod people;
 mod pods;
 mod releases;
 pub mod render;

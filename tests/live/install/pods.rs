@@ -1,10 +1,12 @@
-//! The Deployment's pods come up under the strictest Pod Security Standard.
+//! The Deployment's pods come up under the strictest Pod Security Standard, and where platforms limit what pods may say.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::common::control_plane::SYSTEM;
+use crate::common::account::manifests;
+use crate::common::control_plane::{SYSTEM, scratch_dir};
+use crate::common::rolegate::rolegate_command;
 use crate::common::{ControlPlane, PATIENT, eventually, group::node};
-use crate::install::support::{get, install};
+use crate::install::support::{apply, define, get, install};
 
 #[tokio::test]
 async fn the_pods_are_admitted_where_the_restricted_standard_is_enforced() {
@@ -38,4 +40,63 @@ async fn the_pods_are_admitted_where_the_restricted_standard_is_enforced() {
     assert_eq!(nodes.len(), 3, "each has a node of its own: {nodes:?}");
     let budget = get(plane, "poddisruptionbudget");
     assert_eq!(budget["status"]["expectedPods"], 3, "{budget}");
+}
+
+/// As some platforms have it: pods of the system's classes are admitted where a quota is for them, and users are the platform's to
+/// choose. Besides, some nodes are not Linux.
+#[tokio::test]
+async fn the_pods_are_admitted_where_their_class_takes_a_quota() {
+    let limits = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AdmissionConfiguration",
+        "plugins": [{
+            "name": "ResourceQuota",
+            "configuration": {
+                "apiVersion": "apiserver.config.k8s.io/v1",
+                "kind": "ResourceQuotaConfiguration",
+                "limitedResources": [{
+                    "resource": "pods",
+                    "matchScopes": [
+                        { "scopeName": "PriorityClass", "operator": "In", "values": ["system-cluster-critical"] },
+                    ],
+                }],
+            },
+        }],
+    });
+    let file = scratch_dir().join("limits.json");
+    std::fs::write(&file, limits.to_string()).unwrap();
+    let flag = format!("admission-control-config-file={}", file.display());
+    let plane = ControlPlane::own(move || ControlPlane::start_with("kwok", &["--apiserver-flag", &flag])).await;
+    for (name, system) in [("one", "linux"), ("two", "windows"), ("three", "windows")] {
+        let mut node = node(name, 10, "any");
+        node["metadata"]["labels"]["kubernetes.io/os"] = json!(system);
+        plane.must(&["create", "-f", "-"], &node.to_string());
+    }
+    plane.must(&["wait", "--for=condition=Ready", "node", "--all", "--timeout=60s"], "");
+    define(&plane);
+    apply(&plane, &manifests(&["--without", "resource-quota,user-ids"]));
+    eventually(PATIENT, "the doctor quotes why there are no pods", async || {
+        let doctor = rolegate_command(&plane.kubeconfig, &["doctor", "-o", "json"]).output().await.unwrap();
+        let report: Value = serde_json::from_slice(&doctor.stdout).map_err(|error| format!("{error}: {doctor:?}"))?;
+        let findings = report["findings"].as_array().unwrap();
+        let found = findings.iter().find(|finding| finding["check"] == "replicas").ok_or("not found")?;
+        let what = found["what"].as_str().unwrap();
+        let quoted = what.contains("are not made: FailedCreate: ") && what.contains("insufficient quota");
+        let hint = found["hint"].as_str().unwrap_or_default();
+        if quoted && hint.contains("resourceQuota.enabled") { Ok(()) } else { Err(found.to_string()) }
+    })
+    .await;
+
+    apply(&plane, &manifests(&["--without", "user-ids", "--part", "workload"]));
+    // The controller tries again later and later.
+    plane.must(&["rollout", "restart", "deployment/rolegate", "-n", SYSTEM], "");
+    plane.must(&["rollout", "status", "deployment/rolegate", "-n", SYSTEM, "--timeout=120s"], "");
+    let pods: Value = serde_json::from_str(&plane.must(&["get", "pods", "-n", SYSTEM, "-o", "json"], "")).unwrap();
+    let pods = pods["items"].as_array().unwrap();
+    assert!(pods.len() >= 2, "{pods:?}");
+    for pod in pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()) {
+        assert_eq!(pod["spec"]["nodeName"], "one");
+        let security = json!({ "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } });
+        assert_eq!(pod["spec"]["securityContext"], security);
+    }
 }

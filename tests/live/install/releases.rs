@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use crate::common::account::{manifests, token};
 use crate::common::control_plane::{SYSTEM, client_of, scratch_dir};
+use crate::common::pods::GATE;
 use crate::common::rolegate::rolegate_command;
 use crate::common::stage::typed;
-use crate::common::{ControlPlane, PATIENT, Stage, eventually};
+use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 use crate::install::render::{KEEP, chart, helm_command};
 use crate::install::rights::{granted, used};
 use crate::install::support::{Installation, apply, get_named};
@@ -115,7 +116,7 @@ async fn an_upgrade_brings_its_definitions_and_an_uninstall_keeps_them_or_not() 
     let ours = "mutatingwebhookconfiguration,validatingwebhookconfiguration";
     cluster.0.must(&["delete", ours, "rolegate"], "");
     cluster.0.must(&["create", "-f", "-"], &coordination());
-    let said = cluster.helm(&["uninstall", "rolegate"]);
+    let said = cluster.helm(&["uninstall", "rolegate", "--no-hooks"]);
     assert!(said.contains("rolecoordinations.rolegate.dev"), "it says what it keeps: {said}");
     assert!(cluster.has_definitions());
     cluster.0.must(&["get", "rolecoordination", "kept", "-n", "default"], "");
@@ -124,7 +125,7 @@ async fn an_upgrade_brings_its_definitions_and_an_uninstall_keeps_them_or_not() 
     cluster.helm(&["install", "rolegate", &chart(), "--set", "crds.keep=false"]);
     assert_eq!(cluster.definition()["metadata"]["annotations"][KEEP], Value::Null);
     cluster.0.must(&["get", "rolecoordination", "kept", "-n", "default"], "");
-    cluster.helm(&["uninstall", "rolegate"]);
+    cluster.helm(&["uninstall", "rolegate", "--no-hooks"]);
     eventually(PATIENT, "no definitions", async || if cluster.has_definitions() { Err("there") } else { Ok(()) }).await;
 }
 
@@ -139,7 +140,7 @@ async fn definitions_that_somebody_else_installed_are_taken_over_when_told() {
     // The fields are kubectl's: who wants them as well must say so.
     let why = cluster.refused(&["install", "rolegate", &chart(), "--take-ownership"]);
     assert!(why.contains("conflict"), "{why}");
-    cluster.helm(&["uninstall", "rolegate", "--ignore-not-found"]);
+    cluster.helm(&["uninstall", "rolegate", "--ignore-not-found", "--no-hooks"]);
     cluster.helm(&["install", "rolegate", &chart(), "--take-ownership", "--force-conflicts"]);
     assert_eq!(*short_names(&cluster.definition()), json!(["rcoord"]));
     assert_eq!(cluster.definition()["metadata"]["annotations"]["meta.helm.sh/release-name"], "rolegate");
@@ -159,13 +160,13 @@ async fn definitions_that_somebody_else_installed_are_taken_over_when_told() {
 async fn run_hook(cluster: &Cluster, account: &str) -> Value {
     let plane = &cluster.0;
     let found = async || {
-        let output = plane.kubectl(&["get", "pod", account, "-n", SYSTEM, "-o", "json"], "");
-        let pod: Value = serde_json::from_slice(&output.stdout).map_err(|_| format!("{output:?}"))?;
-        if pod["status"]["phase"] == "Pending" { Ok(pod) } else { Err(pod["status"].to_string()) }
+        let output = plane.kubectl(&["get", "pods", "-n", SYSTEM, "-o", "json"], "");
+        let pods: Value = serde_json::from_slice(&output.stdout).map_err(|_| format!("{output:?}"))?;
+        let waits = |pod: &&Value| pod["spec"]["serviceAccountName"] == account && pod["status"]["phase"] == "Pending";
+        pods["items"].as_array().unwrap().iter().find(waits).cloned().ok_or_else(|| pods.to_string())
     };
     let pod = eventually(PATIENT, "the pod of the hook", found).await;
-    let of_account = &pod["spec"]["serviceAccountName"];
-    assert_eq!(of_account, account);
+    let name = pod["metadata"]["name"].as_str().unwrap();
     token(plane, account);
     let kubeconfig = plane.dir.join(format!("conf/account-{account}.kubeconfig"));
     let arguments: Vec<_> = pod["spec"]["containers"][0]["args"].as_array().unwrap().iter().collect();
@@ -179,7 +180,7 @@ async fn run_hook(cluster: &Cluster, account: &str) -> Value {
     .await;
     let phase = if ran.status.success() { "Succeeded" } else { "Failed" };
     let status = json!({ "status": { "phase": phase } }).to_string();
-    plane.must(&["patch", "pod", account, "-n", SYSTEM, "--subresource=status", "-p", &status], "");
+    plane.must(&["patch", "pod", name, "-n", SYSTEM, "--subresource=status", "-p", &status], "");
     serde_json::from_slice(&ran.stdout).unwrap()
 }
 
@@ -259,6 +260,66 @@ async fn helm_test_lets_the_doctor_look_with_rights_that_go_with_it() {
     assert!(unused.is_empty(), "{unused:?}");
     let beyond: Vec<_> = used.difference(&granted).collect();
     assert!(beyond.is_empty(), "used without being granted: {beyond:?}");
+}
+
+/// Runs kubectl while what serves the webhook in this process goes on.
+async fn must(plane: &Arc<ControlPlane>, arguments: &[&str], stdin: &str) -> String {
+    let plane = plane.clone();
+    let (arguments, stdin): (Vec<_>, _) = (arguments.iter().map(ToString::to_string).collect(), stdin.to_owned());
+    let run = move || plane.must(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &stdin);
+    tokio::task::spawn_blocking(run).await.unwrap()
+}
+
+/// An uninstall leaves nothing that nobody would let go, and what it took is not installed anew before it is gone.
+#[tokio::test]
+async fn an_uninstall_lets_go_of_what_is_held_with_rights_that_go_with_it() {
+    let cluster = Arc::new(Cluster::start(&["--audit"]).await);
+    let plane = cluster.0.clone();
+    let account = "gate-rolegate-uninstall";
+    cluster.helm(&["install", "gate", &chart(), "--set", "crds.keep=false"]);
+    plane.until_defined();
+    let stage = Stage::on(plane.clone(), "team").await;
+    let installed = Installation::named(plane.clone(), "gate-rolegate").await;
+    let rolegate = installed.serve(&stage).await;
+    let pod = Group::new("llm").pod("main", "main-0", "team");
+    let made = stage.send("POST", "/api/v1/namespaces/team/pods", &pod).await;
+    assert_eq!(made.body["spec"]["schedulingGates"][0]["name"], GATE, "{made:?}");
+    must(&plane, &["apply", "-f", "-"], &coordination()).await;
+    let theirs = r#"{"metadata":{"finalizers":["example.com/theirs"]}}"#;
+    must(&plane, &["patch", "rolecoordination", "kept", "-n", "default", "--type=merge", "-p", theirs], "").await;
+
+    let helm = cluster.clone();
+    let uninstalled = tokio::task::spawn_blocking(move || helm.try_helm(&["uninstall", "gate", "--timeout", "3m"]));
+    // The replicas end with their Deployment.
+    let ended = async {
+        let wait = ["wait", "--for=delete", "deployment/gate-rolegate", "-n", SYSTEM, "--timeout=90s"];
+        let plane = plane.clone();
+        tokio::task::spawn_blocking(move || plane.must(&wait, "")).await.unwrap();
+        rolegate.kill().await;
+    };
+    let (done, (), said) = tokio::join!(run_hook(&cluster, account), ended, uninstalled);
+    assert_eq!(done["failed"], json!([]), "{done:#}");
+    let said = said.unwrap();
+    assert!(said.status.success(), "{said:?}");
+    let found: Value =
+        serde_json::from_str(&plane.must(&["get", "pod", "main-0", "-n", "team", "-o", "json"], "")).unwrap();
+    assert_eq!(found["spec"]["schedulingGates"], Value::Null, "{found}");
+    let left = ["get", "jobs,serviceaccounts,leases,secrets,deployments", "-n", SYSTEM, "-o", "name"];
+    let left =
+        plane.must(&left, "") + &plane.must(&["get", "clusterroles,mutatingwebhookconfigurations", "-o", "name"], "");
+    assert!(!left.contains("gate-rolegate"), "{left}");
+    let granted = granted(&manifests(&["--part", "uninstall", "--name", "gate-rolegate"]));
+    let (used, refused) = used(&plane, account);
+    let beyond: Vec<_> = used.difference(&granted).collect();
+    assert!(beyond.is_empty(), "used without being granted: {beyond:?}, refused: {refused:?}");
+
+    // The definition waits for an object that somebody keeps.
+    let why = cluster.refused(&["install", "gate", &chart()]);
+    assert!(why.contains("rolecoordinations.rolegate.dev is still being deleted"), "{why}");
+    let none = r#"{"metadata":{"finalizers":null}}"#;
+    plane.must(&["patch", "rolecoordination", "kept", "-n", "default", "--type=merge", "-p", none], "");
+    plane.must(&["wait", "--for=delete", "crd/rolecoordinations.rolegate.dev", "--timeout=60s"], "");
+    cluster.helm(&["install", "gate", &chart()]);
 }
 
 /// What a cluster has behind a Service, where the API server is led another way: its port, and an endpoint.

@@ -65,9 +65,9 @@ pub fn helm(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The chart for a release called `rolegate`, with more arguments; what is made for a test only is left out.
+/// The chart for a release called `rolegate`, with more arguments; what is made for a test or an uninstall only is left out.
 pub fn template(more: &[&str]) -> String {
-    helm(&[&["template", "rolegate", &chart(), "--namespace", SYSTEM, "--skip-tests"], more].concat())
+    helm(&[&["template", "rolegate", &chart(), "--namespace", SYSTEM, "--no-hooks"], more].concat())
 }
 
 /// A folder of kustomize.

@@ -29,7 +29,20 @@ fn of_pods() -> Vec<Effect> {
     vec![
         of("affinity", affinity, "/spec/template/spec/affinity"),
         of("topologySpreadConstraints", spread, "/spec/template/spec/topologySpreadConstraints"),
-        of("nodeSelector", json!({ "disk": "ssd" }), "/spec/template/spec/nodeSelector"),
+        (
+            "nodeSelector",
+            json!({ "disk": "ssd" }),
+            "Deployment",
+            "/spec/template/spec/nodeSelector",
+            json!({ "disk": "ssd", "kubernetes.io/os": "linux" }),
+        ),
+        (
+            "podSecurityContext",
+            json!({ "runAsUser": null, "runAsGroup": null, "fsGroup": null }),
+            "Deployment",
+            "/spec/template/spec/securityContext",
+            json!({ "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } }),
+        ),
         of("tolerations", json!([{ "operator": "Exists" }]), "/spec/template/spec/tolerations"),
         of("imagePullSecrets", json!([{ "name": "pull" }]), "/spec/template/spec/imagePullSecrets"),
         of("priorityClassName", json!("mine"), "/spec/template/spec/priorityClassName"),
@@ -101,8 +114,14 @@ fn of_containers() -> Vec<Effect> {
             "/spec/template/spec/containers/0/volumeMounts",
             json!([{ "name": "more", "mountPath": "/more" }]),
         ),
-        argument("webhookPort", json!(10443), "/spec/template/spec/containers/0/args/1", "--listen=0.0.0.0:10443"),
-        argument("adminPort", json!(10080), "/spec/template/spec/containers/0/args/2", "--admin-listen=0.0.0.0:10080"),
+        argument("webhookPort", json!(10443), "/spec/template/spec/containers/0/args/1", "--listen=[::]:10443"),
+        argument("adminPort", json!(10080), "/spec/template/spec/containers/0/args/2", "--admin-listen=[::]:10080"),
+        argument(
+            "listenAddress",
+            json!("10.0.0.1"),
+            "/spec/template/spec/containers/0/args/1",
+            "--listen=10.0.0.1:9443",
+        ),
         argument("logFormat", json!("text"), "/spec/template/spec/containers/0/args/6", "--log-format=text"),
         argument("logLevel", json!("debug"), "/spec/template/spec/containers/0/args/7", "--log=debug"),
         argument("namespaces", json!(["a", "b"]), "/spec/template/spec/containers/0/args/7", "--namespaces=a,b"),
@@ -156,6 +175,15 @@ fn of_the_whole() -> Vec<Effect> {
             "/spec/maxUnavailable",
             json!("50%"),
         ),
+        ("resourceQuota.enabled", json!(false), "ResourceQuota", "", Value::Null),
+        ("priorityClassName", json!("mine"), "ResourceQuota", "", Value::Null),
+        (
+            "priorityClassName",
+            json!("system-node-critical"),
+            "ResourceQuota",
+            "/spec/scopeSelector/matchExpressions/0/values",
+            json!(["system-node-critical"]),
+        ),
         ("networkPolicy.enabled", json!(false), "NetworkPolicy", "", Value::Null),
         ("hostNetwork", json!(true), "NetworkPolicy", "", Value::Null),
         ("webhookPort", json!(10443), "NetworkPolicy", "/spec/ingress/0/ports/0/port", json!(10443)),
@@ -182,13 +210,16 @@ fn of_the_whole() -> Vec<Effect> {
     ]
 }
 
-/// Values that another test holds: what `helm test` makes is rendered apart.
-const ELSEWHERE: &[&str] = &["test.enabled", "test.tryIn"];
+/// Values that another test holds: what is made for a test or an uninstall is rendered apart, and roles for people are among others.
+const ELSEWHERE: &[&str] =
+    &["test.enabled", "test.tryIn", "uninstall.enabled", "uninstall.deadlineSeconds", "aggregatedRoles.enabled"];
+/// Values that are one, whatever is in them.
+const WHOLE: &[&str] = &["resources", "podSecurityContext", "nodeSelector"];
 
 /// All values of the chart, as `image.tag`.
 fn known() -> BTreeSet<String> {
     fn add(path: &str, value: &Value, all: &mut BTreeSet<String>) {
-        match value.as_object().filter(|map| !map.is_empty() && path != "resources") {
+        match value.as_object().filter(|map| !map.is_empty() && !WHOLE.contains(&path)) {
             Some(map) => map.iter().for_each(|(key, value)| {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 add(&path, value, all);
@@ -304,6 +335,13 @@ fn the_chart_is_sound_and_refuses_values_that_it_does_not_know() {
         (r#"affinity={"nodes":{}}"#, "nodes"),
         (r#"nodeSelector={"a":1}"#, "nodeSelector"),
         (r#"extraArguments="--strict""#, "extraArguments"),
+        // The chart gives these itself, and the program refuses one that comes twice.
+        (r#"extraArguments=["--strict","--listen=[::]:1"]"#, "extraArguments"),
+        (r#"extraArguments=["--admin-listen"]"#, "extraArguments"),
+        (r#"listenAddress="localhost""#, "listenAddress"),
+        (r#"podSecurityContext={"runAsUsers":1}"#, "runAsUsers"),
+        ("resourceQuota.enable=true", "enable"),
+        ("uninstall.deadlineSeconds=0", "deadlineSeconds"),
         (r#"namespaces=["A"]"#, "namespaces"),
         // A label that its selectors look for.
         (r#"commonLabels={"app.kubernetes.io/name":"x"}"#, "invalid propertyName"),

@@ -4,12 +4,15 @@ use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
     WebhookClientConfig,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as NamespaceSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    LabelSelector as NamespaceSelector, ManagedFieldsEntry, ObjectMeta,
+};
 
 use super::selector::selects;
 use crate::api::selector::LabelSelector;
 use crate::cli::doctor::facts::{Facts, Probe, ServedNamespaces};
 use crate::cli::doctor::finding::Findings;
+use crate::cluster::write::writer::MANAGER;
 use crate::model::{LetGo, Mode};
 use crate::server::admission::registration::{Reach, Registration};
 
@@ -24,6 +27,16 @@ pub struct Ours {
     conditions: Option<Vec<MatchCondition>>,
     pub(super) failure_policy: Option<String>,
     pub(super) namespaces: Option<NamespaceSelector>,
+    /// Its configuration is kept by a `rolegate serve` with --webhooks all.
+    kept: bool,
+}
+
+/// True for a configuration that was applied as a whole by rolegate itself.
+fn is_kept(metadata: &ObjectMeta) -> bool {
+    let applies = |entry: &ManagedFieldsEntry| {
+        entry.manager.as_deref() == Some(MANAGER) && entry.operation.as_deref() == Some("Apply")
+    };
+    metadata.managed_fields.iter().flatten().any(applies)
 }
 
 fn of_mutating(configuration: &MutatingWebhookConfiguration) -> Vec<Ours> {
@@ -35,6 +48,7 @@ fn of_mutating(configuration: &MutatingWebhookConfiguration) -> Vec<Ours> {
         conditions: hook.match_conditions.clone(),
         failure_policy: hook.failure_policy.clone(),
         namespaces: hook.namespace_selector.clone(),
+        kept: is_kept(&configuration.metadata),
     });
     ours.collect()
 }
@@ -48,6 +62,7 @@ fn of_validating(configuration: &ValidatingWebhookConfiguration) -> Vec<Ours> {
         conditions: hook.match_conditions.clone(),
         failure_policy: hook.failure_policy.clone(),
         namespaces: hook.namespace_selector.clone(),
+        kept: is_kept(&configuration.metadata),
     });
     ours.collect()
 }
@@ -116,10 +131,13 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
         };
         if let Some(differs) = differs {
             current = false;
-            found.warning(
-                format!("{} {differs}: what it leaves out is neither judged nor held", wanted.title),
-                "apply the manifests of this version, or run `rolegate serve` with --webhooks all",
-            );
+            let hint = if ours.iter().any(|ours| ours.kept) {
+                "`rolegate serve` with --webhooks all keeps them, as its version has them: is it of another version than this program, or \
+                 does somebody else write them? Its metric rolegate_webhook_repairs_total counts that"
+            } else {
+                "apply the manifests of this version, or run `rolegate serve` with --webhooks all"
+            };
+            found.warning(format!("{} {differs}: what it leaves out is neither judged nor held", wanted.title), hint);
         }
     }
     if current {
@@ -195,6 +213,11 @@ fn rests(facts: &Facts) -> Option<LetGo> {
     facts.served.as_ref().ok()?.stances.get(&facts.try_in)?.lets_go()
 }
 
+/// How an API server says that it was refused for the version of TLS.
+const OLD_TLS: &str = "protocol version not supported";
+const SPEAK_OLD_TLS: &str =
+    "the API server speaks TLS 1.2 alone, as some do in FIPS mode: run `rolegate serve` with --tls-min 1.2";
+
 /// Does the API server get an answer?
 pub fn answers(facts: &Facts, found: &mut Findings) {
     let Some(probe) = found.known(&facts.probe, "whether a pod is held") else { return };
@@ -211,7 +234,11 @@ pub fn answers(facts: &Facts, found: &mut Findings) {
         ),
         Probe::Refused(why) => found.error(
             format!("a pod of a group, created as a dry run, is refused: {why}"),
-            "the findings above and the log of `rolegate serve` say more",
+            if why.contains(OLD_TLS) {
+                SPEAK_OLD_TLS
+            } else {
+                "the findings above and the log of `rolegate serve` say more"
+            },
         ),
     }
 }

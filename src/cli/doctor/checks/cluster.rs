@@ -108,3 +108,15 @@ pub fn opt_ins(facts: &Facts, found: &mut Findings) {
         }
     }
 }
+
+/// Are our pods made?
+pub fn replicas(facts: &Facts, found: &mut Findings) {
+    let Some(Some(why)) = found.known(&facts.not_made, "whether our pods are made") else { return };
+    let hint = if why.contains("quota") {
+        "the manifests hold a ResourceQuota that lets the class of the pods in (the value resourceQuota.enabled); or name another \
+         class by priorityClassName (`manifests --priority-class`)"
+    } else {
+        "what refuses them has to let them pass; `rolegate manifests` and the chart's values change what they ask for"
+    };
+    found.error(format!("the pods of Deployment {} are not made: {why}", facts.target.name), hint);
+}

@@ -77,6 +77,7 @@ fn make_healthy() -> Facts {
         certificates: Ok(Some(Served { stored, self_managed: true })),
         lease: Ok(Some(lease)),
         probe: Ok(Probe::Held),
+        not_made: Ok(None),
         others: Ok(Vec::new()),
         nobodys: Ok(Vec::new()),
         policies: Ok(super::containment::installed()),

@@ -40,6 +40,7 @@ pub const CHECKS: &[Check] = &[
     ("selection", modes::selection),
     ("failure-policy", admission::failure_policy),
     ("exclusions", admission::exclusions),
+    ("replicas", cluster::replicas),
     ("endpoint", admission::endpoint),
     ("certificate", certificates::served),
     ("ca-bundle", certificates::trusted),

@@ -216,6 +216,12 @@ const CASES: &[Case] = &[
         ],
     ),
     (
+        |facts| facts.not_made = Ok(Some("FailedCreate: pods \"r\" is forbidden: insufficient quota".to_owned())),
+        &[
+            "Error replicas: the pods of Deployment rolegate are not made: FailedCreate: pods \"r\" is forbidden: insufficient quota",
+        ],
+    ),
+    (
         |facts| mutating(facts).webhooks.as_mut().unwrap()[0].failure_policy = Some("Ignore".to_owned()),
         &[
             "Warning failure-policy: mutating webhook pods.rolegate.dev is ignored while rolegate is away: pods pass without a hold",
@@ -477,6 +483,36 @@ fn each_check_has_a_case() {
     let tried: BTreeSet<_> = lines.filter_map(|line| line.split_once(' ')?.1.split(':').next()).collect();
     let untried: Vec<_> = CHECKS.iter().map(|(id, _)| *id).filter(|id| !tried.contains(id)).collect();
     assert_eq!(untried, [""; 0]);
+}
+
+fn hint_of(check: &str, change: fn(&mut Facts)) -> String {
+    let mut facts = healthy();
+    change(&mut facts);
+    judge(&facts).into_iter().find(|finding| finding.check == check && finding.hint.is_some()).unwrap().hint.unwrap()
+}
+
+#[test]
+fn what_runs_already_is_not_advised() {
+    let other = |facts: &mut Facts| mutating(facts).webhooks.as_mut().unwrap()[0].match_conditions = None;
+    assert!(hint_of("webhooks-current", other).contains("run `rolegate serve` with --webhooks all"));
+    let kept = |facts: &mut Facts| {
+        mutating(facts).webhooks.as_mut().unwrap()[0].match_conditions = None;
+        let applied = json!([{ "manager": "rolegate", "operation": "Apply" }]);
+        mutating(facts).metadata.managed_fields = serde_json::from_value(applied).unwrap();
+    };
+    let hint = hint_of("webhooks-current", kept);
+    assert!(hint.contains("keeps them") && !hint.contains("run `rolegate"), "{hint}");
+}
+
+/// As Go's TLS says it, whose newest version is 1.2.
+#[test]
+fn an_api_server_that_speaks_tls_1_2_alone_is_told_of() {
+    let old = |facts: &mut Facts| {
+        let why = "failed calling webhook \"pods.rolegate.dev\": Post \"https://rolegate\": remote error: tls: protocol version not \
+                   supported";
+        facts.probe = Ok(Probe::Refused(why.to_owned()));
+    };
+    assert!(hint_of("admission", old).contains("--tls-min 1.2"));
 }
 
 #[test]

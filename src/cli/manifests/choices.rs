@@ -1,0 +1,150 @@
+//! What can be chosen of an installation, and the conditions on which parts of objects are there.
+
+use clap::ValueEnum;
+
+use super::settings::{Certificates, Serve};
+use crate::model::{Allowed, Mode};
+
+/// Choices that decide which objects and fields are there at all.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    /// Where the serving certificate comes from.
+    pub certificates: Certificates,
+    /// A ServiceMonitor: takes the definition of the Prometheus operator.
+    pub service_monitor: bool,
+    /// Held pods that were made for another batch are deleted, to be made again.
+    pub recreate_mis_stamped: bool,
+    /// What is done beyond gates, statuses and partitions.
+    pub allowed: Allowed,
+    /// Another version that RoleCoordination is served in.
+    pub serve: Option<Serve>,
+    /// How much is done.
+    pub mode: Mode,
+    /// Pods share the network of their node.
+    pub host_network: bool,
+    /// What is left out.
+    pub without: Vec<Without>,
+}
+
+impl Choices {
+    fn has(&self, what: Without) -> bool {
+        !self.without.contains(&what)
+    }
+}
+
+/// What can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Without {
+    /// The NetworkPolicy.
+    NetworkPolicy,
+    /// The PodDisruptionBudget.
+    DisruptionBudget,
+    /// `runAsUser`, `runAsGroup` and `fsGroup`: the platform chooses them, as OpenShift does.
+    UserIds,
+    /// The ResourceQuota for the class of the pods.
+    ResourceQuota,
+    /// What people may do with RoleCoordinations, in the cluster's roles view, edit and admin.
+    AggregatedRoles,
+}
+
+/// A condition on which a part of an object is there.
+#[derive(Debug)]
+pub struct Condition {
+    name: &'static str,
+    /// As Helm says it.
+    pub helm: &'static str,
+    /// Whether it holds for these choices.
+    pub holds: fn(&Choices) -> bool,
+}
+
+/// All conditions.
+const CONDITIONS: &[Condition] = &[
+    Condition {
+        name: "self-managed",
+        helm: r#"eq .Values.certificates "self-managed""#,
+        holds: |choices| choices.certificates == Certificates::SelfManaged,
+    },
+    Condition {
+        name: "cert-manager",
+        helm: r#"eq .Values.certificates "cert-manager""#,
+        holds: |choices| choices.certificates == Certificates::CertManager,
+    },
+    Condition {
+        name: "conversion",
+        helm: r#"and (has "v1beta1" .Values.serve) (eq .Values.certificates "self-managed")"#,
+        holds: |choices| choices.serve.is_some() && choices.certificates == Certificates::SelfManaged,
+    },
+    Condition { name: "service-monitor", helm: ".Values.serviceMonitor", holds: |choices| choices.service_monitor },
+    Condition {
+        name: "recreate-mis-stamped",
+        helm: ".Values.recreateMisStamped",
+        holds: |choices| choices.recreate_mis_stamped,
+    },
+    Condition {
+        name: "not recreate-mis-stamped",
+        helm: "not .Values.recreateMisStamped",
+        holds: |choices| !choices.recreate_mis_stamped,
+    },
+    Condition {
+        name: "allow",
+        helm: ".Values.allow",
+        holds: |choices| choices.allowed.scale || choices.allowed.recovery,
+    },
+    Condition { name: "mode", helm: r#"ne .Values.mode "enforce""#, holds: |choices| choices.mode != Mode::Enforce },
+    Condition { name: "rules", helm: ".Values.rules", holds: |_| true },
+    Condition { name: "selector", helm: ".Values.namespaceSelector", holds: |_| true },
+    Condition { name: "scale", helm: r#"has "scale" .Values.allow"#, holds: |choices| choices.allowed.scale },
+    Condition {
+        name: "not scale",
+        helm: r#"not (has "scale" .Values.allow)"#,
+        holds: |choices| !choices.allowed.scale,
+    },
+    Condition { name: "recovery", helm: r#"has "recovery" .Values.allow"#, holds: |choices| choices.allowed.recovery },
+    Condition {
+        name: "not recovery",
+        helm: r#"not (has "recovery" .Values.allow)"#,
+        holds: |choices| !choices.allowed.recovery,
+    },
+    Condition { name: "host-network", helm: ".Values.hostNetwork", holds: |choices| choices.host_network },
+    Condition {
+        name: "network-policy",
+        helm: "and .Values.networkPolicy.enabled (not .Values.hostNetwork)",
+        holds: |choices| choices.has(Without::NetworkPolicy) && !choices.host_network,
+    },
+    Condition {
+        name: "disruption-budget",
+        helm: ".Values.podDisruptionBudget.enabled",
+        holds: |choices| choices.has(Without::DisruptionBudget),
+    },
+    Condition {
+        name: "resource-quota",
+        helm: r#"and .Values.resourceQuota.enabled (hasPrefix "system-" .Values.priorityClassName)"#,
+        holds: |choices| choices.has(Without::ResourceQuota),
+    },
+    Condition {
+        name: "aggregated-roles",
+        helm: ".Values.aggregatedRoles.enabled",
+        holds: |choices| choices.has(Without::AggregatedRoles),
+    },
+    // The chart has a value for the whole of it.
+    Condition { name: "user-ids", helm: "true", holds: |choices| choices.has(Without::UserIds) },
+    Condition { name: "uninstall", helm: ".Values.uninstall.enabled", holds: |_| true },
+    Condition {
+        name: "volumes",
+        helm: r#"or (eq .Values.certificates "cert-manager") .Values.extraVolumes"#,
+        holds: |choices| choices.certificates == Certificates::CertManager,
+    },
+    Condition {
+        name: "volume-mounts",
+        helm: r#"or (eq .Values.certificates "cert-manager") .Values.extraVolumeMounts"#,
+        holds: |choices| choices.certificates == Certificates::CertManager,
+    },
+    Condition { name: "namespaces", helm: ".Values.namespaces", holds: |_| true },
+    Condition { name: "test", helm: ".Values.test.enabled", holds: |_| true },
+    Condition { name: "log-level", helm: ".Values.logLevel", holds: |_| false },
+];
+
+/// The condition of a name.
+pub fn condition(name: &str) -> Option<&'static Condition> {
+    CONDITIONS.iter().find(|condition| condition.name == name)
+}
