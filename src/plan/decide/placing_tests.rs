@@ -354,13 +354,17 @@ fn room_that_is_not_used_in_time_is_free_again() {
 fn a_batch_that_got_no_node_in_time_goes_elsewhere_when_all_its_pods_are_there_again() {
     let given_up = [((0, 0), "r1".to_owned())];
     let context = || DecisionContext { given_up: &given_up, ..DecisionContext::default() };
-    let scene = || Scene::new(1, "hold").node("a", "r1", 3, false).committed(&[("0", "r1")]);
+    let scene = || {
+        let scene = Scene::new(1, "hold").node("a", "r1", 3, false).committed(&[("0", "r1")]);
+        ["prefill-0", "prefill-1", "decode-0"].into_iter().fold(scene, Scene::comes_back)
+    };
     let mut other = scene().node("b", "r2", 9, false);
     let seen = other.decide(context());
     assert_eq!(domains(&seen), [("0".to_owned(), "r2".to_owned())].into());
     assert_eq!(seen.decision.placed.moved[0].message, "batch 1 goes to r2: its pods got no node in r1");
     let seen = scene().node("b", "r2", 2, false).decide(context());
     assert!(going(&seen).iter().all(|(_, now, pin)| (*now, pin[0]) == (true, "r1")), "no other has room");
+    let mut other = scene();
     let missing = other.pods.pop().unwrap();
     let seen = other.decide(context());
     let why = "batch 1 is held: it is placed again when all its pods are there";
