@@ -16,6 +16,8 @@ const WORDS_OF_GROUPS: &[&str] = &[
     "src/plan/status",
     "src/plan/reconcile",
     "src/plan/elastic/text.rs",
+    "src/plan/recovery/brake.rs",
+    "src/plan/recovery/text.rs",
     "src/plan/rollout/standing.rs",
     "src/plan/decide/missing_pods.rs",
     "src/model/elastic.rs",
