@@ -28,6 +28,7 @@ pub mod selector;
 pub mod service;
 pub mod status;
 pub mod versions;
+pub mod volume;
 pub mod webhook_configuration;
 pub mod workload;
 

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::pod::{PodStatus, SchedulingGate};
+use super::pod::{PodCondition, SchedulingGate};
 use super::selector::LabelSelector;
 use super::{Meta, Object, null_default};
 
@@ -62,7 +62,7 @@ pub struct SchedulingPod {
     pub spec: SchedulingSpec,
     /// Status.
     #[serde(deserialize_with = "null_default")]
-    pub status: PodStatus,
+    pub status: SchedulingStatus,
 }
 
 impl Object for SchedulingPod {
@@ -81,6 +81,50 @@ impl SchedulingPod {
     pub fn node(&self) -> Option<&str> {
         self.spec.node_name.as_deref().filter(|node| !node.is_empty())
     }
+
+    /// The node that the scheduler keeps for it: others make way there, or have.
+    pub fn nominated_node(&self) -> Option<&str> {
+        self.status.nominated_node_name.as_deref().filter(|node| !node.is_empty())
+    }
+}
+
+/// The fields of a pod's status that say what it takes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SchedulingStatus {
+    /// Pending, Running, Succeeded, Failed, Unknown.
+    #[serde(deserialize_with = "null_default")]
+    pub phase: String,
+    /// Conditions, of which `PodResizePending` is read.
+    #[serde(deserialize_with = "null_default")]
+    pub conditions: Vec<PodCondition>,
+    /// Where the scheduler makes room for it.
+    pub nominated_node_name: Option<String>,
+    /// What its init containers have.
+    #[serde(deserialize_with = "null_default")]
+    pub init_container_statuses: Vec<ContainerHas>,
+    /// What its containers have.
+    #[serde(deserialize_with = "null_default")]
+    pub container_statuses: Vec<ContainerHas>,
+    /// What its kubelet has granted to the pod as a whole.
+    #[serde(deserialize_with = "null_default")]
+    pub allocated_resources: ResourceList,
+    /// What the pod as a whole runs with.
+    pub resources: Option<ResourceRequests>,
+}
+
+/// What a container has, which is not what it asks for while it is resized.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerHas {
+    /// Its name.
+    #[serde(deserialize_with = "null_default")]
+    pub name: String,
+    /// What its kubelet has granted.
+    #[serde(deserialize_with = "null_default")]
+    pub allocated_resources: ResourceList,
+    /// What it runs with; absent where nobody says.
+    pub resources: Option<ResourceRequests>,
 }
 
 /// The fields of a pod's spec that decide where it goes.
@@ -93,6 +137,8 @@ pub struct SchedulingSpec {
     pub scheduler_name: Option<String>,
     /// The larger, the more important.
     pub priority: Option<i32>,
+    /// `Never` for a pod that takes no other's place.
+    pub preemption_policy: Option<String>,
     /// What it waits for before it is scheduled.
     #[serde(deserialize_with = "null_default")]
     pub scheduling_gates: Vec<SchedulingGate>,
@@ -135,6 +181,9 @@ pub struct SchedulingSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SchedulingContainer {
+    /// Name.
+    #[serde(deserialize_with = "null_default")]
+    pub name: String,
     /// What it asks for.
     #[serde(deserialize_with = "null_default")]
     pub resources: ResourceRequests,
@@ -310,8 +359,20 @@ pub struct SpreadConstraint {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Volume {
+    /// Name.
+    #[serde(deserialize_with = "null_default")]
+    pub name: String,
     /// A claim, whose volume may be reached from some nodes only.
-    pub persistent_volume_claim: Option<IgnoredAny>,
+    pub persistent_volume_claim: Option<VolumeClaim>,
     /// A claim that is made with the pod.
     pub ephemeral: Option<IgnoredAny>,
+}
+
+/// A claim by its name.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VolumeClaim {
+    /// Its name.
+    #[serde(deserialize_with = "null_default")]
+    pub claim_name: String,
 }

@@ -1,5 +1,6 @@
 //! Groups of a live cluster as the planner sees them: the same reads and the same decision as the loop's.
 
+use kube::Client;
 use kube::api::ListParams;
 use tokio::sync::OnceCell;
 
@@ -7,6 +8,9 @@ use super::connection::{Connection, Failure};
 use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::scheduling::SchedulingPod;
+use crate::api::volume::{
+    PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PersistentVolume, PersistentVolumeClaim, STORAGE_CLASS, StorageClass,
+};
 use crate::api::{Node, ObjectKind, Pod};
 use crate::cluster::index::Index;
 use crate::cluster::read::listing::{ClusterListing, list_cluster};
@@ -17,7 +21,7 @@ use crate::fit::{Cluster, MOST_PODS};
 use crate::model::{Group, GroupKey};
 use crate::plan::Snapshot;
 use crate::plan::gangs::TreeSnapshot;
-use crate::plan::placement::{Capacity, Sight};
+use crate::plan::placement::{Capacity, Sight, VolumeSight};
 use crate::report::{Findings, Picture, TreePicture};
 
 /// What room there is, read once for all who ask; `Err` says why it cannot be read.
@@ -137,7 +141,27 @@ pub async fn room(connection: &Connection) -> Result<Capacity, String> {
     // What cannot be read counts as the loop counts it: not at all.
     nodes.map_err(why)?.items.iter().for_each(|node| _ = capacity.apply_node(&node.object));
     pods.map_err(why)?.items.iter().for_each(|pod| _ = capacity.apply_pod(&pod.object));
+    if capacity.has_claims() {
+        Box::pin(see_volumes(client, &mut capacity)).await;
+    }
     Ok(capacity)
+}
+
+/// Takes in where claims can be reached from; whoever may not read that is answered without it, and told so.
+async fn see_volumes(client: &Client, capacity: &mut Capacity) {
+    let all = ListParams::default();
+    let claims = api::<PersistentVolumeClaim>(client, PERSISTENT_VOLUME_CLAIM, None);
+    let volumes = api::<PersistentVolume>(client, PERSISTENT_VOLUME, None);
+    let classes = api::<StorageClass>(client, STORAGE_CLASS, None);
+    let read = tokio::try_join!(claims.list(&all), volumes.list(&all), classes.list(&all));
+    let Ok((claims, volumes, classes)) = read else { return };
+    capacity.change_volumes(|known| {
+        claims.items.iter().for_each(|claim| _ = known.apply_claim(&claim.object));
+        volumes.items.iter().for_each(|volume| _ = known.apply_volume(&volume.object));
+        classes.items.iter().for_each(|class| _ = known.apply_class(&class.object));
+        known.sight = VolumeSight::Known;
+        true
+    });
 }
 
 /// All groups of an index, by namespace and name.

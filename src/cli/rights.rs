@@ -45,6 +45,13 @@ const POD_GROUPS: &[&str] = &["scheduling.x-k8s.io", "scheduling.volcano.sh"];
 pub const RIGHTS: &[Right] = &[
     of(&[""], &["pods"], &["list", "watch", "patch"], "Pods of groups are watched; lifting a gate is a patch."),
     of(&[""], &["nodes"], &["list", "watch"], "Batches that must share a domain go where there is room for them."),
+    of(
+        &[""],
+        &["persistentvolumeclaims", "persistentvolumes"],
+        &["list", "watch"],
+        "The same, where their volumes can be reached from; read while pods with claims are to be placed.",
+    ),
+    of(&["storage.k8s.io"], &["storageclasses"], &["list", "watch"], "The same, where their volumes can be made."),
     of(&[""], &["namespaces"], &["list", "watch"], "Namespaces that have opted out."),
     of(&["apps"], &["deployments", "statefulsets"], READ, "How many replicas a role wants, and who makes its pods."),
     of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], READ, "The same."),

@@ -15,6 +15,8 @@ pub struct SharedCapacity {
     wish: Arc<watch::Sender<Wish>>,
     /// Whether there is an answer: all is listed, or may not be read.
     answers: Arc<watch::Sender<bool>>,
+    /// Whether a pod that is to be placed has claims.
+    claims: Arc<watch::Sender<bool>>,
 }
 
 /// Who wants it.
@@ -68,11 +70,12 @@ impl SharedCapacity {
 
     /// Changes it and wakes the loop.
     pub fn write(&self, change: impl FnOnce(&mut Known)) {
-        let answers = {
+        let (answers, claims) = {
             let mut known = self.lock();
             change(&mut known);
-            known.refused.is_some() || known.is_listed()
+            (known.refused.is_some() || known.is_listed(), known.capacity.has_claims())
         };
+        self.claims.send_if_modified(|before| std::mem::replace(before, claims) != claims);
         self.answers.send_if_modified(|before| std::mem::replace(before, answers) != answers);
         self.changed.notify_one();
     }
@@ -96,6 +99,12 @@ impl SharedCapacity {
     pub async fn listed(&self) {
         // Its sender is here.
         _ = self.answers.subscribe().wait_for(|answers| *answers).await;
+    }
+
+    /// Waits until a pod that is to be placed has claims.
+    pub async fn claims_asked(&self) {
+        // Its sender is here.
+        _ = self.claims.subscribe().wait_for(|claims| *claims).await;
     }
 
     /// Follows who wants it.

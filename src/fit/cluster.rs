@@ -10,10 +10,11 @@ use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::scheduling::SchedulingPod;
+use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
 use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, identify, names};
 use crate::mutate::expand::expand;
-use crate::plan::placement::{BatchPods, Capacity, Needs, Room};
+use crate::plan::placement::{BatchPods, Capacity, Needs, Room, VolumeSight, Volumes, claims_of};
 use crate::plan::view::GroupPods;
 
 /// Pods that templates stand for, at most, where nobody else pays for them.
@@ -29,6 +30,8 @@ type Unnumbered = (GroupKey, Arc<str>);
 pub struct Cluster {
     /// What its nodes have left.
     pub room: Room,
+    /// Where claims can be reached from.
+    volumes: Volumes,
     /// Pods of replicas that are there: a template does not stand for them again.
     pods: BTreeMap<ReplicaKey, Vec<ReplicaPod>>,
     unnumbered: Vec<(Unnumbered, ReplicaPod)>,
@@ -48,8 +51,8 @@ pub struct Cluster {
 enum ReplicaPod {
     /// It has a node, empty for one that is not known.
     Bound(Arc<str>),
-    /// It asks for one.
-    Unbound(Arc<Needs>),
+    /// It asks for one, and has these claims.
+    Unbound(Arc<Needs>, Box<[Arc<str>]>),
 }
 
 /// Batches of which every pod is bound.
@@ -85,7 +88,8 @@ impl Cluster {
             let Some(role) = pod.identity.role.clone() else { continue };
             let uid = &pod.pod.uid;
             let node = cluster.room.node_of(uid).cloned().or_else(|| pod.scheduled.then(|| Arc::from("")));
-            let asks = || capacity.needs(uid).cloned().map(ReplicaPod::Unbound);
+            let needs = || capacity.asked(uid).or_else(|| capacity.needs(uid).cloned());
+            let asks = || needs().map(|needs| ReplicaPod::Unbound(needs, Box::default()));
             let Some(one) = node.map(ReplicaPod::Bound).or_else(asks) else { continue };
             match pod.identity.ordinal {
                 Some(ordinal) => cluster.pods.entry((group.clone(), role, ordinal)).or_default().push(one),
@@ -112,6 +116,8 @@ impl Cluster {
             self.add_node(object)
         } else if is(POD) {
             self.add_pod(object, starts)
+        } else if [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS].into_iter().any(is) {
+            self.add_volume(kind, object).map_err(|error| error.to_string())
         } else if kind == ROLE_BASED_GROUP.kind && CARRIERS.iter().any(|carrier| is(*carrier)) {
             self.add_group(&object)
         } else {
@@ -124,18 +130,33 @@ impl Cluster {
         self.room.apply_node(&node).map(|_| ()).map_err(|error| error.to_string())
     }
 
+    fn add_volume(&mut self, kind: &str, object: Value) -> Result<(), serde_json::Error> {
+        self.volumes.sight = VolumeSight::Known;
+        if kind == PERSISTENT_VOLUME_CLAIM.kind {
+            self.volumes.apply_claim(&serde_json::from_value(object)?);
+        } else if kind == PERSISTENT_VOLUME.kind {
+            self.volumes.apply_volume(&serde_json::from_value(object)?);
+        } else {
+            self.volumes.apply_class(&serde_json::from_value(object)?);
+        }
+        Ok(())
+    }
+
     fn add_pod(&mut self, object: Value, starts: &impl OrdinalStarts) -> Result<(), String> {
         let (replica, pod) = read_pod(object, starts)?;
         if pod.has_ended() || pod.metadata.is_deleting() && pod.node().is_none() {
             return Ok(());
         }
         let needs = Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?);
+        let name: Arc<str> = format!("{}/{}", pod.metadata.namespace(), pod.metadata.display_name()).into();
         let pod_of = if let Some(node) = pod.node() {
-            let name = format!("{}/{}", pod.metadata.namespace(), pod.metadata.display_name());
             self.room.apply_pod(&name, node, needs.load.clone(), &needs.peer);
             ReplicaPod::Bound(node.into())
+        } else if let Some(node) = pod.nominated_node() {
+            self.room.nominate(&name, node, needs.load.clone(), &needs.peer);
+            ReplicaPod::Bound(node.into())
         } else {
-            ReplicaPod::Unbound(needs)
+            ReplicaPod::Unbound(needs, claims_of(&pod))
         };
         match replica.filter(|_| !pod.metadata.is_deleting()) {
             Some((group, role, Some(ordinal))) => self.pods.entry((group, role, ordinal)).or_default().push(pod_of),
@@ -271,7 +292,7 @@ impl Cluster {
         for pod in there {
             match pod {
                 ReplicaPod::Bound(node) => nodes.push(node),
-                ReplicaPod::Unbound(needs) => pods.push(needs.clone()),
+                ReplicaPod::Unbound(needs, claims) => pods.extend(self.volumes.asked(needs, claims)),
             }
         }
         pods.extend(template.iter().skip(there.len()).cloned());

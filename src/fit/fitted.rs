@@ -131,7 +131,7 @@ impl Fitted {
         let next = batches.first().map(|batch| total(&batch.pods)).unwrap_or_default();
         let pods: Vec<_> = batches.iter().flat_map(|batch: &BatchPods| batch.pods.iter().cloned()).collect();
         Ok(Answer {
-            not_modelled: not_modelled(&pods),
+            not_modelled: not_modelled(&pods, &cluster.room),
             next,
             outlook: outlook(&cluster.room, batches, key, spread.then_some(bound.domains)),
         })

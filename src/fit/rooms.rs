@@ -154,7 +154,9 @@ fn shortest(room: &Room, batches: &[BatchPods]) -> Arc<str> {
         // In millionths; nothing left is worse than anything.
         i128::from(*asked).saturating_mul(1_000_000).checked_div(free).unwrap_or(i128::MAX)
     };
-    all.into_iter().max_by_key(part).map_or_else(|| Arc::from(PODS), |(name, _)| name)
+    // What no node has is looked at by nobody here.
+    let known = all.into_iter().filter(|(name, _)| room.has(name));
+    known.max_by_key(part).map_or_else(|| Arc::from(PODS), |(name, _)| name)
 }
 
 fn asked(needs: &Needs, resource: &str) -> i64 {

@@ -74,6 +74,7 @@ const POD_SPEC: Message = Message(&[
     field(20, "initContainers", Kind::Messages(&CONTAINER)),
     field(22, "tolerations", Kind::Messages(&TOLERATION)),
     field(25, "priority", Kind::Number),
+    field(31, "preemptionPolicy", Kind::Text),
     field(32, "overhead", Kind::QuantityMap),
     field(33, "topologySpreadConstraints", Kind::Messages(&SPREAD_CONSTRAINT)),
     field(38, "schedulingGates", Kind::Messages(&SCHEDULING_GATE)),
@@ -85,12 +86,14 @@ const POD_SPEC: Message = Message(&[
 /// That it is there is all that is asked.
 const NOTHING: Message = Message(&[]);
 
-const VOLUME: Message = Message(&[field(2, "", Kind::Inline(&VOLUME_SOURCE))]);
+const VOLUME: Message = Message(&[field(1, "name", Kind::Text), field(2, "", Kind::Inline(&VOLUME_SOURCE))]);
 
 const VOLUME_SOURCE: Message = Message(&[
-    field(10, "persistentVolumeClaim", Kind::Message(&NOTHING)),
+    field(10, "persistentVolumeClaim", Kind::Message(&CLAIM_SOURCE)),
     field(29, "ephemeral", Kind::Message(&NOTHING)),
 ]);
+
+const CLAIM_SOURCE: Message = Message(&[field(1, "claimName", Kind::Text)]);
 
 const CONTAINER: Message = Message(&[
     field(1, "name", Kind::Text),
@@ -185,6 +188,10 @@ const POD_STATUS: Message = Message(&[
     field(3, "message", Kind::Text),
     field(4, "reason", Kind::Text),
     field(8, "containerStatuses", Kind::Messages(&CONTAINER_STATUS)),
+    field(10, "initContainerStatuses", Kind::Messages(&INIT_CONTAINER_STATUS)),
+    field(11, "nominatedNodeName", Kind::Text),
+    field(19, "allocatedResources", Kind::QuantityMap),
+    field(20, "resources", Kind::Message(&RESOURCES)),
 ]);
 
 /// Of pods and of nodes.
@@ -196,8 +203,17 @@ const CONDITION: Message = Message(&[
 ]);
 
 const CONTAINER_STATUS: Message = Message(&[
+    field(1, "name", Kind::Text),
     field(2, "state", Kind::Message(&CONTAINER_STATE)),
     field(3, "lastState", Kind::Message(&CONTAINER_STATE)),
+    field(10, "allocatedResources", Kind::QuantityMap),
+    field(11, "resources", Kind::Message(&RESOURCES)),
+]);
+
+const INIT_CONTAINER_STATUS: Message = Message(&[
+    field(1, "name", Kind::Text),
+    field(10, "allocatedResources", Kind::QuantityMap),
+    field(11, "resources", Kind::Message(&RESOURCES)),
 ]);
 
 const CONTAINER_STATE: Message =

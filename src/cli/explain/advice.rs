@@ -132,7 +132,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
             next: "it goes as a whole when a domain has room for all its pods, which of an elastic group are not made before; it is looked at again whenever room is made",
             you_can: &[
                 "`rolegate fit GROUP` says what would make room",
-                "`whenNoFit: preempt` lets it take the place of pods of lower priority, `release` lets it go to the domain with room for most of it",
+                "`whenNoFit: preempt` lets it take the place of pods of lower priority, if none of its own has preemptionPolicy Never; `release` lets it go to the domain with room for most of it",
             ],
         },
     ),

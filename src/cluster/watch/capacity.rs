@@ -4,23 +4,24 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use kube::Client;
-use kube::api::ListParams;
 use tokio::sync::{Notify, watch as told};
 
+use crate::api::Node;
 use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::scheduling::SchedulingPod;
-use crate::api::{Node, ObjectKind};
+use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
 use crate::cluster::capacity::{Known, SharedCapacity, Wish};
 use crate::cluster::index::Change;
 use crate::cluster::watch::cache_age::CacheAges;
+use crate::cluster::watch::readable::{REFUSED_PAUSE, refusal};
 use crate::cluster::watch::stream::watch;
+use crate::cluster::watch::volumes;
 use crate::cluster::watch::watched::api;
+use crate::plan::placement::VolumeSight;
 
 /// The watches go on for so long after nothing is to be placed any more: the next batch is seldom far away.
 const REST: Duration = Duration::from_secs(300);
-/// Pause before it is asked again whether nodes and pods may be read.
-const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
 /// Keeps what is known of nodes and pods while it is wanted. Does not end.
 pub async fn keep(client: Client, ages: CacheAges, capacity: SharedCapacity) {
@@ -33,7 +34,8 @@ pub async fn keep(client: Client, ages: CacheAges, capacity: SharedCapacity) {
         }
         tracing::info!("nodes and pods are watched no longer: there is nothing to place");
         capacity.write(|known| *known = Known::default());
-        [NODE, POD].into_iter().for_each(|kind| ages.stopped(kind));
+        let kinds = [NODE, POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS];
+        kinds.into_iter().for_each(|kind| ages.stopped(kind));
     }
 }
 
@@ -57,11 +59,17 @@ async fn no_longer(wishes: &mut told::Receiver<Wish>, asked: &mut u64) {
 }
 
 async fn follow(client: &Client, capacity: &SharedCapacity) {
-    while let Some(why) = refusal(client).await {
+    while let Some(why) = refusal(client, &[NODE, POD]).await {
         capacity.write(|known| known.refused = Some(why));
         tokio::time::sleep(REFUSED_PAUSE).await;
     }
-    capacity.write(|known| known.refused = None);
+    capacity.write(|known| {
+        known.refused = None;
+        known.capacity.change_volumes(|volumes| {
+            volumes.sight = VolumeSight::Awaited;
+            false
+        });
+    });
     let (never, nodes_listed) = (Notify::new(), Notify::new());
     let nodes = watch(api::<Node>(client, NODE, None), None, &never, |change| {
         capacity.write(|known| node_change(known, &change));
@@ -75,29 +83,7 @@ async fn follow(client: &Client, capacity: &SharedCapacity) {
         })
         .await;
     };
-    tokio::join!(nodes, pods);
-}
-
-/// Why nodes or pods may not be read.
-async fn refusal(client: &Client) -> Option<String> {
-    for kind in [NODE, POD] {
-        if let Err(kube::Error::Api(status)) = first_of(client, kind).await
-            && status.code == 403
-        {
-            tracing::warn!(kind = kind.kind, reason = status.message, "may not be read: batches go without a place");
-            return Some(format!("{} may not be read", kind.plural));
-        }
-    }
-    None
-}
-
-async fn first_of(client: &Client, kind: ObjectKind) -> Result<(), kube::Error> {
-    let params = ListParams::default().limit(1);
-    if kind == NODE {
-        api::<Node>(client, kind, None).list_metadata(&params).await.map(|_| ())
-    } else {
-        api::<SchedulingPod>(client, kind, None).list_metadata(&params).await.map(|_| ())
-    }
+    tokio::join!(nodes, pods, volumes::follow(client, capacity));
 }
 
 fn node_change(known: &mut Known, change: &Change<Node>) {

@@ -4,8 +4,10 @@ pub mod cache_age;
 pub mod capacity;
 pub mod client;
 pub mod protobuf;
+mod readable;
 pub mod sources;
 mod stream;
+mod volumes;
 pub mod watched;
 
 pub use stream::watch;

@@ -173,6 +173,10 @@ impl<'a> Placing<'a, '_> {
                     self.placed.moved.push(Moved { coordination, index, message });
                 }
                 self.placed.domains.entry(self.coordination.index).or_default().insert(index, domain);
+                if let Some(why) = self.placer.blind_to_claims(&uids) {
+                    let message = format!("{name} goes without a look at the claims of its pods: {why}");
+                    self.hold(HoldReason::RoomUnknown, index, &message, &[]);
+                }
             }
             Answer::NoRoom { why, closed } => {
                 *is_full = Some(index);
@@ -187,6 +191,13 @@ impl<'a> Placing<'a, '_> {
             Answer::NotYet => {
                 let message = format!("{name} is held: what room there is, is not known yet");
                 self.hold(HoldReason::RoomUnknown, index, &message, &pods);
+            }
+            Answer::WithoutDomain => {
+                let key = self.key;
+                let message = format!(
+                    "{name} goes without a place: no node has the label {key}, and its affinity keeps it together"
+                );
+                self.hold(HoldReason::RoomUnknown, index, &message, &[]);
             }
             Answer::Anywhere => {}
         }
@@ -355,3 +366,7 @@ fn pin(key: &str, domain: &str, host: Option<String>) -> Pin {
 #[cfg(test)]
 #[path = "placing_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "placing_as_scheduled_tests.rs"]
+mod as_scheduled_tests;

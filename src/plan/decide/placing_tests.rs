@@ -17,30 +17,25 @@ use crate::plan::status::transition_times;
 use crate::plan::test_support::{mk_group, mk_pod, shared};
 use crate::plan::view::{GroupView, PodFacts, PodRef};
 
-const RACK: &str = "rack";
+pub(super) const RACK: &str = "rack";
 
 /// Batches of two prefills and a decode, each pod with one processor, that share a rack.
-struct Scene {
-    group: Group,
+pub(super) struct Scene {
+    pub(super) group: Group,
     pods: Vec<PodFacts>,
-    capacity: Capacity,
+    pub(super) capacity: Capacity,
     line: Line,
-    affinity: Value,
+    spec: Value,
 }
 
 impl Scene {
-    fn new(batches: u32, when_no_fit: &str) -> Self {
+    pub(super) fn new(batches: u32, when_no_fit: &str) -> Self {
         let affinity = json!({ "topologyKey": RACK, "ratios": { "prefill": 2, "decode": 1 }, "batchMode": "Parallel" });
         let strategy = json!({ "affinityScheduling": affinity });
         let coordination = json!([{ "name": "pair", "whenNoFit": when_no_fit, "strategy": strategy }]);
         let group = mk_group(&[("prefill", 2 * batches), ("decode", batches)], &coordination);
-        let mut scene = Self {
-            group,
-            pods: Vec::new(),
-            capacity: Capacity::default(),
-            line: Line::default(),
-            affinity: Value::Null,
-        };
+        let mut scene =
+            Self { group, pods: Vec::new(), capacity: Capacity::default(), line: Line::default(), spec: json!({}) };
         for (role, count) in [("prefill", 2 * batches), ("decode", batches)] {
             for ordinal in 0..count {
                 scene.pods.push(mk_pod(&format!("{role}-{ordinal}"), role, ordinal));
@@ -50,7 +45,7 @@ impl Scene {
         scene
     }
 
-    fn node(mut self, name: &str, rack: &str, cpu: u32, cordoned: bool) -> Self {
+    pub(super) fn node(mut self, name: &str, rack: &str, cpu: u32, cordoned: bool) -> Self {
         let node = json!({
             "metadata": { "name": name, "labels": { RACK: rack, HOSTNAME: name } },
             "spec": { "unschedulable": cordoned },
@@ -64,7 +59,7 @@ impl Scene {
     }
 
     /// A pod of nobody's, on a node.
-    fn other(mut self, node: &str, cpu: u32, priority: i32) -> Self {
+    pub(super) fn other(mut self, node: &str, cpu: u32, priority: i32) -> Self {
         let containers = json!([{ "resources": { "requests": { "cpu": cpu } } }]);
         let pod = json!({
             "metadata": { "uid": format!("other-{node}") },
@@ -75,8 +70,13 @@ impl Scene {
     }
 
     /// Gives all pods an affinity.
-    fn affine(mut self, affinity: &Value) -> Self {
-        self.affinity = affinity.clone();
+    fn affine(self, affinity: &Value) -> Self {
+        self.asking(&json!({ "affinity": affinity }))
+    }
+
+    /// Merges something into the spec of all pods.
+    pub(super) fn asking(mut self, spec: &Value) -> Self {
+        json_patch::merge(&mut self.spec, spec);
         (0..self.pods.len()).for_each(|at| self.show(at, None));
         self
     }
@@ -86,15 +86,16 @@ impl Scene {
         let pod = &self.pods[at];
         let gates = if pod.held { json!([{ "name": names::GATE }]) } else { json!([]) };
         let containers = json!([{ "resources": { "requests": { "cpu": 1 } } }]);
-        let shown = json!({
+        let mut shown = json!({
             "metadata": { "uid": &*pod.pod.uid, "namespace": "ns", "labels": { (names::GROUP): "pd" } },
-            "spec": { "nodeName": node, "priority": 5, "schedulingGates": gates, "containers": containers, "affinity": self.affinity },
+            "spec": { "nodeName": node, "priority": 5, "schedulingGates": gates, "containers": containers },
         });
+        json_patch::merge(&mut shown["spec"], &self.spec);
         self.capacity.apply_pod(&serde_json::from_value(shown).unwrap()).unwrap();
     }
 
     /// Makes a pod one that went, and is bound to a node or not.
-    fn went(mut self, name: &str, node: Option<&str>) -> Self {
+    pub(super) fn went(mut self, name: &str, node: Option<&str>) -> Self {
         let at = self.pods.iter().position(|pod| &*pod.pod.name == name).unwrap();
         (self.pods[at].held, self.pods[at].scheduled) = (false, node.is_some());
         self.show(at, node);
@@ -102,7 +103,7 @@ impl Scene {
     }
 
     /// Deletes a pod, and makes it again.
-    fn comes_back(mut self, name: &str) -> Self {
+    pub(super) fn comes_back(mut self, name: &str) -> Self {
         let at = self.pods.iter().position(|pod| &*pod.pod.name == name).unwrap();
         self.capacity.remove_pod(&self.pods[at].pod.uid);
         let (role, ordinal) = name.rsplit_once('-').unwrap();
@@ -113,20 +114,20 @@ impl Scene {
     }
 
     /// A commit of earlier times: all may run, and batches have these domains.
-    fn committed(mut self, domains: &[(&str, &str)]) -> Self {
+    pub(super) fn committed(mut self, domains: &[(&str, &str)]) -> Self {
         self = self.store();
         let domains = domains.iter().map(|(index, domain)| ((*index).to_owned(), (*domain).to_owned())).collect();
         self.group.status.coordination_state[0].domains = domains;
         self
     }
 
-    fn store(mut self) -> Self {
+    pub(super) fn store(mut self) -> Self {
         let status = self.decide(DecisionContext::default()).status;
         self.group.status = transition_times::set(status, &self.group.status, "2026-01-01T00:00:00Z");
         self
     }
 
-    fn decide(&mut self, context: DecisionContext<'_>) -> Evaluation {
+    pub(super) fn decide(&mut self, context: DecisionContext<'_>) -> Evaluation {
         let sight = Sight::Known(&mut self.capacity);
         decide(&self.group, &self.pods, &mut self.line, sight, context)
     }
@@ -148,12 +149,12 @@ fn decide(
     seen
 }
 
-fn domains(seen: &Evaluation) -> BTreeMap<String, String> {
+pub(super) fn domains(seen: &Evaluation) -> BTreeMap<String, String> {
     seen.status.coordination_state[0].domains.clone()
 }
 
 /// Name, whether it goes now, and what it is bound to.
-fn going(seen: &Evaluation) -> Vec<(&str, bool, Vec<&str>)> {
+pub(super) fn going(seen: &Evaluation) -> Vec<(&str, bool, Vec<&str>)> {
     seen.decision.release.iter().map(one_going).collect()
 }
 
@@ -162,7 +163,7 @@ fn one_going(release: &Release) -> (&str, bool, Vec<&str>) {
     (&*release.pod.pod.name, release.at_once, pin.collect())
 }
 
-fn held(seen: &Evaluation) -> Vec<(HoldReason, u32, &str)> {
+pub(super) fn held(seen: &Evaluation) -> Vec<(HoldReason, u32, &str)> {
     seen.decision.held.iter().map(|held| (held.reason, held.count(), held.message.as_str())).collect()
 }
 

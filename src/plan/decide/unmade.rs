@@ -90,8 +90,8 @@ impl<'a> Unmade<'a> {
                     domains.insert(batch, domain);
                     given.unmade.insert((index, batch));
                 }
-                // Who may not read nodes places nothing.
-                Some(Answer::Anywhere) | None => {}
+                // Who may not read nodes places nothing; and where no node has the label yet the pods wait for some.
+                Some(Answer::Anywhere | Answer::WithoutDomain) | None => {}
                 Some(_) if !is_new => {}
                 Some(Answer::NoRoom { why, closed }) => {
                     let why = no_room(self.batching, self.key, batch, &why, closed.as_ref());
@@ -133,7 +133,7 @@ impl<'a> Unmade<'a> {
     }
 
     /// What the pods of a batch ask for, by the templates of their workloads. The priority that goes with the name of a class
-    /// is on pods only.
+    /// is on pods only, and so is their affinity to their batch, which those have that are born with a number.
     fn needs(&self, batch: u32, placer: &Placer<'_>) -> Option<Vec<Arc<Needs>>> {
         let mut all = Vec::new();
         for name in self.batching.sizes.keys() {
@@ -141,11 +141,13 @@ impl<'a> Unmade<'a> {
             let ordinals = self.batching.ordinals(name, batch, role.desired);
             let key = self.group.role(name)?.workload.key.as_ref()?;
             let workload = self.context.elastic.workloads.iter().find(|workload| workload.key == *key)?;
-            let sibling = role.replicas.pods().next().and_then(|(_, pod)| placer.priority_of(&pod.pod.uid));
+            let sibling = role.replicas.pods().next().and_then(|(_, pod)| placer.load_of(&pod.pod.uid));
             let mut replica = Vec::new();
             for (pod, count) in &workload.replica.0 {
                 let mut needs = Needs::of(pod).ok()?;
-                needs.load.priority = needs.load.priority.max(sibling.unwrap_or(i32::MIN));
+                needs.load.priority = needs.load.priority.max(sibling.map_or(i32::MIN, |load| load.priority));
+                needs.load.never_preempts |= sibling.is_some_and(|load| load.never_preempts);
+                needs.keeps_together = key.kind.row().numbered;
                 let count = usize::try_from(*count).ok().filter(|count| *count <= MOST_PODS)?;
                 replica.extend(std::iter::repeat_n(Arc::new(needs), count));
             }

@@ -194,14 +194,14 @@ impl<'a> Decider<'a> {
 
     /// True while the watch of all pods has not told of each that is held.
     fn is_blind(&self) -> bool {
-        self.held.iter().flatten().any(|pod| self.capacity.needs(&pod.pod.uid).is_none())
+        self.held.iter().flatten().any(|pod| self.capacity.asked(&pod.pod.uid).is_none())
     }
 
     /// The first so many held pods of each leaf.
     fn parts(&self, chosen: &[u32]) -> Vec<Vec<Arc<Needs>>> {
         let first = |(leaf, pods): (usize, &Vec<&TreePod>)| {
             let count = usize::try_from(at(chosen, leaf)).unwrap_or(usize::MAX);
-            pods.iter().take(count).filter_map(|pod| self.capacity.needs(&pod.pod.uid).cloned()).collect()
+            pods.iter().take(count).filter_map(|pod| self.capacity.asked(&pod.pod.uid)).collect()
         };
         self.held.iter().enumerate().map(first).collect()
     }
@@ -284,7 +284,8 @@ impl<'a> Decider<'a> {
 
     /// The node of a pod as a label, where nothing else decides which one it is.
     fn host(&self, pod: &TreePod, node: &Arc<str>) -> Option<String> {
-        let is_exact = self.capacity.needs(&pod.pod.uid).is_some_and(|needs| needs.may_name_its_node());
+        let is_exact =
+            self.capacity.needs(&pod.pod.uid).is_some_and(|needs| self.capacity.room().may_name_node_of(needs));
         Some(self.capacity.room().facts(node)?.label(HOSTNAME).filter(|_| is_exact)?.to_owned())
     }
 

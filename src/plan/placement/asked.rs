@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::needs::Needs;
 use super::pack::Sort;
+use super::room::Room;
 
 /// Pods of one sort in a question.
 pub(super) struct Asked<'a> {
@@ -29,11 +30,12 @@ impl Asked<'_> {
     }
 }
 
-/// The resources that any of them asks for.
-pub(super) fn resources(asked: &[Asked<'_>]) -> Vec<Arc<str>> {
+/// The resources that any of them asks for, and some node has: of others nobody here knows where they are.
+pub(super) fn resources(asked: &[Asked<'_>], room: &Room) -> Vec<Arc<str>> {
     let mut all: Vec<_> = asked.iter().flat_map(|asked| asked.needs.load.amounts.keys().cloned()).collect();
     all.sort();
     all.dedup();
+    all.retain(|resource| room.has(resource));
     all
 }
 

@@ -9,6 +9,7 @@ use super::needs::{Load, Needs};
 use super::once::Once;
 use super::peers::Peer;
 use super::room::Room;
+use super::volumes::{VolumeSight, Volumes, claims_of};
 use crate::api::Node;
 use crate::api::scheduling::SchedulingPod;
 use crate::model::quantity::NoQuantity;
@@ -33,8 +34,13 @@ pub struct Capacity {
     unbound: HashMap<Arc<str>, Arc<Needs>>,
     /// The same, each once.
     kinds: Once<Needs>,
+    /// Their claims, of those that have some.
+    claims: HashMap<Arc<str>, Box<[Arc<str>]>>,
+    volumes: Volumes,
     /// Groups of the pods that have a place and are not bound yet, by unique id: they take their room already.
     assumed: HashMap<Arc<str>, GroupKey>,
+    /// The nodes that the scheduler keeps for pods without one, by unique id.
+    nominated: HashMap<Arc<str>, Arc<str>>,
     /// Pods that were not bound in time, by unique id: others have their room.
     given_up: HashSet<Arc<str>>,
     freed: u64,
@@ -50,11 +56,13 @@ impl Capacity {
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let own = [
             ("unbound_pods", self.unbound.len()),
+            ("pods_with_claims", self.claims.len()),
             ("needs_in_common", self.kinds.count()),
             ("assumed_pods", self.assumed.len()),
+            ("nominations", self.nominated.len()),
             ("given_up_pods", self.given_up.len()),
         ];
-        self.room.sizes().into_iter().chain(own)
+        self.room.sizes().into_iter().chain(own).chain(self.volumes.sizes())
     }
 
     /// Grows with whatever may have made room: what did not fit is worth another look.
@@ -95,21 +103,55 @@ impl Capacity {
         match pod.node() {
             _ if pod.has_ended() => self.remove_pod(uid),
             // A pod that is being deleted takes its room until it is gone.
-            Some(node) => self.bind(uid, node, Load::of(&pod.spec)?, &Arc::new(Peer::of(pod).0)),
+            Some(node) => self.bind(uid, node, Load::of(pod)?, &Arc::new(Peer::of(pod).0)),
             None if pod.metadata.is_deleting() => self.remove_pod(uid),
-            None => {
-                if placed_for(pod).is_some() {
-                    let needs = self.kinds.of(Arc::new(Needs::of(pod)?));
-                    let uid: Arc<str> = uid.into();
-                    // It asks for something else with every label that it is given.
-                    if let Some(before) = self.unbound.insert(uid.clone(), needs.clone()) {
-                        self.kinds.forget(&before);
-                    }
-                    self.assume_as_bound_to_be(pod, &uid, &needs);
+            None if placed_for(pod).is_some() => {
+                let needs = self.kinds.of(Arc::new(Needs::of(pod)?));
+                let uid: Arc<str> = uid.into();
+                // It asks for something else with every label that it is given.
+                if let Some(before) = self.unbound.insert(uid.clone(), needs.clone()) {
+                    self.kinds.forget(&before);
                 }
+                let claims = claims_of(pod);
+                if !claims.is_empty() {
+                    self.claims.insert(uid.clone(), claims);
+                }
+                self.nominate(pod, &uid, &needs.load, &needs.peer);
+                self.assume_as_bound_to_be(pod, &uid, &needs);
             }
+            None if pod.nominated_node().is_some() || self.nominated.contains_key(uid) => {
+                self.nominate(pod, &uid.into(), &Load::of(pod)?, &Arc::new(Peer::of(pod).0));
+            }
+            None => {}
         }
         Ok(())
+    }
+
+    /// Keeps the room that the scheduler keeps for a pod, as long as it does.
+    fn nominate(&mut self, pod: &SchedulingPod, uid: &Arc<str>, load: &Load, peer: &Arc<Peer>) {
+        let node = pod.nominated_node().map(|node| self.room.node_name(node));
+        let before = match &node {
+            Some(node) => self.nominated.insert(uid.clone(), node.clone()),
+            None => self.nominated.remove(uid),
+        };
+        match node {
+            Some(node) => {
+                // It goes there, and not where it was assumed to go.
+                self.room.nominate(uid, &node, load.clone(), peer);
+                if let Some(group) = placed_for(pod).filter(|_| !self.given_up.contains(uid)) {
+                    self.assumed.insert(uid.clone(), group);
+                }
+            }
+            None if before.is_some() => self.forget_place(uid),
+            None => {}
+        }
+    }
+
+    fn forget_place(&mut self, uid: &str) {
+        self.assumed.remove(uid);
+        if self.room.remove_pod(uid) {
+            self.freed += 1;
+        }
     }
 
     /// A pod that went and names its node will be there, whoever led when it went, and wherever it was assumed to go since.
@@ -132,20 +174,20 @@ impl Capacity {
     fn bind(&mut self, uid: &str, node: &str, load: Load, peer: &Arc<Peer>) {
         self.forget_needs(uid);
         self.given_up.remove(uid);
-        if self.assumed.remove(uid).is_some() && self.room.node_of(uid).is_none_or(|planned| **planned != *node) {
+        self.nominated.remove(uid);
+        self.assumed.remove(uid);
+        // It went elsewhere than it was to go, or takes less than before.
+        if self.room.apply_pod(uid, node, load, peer) {
             self.freed += 1;
         }
-        self.room.apply_pod(uid, node, load, peer);
     }
 
     /// Forgets a pod: it is gone, or has ended.
     pub fn remove_pod(&mut self, uid: &str) {
         self.forget_needs(uid);
         self.given_up.remove(uid);
-        self.assumed.remove(uid);
-        if self.room.remove_pod(uid) {
-            self.freed += 1;
-        }
+        self.nominated.remove(uid);
+        self.forget_place(uid);
     }
 
     /// Forgets all pods but these.
@@ -156,6 +198,7 @@ impl Capacity {
 
     fn forget_needs(&mut self, uid: &str) {
         if let Some(needs) = self.unbound.remove(uid) {
+            self.claims.remove(uid);
             self.kinds.forget(&needs);
         }
     }
@@ -163,6 +206,31 @@ impl Capacity {
     /// What a pod asks for that has no node yet; `None` while it is not known.
     pub fn needs(&self, uid: &str) -> Option<&Arc<Needs>> {
         self.unbound.get(uid)
+    }
+
+    /// The same, with the nodes that its claims can be reached from; `None` while any of that is not known.
+    pub fn asked(&self, uid: &str) -> Option<Arc<Needs>> {
+        self.volumes.asked(self.unbound.get(uid)?, self.claims.get(uid).map_or(&[], |claims| claims))
+    }
+
+    /// True while a pod that is to be placed has claims.
+    pub fn has_claims(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
+    /// Why it is not known where the claims of a pod can be reached from.
+    pub fn blind_to_claims(&self, uid: &str) -> Option<&str> {
+        match &self.volumes.sight {
+            VolumeSight::Refused(why) if self.claims.contains_key(uid) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Changes what is known of volumes; `change` says whether a pod may go elsewhere now.
+    pub fn change_volumes(&mut self, change: impl FnOnce(&mut Volumes) -> bool) {
+        if change(&mut self.volumes) {
+            self.freed += 1;
+        }
     }
 
     /// Gives a pod a place; it takes its room from now on.
@@ -195,9 +263,14 @@ impl Capacity {
         self.given_up.extend(uids.iter().filter(|uid| self.unbound.contains_key(*uid)).cloned());
     }
 
-    /// Takes its place from a pod that is not bound yet, for others to have.
+    /// Takes its place from a pod that is not bound yet, for others to have, unless the scheduler keeps one for it.
     pub fn forget(&mut self, uid: &str) {
-        if self.assumed.remove(uid).is_some() && self.room.remove_pod(uid) {
+        if self.assumed.remove(uid).is_none() {
+            return;
+        }
+        if let (Some((uid, node)), Some(needs)) = (self.nominated.get_key_value(uid), self.unbound.get(uid)) {
+            self.room.nominate(uid, node, needs.load.clone(), &needs.peer);
+        } else if self.room.remove_pod(uid) {
             self.freed += 1;
         }
     }

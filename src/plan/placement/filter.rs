@@ -35,6 +35,8 @@ pub struct NodeFacts {
 pub enum Refusal {
     /// The node is not what the pod's selector or affinity asks for.
     Affinity,
+    /// A claim of the pod cannot be reached from the node.
+    Volume,
     /// The node has a taint that the pod does not bear.
     Taint,
     /// The node is not ready.
@@ -131,6 +133,8 @@ impl NodeFacts {
         };
         if !self.is_asked_for(needs) {
             Some(Refusal::Affinity)
+        } else if self.unreached(needs).is_some() {
+            Some(Refusal::Volume)
         } else if !self.taints.iter().filter(|taint| !is_state(taint)).all(bears) {
             Some(Refusal::Taint)
         } else if !self.ready {
@@ -144,8 +148,16 @@ impl NodeFacts {
 
     fn is_asked_for(&self, needs: &Needs) -> bool {
         let selected = needs.node_selector.iter().all(|(key, value)| self.label(key) == Some(value));
-        let alternatives = |affinity: &NodeSelector| affinity.node_selector_terms.iter().any(|term| self.matches(term));
-        selected && needs.node_affinity.as_ref().is_none_or(alternatives)
+        selected && needs.node_affinity.as_ref().is_none_or(|affinity| self.is_one_of(affinity))
+    }
+
+    /// The first claim of a pod that cannot be reached from here.
+    pub fn unreached<'a>(&self, needs: &'a Needs) -> Option<&'a Arc<str>> {
+        needs.reach.iter().find(|reach| !self.is_one_of(&reach.nodes)).map(|reach| &reach.claim)
+    }
+
+    fn is_one_of(&self, nodes: &NodeSelector) -> bool {
+        nodes.node_selector_terms.iter().any(|term| self.matches(term))
     }
 
     fn matches(&self, term: &NodeSelectorTerm) -> bool {

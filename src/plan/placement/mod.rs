@@ -1,7 +1,7 @@
 //! Where a batch fits: from the room that nodes have left to a domain, and where pods differ a node for each, or what is
 //! missing.
 //!
-//! `once` what many have in common; `needs` what a pod asks for, `peers` from which others it keeps away → `filter` which
+//! `once` what many have in common; `needs` what a pod asks for, `load` what it takes of its node, `peers` from which others it keeps away, `volumes` where its claims can be reached from → `filter` which
 //! nodes it can go to; `room` what nodes have left, event by event; `asked` the pods of a question by what they ask for →
 //! `apart` what these, and pods that are there, have to do with one another → `together` the rules that come of it → `pack`
 //! pods onto nodes → `place` the domain that holds a batch → {`outlook` how many batches fit one after the other; `capacity`
@@ -16,6 +16,7 @@ mod asked;
 pub mod capacity;
 pub mod filter;
 pub mod line;
+mod load;
 pub mod needs;
 mod once;
 pub mod outlook;
@@ -23,9 +24,11 @@ pub mod pack;
 pub mod peers;
 pub mod place;
 pub mod placer;
+pub mod reach;
 pub mod room;
 pub mod shares;
 mod together;
+pub mod volumes;
 
 pub use capacity::Capacity;
 pub use line::Line;
@@ -35,6 +38,7 @@ pub use place::{Fit, Miss, NoFit, Placement, Question, not_modelled, place};
 pub use placer::{Answer, Placer, Request, Sight, unmade};
 pub use room::Room;
 pub use shares::{NotShared, Share, Shared, place_shared};
+pub use volumes::{VolumeSight, Volumes, claims_of};
 
 #[cfg(test)]
 mod placement_tests;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::peers::{Apart, Peer, Spread};
+use super::reach::Reach;
 use crate::api::scheduling::{
-    NodeSelector, PodAffinityTerm, ResourceList, ResourceRequests, SchedulingContainer, SchedulingPod, SchedulingSpec,
-    Toleration, Volume,
+    NodeSelector, PodAffinityTerm, ResourceList, SchedulingPod, SchedulingSpec, Toleration, Volume,
 };
 use crate::model::names;
 use crate::model::quantity::{NoQuantity, amount};
@@ -28,6 +28,8 @@ pub struct Load {
     pub ports: Vec<HostPort>,
     /// The larger, the more important.
     pub priority: i32,
+    /// It takes no other's place, however important it is.
+    pub never_preempts: bool,
 }
 
 /// A port of a node.
@@ -51,7 +53,7 @@ impl HostPort {
 }
 
 /// The address that stands for all of a node.
-const ALL_ADDRESSES: &str = "0.0.0.0";
+pub(super) const ALL_ADDRESSES: &str = "0.0.0.0";
 
 /// What a pod asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -68,6 +70,10 @@ pub struct Needs {
     pub peer: Arc<Peer>,
     /// How pods are spread over domains.
     pub spread: Vec<Spread>,
+    /// Nodes that its claims can be reached from, where that is not every node.
+    pub reach: Vec<Reach>,
+    /// It has an affinity to its own batch, which keeps this together where no domain does.
+    pub keeps_together: bool,
     /// What the scheduler looks at beside all that.
     pub not_modelled: Vec<NotModelled>,
 }
@@ -77,6 +83,8 @@ pub struct Needs {
 pub enum NotModelled {
     /// Claims of volumes, which may be reached from some nodes only.
     Volumes,
+    /// The same, but for where these can be reached from, or made.
+    VolumeLimits,
     /// Devices by claim (DRA).
     ResourceClaims,
     /// Required affinity to pods beside those of its own batch.
@@ -87,6 +95,8 @@ pub enum NotModelled {
     TopologySpread,
     /// Another scheduler, with rules of its own.
     Scheduler(String),
+    /// A resource that no node has: it is of a device class, or of an extender of the scheduler.
+    Resource(Arc<str>),
 }
 
 impl NotModelled {
@@ -94,6 +104,9 @@ impl NotModelled {
     pub fn describe(&self) -> String {
         match self {
             Self::Volumes => "claims of volumes".to_owned(),
+            Self::VolumeLimits => {
+                "how many volumes a node takes, and which of those without a provisioner are free".to_owned()
+            }
             Self::ResourceClaims => "resource claims".to_owned(),
             Self::PodAffinity => "required affinity to other pods".to_owned(),
             Self::PodAntiAffinity => {
@@ -103,6 +116,7 @@ impl NotModelled {
                 "topologySpreadConstraints with DoNotSchedule by labels that number pods".to_owned()
             }
             Self::Scheduler(name) => format!("the rules of scheduler {name:?}"),
+            Self::Resource(name) => format!("resource {name}, which no node has in its allocatable"),
         }
     }
 }
@@ -119,12 +133,14 @@ impl Needs {
         let (spread, of_spread) = Spread::of(pod);
         let also = [(!of_anti_affinity, NotModelled::PodAntiAffinity), (!of_spread, NotModelled::TopologySpread)];
         Ok(Self {
-            load: Load::of(spec)?,
+            load: Load::of(pod)?,
             node_selector: spec.node_selector.clone(),
             node_affinity: spec.affinity.node_affinity.required.clone(),
             tolerations: spec.tolerations.clone(),
             peer: Arc::new(peer),
             spread,
+            reach: Vec::new(),
+            keeps_together: spec.affinity.pod_affinity.terms.iter().any(is_own_batch),
             not_modelled: not_modelled(spec, also),
         })
     }
@@ -133,14 +149,14 @@ impl Needs {
 /// What two pods have in common of which either can stand for the other, as far as other pods do not matter.
 pub(super) type Alike<'a> = (
     (&'a Load, &'a BTreeMap<String, String>, &'a Option<NodeSelector>, &'a [Toleration]),
-    (&'a [Apart], &'a [Spread], &'a [NotModelled]),
+    (&'a [Apart], &'a [Spread], &'a [Reach], &'a [NotModelled]),
 );
 
 impl Needs {
     /// True for a pod that can be bound to the node that it is placed on. Where more is looked at than is looked at here, and
     /// where a spread asks for several domains among the nodes that the pod selects, of which one would be too few, the node
     /// is the scheduler's choice.
-    pub fn may_name_its_node(&self) -> bool {
+    pub(super) fn may_name_its_node(&self) -> bool {
         let needs_several = |spread: &Spread| spread.min_domains > 1 && !spread.any_node;
         self.not_modelled.is_empty() && !self.spread.iter().any(needs_several)
     }
@@ -148,52 +164,8 @@ impl Needs {
     /// What makes it like another pod.
     pub(super) fn alike(&self) -> Alike<'_> {
         let of_nodes = (&self.load, &self.node_selector, &self.node_affinity, self.tolerations.as_slice());
-        (of_nodes, (&self.peer.apart, &self.spread, &self.not_modelled))
+        (of_nodes, (&self.peer.apart, &self.spread, &self.reach, &self.not_modelled))
     }
-}
-
-impl Load {
-    /// What a pod takes of its node, as the scheduler counts it: its containers and sidecars together, or the init container
-    /// that needs most beside the sidecars before it, whichever is more; and the overhead.
-    ///
-    /// # Errors
-    ///
-    /// When an amount is no quantity.
-    pub fn of(spec: &SchedulingSpec) -> Result<Self, NoQuantity> {
-        let mut running = Amounts::new();
-        for container in &spec.containers {
-            add(&mut running, &requests(&container.resources)?);
-        }
-        let (mut sidecars, mut starting) = (Amounts::new(), Amounts::new());
-        for container in &spec.init_containers {
-            let mut asked = requests(&container.resources)?;
-            if is_sidecar(container) {
-                add(&mut sidecars, &asked);
-                most(&mut starting, &sidecars);
-            } else {
-                add(&mut asked, &sidecars);
-                most(&mut starting, &asked);
-            }
-        }
-        add(&mut running, &sidecars);
-        most(&mut running, &starting);
-        // What the pod asks for as a whole stands in place of its containers' sum.
-        running.extend(requests(&spec.resources)?);
-        add(&mut running, &amounts(&spec.overhead)?);
-        running.retain(|_, amount| *amount > 0);
-        Ok(Self { amounts: running, ports: ports(spec), priority: spec.priority.unwrap_or_default() })
-    }
-}
-
-fn is_sidecar(container: &SchedulingContainer) -> bool {
-    container.restart_policy.as_deref() == Some("Always")
-}
-
-/// What is requested; a limit without a request is one as well.
-fn requests(resources: &ResourceRequests) -> Result<Amounts, NoQuantity> {
-    let mut asked = amounts(&resources.limits)?;
-    asked.extend(amounts(&resources.requests)?);
-    Ok(asked)
 }
 
 /// The amounts of a list.
@@ -239,38 +211,18 @@ pub fn rounded(resource: &str, amount: i64) -> String {
     unit.map_or_else(|| amount.to_string(), |(unit, bytes)| format!("{}{unit}", tenths(amount, *bytes)))
 }
 
-fn add(to: &mut Amounts, more: &Amounts) {
+pub(super) fn add(to: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = to.entry(name.clone()).or_default();
         *sum = sum.saturating_add(*amount);
     }
 }
 
-fn most(of: &mut Amounts, other: &Amounts) {
+pub(super) fn most(of: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
         let sum = of.entry(name.clone()).or_default();
         *sum = (*sum).max(*amount);
     }
-}
-
-fn ports(spec: &SchedulingSpec) -> Vec<HostPort> {
-    let sidecars = spec.init_containers.iter().filter(|container| is_sidecar(container));
-    let ports = spec.containers.iter().chain(sidecars).flat_map(|container| &container.ports);
-    let mut ports: Vec<_> = ports
-        .filter_map(|port| {
-            let of_host = if spec.host_network { port.container_port } else { 0 };
-            let number = Some(port.host_port).filter(|port| *port > 0).unwrap_or(of_host);
-            let or = |text: &str, default: &str| if text.is_empty() { default.to_owned() } else { text.to_owned() };
-            (number > 0).then(|| HostPort {
-                ip: or(&port.host_ip, ALL_ADDRESSES),
-                protocol: or(&port.protocol, "TCP"),
-                port: number,
-            })
-        })
-        .collect();
-    ports.sort();
-    ports.dedup();
-    ports
 }
 
 fn not_modelled(spec: &SchedulingSpec, also: [(bool, NotModelled); 2]) -> Vec<NotModelled> {

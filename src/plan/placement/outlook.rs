@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::needs::Needs;
-use super::place::{Fit, NoFit, Placement, Question, place};
+use super::place::{Fit, NoFit, Placement, Question, place, preempted};
 use super::room::Room;
 
 /// A batch whose pods are not all bound.
@@ -89,9 +89,9 @@ fn remedies(room: &Room, question: &Question<'_>) -> Vec<Remedy> {
         let nodes: BTreeSet<_> = placement.nodes.into_iter().filter(cordoned).collect();
         remedies.push(Remedy::Uncordon(nodes.into_iter().collect()));
     }
-    // Pods take the place of others only if every one of them may.
-    let priority = question.pods.iter().map(|needs| needs.load.priority).min().unwrap_or_default();
-    if place(&room.without_pods_below(priority), question).placement().is_some() {
+    if let Some((priority, room)) = preempted(room, question.pods)
+        && place(&room, question).placement().is_some()
+    {
         remedies.push(Remedy::Preempt(priority));
     }
     remedies

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::apart::Constraints;
-use super::asked::{Asked, resources, total};
+use super::asked::{Asked, resources, total as total_of};
 use super::filter::{NodeFacts, Refusal};
-use super::needs::{Needs, NotModelled, written};
+use super::needs::{Needs, NotModelled, total, written};
 use super::pack::{Bin, Packing, STEPS, may_fit, pack};
 use super::room::{NodeRoom, Room};
 use super::together::Rules;
@@ -55,6 +55,8 @@ pub struct Placement {
 /// Why a batch fits nowhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoFit {
+    /// It would take the place of others, and has a pod that never does.
+    pub never_preempts: bool,
     /// The domain with room for most of it; `None` where there is no domain at all.
     pub best: Option<Miss>,
     /// A search ended at its bound: there may be a way that was not seen.
@@ -77,6 +79,8 @@ pub struct Miss {
     pub split: Option<(Arc<str>, i64, i64)>,
     /// Nodes of the domain that none of the pods without a place can go to, whatever room they have.
     pub refused: BTreeMap<Refusal, u32>,
+    /// A claim of one of these pods that cannot be reached from some of them.
+    pub claim: Option<Arc<str>>,
     /// Pods of the batch, or others there, keep away from one another, or are spread.
     pub apart: bool,
 }
@@ -89,9 +93,10 @@ struct Candidate<'a> {
 
 /// Looks for the domain that a batch fits into: of those with the fewest batches of its group the one with the least room.
 pub fn place(room: &Room, question: &Question<'_>) -> Fit {
+    let room = &*room.seen_with(least_priority(question.pods));
     let constraints = Constraints::of(question.pods.iter(), room);
     let asked = sorts(question.pods, &constraints);
-    let resources = resources(&asked);
+    let resources = resources(&asked, room);
     let mut candidates: Vec<_> = candidates(room, question)
         .into_iter()
         .map(|candidate| {
@@ -120,7 +125,20 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
             best = Some(miss);
         }
     }
-    Fit::Not(NoFit { best, bounded })
+    Fit::Not(NoFit { best, bounded, ..NoFit::default() })
+}
+
+/// The priority of the least important: pods take room from others only if every one of them may.
+pub(super) fn least_priority<'a>(pods: impl IntoIterator<Item = &'a Arc<Needs>>) -> i32 {
+    pods.into_iter().map(|needs| needs.load.priority).min().unwrap_or_default()
+}
+
+/// The same pods without those that are less important than all of a batch; `None` where not every pod of it may take their
+/// place.
+pub fn preempted(room: &Room, pods: &[Arc<Needs>]) -> Option<(i32, Room)> {
+    let least = least_priority(pods);
+    let all_may = pods.iter().all(|needs| !needs.load.never_preempts);
+    all_may.then(|| (least, room.without_pods_below(least)))
 }
 
 /// The sorts of pods, in the order in which they are asked for.
@@ -180,7 +198,7 @@ fn bins(candidate: &Candidate<'_>, asked: &[Asked<'_>], resources: &[Arc<str>]) 
 fn slack(bins: &[Bin], asked: &[Asked<'_>], resources: &[Arc<str>]) -> i128 {
     let usable = |bin: &&Bin| bin.takes.contains(&true);
     let part = |(at, resource): (usize, &Arc<str>)| {
-        let wanted = total(asked, resource);
+        let wanted = total_of(asked, resource);
         let free = bins.iter().filter(usable).filter_map(|bin| bin.free.get(at)).map(|free| i128::from(*free).max(0));
         free.sum::<i128>() * 1024 / wanted.max(1)
     };
@@ -243,10 +261,14 @@ fn miss(
             *refused.entry(refusal).or_default() += 1;
         }
     }
+    let unreached = |(_, _, facts): &(&Arc<str>, &NodeRoom, &NodeFacts)| {
+        left.iter().find_map(|(_, (asked, _))| facts.unreached(asked.needs)).cloned()
+    };
+    let claim = candidate.nodes.iter().find_map(unreached);
     let of = u32::try_from(of).unwrap_or(u32::MAX);
     let split = split.into_iter().find(|_| short.is_empty());
     let (domain, fits) = (candidate.domain.map(str::to_owned), of - packing.left_out());
-    Miss { domain, fits, of, short, split, refused, apart }
+    Miss { domain, fits, of, short, split, refused, claim, apart }
 }
 
 impl Fit {
@@ -269,7 +291,8 @@ impl NoFit {
         let which =
             domain.as_deref().map_or_else(|| "there is room for".to_owned(), |name| format!("best {name} fits"));
         let bound = if self.bounded { "; not every way to place the pods was tried" } else { "" };
-        format!("{what}: {which} {fits} of {of} pods, {}{bound}", best.why())
+        let never = if self.never_preempts { "; pods with preemptionPolicy Never take no other's place" } else { "" };
+        format!("{what}: {which} {fits} of {of} pods, {}{bound}{never}", best.why())
     }
 }
 
@@ -292,6 +315,10 @@ impl Miss {
         }));
         why.extend(self.refused.iter().map(|(refusal, nodes)| match refusal {
             Refusal::Affinity => format!("nodes that its pods do not select: {nodes}"),
+            Refusal::Volume => {
+                let claim = self.claim.as_deref().unwrap_or_default();
+                format!("nodes from which the volume of claim {claim:?} cannot be reached: {nodes}")
+            }
             Refusal::Taint => format!("nodes with taints that its pods do not tolerate: {nodes}"),
             Refusal::NotReady => format!("nodes that are not ready: {nodes}"),
             Refusal::Cordoned => format!("cordoned nodes: {nodes}"),
@@ -309,8 +336,10 @@ impl Miss {
 }
 
 /// What the scheduler looks at for these pods and an answer does not.
-pub fn not_modelled(pods: &[Arc<Needs>]) -> Vec<NotModelled> {
+pub fn not_modelled(pods: &[Arc<Needs>], room: &Room) -> Vec<NotModelled> {
     let mut all: Vec<_> = pods.iter().flat_map(|needs| needs.not_modelled.iter().cloned()).collect();
+    let unknown = total(pods).into_keys().filter(|resource| !room.has(resource));
+    all.extend(unknown.map(NotModelled::Resource));
     all.sort();
     all.dedup();
     all

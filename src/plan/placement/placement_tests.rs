@@ -223,6 +223,12 @@ fn what_the_scheduler_looks_at_beside_is_said() {
         "resourceClaims": [{ "name": "d" }],
     }));
     assert_eq!(other.not_modelled.len(), 6, "{:?}", other.not_modelled);
+    let device =
+        pod(&json!({ "containers": [{ "resources": { "requests": { "cpu": 1, "example.com/device": 1 } } }] }));
+    let said = |room: &Room| not_modelled(std::slice::from_ref(&device), room);
+    let nodes = room(&[("a", "r", 8)]);
+    assert_eq!(said(&nodes), [NotModelled::Resource("example.com/device".into())]);
+    assert!(asked(&nodes, std::slice::from_ref(&device)).placement().is_some());
 }
 
 /// A pod of an app that is not on one node, or in one rack, with another pod of this app.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::capacity::{Capacity, HOSTNAME};
 use super::filter::Refusal;
 use super::line::{Closed, Line, Turn};
-use super::needs::Needs;
-use super::place::{Fit, NoFit, Placement, Question, place};
+use super::needs::{Load, Needs};
+use super::place::{Fit, NoFit, Placement, Question, place, preempted};
 use crate::model::{GroupKey, WhenNoFit};
 
 /// What is seen of nodes and pods.
@@ -80,6 +80,8 @@ pub enum Answer {
     NotYet,
     /// Anywhere: nodes may not be read.
     Anywhere,
+    /// To nodes that are yet to come: none has the label. Their affinity keeps the pods together.
+    WithoutDomain,
 }
 
 /// What such ids begin with; no unique id of the API server does.
@@ -132,6 +134,10 @@ impl<'a> Placer<'a> {
         if let Some(answer) = committed.as_deref().and_then(|domain| batch.stay_in(domain, &needs)) {
             stay.extend(request.pods.iter().cloned());
             return answer;
+        }
+        let went_without = request.committed.or(committed.as_deref()).is_none() && !request.others.is_empty();
+        if went_without && batch.may_go_without_domain(&needs) {
+            return Answer::WithoutDomain;
         }
         let again = batch.placed(&needs);
         let placement = match again {
@@ -188,10 +194,16 @@ impl<'a> Placer<'a> {
         kept.iter().for_each(|uid| capacity.give_back(uid));
     }
 
-    /// The priority of a pod that is there, as far as is seen here.
-    pub fn priority_of(&self, uid: &str) -> Option<i32> {
+    /// What a pod takes that is there, as far as is seen here.
+    pub fn load_of(&self, uid: &str) -> Option<&Load> {
         let Sight::Known(capacity) = &self.sight else { return None };
-        capacity.needs(uid).map(|needs| needs.load.priority).or_else(|| capacity.room().priority_of(uid))
+        capacity.needs(uid).map(|needs| &needs.load).or_else(|| capacity.room().load_of(uid))
+    }
+
+    /// Why pods are placed without a look at their claims.
+    pub fn blind_to_claims(&self, pods: &[Arc<str>]) -> Option<&str> {
+        let Sight::Known(capacity) = &self.sight else { return None };
+        pods.iter().find_map(|uid| capacity.blind_to_claims(uid))
     }
 
     /// Gives the places of pods to others that were not bound in time.
@@ -241,7 +253,7 @@ impl Batch<'_, '_> {
         if let Some(needs) = self.request.needs {
             return Some(needs.to_vec());
         }
-        self.request.pods.iter().map(|uid| self.capacity.needs(uid).cloned()).collect()
+        self.request.pods.iter().map(|uid| self.capacity.asked(uid)).collect()
     }
 
     /// The domain in which pods of the batch run that went before anything was committed for it.
@@ -267,7 +279,7 @@ impl Batch<'_, '_> {
         let mut is_gone = true;
         for refusal in here.flat_map(|facts| needs.iter().map(|needs| facts.refusal(needs))) {
             match refusal {
-                Some(Refusal::Affinity) => {}
+                Some(Refusal::Affinity | Refusal::Volume) => {}
                 Some(Refusal::Taint | Refusal::NotReady | Refusal::Cordoned) => is_gone = false,
                 None => return false,
             }
@@ -350,22 +362,25 @@ impl Batch<'_, '_> {
             closed: closed.as_ref().map(|closed| (closed.key.as_str(), closed.domain.as_str())),
             ..Question::new(needs, Some(self.request.key), self.request.used)
         };
-        let why = match place(self.capacity.room(), &question) {
+        let mut why = match place(self.capacity.room(), &question) {
             Fit::Fits(placement) => {
                 self.assume(&placement, needs);
                 return Ok(placement);
             }
             Fit::Not(why) => why,
         };
+        if self.may_go_without_domain(needs) && self.no_node_has_the_label() {
+            return Err(Answer::WithoutDomain);
+        }
         let best = why.best.as_ref().and_then(|best| best.domain.clone());
         let domain = match self.request.when_no_fit {
             WhenNoFit::Hold => None,
             WhenNoFit::Release => best.clone(),
             WhenNoFit::Preempt => {
-                // Pods take the place of others only if every one of them may.
-                let least = needs.iter().map(|needs| needs.load.priority).min().unwrap_or_default();
-                let room = self.capacity.room().without_pods_below(least);
-                place(&room, &question).placement().and_then(|placement| placement.domain.clone())
+                let room = preempted(self.capacity.room(), needs);
+                why.never_preempts = room.is_none();
+                let without = room.map(|(_, room)| place(&room, &question));
+                without.as_ref().and_then(Fit::placement).and_then(|placement| placement.domain.clone())
             }
         };
         if let Some(domain) = domain {
@@ -374,6 +389,15 @@ impl Batch<'_, '_> {
         let best = best.map(|domain| (self.request.key.to_owned(), domain));
         line.waits(self.group, priority, now, self.capacity.freed(), best);
         Err(Answer::NoRoom { why: Box::new(why), closed })
+    }
+
+    /// True for a batch that is to go all the same, and that its affinity keeps together.
+    fn may_go_without_domain(&self, needs: &[Arc<Needs>]) -> bool {
+        self.request.when_no_fit == WhenNoFit::Release && needs.iter().all(|needs| needs.keeps_together)
+    }
+
+    fn no_node_has_the_label(&self) -> bool {
+        self.capacity.room().nodes().all(|(_, _, facts)| facts.label(self.request.key).is_none())
     }
 
     fn give_back(&mut self) {
@@ -390,7 +414,7 @@ impl Batch<'_, '_> {
     /// room of a large one, of its own batch or of another that was placed meanwhile.
     fn answer(&self, placement: &Placement, needs: &[Arc<Needs>]) -> Answer {
         let room = self.capacity.room();
-        let is_exact = needs.iter().all(|needs| needs.may_name_its_node());
+        let is_exact = needs.iter().all(|needs| room.may_name_node_of(needs));
         let host = |node: &Arc<str>| room.facts(node)?.label(HOSTNAME).filter(|_| is_exact).map(str::to_owned);
         Answer::To {
             domain: placement.domain.clone().unwrap_or_default(),

@@ -1,10 +1,11 @@
 //! What nodes have left, kept node by node and pod by pod.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::filter::{InCommon, NodeFacts};
-use super::needs::{Amounts, HostPort, Load, amounts};
+use super::needs::{Amounts, HostPort, Load, Needs, amounts};
 use super::once::Once;
 use super::peers::Peer;
 use crate::api::node::Node;
@@ -18,6 +19,8 @@ pub const PODS: &str = "pods";
 pub struct Room {
     nodes: BTreeMap<Arc<str>, NodeRoom>,
     pods: HashMap<Arc<str>, Taken>,
+    /// Those of them for which the scheduler keeps a node: what is more important may take it from them.
+    nominated: HashSet<Arc<str>>,
     /// What pods take, once for all that take the same.
     loads: Once<Load>,
     /// Who they are for others, once for all that are the same.
@@ -57,7 +60,7 @@ impl Room {
     pub fn apply_node(&mut self, node: &Node) -> Result<bool, NoQuantity> {
         let name = node.metadata.display_name();
         let allocatable = amounts(&node.status.allocatable).inspect_err(|_| self.remove_node(name))?;
-        let name = self.name(name);
+        let name = self.node_name(name);
         let facts = Arc::new(NodeFacts::of(node, name, &mut self.in_common));
         let allocatable = self.in_common.amounts(allocatable);
         let room = self.nodes.entry(facts.name.clone()).or_default();
@@ -78,23 +81,33 @@ impl Room {
         }
     }
 
-    /// Takes a pod in that is bound to a node, or is to be.
-    pub fn apply_pod(&mut self, uid: &str, node: &str, load: Load, peer: &Arc<Peer>) {
-        let is_same = |taken: &Taken| *taken.node == *node && *taken.load == load && taken.peer == *peer;
-        if self.pods.get(uid).is_some_and(is_same) {
-            return;
+    /// Takes a pod in that is bound to a node, or is to be; true when that gives room back that it took before.
+    pub fn apply_pod(&mut self, uid: &str, node: &str, load: Load, peer: &Arc<Peer>) -> bool {
+        self.nominated.remove(uid);
+        let is_there = |taken: &&Taken| *taken.node == *node && *taken.load == load;
+        let is_same = self.pods.get(uid).filter(is_there).map(|taken| taken.peer == *peer);
+        if is_same == Some(true) {
+            return false;
         }
-        _ = self.remove_pod(uid);
+        let gives = self.remove_pod(uid) && is_same.is_none();
         let peer = self.peers.of(peer.clone());
         let load = self.loads.of(Arc::new(load));
-        let name = self.name(node);
+        let name = self.node_name(node);
         self.nodes.entry(name.clone()).or_default().take(&load);
         self.pods.insert(uid.into(), Taken { node: name, load, peer });
+        gives
+    }
+
+    /// Takes a pod in that has no node yet and for which the scheduler keeps room on this one.
+    pub fn nominate(&mut self, uid: &Arc<str>, node: &str, load: Load, peer: &Arc<Peer>) {
+        self.apply_pod(uid, node, load, peer);
+        self.nominated.insert(uid.clone());
     }
 
     /// Gives back what a pod took; true when it took anything.
     pub fn remove_pod(&mut self, uid: &str) -> bool {
         let Some(Taken { node: name, load, peer }) = self.pods.remove(uid) else { return false };
+        self.nominated.remove(uid);
         if let Some(node) = self.nodes.get_mut(&name) {
             node.give(&load);
             self.forget_if_empty(&name);
@@ -114,9 +127,9 @@ impl Room {
         self.pods.get(uid).map(|taken| &taken.node)
     }
 
-    /// The priority of a pod that takes room.
-    pub fn priority_of(&self, uid: &str) -> Option<i32> {
-        self.pods.get(uid).map(|taken| taken.load.priority)
+    /// What a pod takes.
+    pub fn load_of(&self, uid: &str) -> Option<&Load> {
+        self.pods.get(uid).map(|taken| &*taken.load)
     }
 
     /// Unique ids of all pods that take room.
@@ -125,10 +138,11 @@ impl Room {
     }
 
     /// How many entries each map has.
-    pub fn sizes(&self) -> [(&'static str, usize); 3] {
+    pub fn sizes(&self) -> [(&'static str, usize); 4] {
         [
             ("nodes", self.nodes.len()),
             ("bound_pods", self.pods.len()),
+            ("nominated_pods", self.nominated.len()),
             ("texts_in_common", self.loads.count() + self.peers.count() + self.in_common.size()),
         ]
     }
@@ -151,11 +165,32 @@ impl Room {
     /// The same nodes as if they had no pods below a priority.
     #[must_use]
     pub fn without_pods_below(&self, priority: i32) -> Self {
+        let below = self.pods.iter().filter(|(_, taken)| taken.load.priority < priority);
+        self.without(&below.map(|(uid, _)| uid).collect::<Vec<_>>())
+    }
+
+    /// The same nodes as a pod of a priority finds them: the scheduler keeps no room from it for less important ones.
+    pub fn seen_with(&self, priority: i32) -> Cow<'_, Self> {
+        let is_below = |uid: &&Arc<str>| self.pods.get(*uid).is_some_and(|taken| taken.load.priority < priority);
+        let below: Vec<_> = self.nominated.iter().filter(is_below).collect();
+        if below.is_empty() { Cow::Borrowed(self) } else { Cow::Owned(self.without(&below)) }
+    }
+
+    fn without(&self, uids: &[&Arc<str>]) -> Self {
         let mut room = self.clone();
-        let below = |taken: &Taken| taken.load.priority < priority;
-        let uids: Vec<_> = self.pods.iter().filter(|(_, taken)| below(taken)).map(|(uid, _)| uid.clone()).collect();
         uids.iter().for_each(|uid| _ = room.remove_pod(uid));
         room
+    }
+
+    /// True for a resource that some node has, be it none of it for now.
+    pub fn has(&self, resource: &str) -> bool {
+        self.nodes.values().any(|node| node.facts.is_some() && node.allocatable.contains_key(resource))
+    }
+
+    /// True for a pod that can be bound to the node that it is placed on: nothing decides beside what is looked at, nor does it
+    /// ask for a resource of which nobody here knows where it is.
+    pub fn may_name_node_of(&self, needs: &Needs) -> bool {
+        needs.may_name_its_node() && needs.load.amounts.keys().all(|resource| self.has(resource))
     }
 
     /// The same nodes as if none were cordoned.
@@ -169,7 +204,7 @@ impl Room {
     }
 
     /// The one text of a node's name.
-    fn name(&self, name: &str) -> Arc<str> {
+    pub fn node_name(&self, name: &str) -> Arc<str> {
         self.nodes.get_key_value(name).map_or_else(|| Arc::from(name), |(name, _)| name.clone())
     }
 

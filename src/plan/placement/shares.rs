@@ -9,7 +9,7 @@ use super::asked::{Asked, resources, total};
 use super::filter::NodeFacts;
 use super::needs::Needs;
 use super::pack::{Bin, STEPS, Sort, pack};
-use super::place::{nodes_of, sorts};
+use super::place::{least_priority, nodes_of, sorts};
 use super::room::{NodeRoom, Room};
 use super::together::Rules;
 
@@ -60,6 +60,7 @@ pub fn place_shared(
     shares: &[Share],
     closed: Option<(&str, &str)>,
 ) -> Result<Shared, NotShared> {
+    let room = &*room.seen_with(least_priority(parts.iter().flatten()));
     let steps = steps(parts, shares);
     let tries = TRIES.saturating_add(TRIES_A_STEP.saturating_mul(u32::try_from(steps.len()).unwrap_or(u32::MAX)));
     let mut search = Search { tries, ..Search::new(room, parts, shares, closed) };
@@ -172,7 +173,7 @@ impl<'a> Search<'a> {
         let is_open = |facts: &NodeFacts| closed.is_none_or(|(label, kept)| facts.label(label) != Some(kept));
         let constraints = Constraints::of(parts.iter().flatten(), room);
         let all: Vec<_> = parts.iter().flatten().cloned().collect();
-        let resources = resources(&sorts(&all, &constraints));
+        let resources = resources(&sorts(&all, &constraints), room);
         let node = |(name, room, facts): (&'a Arc<str>, &'a NodeRoom, &'a NodeFacts)| {
             let free = resources.iter().map(|resource| room.free(resource)).collect();
             let bin = Bin { free, pods: room.free_pods(), ports: room.ports().to_vec(), takes: Vec::new() };

@@ -20,6 +20,27 @@ fn in_racks(segments: u32) -> Value {
     json!({ "segments": segments, "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": placement } }] })
 }
 
+/// A pool at zero: an autoscaler makes nodes for pods only that are there.
+#[tokio::test]
+async fn where_no_node_has_the_label_the_pods_of_a_segment_are_made_if_that_is_asked_for() {
+    let stage = Stage::new("elastic-racks-zero").await;
+    let _rolegate = launch(&stage).start().await;
+    let mut spec = in_racks(1);
+    spec["coordination"][0]["whenNoFit"] = json!("release");
+    spec["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"]["topologyKey"] = json!(POOL);
+    let pair = Pair::create(stage, "StatefulSet", &spec, &a_third()).await;
+    pair.stage.pods.until("they wait for nodes", |now| now.count_all(Pod::is_released) == 3).await;
+    let mut node = crate::common::group::node("elastic-racks-zero-a", 9, &pair.stage.namespace);
+    node["metadata"]["labels"][POOL] = json!("p");
+    let nodes = Api::<Node>::all(pair.stage.client.clone());
+    nodes.create(&kube::api::PostParams::default(), &crate::common::stage::typed(node)).await.unwrap();
+    pair.until_scaled(1).await;
+    pair.until_told("True AsWanted: 1 segment").await;
+}
+
+/// No other test has nodes with it.
+const POOL: &str = "example.com/pool-at-zero-of-segments";
+
 /// Three pods of this kind fill a node.
 fn a_third() -> Value {
     let requests = json!({ "requests": { "cpu": "300" } });

@@ -92,11 +92,17 @@ fn whole() -> Value {
 
 fn status() -> Value {
     json!({ "status": {
-        "phase": "Failed", "reason": "Evicted", "message": "the node was low on memory",
+        "phase": "Failed", "reason": "Evicted", "message": "the node was low on memory", "nominatedNodeName": "n",
+        "allocatedResources": { "cpu": "1" }, "resources": { "requests": { "cpu": "2" } },
+        "initContainerStatuses": [{
+            "name": "sidecar", "image": "x", "imageID": "", "ready": true, "restartCount": 0,
+            "allocatedResources": { "cpu": "250m" }, "resources": { "requests": { "cpu": "1" }, "limits": { "cpu": "1" } },
+        }],
         "conditions": [{ "type": "Ready", "status": "False", "reason": "PodFailed" }, { "type": "PodScheduled", "status": "True" }],
         "containerStatuses": [
             {
                 "name": "one", "image": "x", "imageID": "", "ready": false, "restartCount": 3,
+                "allocatedResources": { "memory": "1Gi" }, "resources": { "requests": { "memory": "2Gi" } },
                 "state": { "terminated": { "exitCode": 137, "reason": "OOMKilled", "message": "killed" } },
                 "lastState": { "terminated": { "exitCode": 0, "reason": "Completed" } },
             },

@@ -14,6 +14,8 @@ pub mod pod_groups;
 mod reinvocation;
 mod requests;
 mod room;
+mod scheduled;
 mod schemes;
 mod shapes;
 pub mod support;
+mod volumes;

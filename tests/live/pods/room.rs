@@ -31,7 +31,7 @@ async fn a_tempting_rack(stage: &Stage) -> Group {
 }
 
 /// Adds a node of a rack with room for so many pods, and these resources beside.
-async fn add(stage: &Stage, rack: &str, host: &str, pods: u32, resources: &Value) {
+pub async fn add(stage: &Stage, rack: &str, host: &str, pods: u32, resources: &Value) {
     let mut node = node(&format!("{}-{rack}-{host}", stage.namespace), pods, &stage.namespace);
     node["metadata"]["labels"][RACK] = json!(rack);
     for list in ["allocatable", "capacity"] {
@@ -40,7 +40,7 @@ async fn add(stage: &Stage, rack: &str, host: &str, pods: u32, resources: &Value
     Api::<Node>::all(stage.client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
 }
 
-fn asks(resources: &Value) -> Value {
+pub fn asks(resources: &Value) -> Value {
     let image = "registry.invalid/x:1";
     json!({ "spec": { "containers": [{ "name": "main", "image": image, "resources": { "requests": resources, "limits": resources } }] } })
 }

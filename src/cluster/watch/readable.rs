@@ -1,0 +1,32 @@
+//! Whether kinds may be read that are looked at only while something is to be placed.
+
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::ListParams;
+
+use crate::api::node::NODE;
+use crate::api::{Node, ObjectKind};
+use crate::cluster::watch::watched::api;
+
+/// Pause before it is asked again whether something may be read.
+pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+
+/// Why one of these may not be read.
+pub(super) async fn refusal(client: &Client, kinds: &[ObjectKind]) -> Option<String> {
+    for kind in kinds {
+        if let Err(kube::Error::Api(status)) = first_of(client, *kind).await
+            && status.code == 403
+        {
+            let without = if kinds.contains(&NODE) { "without a place" } else { "wherever their volumes are" };
+            tracing::warn!(kind = kind.kind, reason = status.message, "may not be read: batches go {without}");
+            return Some(format!("{} may not be read", kind.plural));
+        }
+    }
+    None
+}
+
+async fn first_of(client: &Client, kind: ObjectKind) -> Result<(), kube::Error> {
+    let params = ListParams::default().limit(1);
+    api::<Node>(client, kind, None).list_metadata(&params).await.map(|_| ())
+}

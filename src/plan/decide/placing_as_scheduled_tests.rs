@@ -1,0 +1,263 @@
+//! Room as the scheduler counts it: what it keeps for others, who preempts, and what nobody here can know.
+
+use serde_json::{Value, json};
+
+use super::tests::{RACK, Scene, domains, going, held};
+use crate::model::{HoldReason, names};
+use crate::plan::decide::DecisionContext;
+use crate::plan::placement::VolumeSight;
+
+/// A pod without a node, for which the scheduler keeps this one; of a group or of nobody.
+fn nominated(uid: &str, node: Option<&str>, (cpu, priority): (u32, i32), of_group: bool) -> Value {
+    let labels = if of_group { json!({ (names::GROUP): "pd" }) } else { json!({}) };
+    json!({
+        "metadata": { "uid": uid, "namespace": "ns", "labels": labels },
+        "spec": { "priority": priority, "containers": [{ "resources": { "requests": { "cpu": cpu } } }] },
+        "status": { "nominatedNodeName": node },
+    })
+}
+
+fn show(scene: &mut Scene, pod: Value) {
+    scene.capacity.apply_pod(&serde_json::from_value(pod).unwrap()).unwrap();
+}
+
+fn free(scene: &Scene, node: &str) -> i64 {
+    scene.capacity.room().nodes().find(|(name, _, _)| ***name == *node).unwrap().1.free("cpu") / 1000
+}
+
+#[test]
+fn room_that_the_scheduler_keeps_for_a_pod_as_important_is_no_room() {
+    let with = |priority: i32| {
+        let mut scene = Scene::new(1, "hold").node("a", "r1", 3, false);
+        show(&mut scene, nominated("other", Some("a"), (1, priority), false));
+        scene
+    };
+    for priority in [5, 6] {
+        let mut scene = with(priority);
+        let why = "no rack fits batch 1: best r1 fits 2 of 3 pods, short of 1 cpu";
+        assert_eq!(held(&scene.decide(DecisionContext::default())), [(HoldReason::NoRoom, 3, why)], "{priority}");
+        // It goes where else it can: nothing is kept any more, and the batch is worth another look.
+        let freed = scene.capacity.freed();
+        show(&mut scene, nominated("other", None, (1, priority), false));
+        assert!(scene.capacity.freed() > freed);
+        assert_eq!(going(&scene.decide(DecisionContext::default())).len(), 3, "{priority}");
+    }
+    let seen = with(4).decide(DecisionContext::default());
+    assert_eq!(going(&seen).len(), 3, "of a less important one it is taken: {:?}", held(&seen));
+}
+
+#[test]
+fn one_that_is_bound_elsewhere_or_goes_leaves_what_was_kept_for_it() {
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 3, false).node("b", "r2", 1, false);
+    let before = scene.capacity.room().clone();
+    show(&mut scene, nominated("x", Some("a"), (2, 9), false));
+    assert_eq!(free(&scene, "a"), 1);
+    let mut bound = nominated("x", Some("a"), (2, 9), false);
+    bound["spec"]["nodeName"] = json!("b");
+    let freed = scene.capacity.freed();
+    show(&mut scene, bound);
+    assert_eq!((free(&scene, "a"), free(&scene, "b"), scene.capacity.freed()), (3, -1, freed + 1));
+    show(&mut scene, nominated("y", Some("a"), (2, 9), false));
+    ["x", "y"].iter().for_each(|uid| scene.capacity.remove_pod(uid));
+    assert_eq!(*scene.capacity.room(), before);
+}
+
+#[test]
+fn a_pod_that_has_shrunk_leaves_room_that_is_worth_another_look() {
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 4, false);
+    let mut runs = |cpu: u32| {
+        let mut pod = nominated("x", None, (1, 9), false);
+        pod["spec"]["nodeName"] = json!("a");
+        pod["spec"]["containers"][0]["name"] = json!("main");
+        pod["status"] =
+            json!({ "containerStatuses": [{ "name": "main", "resources": { "requests": { "cpu": cpu } } }] });
+        show(&mut scene, pod);
+        (free(&scene, "a"), scene.capacity.freed())
+    };
+    let (before, freed) = runs(3);
+    assert_eq!((before, runs(1)), (1, (3, freed + 1)));
+}
+
+/// They preempted others, and wait for these to end: however long that takes, the room is theirs.
+#[test]
+fn room_that_is_kept_for_our_own_pods_is_counted_once_and_not_given_up() {
+    let mut scene = Scene::new(1, "preempt").node("a", "r1", 4, false).committed(&[("0", "r1")]);
+    for name in ["prefill-0", "prefill-1", "decode-0"] {
+        scene = scene.went(name, None);
+        show(&mut scene, nominated(name, Some("a"), (1, 5), true));
+    }
+    assert_eq!(free(&scene, "a"), 1);
+    let kept = scene.decide(DecisionContext::default());
+    assert_eq!((held(&kept), free(&scene, "a")), (vec![], 1), "each once");
+    let late = DecisionContext { not_bound: &[(0, 0)], ..DecisionContext::default() };
+    assert_eq!(held(&scene.decide(late))[0].0, HoldReason::PlacedNotBound);
+    assert_eq!(free(&scene, "a"), 1, "the scheduler keeps it all the same");
+    show(&mut scene, nominated("decode-0", None, (1, 5), true));
+    assert_eq!(free(&scene, "a"), 2, "until it does not");
+}
+
+#[test]
+fn pods_that_never_preempt_are_not_let_go_onto_a_full_rack() {
+    let crowded = || Scene::new(1, "preempt").node("a", "r1", 2, false).node("b", "r2", 3, false).other("b", 3, 4);
+    let mut scene = crowded().asking(&json!({ "preemptionPolicy": "Never" }));
+    let why = "no rack fits batch 1: best r1 fits 2 of 3 pods, short of 1 cpu; pods with preemptionPolicy Never take no \
+               other's place";
+    assert_eq!(held(&scene.decide(DecisionContext::default())), [(HoldReason::NoRoom, 3, why)]);
+    let seen =
+        crowded().asking(&json!({ "preemptionPolicy": "PreemptLowerPriority" })).decide(DecisionContext::default());
+    assert_eq!(going(&seen).len(), 3);
+}
+
+#[test]
+fn what_asks_for_a_resource_that_no_node_has_goes_by_its_domain() {
+    let asks = json!({ "containers": [{ "resources": { "requests": { "cpu": 1, "example.com/gpu": 1 } } }] });
+    let mut scene = Scene::new(1, "hold").asking(&asks).node("a", "r1", 2, false).node("b", "r2", 3, false).store();
+    let seen = scene.decide(DecisionContext::default());
+    assert!(going(&seen).iter().all(|(_, now, pin)| *now && *pin == ["r2"]), "{:?}", going(&seen));
+    assert_eq!(going(&seen).len(), 3);
+    // One node has some: then it is known that there is too little.
+    let mut node = json!({
+        "metadata": { "name": "c", "labels": { RACK: "r3" } },
+        "status": { "allocatable": { "cpu": "3", "pods": "9", "example.com/gpu": "0" }, "conditions": [{ "type": "Ready", "status": "True" }] },
+    });
+    let mut scene = Scene::new(1, "hold").asking(&asks).node("b", "r2", 3, false);
+    scene.capacity.apply_node(&serde_json::from_value(node.clone()).unwrap()).unwrap();
+    assert_eq!(held(&scene.decide(DecisionContext::default()))[0].0, HoldReason::NoRoom);
+    node["status"]["allocatable"]["example.com/gpu"] = json!("3");
+    node["metadata"]["labels"] = json!({ RACK: "r3", "kubernetes.io/hostname": "c" });
+    scene.capacity.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
+    let seen = scene.decide(DecisionContext::default());
+    assert!(going(&seen).iter().all(|(_, _, pin)| *pin == ["r3", "c"]), "{:?}", going(&seen));
+}
+
+/// An affinity as the webhook gives it to pods that have a number.
+fn own_batch() -> Value {
+    let selector =
+        json!({ "matchExpressions": [{ "key": names::KEP75_BATCH, "operator": "In", "values": ["pd-pair-0"] }] });
+    let terms = json!([{ "topologyKey": RACK, "labelSelector": selector }]);
+    json!({ "affinity": { "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } } })
+}
+
+#[test]
+fn where_no_node_has_the_label_a_batch_that_is_to_go_all_the_same_goes_without_a_domain() {
+    let mut scene = Scene::new(1, "release").asking(&own_batch()).store();
+    let seen = scene.decide(DecisionContext::default());
+    assert!(going(&seen).iter().all(|(_, now, pin)| *now && pin.is_empty()), "{:?}", going(&seen));
+    let why = "batch 1 goes without a place: no node has the label rack, and its affinity keeps it together";
+    assert_eq!((going(&seen).len(), held(&seen)), (3, vec![(HoldReason::RoomUnknown, 0, why)]));
+    assert!(domains(&seen).is_empty());
+    // Two went, and nodes come: the scheduler may put them anywhere, and the third follows them.
+    let mut scene = scene.went("prefill-0", None).went("prefill-1", None).node("a", "r1", 9, false);
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(going(&seen), [("decode-0", true, vec![])]);
+    let mut scene = scene.node("b", "r2", 9, false).went("prefill-0", Some("b"));
+    assert_eq!(domains(&scene.decide(DecisionContext::default())), [("0".to_owned(), "r2".to_owned())].into());
+}
+
+#[test]
+fn without_an_affinity_or_with_another_word_it_waits_for_a_node_with_the_label() {
+    let why = "no rack fits batch 1: no node has one";
+    for mut scene in [
+        Scene::new(1, "release"),
+        Scene::new(1, "hold").asking(&own_batch()),
+        Scene::new(1, "preempt").asking(&own_batch()),
+    ] {
+        assert_eq!(held(&scene.decide(DecisionContext::default())), [(HoldReason::NoRoom, 3, why)]);
+    }
+}
+
+/// A pod of the batch as it is shown, with a claim of its own and its gate.
+fn claims(scene: &mut Scene, uid: &str) {
+    show(
+        scene,
+        json!({
+            "metadata": { "name": uid, "uid": uid, "namespace": "ns", "labels": { (names::GROUP): "pd" } },
+            "spec": {
+                "priority": 5, "schedulingGates": [{ "name": names::GATE }],
+                "containers": [{ "resources": { "requests": { "cpu": 1 } } }],
+                "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": format!("data-{uid}") } }, { "name": "scratch", "ephemeral": {} }],
+            },
+        }),
+    );
+}
+
+fn volumes(scene: &mut Scene, what: &str, object: &Value) {
+    fn of<T: serde::de::DeserializeOwned>(object: &Value) -> T {
+        serde_json::from_value(object.clone()).unwrap()
+    }
+    scene.capacity.change_volumes(|volumes| match what {
+        "claim" => volumes.apply_claim(&of(object)),
+        "volume" => volumes.apply_volume(&of(object)),
+        "class" => volumes.apply_class(&of(object)),
+        _ => {
+            volumes.sight = serde_json::from_value(object.clone()).map_or(VolumeSight::Known, |why: Option<String>| {
+                why.map_or(VolumeSight::Awaited, |why| VolumeSight::Refused(why.into()))
+            });
+            true
+        }
+    });
+}
+
+/// Batch 1 with claims, of which that of `decode-0` is bound to a volume of this rack.
+fn with_volumes(rack: &str) -> Scene {
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 9, false).node("b", "r2", 3, false);
+    ["prefill-0", "prefill-1", "decode-0"].iter().for_each(|uid| claims(&mut scene, uid));
+    let terms = json!([{ "matchExpressions": [{ "key": RACK, "operator": "In", "values": [rack] }] }]);
+    let volume = json!({ "metadata": { "name": "v" }, "spec": { "nodeAffinity": { "required": { "nodeSelectorTerms": terms } } } });
+    volumes(&mut scene, "volume", &volume);
+    let claim = json!({ "metadata": { "name": "data-decode-0", "namespace": "ns" }, "spec": { "volumeName": "v", "storageClassName": "slow" } });
+    volumes(&mut scene, "claim", &claim);
+    scene
+}
+
+#[test]
+fn a_batch_goes_where_its_volumes_are() {
+    let mut scene = with_volumes("r1");
+    volumes(&mut scene, "sight", &Value::Null);
+    let why = "batch 1 is held: what room there is, is not known yet";
+    assert_eq!(held(&scene.decide(DecisionContext::default())), [(HoldReason::RoomUnknown, 3, why)]);
+    volumes(&mut scene, "sight", &json!(1));
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(domains(&seen), [("0".to_owned(), "r1".to_owned())].into(), "r2 would be the better fit");
+    assert!(going(&seen).iter().all(|(_, _, pin)| *pin == ["r1"]), "how many a node takes is not known");
+    // What may not be read is said, and keeps nobody.
+    let mut scene = with_volumes("r1");
+    volumes(&mut scene, "sight", &json!("persistentvolumes may not be read"));
+    let seen = scene.decide(DecisionContext::default());
+    let why = "batch 1 goes without a look at the claims of its pods: persistentvolumes may not be read";
+    assert_eq!((going(&seen).len(), held(&seen)), (3, vec![(HoldReason::RoomUnknown, 0, why)]));
+}
+
+#[test]
+fn a_claim_that_waits_is_bound_where_its_class_makes_volumes() {
+    let mut scene = with_volumes("r1");
+    volumes(&mut scene, "sight", &json!(1));
+    let topologies = |rack: &str| json!([{ "matchLabelExpressions": [{ "key": RACK, "values": [rack] }] }]);
+    let class = |mode: &str, rack: &str| {
+        json!({
+            "metadata": { "name": "fast" }, "provisioner": "csi.example.com", "volumeBindingMode": mode, "allowedTopologies": topologies(rack),
+        })
+    };
+    let ephemeral = json!({ "metadata": { "name": "prefill-0-scratch", "namespace": "ns" }, "spec": { "storageClassName": "fast" } });
+    volumes(&mut scene, "claim", &ephemeral);
+    volumes(&mut scene, "class", &class("WaitForFirstConsumer", "r2"));
+    let why = "no rack fits batch 1: best r2 fits 2 of 3 pods, short of 1 cpu, nodes from which the volume of claim \
+               \"ns/data-decode-0\" cannot be reached: 1";
+    assert_eq!(held(&scene.decide(DecisionContext::default())), [(HoldReason::NoRoom, 3, why)]);
+    let freed = scene.capacity.freed();
+    volumes(&mut scene, "class", &class("WaitForFirstConsumer", "r1"));
+    assert!(scene.capacity.freed() > freed, "it is worth another look");
+    assert_eq!(going(&scene.decide(DecisionContext::default())).len(), 3);
+    // One that is bound at once is bound already, or will be: where is not known.
+    volumes(&mut scene, "class", &class("Immediate", "r2"));
+    assert_eq!(going(&scene.decide(DecisionContext::default())).len(), 3);
+}
+
+/// Its pods were deleted, and their volumes stay: the domain that was committed before is not for them.
+#[test]
+fn a_batch_whose_volumes_are_elsewhere_leaves_its_domain() {
+    let mut scene = with_volumes("r1").committed(&[("0", "r2")]);
+    ["prefill-0", "prefill-1", "decode-0"].iter().for_each(|uid| claims(&mut scene, uid));
+    volumes(&mut scene, "sight", &json!(1));
+    assert_eq!(domains(&scene.decide(DecisionContext::default())), [("0".to_owned(), "r1".to_owned())].into());
+}

@@ -1,0 +1,116 @@
+//! Batches go where their volumes are, on the real scheduler.
+
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as ApiPod};
+use serde_json::{Value, json};
+
+use crate::common::control_plane::SYSTEM;
+use crate::common::pods::Pod;
+use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::pods::room::{group, one_step, only, racks};
+use crate::pods::support::{RACK, add_rack, deploy, printed, stage, stored};
+
+fn with_claim(name: &str, claim: &str) -> Group {
+    let volumes = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }]);
+    group(name, 1, 1).template(&json!({ "spec": { "volumes": volumes } }))
+}
+
+/// A claim of this namespace, bound to a volume of a rack or of a class.
+fn claim(stage: &Stage, name: &str, spec: &Value) {
+    let mut claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": { "name": name, "namespace": stage.namespace },
+        "spec": { "accessModes": ["ReadWriteMany"], "resources": { "requests": { "storage": "1Gi" } } },
+    });
+    json_patch::merge(&mut claim["spec"], spec);
+    stage.plane.must(&["create", "-f", "-"], &claim.to_string());
+}
+
+fn bound_claim(stage: &Stage, name: &str, rack: &str) {
+    let volume_name = format!("{}-{name}", stage.namespace);
+    let is_here = json!({ "key": RACK, "operator": "In", "values": [rack] });
+    let volume = json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": volume_name },
+        "spec": {
+            "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteMany"], "local": { "path": "/data" },
+            "claimRef": { "namespace": stage.namespace, "name": name },
+            "nodeAffinity": { "required": { "nodeSelectorTerms": [{ "matchExpressions": [is_here] }] } },
+        },
+    });
+    stage.plane.must(&["create", "-f", "-"], &volume.to_string());
+    claim(stage, name, &json!({ "volumeName": volume_name, "storageClassName": "" }));
+    let bound = ["wait", "--for=jsonpath={.status.phase}=Bound", "--timeout=60s"];
+    stage.plane.must(&[&["-n", &stage.namespace], bound.as_slice(), &[&format!("pvc/{name}")]].concat(), "");
+}
+
+#[tokio::test]
+async fn a_batch_goes_to_the_rack_in_which_its_volume_is() {
+    let stage = stage("room-volumes").await;
+    add_rack(&stage, "r1", &["a", "b"], 3).await;
+    // The better fit.
+    add_rack(&stage, "r2", &["a"], 2).await;
+    bound_claim(&stage, "data", "r1");
+    let _rolegate = stage.launch().start().await;
+    let here = with_claim("llm", "data");
+    deploy(&stage, &here, &one_step(&here)).await;
+    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 2).await;
+    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r1"), "{now}"));
+    for pod in stored(&stage).await {
+        let selector = pod.spec.unwrap().node_selector.unwrap();
+        assert_eq!((selector[RACK].as_str(), selector.get("kubernetes.io/hostname")), ("r1", None));
+    }
+    // Volumes of this class are made elsewhere only.
+    let class = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": stage.namespace },
+        "provisioner": "csi.example.com", "volumeBindingMode": "WaitForFirstConsumer",
+        "allowedTopologies": [{ "matchLabelExpressions": [{ "key": RACK, "values": ["r9"] }] }],
+    });
+    stage.plane.must(&["create", "-f", "-"], &class.to_string());
+    claim(&stage, "away", &json!({ "storageClassName": stage.namespace }));
+    let away = with_claim("next", "away");
+    let statuses = stage.statuses(&away);
+    deploy(&stage, &away, &one_step(&away)).await;
+    statuses.until("it waits", |status| status.reason() == "NoRoom").await;
+    let why = format!("nodes from which the volume of claim \"{}/away\" cannot be reached", stage.namespace);
+    for command in [["fit", "next"].as_slice(), &["explain", "group", "next"]] {
+        let told = printed(&stage, command).await;
+        assert!(told.contains(&why), "{told}");
+    }
+    add_rack(&stage, "r9", &["a"], 2).await;
+    let goes = |pod: &Pod| pod.name.starts_with("next") && pod.is_released();
+    stage.pods.until("it goes", |now| now.count_all(goes) == 2).await;
+    let pod = stage.api::<ApiPod>().get("next-prefill-0").await.unwrap();
+    assert_eq!(pod.spec.unwrap().node_selector.unwrap()[RACK], "r9");
+    // The rest is whose class it is: the scheduler has chosen the node.
+    let node = format!("{}-r9-a", stage.namespace);
+    let claims = stage.api::<PersistentVolumeClaim>();
+    eventually(PATIENT, "the scheduler has a node for the volume", async || {
+        let claim = claims.get("away").await.map_err(|error| error.to_string())?;
+        let chosen = claim.metadata.annotations.unwrap_or_default().remove("volume.kubernetes.io/selected-node");
+        if chosen.as_ref() == Some(&node) { Ok(()) } else { Err(format!("{chosen:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn where_volumes_may_not_be_read_they_are_not_looked_at_and_it_is_told() {
+    let stage = stage("room-volumes-rights").await;
+    add_rack(&stage, "r1", &["a"], 3).await;
+    bound_claim(&stage, "data", "r1");
+    let mut rolegate = stage.launch().start().await;
+    rolegate.overlooks_refusals = true;
+    let role = stage.plane.must(&["get", "clusterrole", &stage.namespace, "-o", "json"], "");
+    let mut role: Value = serde_json::from_str(&role).unwrap();
+    role["rules"].as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["storageclasses"]));
+    stage.plane.must(&["replace", "-f", "-"], &role.to_string());
+    let account = format!("--as=system:serviceaccount:{SYSTEM}:{}", stage.namespace);
+    eventually(PATIENT, "the right is gone", async || {
+        let said = stage.plane.kubectl(&["auth", "can-i", "list", "storageclasses.storage.k8s.io", &account], "");
+        if String::from_utf8_lossy(&said.stdout).starts_with("no") { Ok(()) } else { Err(format!("{said:?}")) }
+    })
+    .await;
+    let group = with_claim("llm", "data");
+    deploy(&stage, &group, &one_step(&group)).await;
+    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 2).await;
+    let why = "step 1 goes without a look at the claims of its pods: storageclasses may not be read";
+    stage.until_event("RoomUnknown", &[why]).await;
+}
