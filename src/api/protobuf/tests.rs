@@ -80,7 +80,7 @@ fn every_kind_of_field_is_read_as_from_the_json_of_the_api_server() {
                 "ownerReferences": [{ "kind": "StatefulSet", "controller": true }], "finalizers": ["x\"y\n", ""],
             },
             "spec": {
-                "volumes": [{ "persistentVolumeClaim": {} }],
+                "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": "claim" } }],
                 "containers": [{ "name": "c", "resources": { "limits": { "cpu": "100m" } } }, { "name": "d" }],
                 "hostNetwork": false, "priority": -5,
             },

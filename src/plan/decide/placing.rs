@@ -7,7 +7,6 @@ use std::sync::Arc;
 use crate::api::status::CoordinationState;
 use crate::model::{Batching, Coordination, Domain, Group, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
-use crate::plan::decide::all_or_nothing::batch_waits;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
@@ -127,11 +126,6 @@ impl<'a> Placing<'a, '_> {
         let committed = self.domains().get(&index).cloned();
         let name = self.batching.batch_name(index);
         let given_up = self.given_up(index).filter(|_| others.is_empty());
-        if given_up.is_some() && batch_waits(self.view, self.batching, index) {
-            let pods: Vec<_> = releases.iter().map(|release| release.pod.clone()).collect();
-            let message = format!("{name} is held: it is placed again when all its pods are there");
-            return self.hold(HoldReason::IncompleteBatch, index, &message, &pods);
-        }
         if let Some(before) = is_full.filter(|_| others.is_empty() && committed.is_none()) {
             let message = format!("{name} is held: {} does not fit", self.batching.batch_name(before));
             return self.hold(HoldReason::NoRoom, index, &message, &pods);

@@ -368,7 +368,7 @@ fn a_batch_that_got_no_node_in_time_goes_elsewhere_when_all_its_pods_are_there_a
     let mut other = scene();
     let missing = other.pods.pop().unwrap();
     let seen = other.decide(context());
-    let why = "batch 1 is held: it is placed again when all its pods are there";
+    let why = "batch 1 is held: 0/1 decode and 2/2 prefill exist";
     assert_eq!((going(&seen), held(&seen)[0]), (vec![], (HoldReason::IncompleteBatch, 2, why)));
     other.pods.push(missing);
     let mut runs = other.went("decode-0", Some("a"));
