@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::ObjectKind;
-use crate::api::status::Summary;
+use crate::api::status::{Condition, Summary};
 use crate::fit::{Cluster, Fitted, fit};
 use crate::model::{Group, GroupKey, HoldReason, LetGo, WorkloadKey};
 use crate::plan::decide::pod_groups::awaited;
 use crate::plan::elastic::ElasticContext;
 use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
+use crate::plan::recovery::PAUSED;
 use crate::plan::rollout::Edit;
 use crate::plan::status::conditions::says_stalled;
 use crate::plan::{
@@ -100,6 +101,9 @@ impl Picture {
         if snapshot.lets_go().is_none() {
             seen.decision.held.extend(told_by_loop(group, &seen));
         }
+        let is_of_loop = |condition: &Condition| condition.r#type == PAUSED;
+        seen.status.conditions.retain(|condition| !is_of_loop(condition));
+        seen.status.conditions.extend(group.status.conditions.iter().filter(|told| is_of_loop(told)).cloned());
         let batches = seen.batches(group);
         let would_hold = would_hold(group, &snapshot);
         Self { key: key.clone(), batches, seen, snapshot, fitted: Vec::new(), makers: Vec::new(), would_hold }

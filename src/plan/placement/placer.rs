@@ -115,11 +115,7 @@ impl<'a> Placer<'a> {
         let capacity = match sight {
             Sight::Known(capacity) => capacity,
             Sight::Refused(_) => return Answer::Anywhere,
-            // Whoever brings back the pods of a batch that runs must not be made to wait.
-            Sight::NotYet => match request.committed.filter(|_| !request.others.is_empty()) {
-                Some(domain) => return Answer::to(domain, request),
-                None => return Answer::NotYet,
-            },
+            Sight::NotYet => return Answer::NotYet,
         };
         if *others_first && request.others.is_empty() {
             *waits = true;

@@ -37,8 +37,7 @@ pub fn recoveries<'a>(group: &'a Group, plan: &'a RecoveryPlan) -> impl Iterator
         Some(format!("recovery of {batch} of {}, {}: {loss} at {since}; {what}", entry.coordination, entry.phase))
     };
     let off = plan.without_effect.iter().map(|name| recovery_is_off(name));
-    let paused = pause(group, plan).map(|(_, text)| text);
-    plan.entries.iter().filter_map(line).chain(paused).chain(off)
+    plan.entries.iter().filter_map(line).chain(off)
 }
 
 /// `12 of 18 batches look broken at once`
