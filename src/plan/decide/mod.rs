@@ -35,7 +35,7 @@ pub(in crate::plan) use self::holds::no_replica;
 use self::holds::{Kept, Turns};
 use self::lacking::Lacking;
 use self::missing_pods::Diagnosis;
-use self::placed::Pin;
+use self::placed::{GivenUp, Pin};
 use self::pod_groups::MissingPodGroup;
 use self::progression::{Targets, targets};
 use self::recovering::Recovering;
@@ -76,7 +76,7 @@ pub struct DecisionContext<'a> {
     /// Batches that were placed, and of which pods are not bound for long; by coordination and number.
     pub not_bound: &'a [(usize, u32)],
     /// Domains in which batches got no node in time, and are not to go for a while.
-    pub given_up: &'a [((usize, u32), String)],
+    pub given_up: &'a [((usize, u32), GivenUp)],
     /// What roles lack of their workloads for a moment only, as files are applied in any order.
     pub not_yet_told: &'a [Lacking],
     /// Pods go whose role their group does not have.

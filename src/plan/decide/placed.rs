@@ -1,6 +1,7 @@
 //! Where batches go that must share a domain, as it was decided.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::plan::decide::held::CoordinationRef;
 use crate::plan::view::PodRef;
@@ -22,7 +23,7 @@ pub struct Placed {
     /// Batches that have a domain, with how many of their pods went and are not bound, by coordination and number.
     pub unbound: BTreeMap<(usize, u32), u32>,
     /// Domains in which pods of batches got no node in time.
-    pub given_up: BTreeMap<(usize, u32), String>,
+    pub given_up: BTreeMap<(usize, u32), GivenUp>,
     /// Those pods, where they are to be made again: deleted, if they have no node by then either.
     pub made_again: Vec<PodRef>,
     /// Batches that are let and whose pods are yet to be made; they have room, or had it for too long.
@@ -35,6 +36,15 @@ pub struct Placed {
     pub by_domain: bool,
     /// Others are looked at first: soon it is this group's turn.
     pub is_next: bool,
+}
+
+/// A domain in which pods of a batch got no node in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// The domain.
+    pub domain: String,
+    /// Unique ids of the pods.
+    pub pods: BTreeSet<Arc<str>>,
 }
 
 /// A batch that goes elsewhere than it was committed.

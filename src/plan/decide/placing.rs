@@ -10,7 +10,7 @@ use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
-use crate::plan::decide::placed::{Domains, Moved, Pin, Placed};
+use crate::plan::decide::placed::{Domains, GivenUp, Moved, Pin, Placed};
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::line::Closed;
 use crate::plan::placement::{Answer, NoFit, Placer, Request};
@@ -125,7 +125,7 @@ impl<'a> Placing<'a, '_> {
         let pods: Vec<_> = releases.iter().map(|release| release.pod.clone()).collect();
         let committed = self.domains().get(&index).cloned();
         let name = self.batching.batch_name(index);
-        let given_up = self.given_up(index).filter(|_| others.is_empty());
+        let given_up = self.given_up(index).map(|known| known.domain.as_str()).filter(|_| others.is_empty());
         if let Some(before) = is_full.filter(|_| others.is_empty() && committed.is_none()) {
             let message = format!("{name} is held: {} does not fit", self.batching.batch_name(before));
             return self.hold(HoldReason::NoRoom, index, &message, &pods);
@@ -246,20 +246,24 @@ impl<'a> Placing<'a, '_> {
             if self.context.not_bound.contains(&id) {
                 let (name, count) = (self.batching.batch_name(index), pods.len());
                 let without = self.refs_of(index, |pod| !pod.held && !pod.scheduled);
-                let was_given_up = self.given_up(index) == Some(&*domain);
+                // Those that were made again wait longer than those before.
+                let known = self.given_up(index).filter(|known| known.domain == domain);
+                let is_due = |pod: &&PodRef| known.is_none_or(|known| known.pods.contains(&pod.uid));
+                let again: Vec<_> = without.iter().filter(is_due).cloned().collect();
                 let next = match () {
                     () if self.context.recovery.off => self.way_out(&without),
-                    () if was_given_up => MADE_AGAIN_LATER.to_owned(),
+                    () if again.is_empty() => MADE_AGAIN_LATER.to_owned(),
                     () => MADE_AGAIN.to_owned(),
                 };
                 let message =
                     format!("{name} was placed in {domain}, and {count} of its pods have no node there; {next}");
                 self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
                 self.placer.give_up(&pods);
-                if !was_given_up && !self.context.recovery.off {
-                    self.placed.made_again.extend(without);
+                if !self.context.recovery.off {
+                    self.placed.made_again.extend(again);
                 }
-                self.placed.given_up.insert(id, domain);
+                let pods = without.into_iter().map(|pod| pod.uid).collect();
+                self.placed.given_up.insert(id, GivenUp { domain, pods });
             } else {
                 self.placer.keep(&pods, self.key, &domain);
             }
@@ -274,9 +278,9 @@ impl<'a> Placing<'a, '_> {
     }
 
     /// The domain in which a batch got no node in time, and is not to go for a while.
-    fn given_up(&self, index: u32) -> Option<&'a str> {
+    fn given_up(&self, index: u32) -> Option<&'a GivenUp> {
         let id = (self.coordination.index, index);
-        self.context.given_up.iter().find(|(of, _)| *of == id).map(|(_, domain)| domain.as_str())
+        self.context.given_up.iter().find(|(of, _)| *of == id).map(|(_, given_up)| given_up)
     }
 
     /// What a person does about pods that were placed and have no node.

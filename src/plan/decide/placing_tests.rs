@@ -1,6 +1,6 @@
 //! Where batches go, from what is seen of nodes and pods.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::model::{Group, HoldReason, Queued, names};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
+use crate::plan::decide::placed::GivenUp;
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
@@ -340,7 +341,14 @@ fn room_that_is_not_used_in_time_is_free_again() {
     let names =
         |seen: &Evaluation| seen.decision.placed.made_again.iter().map(|pod| pod.name.to_string()).collect::<Vec<_>>();
     assert_eq!(names(&seen), ["prefill-0", "prefill-1"], "what is bound stays");
-    let given_up = [((0, 0), "r1".to_owned())];
+    let given_up = |pods: &[&str]| {
+        let pods = pods.iter().map(|uid| Arc::from(*uid)).collect();
+        [((0, 0), GivenUp { domain: "r1".to_owned(), pods })]
+    };
+    let known = given_up(&["prefill-0"]);
+    let later = DecisionContext { not_bound: &[(0, 0)], given_up: &known, ..DecisionContext::default() };
+    assert_eq!(names(&scene.decide(later)), ["prefill-0"], "it is still to go");
+    let given_up = given_up(&[]);
     let later = DecisionContext { not_bound: &[(0, 0)], given_up: &given_up, ..DecisionContext::default() };
     let seen = scene.decide(later);
     assert_eq!(names(&seen), Vec::<String>::new(), "once, and again after a while");
@@ -353,7 +361,7 @@ fn room_that_is_not_used_in_time_is_free_again() {
 
 #[test]
 fn a_batch_that_got_no_node_in_time_goes_elsewhere_when_all_its_pods_are_there_again() {
-    let given_up = [((0, 0), "r1".to_owned())];
+    let given_up = [((0, 0), GivenUp { domain: "r1".to_owned(), pods: BTreeSet::new() })];
     let context = || DecisionContext { given_up: &given_up, ..DecisionContext::default() };
     let scene = || {
         let scene = Scene::new(1, "hold").node("a", "r1", 3, false).committed(&[("0", "r1")]);

@@ -20,7 +20,7 @@ use crate::plan::reconcile::overwritten::Overwritten;
 use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::pod_group_memory::{PodGroupMemory, writes_of};
-use crate::plan::reconcile::probes::{GivenUp, IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
+use crate::plan::reconcile::probes::{GivenUpUntil, IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::recovery_memory::{LOSSES_READ, RecoveryMemory};
 use crate::plan::reconcile::refused_status::RefusedStatus;
@@ -113,7 +113,7 @@ pub(in crate::plan) struct Memory {
     /// Since when batches that have a domain have pods without a node.
     pub(in crate::plan) unbound: UnboundSince,
     /// Domains in which batches got no node in time.
-    pub(in crate::plan) given_up: GivenUp,
+    pub(in crate::plan) given_up: GivenUpUntil,
     /// Since when batches have room whose pods are yet to be made.
     pub(in crate::plan) unmade: UnboundSince,
     /// What has succeeded, as it was last decided: its pods may be gone before that is stored.
@@ -187,7 +187,7 @@ impl Memory {
             missing_pods: MissingPodsProbe::default(),
             waits: IncompleteSince::default(),
             unbound: UnboundSince::default(),
-            given_up: GivenUp::default(),
+            given_up: GivenUpUntil::default(),
             unmade: UnboundSince::default(),
             succeeded: AllSucceeded::new(),
             lacking: BTreeMap::new(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
+use crate::plan::decide::placed::GivenUp;
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::PodRef;
@@ -170,16 +171,16 @@ impl<T: Ord + Clone> Since<T> {
 
 /// Domains in which pods of batches got no node in time, each with how often that was, and until when they are not to go there.
 #[derive(Debug, Default)]
-pub(in crate::plan) struct GivenUp(BTreeMap<(usize, u32), (String, u32, Uptime)>);
+pub(in crate::plan) struct GivenUpUntil(BTreeMap<(usize, u32), (GivenUp, u32, Uptime)>);
 
 /// A domain is given up for twice as long each time, so often.
 const DOUBLINGS: u32 = 6;
 
-impl GivenUp {
+impl GivenUpUntil {
     /// Those of now.
-    pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<((usize, u32), String)> {
+    pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<((usize, u32), GivenUp)> {
         let all = self.0.iter().filter(|(_, (_, _, until))| *until > now);
-        all.map(|(id, (domain, _, _))| (*id, domain.clone())).collect()
+        all.map(|(id, (given_up, _, _))| (*id, given_up.clone())).collect()
     }
 
     /// How many there are.
@@ -190,16 +191,16 @@ impl GivenUp {
     /// Notes those that were found now, of pods that got no node for this long; returns when the next may be tried again.
     pub(in crate::plan) fn note(
         &mut self,
-        found: &BTreeMap<(usize, u32), String>,
+        found: &BTreeMap<(usize, u32), GivenUp>,
         after: Duration,
         now: Uptime,
     ) -> Option<Uptime> {
         self.0.retain(|_, (_, _, until)| *until + after * (1 << DOUBLINGS) > now);
-        for (id, domain) in found {
+        for (id, given_up) in found {
             let known = self.0.get(id);
-            if known.is_none_or(|(before, _, until)| before != domain || *until <= now) {
+            if known.is_none_or(|(before, _, until)| before.domain != given_up.domain || *until <= now) {
                 let times = known.map_or(0, |(_, times, _)| *times).saturating_add(1).min(DOUBLINGS);
-                self.0.insert(*id, (domain.clone(), times, now + after * (1 << times)));
+                self.0.insert(*id, (given_up.clone(), times, now + after * (1 << times)));
             }
         }
         self.0.values().map(|(_, _, until)| *until).filter(|until| *until > now).min()

@@ -74,11 +74,12 @@ fn what_lacks_pods_is_overdue_when_that_has_lasted_and_forgotten_when_it_has_the
 
 #[test]
 fn a_domain_is_given_up_for_twice_as_long_each_time_and_forgotten_after_a_while() {
-    let mut given_up = GivenUp::default();
-    let found = |domain: &str| BTreeMap::from([((0, 1), domain.to_owned())]);
+    let mut given_up = GivenUpUntil::default();
+    let of = |domain: &str| GivenUp { domain: domain.to_owned(), pods: ["1".into()].into() };
+    let found = |domain: &str| BTreeMap::from([((0, 1), of(domain))]);
     let (minute, at) = (Duration::from_secs(60), Uptime::from_secs);
     assert_eq!(given_up.note(&found("r1"), minute, at(0)), Some(at(120)));
-    assert_eq!(given_up.now(at(119)), [((0, 1), "r1".to_owned())]);
+    assert_eq!(given_up.now(at(119)), [((0, 1), of("r1"))]);
     assert_eq!(given_up.note(&found("r1"), minute, at(60)), Some(at(120)), "it is one and the same time");
     assert_eq!((given_up.now(at(120)), given_up.note(&found("r1"), minute, at(120))), (vec![], Some(at(360))));
     assert_eq!(given_up.note(&found("r2"), minute, at(130)), Some(at(610)), "another domain");

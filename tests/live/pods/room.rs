@@ -368,20 +368,20 @@ async fn a_copy_of_a_pod_is_not_bound_to_the_place_of_yesterday() {
 #[tokio::test]
 async fn a_rack_of_another_name_is_still_that_of_the_pods_that_run_there() {
     let stage = stage("room-renamed").await;
-    add_rack(&stage, "r1", &["a"], 6).await;
+    add_rack(&stage, "before", &["a"], 6).await;
     let _rolegate = stage.launch().start().await;
     let group = group("llm", 2, 1);
     deploy(&stage, &group, &one_step(&group)).await;
     stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
     let nodes = Api::<Node>::all(stage.client.clone());
-    let renamed = Patch::Merge(json!({ "metadata": { "labels": { (RACK): "r9" } } }));
-    nodes.patch("room-renamed-r1-a", &PatchParams::default(), &renamed).await.unwrap();
+    let renamed = Patch::Merge(json!({ "metadata": { "labels": { (RACK): "after" } } }));
+    nodes.patch("room-renamed-before-a", &PatchParams::default(), &renamed).await.unwrap();
     let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
     let first = stored(&stage).await.swap_remove(0).metadata.name.unwrap();
     stage.api::<ApiPod>().delete(&first, &DeleteParams::default().grace_period(0)).await.unwrap();
     let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_ready();
     stage.pods.until("the new one runs", |now| now.count_all(is_new) == 1).await;
-    stage.until_event("DomainLost", &["goes to r9: no node is in r1 any more"]).await;
+    stage.until_event("DomainLost", &["goes to after: no node is in before any more"]).await;
 }
 
 #[tokio::test]

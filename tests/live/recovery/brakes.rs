@@ -111,10 +111,7 @@ async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted
     nodes.patch_status("recovery-silent-a", &PatchParams::default(), &silent).await.unwrap();
     scene
         .stage
-        .until_said(
-            &["explain", "group", "llm"],
-            "RecoveryPaused            True  NodeNotReady  segment 1 is not made anew: node recovery-silent-a of pod",
-        )
+        .until_said(&["explain", "group", "llm"], "segment 1 is not made anew: node recovery-silent-a of pod")
         .await;
     nothing_is_deleted(&scene).await;
     for name in on_node {
