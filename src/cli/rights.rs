@@ -151,7 +151,7 @@ pub const OF_SELECTION: &[Right] = &[of(
 
 /// For `--recreate-mis-stamped`.
 pub const OF_RECREATION: &[Right] =
-    &[of(&[""], &["pods"], &["get", "delete"], "Held pods that were made for another batch are made again.")];
+    &[of(&[""], &["pods"], &["delete"], "Held pods that were made for another batch are made again.")];
 
 /// For `--allow scale`.
 pub const OF_SCALE: &[Right] = &[

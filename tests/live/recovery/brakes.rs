@@ -117,7 +117,7 @@ async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted
     for name in on_node {
         scene.delete(name).await;
     }
-    let waits = |status: &Status| status.0["summary"]["message"].to_string().contains("old pods still there");
+    let waits = |status: &Status| status.0["recoveries"][0]["phase"] == "Recreating";
     scene.statuses.until("its pods are lost, and still there", waits).await;
     nodes.delete("recovery-silent-a", &DeleteParams::default()).await.unwrap();
     for name in on_node {
