@@ -56,7 +56,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         "kind": "ResourceQuota",
         "metadata": metadata,
         "spec": {
-            "hard": { "pods": "1000" },
+            "hard": { "pods": "1k" },
             "scopeSelector": {
                 "matchExpressions": [
                     { "scopeName": "PriorityClass", "operator": "In", "values": [settings.priority_class] },

@@ -41,7 +41,7 @@ kind: Node
 metadata:
   name: $name
   annotations: {kwok.x-k8s.io/node: fake}
-  labels: {kubernetes.io/hostname: $name$labels}
+  labels: {kubernetes.io/hostname: $name, kubernetes.io/os: linux$labels}
 status: {allocatable: $room, capacity: $room}
 YAML
 kubectl wait --for=condition=Ready "node/$name" --timeout=60s

@@ -112,7 +112,9 @@ async fn a_stored_fault_holds_what_is_held_and_does_not_stop_other_edits() {
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 30, "{now}"));
 
     // Who changes something else is warned; who adds a fault is refused.
-    let other = stage.try_patch_group(&group, &json!({ "metadata": { "labels": { "team": "a" } } })).await;
+    let other = stage
+        .try_patch_group(&group, &json!({ "metadata": { "annotations": { "rolegate.dev/discovery": "disabled" } } }))
+        .await;
     assert_eq!(other.code, 200, "{other:?}");
     let warned = |text: &str| other.warnings.iter().any(|warning| warning.contains(text));
     assert!(warned(SIZES) && warned(PROGRESSIONS), "{:?}", other.warnings);

@@ -215,7 +215,7 @@ async fn a_pod_whose_deletion_is_never_answered_is_made_again_in_the_end() {
     let kind = Kind { method: "DELETE", path: "/pods/llm-prefill-4" };
     let silence = Silence::of(kind, Stage::new("silent-deletion").await, &["recreate-mis-stamped"]).await;
     mis_stamped(&silence.stage).await;
-    silence.is_survived("failed, will be tried again: deletion of a held pod").await;
+    silence.is_survived("failed, will be tried again: deletion of a pod without a node").await;
     for pods in [6, 12] {
         let of_it = |pod: &Pod| pod.name.starts_with("llm-") && pod.is_released();
         silence.stage.pods.until("released", |now| now.count_all(of_it) == pods).await;

@@ -302,7 +302,10 @@ async fn every_right_is_used_and_none_is_missing() {
     let mut together = Group::new("together").role("main", 2, 2).object();
     together["spec"]["coordination"] = json!([{ "name": "one", "strategy": { "affinityScheduling": affinity } }]);
     assert_eq!(stage.post(GROUPS, "rolebasedgroups", &together).await.code, 201);
-    stage.create_sets(&Group::new("together").role("main", 2, 2)).await;
+    // So are claims of volumes, where pods have some.
+    let volumes = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
+    let together = Group::new("together").role("main", 2, 2).template(&json!({ "spec": { "volumes": volumes } }));
+    stage.create_sets(&together).await;
     let group = Group::new("llm").role("prefill", 20, 2).role("decode", 10, 1);
     stage.deploy(&group).await;
     stage.pods.until("all are ready", |now| now.count_all(|pod| pod.name.starts_with("llm-") && pod.ready) == 30).await;
