@@ -90,6 +90,7 @@ impl RecoveryMemory {
         self.judged.retain(|judged| plan.broken.contains(&judged.id) && !(is_over && is_unknown(judged)));
         self.again = self.again.filter(|_| self.judged.iter().any(is_unknown));
         let known = std::mem::take(&mut self.unready);
+        let known = Some(known).filter(|_| !plan.brake.cleared).unwrap_or_default();
         let since = |id: &BatchId| known.get(id).map_or(now, |(since, _)| *since);
         self.unready = plan.unready.iter().map(|(id, time)| (*id, (since(id), *time))).collect();
         let due = self.unready.values().filter_map(|(since, time)| since.checked_add(*time));

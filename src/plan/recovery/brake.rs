@@ -11,6 +11,8 @@ use crate::plan::recovery::entry::Phase;
 /// `RecoveryPaused`: so many batches look broken at once that one cause is likely; none is made anew. A condition, and the reason
 /// of an Event.
 pub const PAUSED: &str = "RecoveryPaused";
+/// Reason of the condition while one cause is likely.
+pub const MANY_BROKEN: &str = "ManyBatchesBroken";
 /// Reason of the condition when a person has said that recoveries go on.
 pub const RESUMED: &str = "Resumed";
 /// From so many batches on that are not ready, and more than a third of all, one cause is taken for all of them.
@@ -82,6 +84,8 @@ pub struct Brake {
     most: Option<u32>,
     /// A person has said that recoveries go on.
     pub resumed: bool,
+    /// It was told that one cause is likely, and that has just ended: what is not ready yet has its time anew.
+    pub cleared: bool,
     /// A batch is to be made anew, and is not for this.
     pub stop: Option<Stop>,
 }
@@ -105,7 +109,9 @@ impl Brake {
             group.carrier.resumed.zip(since).is_some_and(|(resumed, since)| resumed >= since)
         };
         let resumed = said.is_some_and(|said| said.reason == RESUMED || is_later(said));
-        Self { own, others, unseen, most, resumed, stop: None }
+        let was_on = said.is_some_and(|said| said.status == "True" && said.reason == MANY_BROKEN);
+        let cleared = was_on && !resumed && !own.plus(others).has_one_cause();
+        Self { own, others, unseen, most, resumed, cleared, stop: None }
     }
 
     /// True when a batch is not made anew, for one cause is likely.

@@ -84,6 +84,10 @@ impl One<'_> {
             self.block(plan, "recovery is paused");
             return true;
         }
+        if plan.brake.cleared && !loss.unready.is_empty() {
+            keep(plan);
+            return true;
+        }
         plan.broken.insert(self.id());
         let is_this = |judged: &&Judged| judged.id == self.id() && judged.loss == loss;
         let verdict = self.context.verdicts.iter().find(is_this).map(|judged| &judged.verdict);

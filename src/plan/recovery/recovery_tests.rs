@@ -427,6 +427,9 @@ fn while_many_batches_look_broken_none_is_made_anew_until_fewer_do_or_a_person_s
     case.brake.others.unready = 1;
     assert_eq!(case.commit().decision.recovery.suspects.len(), 1);
     assert_eq!(told(&case), None, "fewer do");
+    case.group = paused.clone();
+    let seen = case.evaluate();
+    assert!(seen.decision.recovery.brake.cleared && seen.decision.recovery.suspects.is_empty(), "it has its time anew");
     (case.group, case.brake.others.unready) = (paused, 2);
     stamp(&mut case, "2026-01-01T00:00:10Z");
     case.group.carrier.resumed = Some(at(9));

@@ -3,6 +3,7 @@
 use crate::api::status::RecoveryState;
 use crate::model::wording::{counted, time};
 use crate::model::{Coordination, Group, GroupKey, Recovery};
+use crate::plan::recovery::brake::MANY_BROKEN;
 use crate::plan::recovery::entry::{FIRST_PAUSE, LONGEST_PAUSE, Phase, loss_text};
 use crate::plan::recovery::{Brake, RecoveryPlan, Stop, Tally};
 
@@ -61,7 +62,7 @@ pub fn pause(group: &Group, plan: &RecoveryPlan) -> Option<(&'static str, String
         format!("{told}; {resume} has them made anew all the same")
     };
     match () {
-        () if plan.brake.is_paused() => Some(("ManyBatchesBroken", many())),
+        () if plan.brake.is_paused() => Some((MANY_BROKEN, many())),
         () if !plan.unknown.is_empty() => Some(("NodeNotReady", silent())),
         () => None,
     }

@@ -23,7 +23,7 @@ fn apply_as(stage: &Stage, user: &str, object: &Value) -> Shown {
     kubectl(&stage.plane, &stage.namespace, &["apply", "--as", user, "-f", "-"], &object.to_string())
 }
 
-fn with_policy(name: &str, policy: &Value, labels: &Value) -> Value {
+fn with_policy(name: &str, policy: &Value, annotations: &Value) -> Value {
     let deploy = json!({
         "roleDeployStep": { "prefill": 4 },
         "deployTopologyConstraint": { "topologyLayerName": "host", "podGroupPolicy": policy },
@@ -33,7 +33,7 @@ fn with_policy(name: &str, policy: &Value, labels: &Value) -> Value {
         "coordination": [{ "name": "pd", "strategy": { "rollingDeploy": deploy } }],
     });
     let mut object = coordination(name, &spec);
-    object["metadata"]["labels"] = labels.clone();
+    object["metadata"]["annotations"] = annotations.clone();
     object
 }
 
@@ -58,8 +58,11 @@ async fn who_may_not_create_a_pod_group_may_not_ask_for_one() {
     let shown = apply_as(&stage, "with", &kai);
     assert!(shown.done, "{shown:?}");
     // What is stored stays, also when somebody without the right changes something else.
-    let shown =
-        apply_as(&stage, "without", &with_policy("llm", &json!({ "kai": { "queue": "q" } }), &json!({ "a": "b" })));
+    let shown = apply_as(
+        &stage,
+        "without",
+        &with_policy("llm", &json!({ "kai": { "queue": "q" } }), &json!({ "rolegate.dev/discovery": "disabled" })),
+    );
     assert!(shown.done && shown.warnings().contains(&reason.as_str()), "{shown:?}");
     // Without a policy nobody needs the right.
     let shown = apply_as(&stage, "without", &with_policy("plain", &Value::Null, &json!({})));
