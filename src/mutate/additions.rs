@@ -2,6 +2,7 @@
 //! map, whose parent may not be there yet.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use json_patch::jsonptr::Token;
 use serde::Serialize;
@@ -29,7 +30,7 @@ pub(super) struct Additions {
     /// Group and role of a pod that is to be held.
     pub born_as: Option<String>,
     /// Entries of `nodeSelector` that were written when this pod, or the one that it is a copy of, was let go.
-    pub pinned: Vec<String>,
+    pub pinned: Option<BTreeSet<String>>,
     /// Affinity to other pods.
     pub terms: Vec<Term>,
     /// Variables that stand first in every container.
@@ -56,10 +57,10 @@ impl Additions {
                 None => patch.add("/spec/schedulingGates", [gate]),
             }
         }
-        if pod.metadata.annotation(names::PINNED).is_some() {
+        if let Some(pinned) = pinned {
             patch.remove(format!("/metadata/annotations/{}", Token::new(names::PINNED).encoded()));
+            pinned.iter().for_each(|key| patch.remove(format!("/spec/nodeSelector/{}", Token::new(key).encoded())));
         }
-        pinned.iter().for_each(|key| patch.remove(format!("/spec/nodeSelector/{}", Token::new(key).encoded())));
         merge(&mut patch, pod.spec.affinity.as_ref(), terms);
         warnings.extend(prepend(&mut patch, pod, &variables));
         (patch, warnings)

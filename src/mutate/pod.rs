@@ -91,11 +91,10 @@ fn held_by(context: &MutationContext<'_>, additions: &mut Additions) -> Option<S
 /// A copy of a pod that was let go, from a backup say, goes to a place of its own.
 fn unpin(context: &MutationContext<'_>, additions: &mut Additions) {
     let pod = context.pod;
-    let recorded = pod.metadata.annotation(names::PINNED).into_iter().flat_map(pinned::read);
-    let ours = recorded.filter(|(key, value)| pod.spec.node_selector.get(*key).is_some_and(|found| found == value));
-    additions.pinned = ours.map(|(key, _)| key.to_owned()).collect();
-    additions.pinned.sort();
-    additions.pinned.dedup();
+    let Some(recorded) = pod.metadata.annotation(names::PINNED) else { return };
+    let is_ours = |key: &str, value: &str| pod.spec.node_selector.get(key).is_some_and(|found| found == value);
+    let ours = pinned::read(recorded).filter(|(key, value)| is_ours(key, value)).map(|(key, _)| key.to_owned());
+    additions.pinned = Some(ours.collect());
 }
 
 /// The gate of every pod whose PodGroup asks for its pods to be placed, or that says so itself while that is not there. A pod
