@@ -45,18 +45,18 @@ fn bound_claim(stage: &Stage, name: &str, rack: &str) {
 #[tokio::test]
 async fn a_batch_goes_to_the_rack_in_which_its_volume_is() {
     let stage = stage("room-volumes").await;
-    add_rack(&stage, "0-here", &["a", "b"], 3).await;
+    add_rack(&stage, "0here", &["a", "b"], 3).await;
     // The better fit.
-    add_rack(&stage, "0-there", &["a"], 2).await;
-    bound_claim(&stage, "data", "0-here");
+    add_rack(&stage, "0there", &["a"], 2).await;
+    bound_claim(&stage, "data", "0here");
     let _rolegate = stage.launch().start().await;
     let here = with_claim("llm", "data");
     deploy(&stage, &here, &one_step(&here)).await;
     stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 2).await;
-    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("0-here"), "{now}"));
+    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("0here"), "{now}"));
     for pod in stored(&stage).await {
         let selector = pod.spec.unwrap().node_selector.unwrap();
-        assert_eq!((selector[RACK].as_str(), selector.get("kubernetes.io/hostname")), ("0-here", None));
+        assert_eq!((selector[RACK].as_str(), selector.get("kubernetes.io/hostname")), ("0here", None));
     }
     // Volumes of this class are made elsewhere only.
     let class = json!({
