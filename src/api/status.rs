@@ -63,6 +63,13 @@ pub struct GroupStatus {
     pub other: BTreeMap<String, Value>,
 }
 
+impl GroupStatus {
+    /// The condition of a type.
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.r#type == kind)
+    }
+}
+
 /// A condition, in the shape of `metav1.Condition`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

@@ -12,6 +12,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use super::terminal::{in_words, shown};
+use crate::cluster::write::adoption::AdoptionError;
 use crate::cluster::{failure, told};
 use crate::model::Serving;
 use crate::model::object_name::{label_fault, subdomain_fault};
@@ -169,6 +170,14 @@ impl Connection {
             // A name that no object can have: nothing was sent.
             kube::Error::BuildRequest(_) => Failure::Other(root_cause(error)),
             other => Failure::Unreachable { server: self.server.clone(), reason: root_cause(other) },
+        }
+    }
+
+    /// A write that failed, or was not answered, in one line.
+    pub fn write_failure(&self, error: &AdoptionError) -> Failure {
+        match error {
+            AdoptionError::Api(error) => self.failure(error),
+            AdoptionError::Unfinished(error) => Failure::Other(error.to_string()),
         }
     }
 }

@@ -10,7 +10,6 @@ use super::connection::{Failure, LiveArgs, block_on};
 use super::live;
 use super::options::Output;
 use super::terminal::shown;
-use crate::cluster::write::adoption::AdoptionError;
 use crate::cluster::write::resumed;
 use crate::model::Group;
 use crate::model::moment::Moment;
@@ -80,10 +79,7 @@ async fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
                 outcome.resumed.push(Resumed { namespace, group: name, waited });
             }
             Err(error) => {
-                let error = match error {
-                    AdoptionError::Api(error) => connection.failure(&error).to_string(),
-                    AdoptionError::Unfinished(error) => error.to_string(),
-                };
+                let error = connection.write_failure(&error).to_string();
                 outcome.failed.push(Failed { namespace, group: name, error });
             }
         }
@@ -100,7 +96,7 @@ async fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
 /// The conditions that say that a group waits for a person, and since when.
 fn waits(group: &Group) -> Vec<(&'static str, Moment)> {
     let since = |kind: &'static str| {
-        let told = group.status.conditions.iter().find(|told| told.r#type == kind && told.status == "True")?;
+        let told = group.status.condition(kind).filter(|told| told.status == "True")?;
         Some((kind, told.last_transition_time.as_deref().and_then(Moment::parse)?))
     };
     conditions::WAIT_FOR_A_PERSON.iter().filter_map(|kind| since(kind)).collect()

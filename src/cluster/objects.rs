@@ -89,6 +89,12 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
         self.api(None)?.list(params).await
     }
 
+    /// Finds one by its name in a list; `None` when it is not there. What may be listed need not be read one by one as well.
+    pub async fn find(&self, name: &str) -> Result<Option<K>, kube::Error> {
+        let named = ListParams::default().fields(&format!("metadata.name={name}"));
+        Ok(self.list(&named).await?.items.into_iter().next())
+    }
+
     /// Creates one, whose name the API server checks.
     pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, kube::Error>
     where

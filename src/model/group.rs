@@ -270,6 +270,11 @@ fn positions(roles: &[Role]) -> BTreeMap<String, usize> {
 }
 
 impl Carrier {
+    /// True when a person has said since a time, RFC 3339, that what waits for one goes on.
+    pub fn is_resumed_since(&self, since: Option<&str>) -> bool {
+        self.resumed.zip(since.and_then(Moment::parse)).is_some_and(|(resumed, since)| resumed >= since)
+    }
+
     fn of(kind: ObjectKind, meta: &Meta) -> Self {
         Self {
             kind,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::domains::{DomainsDrawn, domains};
 use super::{Picture, Status};
-use crate::api::status::Condition;
+use crate::api::status::{Condition, GroupStatus};
 use crate::fit::Cluster;
 use crate::model::{Group, RollingBounds};
 use crate::plan::recovery::text::recoveries;
@@ -80,7 +80,7 @@ impl<'a> Line<'a> {
             _ => (reason, message),
         });
         let (reason, sentence) = of_loop.or(seen).unwrap_or_default();
-        let of_condition = || ["Progressing", "Ready"].iter().find_map(|kind| condition(&status.conditions, kind));
+        let of_condition = || ["Progressing", "Ready"].iter().find_map(|kind| condition(status, kind));
         Self {
             namespace: &picture.key.namespace,
             name: &picture.key.name,
@@ -95,9 +95,8 @@ impl<'a> Line<'a> {
 }
 
 /// What a condition says, if it says anything.
-fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a str> {
-    let condition = conditions.iter().find(|condition| condition.r#type == kind)?;
-    Some(condition.message.as_str()).filter(|message| !message.is_empty())
+fn condition<'a>(status: &'a GroupStatus, kind: &str) -> Option<&'a str> {
+    Some(status.condition(kind)?.message.as_str()).filter(|message| !message.is_empty())
 }
 
 impl<'a> Drawing<'a> {

@@ -82,7 +82,7 @@ async fn adopt(args: &AdoptArgs) -> Result<ExitCode, Failure> {
         }
     };
     if let Some(object) = &plan.coordination {
-        api.create(object, true).await.map_err(|error| failure(&connection, &error))?;
+        api.create(object, true).await.map_err(|error| connection.write_failure(&error))?;
     }
     let mut out = io::stdout().lock();
     let data = args.output.data();
@@ -122,7 +122,7 @@ async fn is_served(connection: &Connection, api: &Adoption) -> Result<(), Failur
 }
 
 async fn planned(args: &AdoptArgs, connection: &Connection, api: &Adoption) -> Result<Result<Plan, Refused>, Failure> {
-    let fault = |error: &AdoptionError| failure(connection, error);
+    let fault = |error: &AdoptionError| connection.write_failure(error);
     let pods = api.pods().await.map_err(|error| fault(&error))?;
     let (mut running, mut refused) = (Vec::new(), Vec::new());
     for target in &args.workloads {
@@ -157,12 +157,4 @@ async fn planned(args: &AdoptArgs, connection: &Connection, api: &Adoption) -> R
         max_skew: args.max_skew.as_deref(),
     };
     Ok(plan(&asked, &running, &carriers, &others))
-}
-
-/// A failed request, in one line.
-pub fn failure(connection: &Connection, error: &AdoptionError) -> Failure {
-    match error {
-        AdoptionError::Api(error) => connection.failure(error),
-        AdoptionError::Unfinished(error) => Failure::Other(error.to_string()),
-    }
 }

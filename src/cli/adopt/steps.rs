@@ -120,7 +120,7 @@ impl Steps<'_> {
     }
 
     fn fault(&self, error: &AdoptionError) -> Failure {
-        super::failure(self.connection, error)
+        self.connection.write_failure(error)
     }
 }
 

@@ -32,7 +32,7 @@ pub async fn named(connection: &Connection, name: &str, pods: &[Pod]) -> Result<
     let mut found = Vec::new();
     for kind in kinds {
         let read = api.read(kind.object_kind(), name).await;
-        let read = read.map_err(|error| crate::cli::adopt::failure(connection, &error))?;
+        let read = read.map_err(|error| connection.write_failure(&error))?;
         let target = Target { role: None, kind, name: name.to_owned() };
         if let Some(object) = read {
             found.push(Running::of(target, object, pods).map_err(Failure::Other)?);
@@ -47,7 +47,7 @@ pub async fn named(connection: &Connection, name: &str, pods: &[Pod]) -> Result<
 /// The pods of the namespace.
 pub async fn pods(connection: &Connection) -> Result<Vec<Pod>, Failure> {
     let api = Adoption::new(connection.client.clone(), &connection.namespace, WRITE_TIMEOUT);
-    api.pods().await.map_err(|error| crate::cli::adopt::failure(connection, &error))
+    api.pods().await.map_err(|error| connection.write_failure(&error))
 }
 
 /// A role of a group that refers to a workload, or that its pods name.

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::certificates::serving_secret;
+use super::once::Once;
 use super::rights::{Role, rule};
 use super::settings::Settings;
 use crate::cli::rights::{OF_DOCTOR, Scope};
@@ -16,19 +17,8 @@ fn name(settings: &Settings) -> String {
 /// What contains the account, itself, its rights, and the pod, which comes last.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let name = name(settings);
-    let account = json!({
-        "?": "test",
-        "#": "The account of `rolegate doctor`. It looks; that the pod which it creates is never one that runs, a policy sees to.",
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {
-            "name": name,
-            "namespace": settings.namespace,
-            "labels": super::labels(settings),
-            "annotations": hook(settings, -2),
-        },
-        "automountServiceAccountToken": false,
-    });
+    let once = Once { name: &name, when: "test", event: "test" };
+    let comment = "The account of `rolegate doctor`. It looks; that the pod which it creates is never one that runs, a policy sees to.";
     let (everywhere, here): (Vec<_>, Vec<_>) = OF_DOCTOR.iter().partition(|right| right.scope == Scope::Cluster);
     let rules = |rights: &[&_]| rights.iter().map(|right| rule(settings, right)).collect::<Vec<_>>();
     let mut here = rules(&here);
@@ -46,68 +36,33 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         "=": { "apiGroups": [""], "resources": ["pods"], "verbs": ["create"] },
     });
     let own = settings.namespace.as_str();
-    let mut objects = super::containment::tries(settings, &name, &hook(settings, -3)).to_vec();
-    objects.push(account);
+    let mut objects = super::containment::tries(settings, &name, &once.hook(settings, -3)).to_vec();
+    objects.push(once.account(settings, comment));
     for (kind, namespace, role, rules) in [
         ("ClusterRole", None, name.clone(), rules(&everywhere)),
         ("Role", Some(own), name.clone(), here),
         ("Role", Some(settings.try_in.as_str()), format!("{name}-tries"), vec![tries]),
     ] {
-        let annotations = hook(settings, -1);
-        let role = Role { kind, namespace, name: &role, account: &name, annotations, when: Some("test") };
+        let annotations = once.hook(settings, -1);
+        let role = Role { kind, namespace, name: &role, account: &name, annotations, when: Some(once.when) };
         objects.extend(role.with_binding(settings, &json!(rules)));
     }
-    objects.push(pod(settings, &name));
+    objects.push(pod(settings, &once));
     objects
 }
 
-/// By which Helm makes an object for a test only, and takes it away after it; `null` for a cluster. Of the pod the last one
-/// that failed stays, to be asked for its log.
-fn hook(settings: &Settings, weight: i32) -> Value {
-    if !settings.more.by_helm {
-        return Value::Null;
-    }
+fn pod(settings: &Settings, once: &Once<'_>) -> Value {
     json!({
-        "helm.sh/hook": "test",
-        "helm.sh/hook-weight": weight.to_string(),
-        "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded",
-    })
-}
-
-fn pod(settings: &Settings, name: &str) -> Value {
-    json!({
-        "?": "test",
+        "?": once.when,
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": name,
+            "name": once.name,
             "namespace": settings.namespace,
             "#labels": "Not those of the replicas: it is no endpoint of their Services.",
-            "labels": { super::OWN_LABEL: name, "+": settings.common_labels },
-            "annotations": hook(settings, 0),
+            "labels": { super::OWN_LABEL: once.name, "+": settings.common_labels },
+            "annotations": once.hook(settings, 0),
         },
-        "spec": {
-            "serviceAccountName": name,
-            "automountServiceAccountToken": true,
-            "restartPolicy": "Never",
-            "activeDeadlineSeconds": 120,
-            "imagePullSecrets": settings.more.pull_secrets,
-            "nodeSelector": settings.more.node_selector,
-            "tolerations": settings.more.tolerations,
-            "securityContext": super::workload::security_of_pods(settings),
-            "containers": [{
-                "name": "doctor",
-                "image": settings.image,
-                "imagePullPolicy": settings.pull_policy,
-                "args": [
-                    "doctor",
-                    format!("--namespace={}", settings.namespace),
-                    format!("--name={}", settings.name),
-                    format!("--try-in={}", settings.try_in),
-                ],
-                "resources": { "requests": { "cpu": "10m", "memory": "32Mi" }, "limits": { "memory": "256Mi" } },
-                "securityContext": super::workload::container_security(),
-            }],
-        },
+        "spec": once.pod_spec(settings, "doctor", &[format!("--try-in={}", settings.try_in)], &json!(120)),
     })
 }

@@ -9,6 +9,7 @@ mod doctor;
 mod files;
 mod krew;
 mod network;
+mod once;
 mod rights;
 mod settings;
 mod uninstall;

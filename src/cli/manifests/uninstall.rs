@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::once::Once;
 use super::rights::{Role, rule};
 use super::settings::Settings;
 use crate::cli::rights::{OF_UNINSTALL, Scope};
@@ -10,57 +11,33 @@ use crate::cli::rights::{OF_UNINSTALL, Scope};
 /// The account, its rights, and the Job, which comes last.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let name = format!("{}-uninstall", settings.name);
-    let account = json!({
-        "?": "uninstall",
-        "#": "The account of `rolegate uninstall`: it is there for as long as that runs.",
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {
-            "name": name,
-            "namespace": settings.namespace,
-            "labels": super::labels(settings),
-            "annotations": hook(settings, -2),
-        },
-        "automountServiceAccountToken": false,
-    });
-    let mut objects = vec![account];
+    let once = Once { name: &name, when: "uninstall", event: "pre-delete" };
+    let comment = "The account of `rolegate uninstall`: it is there for as long as that runs.";
+    let mut objects = vec![once.account(settings, comment)];
     let (own, everywhere): (Vec<_>, Vec<_>) =
         OF_UNINSTALL.iter().partition(|right| matches!(right.scope, Scope::Own | Scope::OwnLease | Scope::OwnSecret));
     for (kind, namespace, rights) in
         [("ClusterRole", None, everywhere), ("Role", Some(settings.namespace.as_str()), own)]
     {
-        let annotations = hook(settings, -1);
-        let role = Role { kind, namespace, name: &name, account: &name, annotations, when: Some("uninstall") };
+        let annotations = once.hook(settings, -1);
+        let role = Role { kind, namespace, name: &name, account: &name, annotations, when: Some(once.when) };
         objects
             .extend(role.with_binding(settings, &rights.iter().map(|right| rule(settings, right)).collect::<Value>()));
     }
-    objects.push(job(settings, &name));
+    objects.push(job(settings, &once));
     objects
 }
 
-/// By which Helm makes an object for an uninstall only, and takes it away after it; `null` for a cluster. A Job that failed stays, to
-/// be asked for its log.
-fn hook(settings: &Settings, weight: i32) -> Value {
-    if !settings.more.by_helm {
-        return Value::Null;
-    }
+fn job(settings: &Settings, once: &Once<'_>) -> Value {
     json!({
-        "helm.sh/hook": "pre-delete",
-        "helm.sh/hook-weight": weight.to_string(),
-        "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded",
-    })
-}
-
-fn job(settings: &Settings, name: &str) -> Value {
-    json!({
-        "?": "uninstall",
+        "?": once.when,
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": name,
+            "name": once.name,
             "namespace": settings.namespace,
             "labels": super::labels(settings),
-            "annotations": hook(settings, 0),
+            "annotations": once.hook(settings, 0),
         },
         "spec": {
             "#backoffLimit": "It may be called again: rights reach the API server a moment later.",
@@ -69,30 +46,9 @@ fn job(settings: &Settings, name: &str) -> Value {
             "template": {
                 "metadata": {
                     "#labels": "Not those of the replicas: it is no endpoint of their Services.",
-                    "labels": { super::OWN_LABEL: name, "+": settings.common_labels },
+                    "labels": { super::OWN_LABEL: once.name, "+": settings.common_labels },
                 },
-                "spec": {
-                    "serviceAccountName": name,
-                    "automountServiceAccountToken": true,
-                    "restartPolicy": "Never",
-                    "imagePullSecrets": settings.more.pull_secrets,
-                    "nodeSelector": settings.more.node_selector,
-                    "tolerations": settings.more.tolerations,
-                    "securityContext": super::workload::security_of_pods(settings),
-                    "containers": [{
-                        "name": "uninstall",
-                        "image": settings.image,
-                        "imagePullPolicy": settings.pull_policy,
-                        "args": [
-                            "uninstall",
-                            "--yes",
-                            format!("--namespace={}", settings.namespace),
-                            format!("--name={}", settings.name),
-                        ],
-                        "resources": { "requests": { "cpu": "10m", "memory": "32Mi" }, "limits": { "memory": "256Mi" } },
-                        "securityContext": super::workload::container_security(),
-                    }],
-                },
+                "spec": once.pod_spec(settings, "uninstall", &["--yes".to_owned()], &Value::Null),
             },
         },
     })

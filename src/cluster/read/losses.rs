@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
-use kube::api::ListParams;
 
 use crate::api::Pod;
 use crate::api::node::{NODE, Node};
@@ -50,9 +49,9 @@ pub async fn look(
             standings.insert(role, standing);
         }
     }
-    let mut judged = Vec::new();
+    let (mut judged, mut nodes) = (Vec::new(), BTreeMap::new());
     for suspect in suspects {
-        let verdict = judge(client, index, group, suspect, &standings).await?;
+        let verdict = judge(client, index, group, suspect, (&standings, &mut nodes)).await?;
         judged.push(Judged { id: suspect.id, loss: suspect.loss.clone(), verdict });
     }
     Ok(judged)
@@ -63,7 +62,7 @@ async fn judge(
     index: &SharedIndex,
     group: &Group,
     suspect: &Suspect,
-    standings: &BTreeMap<&str, Option<Standing>>,
+    (standings, nodes): (&BTreeMap<&str, Option<Standing>>, &mut BTreeMap<String, bool>),
 ) -> Result<Verdict, kube::Error> {
     let Loss { role, ordinal, unready } = &suspect.loss;
     // Of a maker that cannot be read nobody knows what it does with its pods.
@@ -82,13 +81,15 @@ async fn judge(
     }
     let pods = api::<Pod>(client, POD, Some(&group.key.namespace));
     for pod in unready {
-        let params = ListParams::default().fields(&format!("metadata.name={}", pod.name));
-        let found = pods.list(&params).await?.items.into_iter().next().map(|found| found.object);
+        let found = pods.find(&pod.name).await?.map(|found| found.object);
         match found.filter(|found| found.metadata.uid.as_deref() == Some(&*pod.uid)) {
             Some(found) if found.condition_is_true("Ready") => {}
             Some(found) => {
                 let node = found.spec.node_name.clone().unwrap_or_default();
-                if !found.metadata.is_deleting() && !answers(client, &node).await? {
+                if !found.metadata.is_deleting() && !nodes.contains_key(&node) {
+                    nodes.insert(node.clone(), answers(client, &node).await?);
+                }
+                if !found.metadata.is_deleting() && nodes.get(&node) == Some(&false) {
                     return Ok(Verdict::Unknown { pod: pod.name.to_string(), node });
                 }
                 return Ok(Verdict::Lost(LastWords::of_unready(&found)));
@@ -101,8 +102,7 @@ async fn judge(
 
 /// False for a node that is there and is not ready: of its pods nobody knows whether they run.
 async fn answers(client: &Client, name: &str) -> Result<bool, kube::Error> {
-    let params = ListParams::default().fields(&format!("metadata.name={name}"));
-    let found = api::<Node>(client, NODE, None).list(&params).await?.items.into_iter().next();
+    let found = api::<Node>(client, NODE, None).find(name).await?;
     Ok(found.is_none_or(|found| found.object.is_ready()))
 }
 

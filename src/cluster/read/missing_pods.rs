@@ -99,9 +99,8 @@ async fn read_maker(
 
 /// What controls a pod, where it is none of the kinds whose pods are known otherwise: a Job, a DaemonSet, a ReplicaSet.
 async fn controller(client: &Client, namespace: &str, pod: &str) -> Result<Option<OwnerReference>, kube::Error> {
-    let params = ListParams::default().fields(&format!("metadata.name={pod}"));
-    let found = match api::<Pod>(client, POD, Some(namespace)).list(&params).await {
-        Ok(list) => list.items.into_iter().next().map(|found| found.object),
+    let found = match api::<Pod>(client, POD, Some(namespace)).find(pod).await {
+        Ok(found) => found.map(|found| found.object),
         Err(error) => allowed(error).map(|()| None)?,
     };
     let is_unread =

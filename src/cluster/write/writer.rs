@@ -5,9 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy,
-};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -112,15 +110,9 @@ impl Writer {
     ///
     /// When the API server refuses or fails.
     pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> Result<Released, kube::Error> {
-        let Some(found) = self.find(namespace, &pod.name).await? else { return Ok(Released::Gone) };
-        self.release(namespace, pod, &[], &Pin::new(), Queued::of(&found)).await
-    }
-
-    /// A pod as it is now. Whoever finds held pods may list them, and need have no right to get one.
-    async fn find(&self, namespace: &str, name: &str) -> Result<Option<Pod>, kube::Error> {
         let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
-        let named = ListParams::default().fields(&format!("metadata.name={name}"));
-        Ok(pods.list(&named).await?.items.into_iter().next().map(|found| found.object))
+        let Some(found) = pods.find(&pod.name).await? else { return Ok(Released::Gone) };
+        self.release(namespace, pod, &[], &Pin::new(), Queued::of(&found.object)).await
     }
 
     /// Deletes a pod if it still has no node, and has a controller that makes it again; false when not. What is looked at and
@@ -131,7 +123,7 @@ impl Writer {
     /// When the API server refuses or fails.
     pub async fn delete_without_node(&self, namespace: &str, pod: &PodRef) -> Result<bool, kube::Error> {
         let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
-        let Some(found) = self.find(namespace, &pod.name).await? else { return Ok(true) };
+        let Some(Watched { object: found, .. }) = pods.find(&pod.name).await? else { return Ok(true) };
         let meta = &found.metadata;
         if meta.uid.as_deref() != Some(&*pod.uid) || meta.is_deleting() {
             return Ok(true);

@@ -26,7 +26,7 @@ use crate::plan::reconcile::probes::ProbeStep;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::{BrakeContext, RecoveryContext, RecoveryPlan, Tally};
 use crate::plan::status::{conditions, has_ours, transition_times};
-use crate::plan::view::{GroupView, PodFacts, Snapshot};
+use crate::plan::view::{GroupView, PodFacts, Snapshot, count};
 
 /// Status that differs in counts only is written this often at most.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
@@ -204,7 +204,7 @@ impl Pass<'_> {
     fn remember_recoveries(&mut self, plan: &RecoveryPlan) {
         self.memory.recoveries = plan.phases().collect();
         self.memory.tally = plan.brake.own;
-        let silent = u32::try_from(plan.unknown.len()).unwrap_or(u32::MAX);
+        let silent = count(plan.unknown.len());
         self.memory.paused = if plan.brake.is_paused() { plan.brake.own.unready } else { silent };
         self.memory.braked = plan.brake.stop.is_some();
     }

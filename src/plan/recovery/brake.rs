@@ -103,11 +103,8 @@ impl Brake {
     /// Before anything is decided.
     pub(super) fn of(group: &Group, own: Tally, context: BrakeContext) -> Self {
         let BrakeContext { others, unseen, most } = context;
-        let said = group.status.conditions.iter().find(|condition| condition.r#type == PAUSED);
-        let is_later = |said: &Condition| {
-            let since = said.last_transition_time.as_deref().and_then(Moment::parse);
-            group.carrier.resumed.zip(since).is_some_and(|(resumed, since)| resumed >= since)
-        };
+        let said = group.status.condition(PAUSED);
+        let is_later = |said: &Condition| group.carrier.is_resumed_since(said.last_transition_time.as_deref());
         let resumed = said.is_some_and(|said| said.reason == RESUMED || is_later(said));
         let was_on = said.is_some_and(|said| said.status == "True" && said.reason == MANY_BROKEN);
         let cleared = was_on && !resumed && !own.plus(others).has_one_cause();

@@ -217,12 +217,13 @@ pub(in crate::plan) fn plan_recovery(
             context,
         }));
     }
+    let under_way: Vec<_> = all.iter().filter_map(One::counts_until).collect();
     let own = Tally {
         batches: count(all.len()),
         unready: count(all.iter().filter(|one| one.looks_broken()).count()),
-        under_way: count(all.iter().filter(|one| one.counts_until().is_some()).count()),
+        under_way: count(under_way.len()),
     };
-    plan.due = all.iter().filter_map(One::counts_until).min();
+    plan.due = under_way.into_iter().min();
     plan.brake = Brake::of(group, own, context.brake);
     let mut complete: BTreeMap<usize, Numbers> = BTreeMap::new();
     for one in &all {

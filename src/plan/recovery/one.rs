@@ -47,7 +47,7 @@ impl One<'_> {
                 self.is_all(ReplicaIs::Ready)
             }
             Some((Phase::Exhausted, entry)) => {
-                if self.is_resumed(entry) {
+                if self.group.carrier.is_resumed_since(entry.since.as_deref()) {
                     return self.wait(&resumed(entry), plan);
                 }
                 if entry.generation == self.group.carrier.generation {
@@ -239,12 +239,6 @@ impl One<'_> {
     /// Until when its recovery, which is under way, holds up others.
     pub(super) fn counts_until(&self) -> Option<Moment> {
         self.known.and_then(|(phase, entry)| counts_until(phase, entry, self.context.now))
-    }
-
-    /// True for one that was made anew too often by the time that a person said that it goes on.
-    fn is_resumed(&self, entry: &RecoveryState) -> bool {
-        let since = entry.since.as_deref().and_then(Moment::parse);
-        self.group.carrier.resumed.zip(since).is_some_and(|(resumed, since)| resumed >= since)
     }
 
     /// True for a batch whose pods are there and are not ready, or go: it looks broken, and may come back by itself.

@@ -83,7 +83,7 @@ pub(super) fn at_rest(group: &Group, view: &GroupView, workload: &RolledWorkload
 
 /// True when a status says that replicas are yet to be updated, or to get ready.
 fn says_in_progress(status: &GroupStatus) -> bool {
-    status.conditions.iter().any(|condition| condition.r#type == ROLLED && condition.reason == IN_PROGRESS)
+    status.condition(ROLLED).is_some_and(|condition| condition.reason == IN_PROGRESS)
 }
 
 /// The workload as what is said of its role speaks of it. What its controller has not seen says nothing of its pods, unless it

@@ -113,7 +113,7 @@ pub fn conditions(
 
 /// True when a status says that nothing moves.
 pub fn says_stalled(status: &GroupStatus) -> bool {
-    status.conditions.iter().any(|condition| condition.r#type == PROGRESSING && condition.reason == DEADLINE_EXCEEDED)
+    status.condition(PROGRESSING).is_some_and(|condition| condition.reason == DEADLINE_EXCEEDED)
 }
 
 /// True when every desired pod of every role is ready.

@@ -124,14 +124,13 @@ fn elastic_condition(group: &Group, decision: &Decision) -> Option<Condition> {
         return Some(conditions::elastic(false, reason, message));
     }
     let known = decision.elastic.as_ref().map(ElasticPlan::told);
-    let kept = || group.status.conditions.iter().find(|condition| condition.r#type == conditions::ELASTIC).cloned();
+    let kept = || group.status.condition(conditions::ELASTIC).cloned();
     known.map(|(reason, message)| conditions::elastic(true, reason, message)).or_else(kept)
 }
 
 /// True when a status has something that only we write. A `Ready` is no sign: operators give the same reasons.
 pub fn has_ours(status: &GroupStatus) -> bool {
-    let conflicted = |condition: &Condition| condition.r#type == conditions::CONFLICTED;
-    status.summary.is_some() || status.conditions.iter().any(conflicted)
+    status.summary.is_some() || status.condition(conditions::CONFLICTED).is_some()
 }
 
 /// Fields of ours that differ from what was written, in an answer to the write: the definition of the carrier does not keep

@@ -143,10 +143,8 @@ impl Lookup {
             known.map(Some).or_else(|| last.and_then(|last| last.since(asked)))
         };
         let read = async {
-            // What may be listed need not be read one by one as well.
-            let named = ListParams::default().fields(&format!("metadata.name={namespace}"));
-            let found = api::<Named>(&self.client, NAMESPACE, None).list(&named).await?.items;
-            Ok::<_, kube::Error>(found.first().map(|found| {
+            let found = api::<Named>(&self.client, NAMESPACE, None).find(namespace).await?;
+            Ok::<_, kube::Error>(found.map(|found| {
                 self.index.write(|index| index.namespace_read(&found.object));
                 self.index.read().stance_of(&found.object)
             }))

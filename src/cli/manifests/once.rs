@@ -1,0 +1,71 @@
+//! What runs once, by an account of its own whose rights go with it: for Helm a hook.
+
+use serde_json::{Value, json};
+
+use super::settings::Settings;
+
+/// Something that runs once.
+pub struct Once<'a> {
+    /// Name of all its objects.
+    pub name: &'a str,
+    /// The condition on its parts.
+    pub when: &'a str,
+    /// When Helm runs it.
+    pub event: &'a str,
+}
+
+impl Once<'_> {
+    /// By which Helm makes an object for this only, and takes it away after it; `null` for a cluster. The last one that failed stays,
+    /// to be asked for its log.
+    pub fn hook(&self, settings: &Settings, weight: i32) -> Value {
+        if !settings.more.by_helm {
+            return Value::Null;
+        }
+        json!({
+            "helm.sh/hook": self.event,
+            "helm.sh/hook-weight": weight.to_string(),
+            "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded",
+        })
+    }
+
+    /// Its account, with what it is for.
+    pub fn account(&self, settings: &Settings, comment: &str) -> Value {
+        json!({
+            "?": self.when,
+            "#": comment,
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {
+                "name": self.name,
+                "namespace": settings.namespace,
+                "labels": super::labels(settings),
+                "annotations": self.hook(settings, -2),
+            },
+            "automountServiceAccountToken": false,
+        })
+    }
+
+    /// The spec of its pod, which runs a command of rolegate on the installation; `more` of its flags.
+    pub fn pod_spec(&self, settings: &Settings, command: &str, more: &[String], deadline: &Value) -> Value {
+        let flags = [format!("--namespace={}", settings.namespace), format!("--name={}", settings.name)];
+        let args: Vec<_> = [command.to_owned()].into_iter().chain(flags).chain(more.iter().cloned()).collect();
+        json!({
+            "serviceAccountName": self.name,
+            "automountServiceAccountToken": true,
+            "restartPolicy": "Never",
+            "activeDeadlineSeconds": deadline,
+            "imagePullSecrets": settings.more.pull_secrets,
+            "nodeSelector": settings.more.node_selector,
+            "tolerations": settings.more.tolerations,
+            "securityContext": super::workload::security_of_pods(settings),
+            "containers": [{
+                "name": command,
+                "image": settings.image,
+                "imagePullPolicy": settings.pull_policy,
+                "args": args,
+                "resources": { "requests": { "cpu": "10m", "memory": "32Mi" }, "limits": { "memory": "256Mi" } },
+                "securityContext": super::workload::container_security(),
+            }],
+        })
+    }
+}
