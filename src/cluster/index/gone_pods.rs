@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use super::{Name, SourceId};
 use crate::api::Pod;
-use crate::model::GroupKey;
-use crate::plan::{LastWords, Leaving, PodFacts, PodRef};
+use crate::model::{GroupKey, PodIdentity};
+use crate::plan::{LastWords, Leaving, NodeRefusal, PodFacts, PodRef, kubelet_refusal};
 
 /// How many are remembered of those that said something: many more than are lost while somebody looks at why.
 const MOST: usize = 1024;
+
+/// How many replicas are remembered that kubelets refuse.
+const MOST_REFUSED: usize = 256;
 
 /// A replica of a role of a group.
 type Place = (GroupKey, Arc<str>, u32);
@@ -24,6 +27,8 @@ pub(super) struct GonePods {
     words: HashMap<Place, LastWords>,
     /// Oldest first.
     order: VecDeque<Place>,
+    /// Pods that kubelets have refused, the oldest first.
+    refused: VecDeque<(GroupKey, NodeRefusal)>,
 }
 
 /// A pod that is being deleted and still there.
@@ -45,6 +50,40 @@ impl GonePods {
     /// What the last pod of a replica said that is gone.
     pub(super) fn last_words(&self, key: &GroupKey, role: &str, ordinal: u32) -> Option<&LastWords> {
         self.words.get(&(key.clone(), role.into(), ordinal))
+    }
+
+    /// Pods of a group that kubelets have refused.
+    pub(super) fn refused(&self, key: &GroupKey) -> Vec<NodeRefusal> {
+        let own = self.refused.iter().filter(|(group, _)| group == key);
+        own.map(|(_, refusal)| refusal.clone()).collect()
+    }
+
+    /// A pod is ready: its node does not refuse it any more.
+    pub(super) fn is_ready(&mut self, facts: &PodFacts, node: Option<&str>) {
+        let PodIdentity { group, role, ordinal, .. } = &facts.identity;
+        self.refused.retain(|(of, refusal)| {
+            let is_this = of == group && Some(&refusal.role) == role.as_ref() && Some(refusal.ordinal) == *ordinal;
+            !(is_this && node == Some(&*refusal.node))
+        });
+    }
+
+    /// Counts a pod that its kubelet has refused, once: it is seen again when it is deleted.
+    fn note_refusal(&mut self, (key, role, ordinal): &Place, pod: &PodRef, node: &str, reason: &str) {
+        let is_this = |(group, known): &(GroupKey, NodeRefusal)| {
+            group == key && known.role == *role && known.ordinal == *ordinal && *known.node == *node
+        };
+        let known = self.refused.iter().position(is_this).and_then(|at| self.refused.remove(at));
+        let times = match &known {
+            Some((_, known)) if known.pod == *pod => known.times,
+            Some((_, known)) => known.times.saturating_add(1),
+            None => 1,
+        };
+        let (role, ordinal, pod, node) = (role.clone(), *ordinal, pod.clone(), node.into());
+        let refusal = NodeRefusal { role, ordinal, pod, node, times, reason: reason.to_owned() };
+        self.refused.push_back((key.clone(), refusal));
+        if self.refused.len() > MOST_REFUSED {
+            self.refused.pop_front();
+        }
     }
 
     /// How many are there.
@@ -76,6 +115,9 @@ impl GonePods {
         let said = self.words.get(&place).is_some_and(|known| known.pod == words.pod && words.reason.is_empty());
         if said && !known_better(&words) {
             return;
+        }
+        if let (Some(reason), Some(node)) = (kubelet_refusal(pod), &pod.spec.node_name) {
+            self.note_refusal(&place, &facts.pod, node, reason);
         }
         if self.words.insert(place.clone(), words).is_none() {
             self.order.push_back(place);

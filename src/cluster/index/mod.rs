@@ -176,6 +176,7 @@ impl Index {
             domain_keys: claims.iter().flat_map(|claims| self.domain_keys(&claims.group)).collect(),
             pods: self.pods.of(key),
             leaving: self.pods.went().leaving(key),
+            refused: self.pods.went().refused(key),
             seen: self.pods.seen(),
             workloads: self.workloads.rolled(key),
             scaled: claims

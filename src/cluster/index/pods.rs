@@ -180,6 +180,9 @@ impl Pods {
             Some(maker) => Says::of(&home.namespace, maker, workloads).completed(&facts),
             None => facts.clone(),
         };
+        if completed.ready {
+            self.went.is_ready(&completed, pod.spec.node_name.as_deref());
+        }
         let pods = self.by_group.entry(home.clone()).or_default();
         pods.counted.add(&completed);
         pods.last = Some((facts.clone(), maker.clone()));

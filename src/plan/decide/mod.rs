@@ -77,6 +77,8 @@ pub struct DecisionContext<'a> {
     pub not_bound: &'a [(usize, u32)],
     /// Domains in which batches got no node in time, and are not to go for a while.
     pub given_up: &'a [((usize, u32), GivenUp)],
+    /// Nodes whose kubelets have refused pods of a batch, and to which it is not to go for a while.
+    pub refusing: &'a [((usize, u32), Arc<str>)],
     /// What roles lack of their workloads for a moment only, as files are applied in any order.
     pub not_yet_told: &'a [Lacking],
     /// Pods go whose role their group does not have.

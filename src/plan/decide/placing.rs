@@ -145,6 +145,7 @@ impl<'a> Placing<'a, '_> {
             key: self.key,
             committed: committed.as_deref().filter(|_| given_up.is_none()),
             used: &used,
+            refused_by: &self.refused_by(index),
             when_no_fit: self.coordination.when_no_fit(),
         });
         match answer {
@@ -281,6 +282,12 @@ impl<'a> Placing<'a, '_> {
     fn given_up(&self, index: u32) -> Option<&'a GivenUp> {
         let id = (self.coordination.index, index);
         self.context.given_up.iter().find(|(of, _)| *of == id).map(|(_, given_up)| given_up)
+    }
+
+    /// Nodes whose kubelets have refused pods of a batch.
+    fn refused_by(&self, index: u32) -> Vec<Arc<str>> {
+        let id = (self.coordination.index, index);
+        self.context.refusing.iter().filter(|(of, _)| *of == id).map(|(_, node)| node.clone()).collect()
     }
 
     /// What a person does about pods that were placed and have no node.

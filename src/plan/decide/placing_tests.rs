@@ -384,6 +384,21 @@ fn a_batch_that_got_no_node_in_time_goes_elsewhere_when_all_its_pods_are_there_a
 }
 
 #[test]
+fn a_node_that_refuses_pods_of_a_batch_gets_none_of_it_and_who_runs_there_is_waited_for() {
+    let refusing = [((0, 0), Arc::from("a"))];
+    let context = || DecisionContext { refusing: &refusing, ..DecisionContext::default() };
+    let scene = || Scene::new(1, "hold").node("a", "r1", 3, false).node("b", "r1", 3, false);
+    let hosts = |seen: &Evaluation| going(seen).iter().map(|(_, _, pin)| pin[1].to_owned()).collect::<Vec<_>>();
+    assert_eq!(hosts(&scene().decide(context())), ["b", "b", "b"]);
+    let mut runs = scene().committed(&[("0", "r1")]).went("decode-0", Some("b")).went("prefill-0", Some("b"));
+    runs = runs.comes_back("prefill-1").other("b", 1, 0);
+    let seen = runs.decide(context());
+    let why = "no rack fits batch 1: best r1 fits 0 of 1 pods, short of 1 cpu, nodes whose kubelets have refused its pods: 1";
+    assert_eq!((going(&seen), held(&seen)), (vec![], vec![(HoldReason::NoRoom, 1, why)]));
+    assert_eq!(hosts(&runs.decide(DecisionContext::default())), ["a"], "after a while it is tried again");
+}
+
+#[test]
 fn a_domain_of_another_name_is_that_of_the_nodes_on_which_the_batch_runs() {
     let scene = Scene::new(1, "hold").node("a", "r9", 3, false).node("b", "r2", 9, false).committed(&[("0", "r1")]);
     let mut scene = scene.went("decode-0", Some("a")).went("prefill-0", Some("a"));

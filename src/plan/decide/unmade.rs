@@ -128,6 +128,7 @@ impl<'a> Unmade<'a> {
             key: self.key,
             committed: None,
             used: &used(self.batching, domains, batch),
+            refused_by: &[],
             when_no_fit: self.coordination.when_no_fit(),
         }))
     }

@@ -43,6 +43,8 @@ pub enum Refusal {
     NotReady,
     /// The node is cordoned.
     Cordoned,
+    /// The kubelet of the node has refused pods of the batch.
+    Kubelet,
 }
 
 /// A label of nodes.
@@ -141,6 +143,8 @@ impl NodeFacts {
             Some(Refusal::NotReady)
         } else if !self.schedulable && !bears_cordon() {
             Some(Refusal::Cordoned)
+        } else if needs.refused_by.contains(&self.name) {
+            Some(Refusal::Kubelet)
         } else {
             None
         }

@@ -72,6 +72,8 @@ pub struct Needs {
     pub spread: Vec<Spread>,
     /// Nodes that its claims can be reached from, where that is not every node.
     pub reach: Vec<Reach>,
+    /// Nodes whose kubelets have refused pods of its batch.
+    pub refused_by: Vec<Arc<str>>,
     /// It has an affinity to its own batch, which keeps this together where no domain does.
     pub keeps_together: bool,
     /// What the scheduler looks at beside all that.
@@ -140,6 +142,7 @@ impl Needs {
             peer: Arc::new(peer),
             spread,
             reach: Vec::new(),
+            refused_by: Vec::new(),
             keeps_together: spec.affinity.pod_affinity.terms.iter().any(is_own_batch),
             not_modelled: not_modelled(spec, also),
         })

@@ -322,6 +322,7 @@ impl Miss {
             Refusal::Taint => format!("nodes with taints that its pods do not tolerate: {nodes}"),
             Refusal::NotReady => format!("nodes that are not ready: {nodes}"),
             Refusal::Cordoned => format!("cordoned nodes: {nodes}"),
+            Refusal::Kubelet => format!("nodes whose kubelets have refused its pods: {nodes}"),
         }));
         if why.is_empty() {
             let what = if self.apart {

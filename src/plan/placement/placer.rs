@@ -53,6 +53,8 @@ pub struct Request<'a> {
     pub committed: Option<&'a str>,
     /// How many other batches of the group each value has, where batches keep apart.
     pub used: &'a BTreeMap<String, u32>,
+    /// Nodes whose kubelets have refused pods of the batch: it does not go there.
+    pub refused_by: &'a [Arc<str>],
     /// What happens if it fits nowhere.
     pub when_no_fit: WhenNoFit,
 }
@@ -173,6 +175,7 @@ impl<'a> Placer<'a> {
             key,
             committed: Some(domain),
             used: &used,
+            refused_by: &[],
             when_no_fit: WhenNoFit::Hold,
         };
         let mut batch = Batch { group: &self.group, capacity, request: &request };
@@ -249,7 +252,13 @@ impl Batch<'_, '_> {
         if let Some(needs) = self.request.needs {
             return Some(needs.to_vec());
         }
-        self.request.pods.iter().map(|uid| self.capacity.asked(uid)).collect()
+        let needs: Option<Vec<_>> = self.request.pods.iter().map(|uid| self.capacity.asked(uid)).collect();
+        if self.request.refused_by.is_empty() {
+            return needs;
+        }
+        let refused_by = self.request.refused_by.to_vec();
+        let without = |needs: Arc<Needs>| Arc::new(Needs { refused_by: refused_by.clone(), ..(*needs).clone() });
+        needs.map(|needs| needs.into_iter().map(without).collect())
     }
 
     /// The domain in which pods of the batch run that went before anything was committed for it.
@@ -276,7 +285,7 @@ impl Batch<'_, '_> {
         for refusal in here.flat_map(|facts| needs.iter().map(|needs| facts.refusal(needs))) {
             match refusal {
                 Some(Refusal::Affinity | Refusal::Volume) => {}
-                Some(Refusal::Taint | Refusal::NotReady | Refusal::Cordoned) => is_gone = false,
+                Some(Refusal::Taint | Refusal::NotReady | Refusal::Cordoned | Refusal::Kubelet) => is_gone = false,
                 None => return false,
             }
         }
@@ -294,6 +303,14 @@ impl Batch<'_, '_> {
             return Some(self.answer(&placement, needs));
         }
         let goes_all_the_same = !self.request.others.is_empty() || self.request.when_no_fit != WhenNoFit::Hold;
+        // Those of a batch that runs go where it runs, and not to a node that would refuse them again.
+        if goes_all_the_same && !self.request.refused_by.is_empty() {
+            let none = BTreeMap::new();
+            let question = Question { only: Some(domain), ..Question::new(needs, Some(self.request.key), &none) };
+            if let Fit::Not(why) = place(self.capacity.room(), &question) {
+                return Some(Answer::NoRoom { why: Box::new(why), closed: None });
+            }
+        }
         goes_all_the_same.then(|| Answer::to(domain, self.request))
     }
 

@@ -24,6 +24,7 @@ use crate::plan::reconcile::probes::{GivenUpUntil, IncompleteSince, MissingPodsP
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::recovery_memory::{LOSSES_READ, RecoveryMemory};
 use crate::plan::reconcile::refused_status::RefusedStatus;
+use crate::plan::reconcile::refusing::Refusing;
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::scales::ElasticMemory;
@@ -114,6 +115,8 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) unbound: UnboundSince,
     /// Domains in which batches got no node in time.
     pub(in crate::plan) given_up: GivenUpUntil,
+    /// Nodes whose kubelets refuse pods of its batches.
+    pub(in crate::plan) refusing: Refusing,
     /// Since when batches have room whose pods are yet to be made.
     pub(in crate::plan) unmade: UnboundSince,
     /// What has succeeded, as it was last decided: its pods may be gone before that is stored.
@@ -188,6 +191,7 @@ impl Memory {
             waits: IncompleteSince::default(),
             unbound: UnboundSince::default(),
             given_up: GivenUpUntil::default(),
+            refusing: Refusing::default(),
             unmade: UnboundSince::default(),
             succeeded: AllSucceeded::new(),
             lacking: BTreeMap::new(),
@@ -211,6 +215,7 @@ impl Memory {
             + self.retries.len()
             + self.pod_groups.len()
             + self.given_up.len()
+            + self.refusing.len()
             + self.given.len()
             + self.unclaimed.len()
     }

@@ -25,6 +25,7 @@ mod recoveries;
 mod recovery_events;
 mod recovery_memory;
 mod refused_status;
+mod refusing;
 mod rollout_events;
 mod rollouts;
 pub mod rounds;

@@ -104,6 +104,7 @@ impl Pass<'_> {
             IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
         };
         let drained = self.drained(group, &observation.view);
+        let refused_by_nodes = self.memory.refusing.note(group, &snapshot.refused, self.now);
         let not_bound = self.memory.not_bound(self.options.bind_timeout, self.now);
         let (not_yet_told, again) = self.memory.note_lacking(lacking(group), self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
@@ -122,6 +123,7 @@ impl Pass<'_> {
             domain_keys: &snapshot.domain_keys,
             not_bound: &not_bound,
             given_up: &self.memory.given_up.now(self.now),
+            refusing: &self.memory.refusing.now(self.now),
             stalled,
             refused: Some(&refused),
             in_flight: Some(&self.memory.in_flight),
@@ -151,6 +153,7 @@ impl Pass<'_> {
         self.remember_recoveries(&decision.recovery);
         self.released = self.memory.release_timer.decided(view, decision, self.now);
         let reports = [
+            refused_by_nodes,
             self.memory.reported.events(group, &seen, self.memory.surges.is_asking(), self.now),
             self.memory.reported_ahead.events(group, view, self.now),
             self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled, self.now),
@@ -178,6 +181,11 @@ impl Pass<'_> {
         self.pod_groups(group, view, snapshot);
         self.recreate(decision);
         self.recover(group, &decision.recovery, snapshot);
+        self.release_those_that_go(group, decision, snapshot);
+        self.write_status(group, &seen, snapshot);
+    }
+
+    fn release_those_that_go(&mut self, group: &Arc<Group>, decision: &Decision, snapshot: &Snapshot) {
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
             // A pod that comes before its PodGroup would be scheduled without it.
@@ -192,7 +200,6 @@ impl Pass<'_> {
                 self.memory.give(pod);
             }
         }
-        self.write_status(group, &seen, snapshot);
     }
 
     /// The time for recoveries; `None` where no batch is recovered.

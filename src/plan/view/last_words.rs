@@ -87,6 +87,43 @@ pub struct LastWords {
     pub revision: Option<Arc<str>>,
 }
 
+/// A pod that its kubelet has refused, whatever the scheduler said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRefusal {
+    /// Role of the replica.
+    pub role: Arc<str>,
+    /// Its ordinal.
+    pub ordinal: u32,
+    /// The last pod that was refused.
+    pub pod: PodRef,
+    /// The node.
+    pub node: Arc<str>,
+    /// How often, without a ready pod of the replica on the node in between.
+    pub times: u32,
+    /// One word of the kubelet.
+    pub reason: String,
+}
+
+/// How reasons begin that a kubelet gives for a pod that it does not admit.
+const REFUSALS: &[&str] = &[
+    "UnexpectedAdmissionError",
+    "OutOf",
+    "NodeAffinity",
+    "NodeName",
+    "NodePorts",
+    "TopologyAffinityError",
+    "InvalidNodeInfo",
+    "PodOSNotSupported",
+    "PodFeatureUnsupported",
+];
+
+/// The reason that a kubelet gave for not admitting a pod.
+pub fn kubelet_refusal(pod: &Pod) -> Option<&str> {
+    let reason = pod.status.reason.as_str();
+    let refuses = pod.status.phase == "Failed" && REFUSALS.iter().any(|known| reason.starts_with(known));
+    refuses.then_some(reason)
+}
+
 /// Longest message that is kept, in bytes: what ends a container may write pages.
 const LONGEST: usize = 512;
 

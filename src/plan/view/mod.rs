@@ -19,7 +19,7 @@ mod succeeded;
 pub use counts::ObservedCounts;
 pub use group::GroupView;
 pub use job::JobOf;
-pub use last_words::{LastWords, Leaving, LossKind};
+pub use last_words::{LastWords, Leaving, LossKind, NodeRefusal, kubelet_refusal};
 pub(in crate::plan) use numbers::Numbers;
 pub use pod::{HeldPod, LabelledPlace, PodFacts, PodRef};
 pub use pods::{GroupPods, RolePods};

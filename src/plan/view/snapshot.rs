@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::api::ObjectKind;
 use crate::model::moment::Moment;
 use crate::model::{Claims, LetGo, RolledWorkload, ScaledWorkload, Stance};
-use crate::plan::view::{GroupPods, Leaving};
+use crate::plan::view::{GroupPods, Leaving, NodeRefusal};
 use crate::rules::Violation;
 
 /// What planning needs of one group.
@@ -26,6 +26,8 @@ pub struct Snapshot {
     pub pods: GroupPods,
     /// Pods of it that are being deleted and still there.
     pub leaving: Vec<Leaving>,
+    /// Pods of it that kubelets have refused.
+    pub refused: Vec<NodeRefusal>,
     /// How many pods had been seen by then, of all groups.
     pub seen: u64,
     /// Workloads that are claimed for its rollouts.

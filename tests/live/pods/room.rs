@@ -336,6 +336,32 @@ async fn a_batch_whose_rack_takes_it_no_more_is_made_again_and_goes_elsewhere() 
     stage.until_event("DomainLost", &["goes to r2", "r1"]).await;
 }
 
+/// A kubelet refuses a pod that the scheduler thinks fits: it is not sent there for ever.
+#[tokio::test]
+async fn a_node_that_refuses_a_pod_twice_is_left_out_for_a_while() {
+    let stage = stage("room-kubelet").await;
+    add_rack(&stage, "k1", &["a", "b"], 3).await;
+    let _rolegate = stage.launch().start().await;
+    let group = group("llm", 1, 1).held_back();
+    deploy(&stage, &group, &one_step(&group)).await;
+    stage.pods.until("it runs", |now| now.count_all(Pod::is_scheduled) == 2).await;
+    let api = stage.api::<ApiPod>();
+    let first = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone().unwrap());
+    let refused = json!({ "status": { "phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no devices" } });
+    for _ in 0..2 {
+        let before = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().uid.clone());
+        let node = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone());
+        assert_eq!(node.as_ref(), Some(&first), "once may be chance");
+        api.patch_status("llm-prefill-0", &PatchParams::default(), &Patch::Merge(&refused)).await.unwrap();
+        let again = |now: &View| now.named("llm-prefill-0").is_some_and(|pod| pod.uid != before && pod.is_scheduled());
+        stage.pods.until("it is made again", again).await;
+    }
+    let node = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone());
+    assert_ne!(node, Some(first.clone()), "it goes to the other node of its rack");
+    let words = [&*first, "2 times (UnexpectedAdmissionError)", "is not placed there for 1m"];
+    stage.until_event("NodeRefusesPods", &words).await;
+}
+
 /// A pod of a backup is where it was, as far as it says itself.
 #[tokio::test]
 async fn a_copy_of_a_pod_is_not_bound_to_the_place_of_yesterday() {

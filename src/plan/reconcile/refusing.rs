@@ -1,0 +1,107 @@
+//! Nodes whose kubelets refuse pods of a batch again and again: it is not placed there for a while.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::Group;
+use crate::model::wording::{counted, time};
+use crate::plan::reconcile::events::EventNote;
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::view::NodeRefusal;
+
+/// Reason of the Event that a batch is not placed on a node for a while.
+pub const REFUSES: &str = "NodeRefusesPods";
+/// So often a node may refuse a pod before others are looked for: what made it do so may be over.
+const OFTEN: u32 = 2;
+/// How long a node is left out first; each further refusal doubles it, so often.
+const FIRST: Duration = Duration::from_secs(60);
+const DOUBLINGS: u32 = 6;
+
+/// A batch, by the place of its coordination in the group's list and its number from 0, and a node.
+type Key = ((usize, u32), Arc<str>);
+
+/// Nodes that are left out, each with how often it refused a pod, and until when.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct Refusing(BTreeMap<Key, (u32, Uptime)>);
+
+impl Refusing {
+    /// The nodes that are left out now.
+    pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<Key> {
+        self.0.iter().filter(|(_, (_, until))| *until > now).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// How many entries there are.
+    pub(in crate::plan) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Notes refusals; returns what is new, and when the next node is no longer left out.
+    pub(in crate::plan) fn note(
+        &mut self,
+        group: &Group,
+        refusals: &[NodeRefusal],
+        now: Uptime,
+    ) -> (Vec<EventNote>, Option<Uptime>) {
+        let mut events = Vec::new();
+        let mut there = BTreeSet::new();
+        for refusal in refusals.iter().filter(|refusal| refusal.times >= OFTEN) {
+            for batch in group.batches_of(&refusal.role, refusal.ordinal) {
+                let key = ((batch.coordination.index, batch.index), refusal.node.clone());
+                there.insert(key.clone());
+                if self.0.get(&key).is_some_and(|(times, _)| *times >= refusal.times) {
+                    continue;
+                }
+                let left_out = FIRST * (1 << (refusal.times - OFTEN).min(DOUBLINGS));
+                let name = batch.batching.batch_name(batch.index);
+                let NodeRefusal { node, times, reason, .. } = refusal;
+                events.push(EventNote {
+                    reason: REFUSES.to_owned(),
+                    subject: format!("{name} {node}"),
+                    note: format!(
+                        "node {node} has refused a pod of {name} {} ({reason}): the batch is not placed there for {}",
+                        counted(*times, "time"),
+                        time(left_out),
+                    ),
+                    warning: true,
+                    roles: [refusal.role.to_string()].into(),
+                });
+                self.0.insert(key, (refusal.times, now + left_out));
+            }
+        }
+        self.0.retain(|key, (_, until)| *until > now || there.contains(key));
+        (events, self.0.values().map(|(_, until)| *until).filter(|until| *until > now).min())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::test_support::mk_group;
+    use crate::plan::view::PodRef;
+
+    #[test]
+    fn a_node_is_left_out_after_the_second_refusal_for_twice_as_long_each_time() {
+        let strategy = json!({ "segmentPlacement": { "segmentSize": { "p": 2, "d": 1 } } });
+        let group = mk_group(&[("p", 4), ("d", 2)], &json!([{ "name": "pd", "strategy": strategy }]));
+        let refused = |times| {
+            let (pod, node) = (PodRef { name: "p-3".into(), uid: "u".into() }, Arc::from("n1"));
+            [NodeRefusal { role: "p".into(), ordinal: 3, pod, node, times, reason: "OutOfcpu".to_owned() }]
+        };
+        let mut refusing = Refusing::default();
+        let at = Uptime::from_secs;
+        assert_eq!((refusing.note(&group, &refused(1), at(0)).1, refusing.len()), (None, 0), "once is no time");
+        let (events, due) = refusing.note(&group, &refused(2), at(0));
+        let told = "node n1 has refused a pod of segment 2 2 times (OutOfcpu): the batch is not placed there for 1m";
+        assert_eq!((events[0].note.as_str(), due), (told, Some(at(60))));
+        assert_eq!(refusing.now(at(59)), [((0, 1), "n1".into())]);
+        let (events, _) = refusing.note(&group, &refused(2), at(60));
+        assert_eq!((events.len(), refusing.now(at(60))), (0, vec![]), "it is tried again");
+        let (events, due) = refusing.note(&group, &refused(3), at(70));
+        assert_eq!((events.len(), due), (1, Some(at(190))));
+        refusing.note(&group, &[], at(190));
+        assert_eq!(refusing.len(), 0);
+    }
+}
