@@ -1,32 +1,20 @@
 //! The cluster that a command talks to, and what is said when it cannot.
 
 use std::error::Error;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use http::{HeaderValue, header};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use http::Uri;
+use kube::Client;
 
+pub use super::kubeconfig::ConnectionArgs;
 use super::terminal::{in_words, shown};
 use crate::cluster::write::adoption::AdoptionError;
 use crate::cluster::{failure, told};
 use crate::model::Serving;
 use crate::model::object_name::{label_fault, subdomain_fault};
-
-/// Where the API server is.
-#[derive(Args, Clone, Debug)]
-pub struct ConnectionArgs {
-    /// Kubeconfig; by default $KUBECONFIG, ~/.kube/config or the pod's service account.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig.
-    #[arg(long)]
-    context: Option<String>,
-}
 
 /// The connection of a command that people run, and the namespace it looks at.
 #[derive(Args, Clone, Debug)]
@@ -105,30 +93,6 @@ pub enum Failure {
 /// How long people wait for a connection, and for an answer.
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
 
-/// What requests to the API server say of who sends them.
-const USER_AGENT: &str = concat!("rolegate/", env!("CARGO_PKG_VERSION"));
-
-impl ConnectionArgs {
-    /// Reads the kubeconfig.
-    pub async fn config(&self) -> Result<Config, Failure> {
-        let mut config = self.read().await?;
-        // Or audit logs could not tell who asked.
-        config.headers.push((header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
-        Ok(config)
-    }
-
-    async fn read(&self) -> Result<Config, Failure> {
-        let fault = |error: &dyn Error| Failure::Config(one_line(&error.to_string()));
-        if self.kubeconfig.is_none() && self.context.is_none() {
-            return Config::infer().await.map_err(|error| fault(&error));
-        }
-        let file = self.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        let file = file.map_err(|error| fault(&error))?;
-        Config::from_custom_kubeconfig(file, &options).await.map_err(|error| fault(&error))
-    }
-}
-
 impl LiveArgs {
     /// For a command that has a namespace by other means.
     pub fn new(connection: ConnectionArgs, namespace: &str) -> Self {
@@ -137,7 +101,7 @@ impl LiveArgs {
 
     /// True when any of them was written on the command line.
     pub fn is_given(&self) -> bool {
-        self.namespace.is_some() || self.connection.kubeconfig.is_some() || self.connection.context.is_some()
+        self.namespace.is_some() || self.connection.is_given()
     }
 
     /// Prepares a client for somebody who waits, or who watches for as long as it takes; nothing is sent yet.
@@ -148,7 +112,11 @@ impl LiveArgs {
             config.read_timeout = Some(PATIENCE.1);
         }
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let server = config.cluster_url.to_string();
+        let mut server = config.cluster_url.to_string();
+        if let Some(authority) = config.proxy_url.as_ref().and_then(Uri::authority) {
+            let at = authority.as_str().rsplit('@').next().unwrap_or_default();
+            server.push_str(&format!(" through the proxy at {at}"));
+        }
         let rolegate = self.rolegate.clone();
         Ok(Connection { client: Client::try_from(config).map_err(Failure::Client)?, namespace, server, rolegate })
     }
@@ -182,7 +150,7 @@ impl Connection {
     }
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     shown(&in_words(&failure::one_line(text)))
 }
 

@@ -16,6 +16,7 @@ mod duration;
 pub mod examples;
 pub mod explain;
 pub mod fit;
+mod kubeconfig;
 mod kubectl_complete;
 mod listed;
 mod live;

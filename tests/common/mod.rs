@@ -23,6 +23,7 @@ pub mod stage;
 pub mod status;
 pub mod terminal;
 pub mod tls;
+pub mod tunnel;
 pub mod wait;
 
 pub use control_plane::ControlPlane;

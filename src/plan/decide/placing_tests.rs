@@ -393,7 +393,8 @@ fn a_node_that_refuses_pods_of_a_batch_gets_none_of_it_and_who_runs_there_is_wai
     let mut runs = scene().committed(&[("0", "r1")]).went("decode-0", Some("b")).went("prefill-0", Some("b"));
     runs = runs.comes_back("prefill-1").other("b", 1, 0);
     let seen = runs.decide(context());
-    let why = "no rack fits batch 1: best r1 fits 0 of 1 pods, short of 1 cpu, nodes whose kubelets have refused its pods: 1";
+    let why =
+        "no rack fits batch 1: best r1 fits 0 of 1 pods, short of 1 cpu, nodes whose kubelets have refused its pods: 1";
     assert_eq!((going(&seen), held(&seen)), (vec![], vec![(HoldReason::NoRoom, 1, why)]));
     assert_eq!(hosts(&runs.decide(DecisionContext::default())), ["a"], "after a while it is tried again");
 }

@@ -347,7 +347,8 @@ async fn a_node_that_refuses_a_pod_twice_is_left_out_for_a_while() {
     stage.pods.until("it runs", |now| now.count_all(Pod::is_scheduled) == 2).await;
     let api = stage.api::<ApiPod>();
     let first = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone().unwrap());
-    let refused = json!({ "status": { "phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no devices" } });
+    let refused =
+        json!({ "status": { "phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no devices" } });
     for _ in 0..2 {
         let before = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().uid.clone());
         let node = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone());

@@ -1,0 +1,99 @@
+//! The kubeconfig of a command, and the proxy before the API server.
+
+use std::env;
+use std::error::Error;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use http::{HeaderValue, Uri, header};
+use hyper_util::client::proxy::matcher::Matcher;
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use super::connection::{Failure, one_line};
+use crate::cluster::failure::root_cause;
+
+/// Where the API server is.
+#[derive(Args, Clone, Debug)]
+pub struct ConnectionArgs {
+    /// Kubeconfig; by default $KUBECONFIG, ~/.kube/config or the pod's service account.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long)]
+    context: Option<String>,
+}
+
+/// What requests to the API server say of who sends them.
+const USER_AGENT: &str = concat!("rolegate/", env!("CARGO_PKG_VERSION"));
+
+impl ConnectionArgs {
+    /// Reads the kubeconfig.
+    pub async fn config(&self) -> Result<Config, Failure> {
+        let mut config = self.read().await?;
+        // Or audit logs could not tell who asked.
+        config.headers.push((header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
+        Ok(config)
+    }
+
+    /// True when any of them was written on the command line.
+    pub fn is_given(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
+    }
+
+    async fn read(&self) -> Result<Config, Failure> {
+        let fault = |error: &dyn Error| Failure::Config(one_line(&error.to_string()));
+        let file = match self.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from) {
+            Ok(file) => file,
+            Err(_) if !self.is_given() => return Config::infer().await.map_err(|error| fault(&error)),
+            Err(error) => return Err(fault(&error)),
+        };
+        let named = named_proxy(&file, self.context.as_ref());
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let read = Config::from_custom_kubeconfig(file, &options).await;
+        let mut config = read.map_err(|error| match &error {
+            KubeconfigError::ParseNoProxy(why) => Failure::Config(format!("NO_PROXY: {}", root_cause(why))),
+            other => fault(other),
+        })?;
+        let proxy = named.or_else(|| proxy_of_environment(&config.cluster_url));
+        config.proxy_url = proxy.map(|proxy| proxy_address(&proxy)).transpose()?;
+        Ok(config)
+    }
+}
+
+/// `proxy-url` of the cluster that a kubeconfig leads to. It holds whatever `NO_PROXY` says.
+fn named_proxy(file: &Kubeconfig, context: Option<&String>) -> Option<String> {
+    let name = context.or(file.current_context.as_ref())?;
+    let context = file.contexts.iter().find(|context| context.name == *name)?.context.as_ref()?;
+    let cluster = file.clusters.iter().find(|cluster| cluster.name == context.cluster)?.cluster.as_ref()?;
+    cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty())
+}
+
+/// The proxy that `HTTPS_PROXY` and `NO_PROXY` name for a server; none leads to this machine, as for kubectl. The client
+/// library would compare `NO_PROXY` with the proxy.
+fn proxy_of_environment(server: &Uri) -> Option<String> {
+    let value = |names: [&str; 2]| names.iter().find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
+    let proxy = value(["HTTPS_PROXY", "https_proxy"])?;
+    let excepted = value(["NO_PROXY", "no_proxy"]).unwrap_or_default();
+    let host = server.host()?.trim_matches(['[', ']']);
+    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let matcher = Matcher::builder().https(proxy.as_str()).no(excepted).build();
+    (!is_here && matcher.intercept(server).is_some()).then_some(proxy)
+}
+
+/// Address of a proxy: of the kind that a value without a scheme means.
+fn proxy_address(text: &str) -> Result<Uri, Failure> {
+    let full = match text.split_once("://") {
+        None => format!("http://{text}"),
+        Some(("socks5h", rest)) => format!("socks5://{rest}"),
+        Some(_) => text.to_owned(),
+    };
+    // It may hold a password, and is not shown.
+    let fault = |why: &str| Failure::Config(format!("the proxy of the kubeconfig, or of HTTPS_PROXY: {why}"));
+    let address = full.parse::<Uri>().map_err(|error| fault(&error.to_string()))?;
+    match address.scheme_str() {
+        Some("http" | "https" | "socks5") => Ok(address),
+        _ => Err(fault("must begin with http://, https:// or socks5://")),
+    }
+}
