@@ -9,6 +9,7 @@ use clap::Args;
 use http::Uri;
 use kube::Client;
 
+use super::certificate_words;
 pub use super::kubeconfig::ConnectionArgs;
 use super::terminal::{in_words, shown};
 use crate::cluster::write::adoption::AdoptionError;
@@ -62,6 +63,8 @@ pub struct Connection {
     /// The namespace to look at.
     pub namespace: String,
     server: String,
+    /// Who may sign the certificate of the API server.
+    trusted: Option<String>,
     rolegate: RolegateName,
 }
 
@@ -74,6 +77,17 @@ pub enum Failure {
     /// Certificates or keys of the kubeconfig cannot be used.
     #[error("client: {0}")]
     Client(kube::Error),
+    /// The client certificate, or its key, cannot be used.
+    #[error(
+        "the client certificate of the kubeconfig, {certificate}, cannot be used: {reason}. One of X.509 version 3 can, with a \
+         key of P-256, P-384 or Ed25519, or of RSA with 2048 bits or more"
+    )]
+    Certificate {
+        /// Its subject, version and key.
+        certificate: String,
+        /// Why not.
+        reason: String,
+    },
     /// The API server does not answer.
     #[error("cannot reach the API server at {server}: {reason}")]
     Unreachable {
@@ -115,10 +129,16 @@ impl LiveArgs {
         let mut server = config.cluster_url.to_string();
         if let Some(authority) = config.proxy_url.as_ref().and_then(Uri::authority) {
             let at = authority.as_str().rsplit('@').next().unwrap_or_default();
-            server.push_str(&format!(" through the proxy at {at}"));
+            server = format!("{server} through the proxy at {at}");
         }
         let rolegate = self.rolegate.clone();
-        Ok(Connection { client: Client::try_from(config).map_err(Failure::Client)?, namespace, server, rolegate })
+        let trusted = config.root_cert.as_deref().map(certificate_words::trusted);
+        let certificate = certificate_words::client_certificate(&config.auth_info);
+        let client = Client::try_from(config).map_err(|error| match certificate {
+            Some(certificate) => Failure::Certificate { certificate, reason: root_cause(&error) },
+            None => Failure::Client(error),
+        })?;
+        Ok(Connection { client, namespace, server, trusted, rolegate })
     }
 }
 
@@ -137,7 +157,13 @@ impl Connection {
             kube::Error::Api(status) => Failure::Refused(one_line(&status.message)),
             // A name that no object can have: nothing was sent.
             kube::Error::BuildRequest(_) => Failure::Other(root_cause(error)),
-            other => Failure::Unreachable { server: self.server.clone(), reason: root_cause(other) },
+            other => {
+                let mut reason = root_cause(other);
+                if let Some(trusted) = self.trusted.as_ref().filter(|_| reason.contains("peer certificate")) {
+                    reason = format!("{reason}. The kubeconfig trusts {trusted}");
+                }
+                Failure::Unreachable { server: self.server.clone(), reason }
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 pub mod adopt;
 mod allow;
 mod bytes;
+mod certificate_words;
 pub mod check;
 pub mod completions;
 mod connection;

@@ -1,8 +1,10 @@
 //! Commands that reach the API server through a proxy, as kubectl does.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use kube::config::Kubeconfig;
 
 use crate::common::Stage;
@@ -24,7 +26,7 @@ fn kubeconfig(stage: &Stage, host: &str, proxy: Option<&str>) -> (PathBuf, Strin
     (path, port)
 }
 
-async fn status(kubeconfig: &PathBuf, env: &[(&str, &str)]) -> Output {
+async fn status(kubeconfig: &Path, env: &[(&str, &str)]) -> Output {
     let mut command = rolegate_command(kubeconfig, &["status", "-n", "default"]);
     ["HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"].iter().for_each(|name| {
         command.env_remove(name);
@@ -83,4 +85,39 @@ async fn a_proxy_of_the_environment_is_used_for_servers_that_no_proxy_does_not_n
     }
     let told = error(&status(&file, &[("HTTPS_PROXY", &proxy), ("NO_PROXY", "a.example,")]).await);
     assert!(told.contains("no cluster to talk to: NO_PROXY: "), "{told}");
+}
+
+/// The certificates are of kinds that kubectl takes; whose keys they are does not matter for what is said.
+#[tokio::test]
+async fn certificates_that_cannot_be_used_are_named() {
+    let stage = Stage::new("client-certificates").await;
+    let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
+    let told = async |certificate: &str, authority: Option<&str>| {
+        let mut file = Kubeconfig::read_from(&stage.plane.kubeconfig).unwrap();
+        let user = file.auth_infos[0].auth_info.as_mut().unwrap();
+        user.token = None;
+        user.client_certificate_data = Some(BASE64_STANDARD.encode(certificate));
+        user.client_key_data = Some(BASE64_STANDARD.encode(&key).into());
+        if let Some(authority) = authority {
+            (user.client_certificate_data, user.client_key_data) = (None, None);
+            file.clusters[0].cluster.as_mut().unwrap().certificate_authority_data =
+                Some(BASE64_STANDARD.encode(authority));
+        }
+        let path = stage.plane.dir.join("conf/client-certificates.kubeconfig");
+        std::fs::write(&path, serde_json::to_string(&file).unwrap()).unwrap();
+        error(&status(&path, &[]).await)
+    };
+    let known = [
+        (include_str!("../fixtures/certificates/version-1.pem"), "CN=v1 (X.509 version 1, EC key of 256 bits)"),
+        (include_str!("../fixtures/certificates/p-521.pem"), "CN=p521 (X.509 version 3, EC key of 521 bits)"),
+    ];
+    for (certificate, words) in known {
+        let told = told(certificate, None).await;
+        assert!(told.contains(&format!(
+            "the client certificate of the kubeconfig, O=system:masters, {words}, cannot be used: "
+        )));
+    }
+    let leaf = std::fs::read_to_string(stage.plane.dir.join("pki/apiserver.crt")).unwrap();
+    let told = told("", Some(&leaf)).await;
+    assert!(told.contains("The kubeconfig trusts CN=kube-apiserver (not the certificate of a CA)"), "{told}");
 }
