@@ -37,6 +37,8 @@ pub enum Step {
         stale: bool,
     },
     Pod(Fate, usize),
+    /// What all pods depend on goes away, and none is ready before it is back.
+    Outage(bool),
     /// Something happens to a claimed StatefulSet.
     Set(usize, SetStep),
     /// The bounds of the rollout are edited, or it is no longer coordinated.
@@ -173,6 +175,7 @@ impl Step {
             (Theme::Groups, 2) => Self::Wait(Duration::from_secs(random.pick(&[1, 31, 70]))),
             (Theme::Groups, _) if n.is_multiple_of(4) => Self::CollectGarbage,
             (Theme::Groups, _) => Self::Deliver { replica, watch: n % 2, most: 10, duplicate: false },
+            (Theme::Pods, 1) if n.is_multiple_of(4) => Self::Outage(random.percent(70)),
             (Theme::Pods, _) => {
                 Self::Pod(random.pick(&[Fate::Ready, Fate::Unready, Fate::Failed, Fate::Evicted, Fate::Removed]), n)
             }
@@ -216,7 +219,8 @@ impl Step {
                 Self::Serve { replica, n, fault }
             }
             85..=94 => Self::Answer { replica, n },
-            95 => Self::CollectGarbage,
+            95 if n.is_multiple_of(4) => Self::CollectGarbage,
+            95 => Self::Outage(random.percent(70)),
             96..=97 => Self::Lead { replica, leads: random.percent(70) },
             _ => Self::Restart { replica, done: random.percent(50) },
         }

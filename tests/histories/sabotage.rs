@@ -3,9 +3,10 @@
 use rolegate::api::status::{GroupStatus, RecoveryState};
 use rolegate::model::RolledWorkload;
 use rolegate::plan::{PodRef, Snapshot};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::nature::FOREIGN;
+use crate::recoveries::says_paused;
 use crate::replica::Request;
 use crate::spec::released;
 
@@ -72,6 +73,8 @@ pub enum Sabotage {
     RecoversTwice,
     /// Begins every recovery at once that waits.
     RecoversAll,
+    /// Begins a recovery while recoveries are paused.
+    RecoversPaused,
     /// Lets the pods of a batch go before it is committed that all are there.
     ReleasesSingly,
     /// Loses each deletion on the way.
@@ -114,6 +117,7 @@ impl Sabotage {
         Self::DeletesUncommitted,
         Self::RecoversTwice,
         Self::RecoversAll,
+        Self::RecoversPaused,
         Self::ReleasesSingly,
         Self::LosesDeletions,
         Self::ForgetsRecoveries,
@@ -172,7 +176,11 @@ impl Sabotage {
                         }));
                     }
                 }
-                Self::SaysReady | Self::ForgetsRecoveries | Self::RecoversTwice | Self::RecoversAll => {
+                Self::SaysReady
+                | Self::ForgetsRecoveries
+                | Self::RecoversTwice
+                | Self::RecoversAll
+                | Self::RecoversPaused => {
                     self.of_words(status);
                 }
                 Self::LowersUncommitted => {
@@ -230,6 +238,11 @@ impl Sabotage {
                     entry.attempt += 1;
                 }
             }
+            Self::RecoversPaused if says_paused(status) => {
+                let begun = json!({ "coordination": "c0", "batch": 0, "phase": "Recreating" });
+                status.recoveries.push(serde_json::from_value(begun).unwrap());
+            }
+            Self::RecoversPaused => {}
             Self::RecoversAll => {
                 for entry in status.recoveries.iter_mut().filter(in_phase("Waiting")) {
                     "Recreating".clone_into(&mut entry.phase);
@@ -249,7 +262,7 @@ impl Sabotage {
         match self {
             Self::IgnoresUid => _ = patch["metadata"].as_object_mut().unwrap().remove("uid"),
             Self::TakesAllGates => {
-                let gate = serde_json::json!({ "$patch": "delete", "name": FOREIGN });
+                let gate = json!({ "$patch": "delete", "name": FOREIGN });
                 patch["spec"]["schedulingGates"].as_array_mut().unwrap().push(gate);
             }
             _ => {}

@@ -63,6 +63,7 @@ fn requests(world: &World) -> Vec<String> {
 }
 
 fn rest(world: &mut World) -> Result<(), Broken> {
+    world.outage(false);
     let (mut moving, mut quiet, mut version) = (0, Duration::ZERO, world.server.version);
     for _ in 0..ROUNDS {
         if world.flow()? {

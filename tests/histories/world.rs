@@ -14,11 +14,16 @@ use crate::sabotage::Sabotage;
 use crate::server::{Server, WATCHES};
 use crate::spec::{ROLES, Setup, Wish};
 
+/// Longer than pods that are not ready count as there.
+const UNREADY_FOR: Duration = Duration::from_secs(31);
+
 /// The cluster with its rolegates.
 pub struct World {
     pub server: Server,
     pub replicas: Vec<Replica>,
     pub now: Duration,
+    /// Pods do not become ready.
+    outage: bool,
     pub sabotage: Option<Sabotage>,
 }
 
@@ -28,7 +33,7 @@ impl World {
         server.create_group(setup.wish.clone(), setup.replicas);
         let count = if setup.two { 2 } else { 1 };
         let replicas = (0..count).map(|index| Replica::new(Duration::ZERO, index == 0, sabotage)).collect();
-        Self { server, replicas, now: Duration::ZERO, sabotage }
+        Self { server, replicas, now: Duration::ZERO, outage: false, sabotage }
     }
 
     /// Whatever happens to it, each loop does what is due.
@@ -57,6 +62,14 @@ impl World {
             Step::Set(role, step) => _ = server.set_step(role, step),
             Step::Roll(rolling) => server.edit_group(|group| group.rolling = rolling),
             Step::Pod(fate, n) => fall(server, fate, n),
+            Step::Outage(begins) => {
+                self.outage(begins);
+                if begins {
+                    self.flow()?;
+                    self.now += UNREADY_FOR;
+                    self.flow()?;
+                }
+            }
             Step::Scale { role, replicas } => {
                 server.edit_group(|group| group.replicas[role] = replicas);
                 if server.setup.operator || server.setup.refers {
@@ -100,6 +113,16 @@ impl World {
         Ok(())
     }
 
+    /// What all pods depend on goes away, or comes back.
+    pub fn outage(&mut self, begins: bool) {
+        self.outage = begins;
+        if begins {
+            for pod in self.server.pods_that(nature::is_ready) {
+                self.server.set_ready(&pod, false);
+            }
+        }
+    }
+
     /// The group and its pods are made again, and what a replica does that hears of the pods only.
     fn make_anew(&mut self, replica: usize, wish: Option<Wish>) -> Result<(), Broken> {
         match wish {
@@ -137,8 +160,10 @@ impl World {
         for pod in self.server.pods_that(nature::is_unscheduled) {
             self.server.schedule(&pod);
         }
-        for pod in self.server.pods_that(nature::is_unready) {
-            self.server.set_ready(&pod, true);
+        if !self.outage {
+            for pod in self.server.pods_that(nature::is_unready) {
+                self.server.set_ready(&pod, true);
+            }
         }
         for index in 0..self.replicas.len() {
             for watch in 0..WATCHES {
