@@ -12,7 +12,6 @@ use super::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75, ClusterT
 use super::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, RoleBasedGroupSpec};
 use super::role_coordination::{ROLE_COORDINATION, RoleCoordinationSpec};
 use super::status::GroupStatus;
-use super::versions::{Version, schema_of_v1beta1};
 
 /// `apiextensions.k8s.io/v1 CustomResourceDefinition`.
 pub const CUSTOM_RESOURCE_DEFINITION: ObjectKind = ObjectKind {
@@ -229,55 +228,6 @@ fn tidy(schema: &mut Value) {
 /// Our own definitions, or those of others, with the names of their files.
 pub fn files(optional: bool) -> Vec<(String, String)> {
     if optional { of_others() } else { own() }.iter().map(named).collect()
-}
-
-/// Who turns objects of one version into those of another.
-#[derive(Clone, Copy, Debug)]
-pub struct Converter<'a> {
-    /// Namespace of the Service that leads there.
-    pub namespace: &'a str,
-    /// Its name.
-    pub name: &'a str,
-    /// The Certificate of cert-manager whose CA callers must trust; else rolegate fills in the bundle.
-    pub certificate: Option<&'a str>,
-}
-
-/// Where objects are converted.
-pub const CONVERT_PATH: &str = "/convert";
-
-/// Our own definitions with RoleCoordination served as v1beta1 as well. v1alpha1 is stored.
-pub fn files_with_v1beta1(converter: Converter<'_>) -> Vec<(String, String)> {
-    let mut all = own();
-    for definition in &mut all {
-        if definition.pointer("/metadata/name") == Some(&json!(ROLE_COORDINATION.crd_name())) {
-            serve_v1beta1(definition, converter);
-        }
-    }
-    all.iter().map(named).collect()
-}
-
-fn serve_v1beta1(definition: &mut Value, converter: Converter<'_>) {
-    let Some(alpha) = definition.pointer("/spec/versions/0").cloned() else { return };
-    let mut beta = alpha;
-    set(&mut beta, "", "name", json!(Version::V1beta1.name()));
-    set(&mut beta, "", "storage", json!(false));
-    if let Some(schema) = beta.pointer_mut("/schema/openAPIV3Schema") {
-        *schema = schema_of_v1beta1(schema);
-    }
-    if let Some(Value::Array(versions)) = definition.pointer_mut("/spec/versions") {
-        versions.push(beta);
-    }
-    let Converter { namespace, name, certificate } = converter;
-    let service = json!({ "namespace": namespace, "name": name, "path": CONVERT_PATH, "port": 443 });
-    let conversion = json!({
-        "strategy": "Webhook",
-        "webhook": { "conversionReviewVersions": ["v1"], "clientConfig": { "service": service } },
-    });
-    set(definition, "/spec", "conversion", conversion);
-    if let Some(certificate) = certificate {
-        let inject = json!({ "cert-manager.io/inject-ca-from": format!("{namespace}/{certificate}") });
-        set(definition, "/metadata", "annotations", inject);
-    }
 }
 
 fn named(crd: &Value) -> (String, String) {

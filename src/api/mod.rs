@@ -5,7 +5,6 @@
 pub mod affinity;
 pub mod autoscaler;
 pub mod cluster_topology;
-pub mod conversion_review;
 pub mod coordinated_policy;
 pub mod coordination;
 pub mod crd;
@@ -27,7 +26,6 @@ pub mod scheduling;
 pub mod selector;
 pub mod service;
 pub mod status;
-pub mod versions;
 pub mod volume;
 pub mod webhook_configuration;
 pub mod workload;

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::api::crd;
-use crate::cli::manifests::{Certificates, Serve, definitions_with_v1beta1};
 
 /// Options of `crds`.
 #[derive(Debug, Args)]
@@ -14,18 +13,6 @@ pub struct CrdsArgs {
     /// Those that other projects own, for clusters without them: RoleBasedGroup in the shape of the KEPs.
     #[arg(long)]
     optional: bool,
-    /// Serve RoleCoordination in another version as well; its objects are converted by the webhook.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "VERSION", conflicts_with = "optional")]
-    serve: Vec<Serve>,
-    /// With --serve: the namespace of the webhook's Service.
-    #[arg(long, default_value = "rolegate-system", requires = "serve")]
-    namespace: String,
-    /// With --serve: its name.
-    #[arg(long, default_value = "rolegate", requires = "serve")]
-    name: String,
-    /// With --serve: where the webhook's certificate comes from.
-    #[arg(long, value_enum, default_value = "self-managed", requires = "serve")]
-    certificates: Certificates,
     /// Write each to a file of its own in this folder.
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -33,12 +20,7 @@ pub struct CrdsArgs {
 
 /// Prints or writes them.
 pub fn run(args: &CrdsArgs) -> ExitCode {
-    let definitions = if args.serve.is_empty() {
-        crd::files(args.optional)
-    } else {
-        definitions_with_v1beta1(&args.namespace, &args.name, args.certificates)
-    };
-    for (name, yaml) in definitions {
+    for (name, yaml) in crd::files(args.optional) {
         let Some(folder) = &args.output else {
             print!("---\n{yaml}");
             continue;

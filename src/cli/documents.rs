@@ -15,9 +15,7 @@ use super::node::{Kind, Node, Position};
 use super::parse::{json_parts, parse, part};
 use super::progress::Progress;
 use super::terminal::{in_words, shown};
-use super::versions::stored;
 use crate::api::ObjectKind;
-use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::model::CARRIERS;
 use crate::rules::almost_ours;
 
@@ -64,10 +62,8 @@ pub struct Document {
     pub namespace: String,
     /// `metadata.name`, or `metadata.generateName`, or `""`.
     pub name: String,
-    /// The object as JSON, in the version that is stored.
+    /// The object as JSON.
     pub json: String,
-    /// It is written in v1beta1: so are the paths of its fields.
-    pub is_beta: bool,
 }
 
 /// Namespace of objects that name none, as the API server would have it.
@@ -276,7 +272,6 @@ impl Documents {
                 namespace: object.namespace,
                 name: object.name,
                 json: object.json.to_owned(),
-                is_beta: false,
             });
         }
     }
@@ -317,20 +312,10 @@ impl Documents {
             api_version,
             kind,
             node,
-            is_beta: false,
         });
     }
 
-    /// Adds an object, in the version that is stored: as an API server would hand it over.
-    fn push(&mut self, mut document: Document) {
-        if let Some(stored) = stored(&document.api_version, &document.kind, &document.json) {
-            match stored {
-                Ok(json) => document.json = json,
-                Err(error) => return self.unreadable.push(document.unreadable(&error)),
-            }
-            document.is_beta = true;
-            document.api_version = ROLE_COORDINATION.api_version();
-        }
+    fn push(&mut self, document: Document) {
         if let Some(fault) = document.almost_ours() {
             return self.unreadable.push(fault);
         }

@@ -38,7 +38,6 @@ mod terminal;
 pub mod test;
 pub mod uninstall;
 pub mod version;
-mod versions;
 mod watch;
 
 use std::borrow::Cow;

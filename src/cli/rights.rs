@@ -1,7 +1,6 @@
 //! What rolegate may do: each right with its reason. One table for the roles of `manifests` and the questions of `doctor`.
 //! The tests run under exactly these, and find one that is missing and one that is not used.
 
-use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::cli::allow::Allow;
 
 /// Where a right holds, and for which objects.
@@ -17,8 +16,6 @@ pub enum Scope {
     OwnLease,
     /// In our own namespace, the Secret of the self-managed certificates.
     OwnSecret,
-    /// The definition of RoleCoordination.
-    Definition,
 }
 
 /// Some verbs on some resources.
@@ -309,15 +306,6 @@ pub const OF_PEOPLE: &[(&str, &[&str], &[Right])] = &[
     ),
 ];
 
-/// Where v1beta1 is served and certificates are self-managed.
-pub const OF_CONVERSION: &[Right] = &[Right {
-    groups: &["apiextensions.k8s.io"],
-    resources: &["customresourcedefinitions"],
-    verbs: &["patch"],
-    scope: Scope::Definition,
-    why: "The caBundle of its conversion.",
-}];
-
 const fn of(
     groups: &'static [&'static str],
     resources: &'static [&'static str],
@@ -334,7 +322,6 @@ impl Scope {
             Self::Cluster => (None, None),
             Self::Own => (Some(namespace.to_owned()), None),
             Self::Webhooks => (None, Some(name.to_owned())),
-            Self::Definition => (None, Some(ROLE_COORDINATION.crd_name())),
             Self::OwnLease => (Some(namespace.to_owned()), Some(name.to_owned())),
             Self::OwnSecret => (Some(namespace.to_owned()), Some(format!("{name}-certificates"))),
         }

@@ -7,7 +7,6 @@ pub mod claims;
 pub mod clique_pod;
 pub mod clique_set;
 mod cohort;
-pub mod conversion;
 pub mod coordination;
 pub mod dialect;
 mod elastic;

@@ -63,10 +63,6 @@ pub const BORN_AS: &str = "rolegate.dev/born-as";
 /// that kind is not served, nobody can say that the group is gone.
 pub const CARRIER: &str = "rolegate.dev/carrier";
 
-/// Annotation of a RoleCoordination where it is read in v1beta1, JSON by name: how its coordinations are spelled in v1alpha1, where
-/// that has several ways. It is never stored.
-pub const SPELLINGS: &str = "rolegate.dev/v1alpha1-spelling";
-
 /// Finalizer of ClusterTopologies: they go when nothing refers to them any more.
 pub const TOPOLOGY_FINALIZER: &str = "rolegate.dev/topology-protection";
 

@@ -55,17 +55,6 @@ impl FieldPath {
         Self(steps)
     }
 
-    /// The same path where fields have other names: `change` says that of a field at a depth, counted from 0, and nothing of one
-    /// that is not there.
-    #[must_use]
-    pub fn renamed<'a>(&'a self, change: impl Fn(usize, &'a str) -> Option<Cow<'static, str>>) -> Self {
-        let steps = self.0.iter().enumerate().filter_map(|(depth, step)| match step {
-            Step::Child(name) => change(depth, name).map(Step::Child),
-            step => Some(step.clone()),
-        });
-        Self(steps.collect())
-    }
-
     /// The steps as (is a list index, text): what a reader of source positions needs to walk a document.
     pub fn steps(&self) -> impl Iterator<Item = (bool, Cow<'_, str>)> {
         self.0.iter().map(|step| match step {

@@ -7,7 +7,6 @@ use super::kinds::{known_kinds, row_of};
 use crate::api::ObjectKind;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::api::versions::Version;
 
 /// Typing mistakes that a name may have, and still be told from others.
 const MISTAKES: usize = 2;
@@ -17,7 +16,7 @@ const LONG: usize = 8;
 /// What an object was most likely meant to be, and why it is not: `rolegate knows no Rolecoordination of rolegate.dev/v1alpha1; did
 /// you mean kind: RoleCoordination?` `None` for an object of a kind that is known, and for one that is foreign.
 pub fn almost_ours(api_version: &str, kind: &str, object: &Value) -> Option<String> {
-    if row_of(api_version, kind).is_some() || is_other_version(api_version, kind) {
+    if row_of(api_version, kind).is_some() {
         return None;
     }
     let meant = meant(api_version, kind, object)?;
@@ -34,11 +33,6 @@ pub fn almost_ours(api_version: &str, kind: &str, object: &Value) -> Option<Stri
         _ => format!("rolegate knows no {kind} of {api_version}"),
     };
     Some(format!("{why}; did you mean {}?", fields.join(", ")))
-}
-
-/// It is one of ours in another version that is served.
-fn is_other_version(api_version: &str, kind: &str) -> bool {
-    kind == ROLE_COORDINATION.kind && Version::parse(api_version).is_some()
 }
 
 fn meant(api_version: &str, kind: &str, object: &Value) -> Option<ObjectKind> {
@@ -98,6 +92,7 @@ mod tests {
             ("rolegate.dev/v1alpha1", "RoleCoordinations", "kind: RoleCoordination?"),
             ("rolegate.dev/v1alpha1", "ClusterTopolgy", "kind: ClusterTopology?"),
             ("rolegate.dev/v1", "RoleCoordination", "apiVersion: rolegate.dev/v1alpha1?"),
+            ("rolegate.dev/v2", "ClusterTopology", "apiVersion: rolegate.dev/v1alpha1?"),
             ("rolegates.dev/v1alpha1", "RoleCoordination", "apiVersion: rolegate.dev/v1alpha1?"),
             ("rolegate.io/v1alpha1", "ClusterTopology", "apiVersion: rolegate.dev/v1alpha1?"),
             ("v1alpha1", "RoleCoordination", "apiVersion: rolegate.dev/v1alpha1?"),
@@ -134,7 +129,6 @@ mod tests {
             ("workloads.x-k8s.io/v1alpha1", "RoleBasedGroupSet"),
             ("workloads.x-k8s.io/v1beta3", "RoleBasedGroup"),
             ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
-            ("rolegate.dev/v1beta1", "RoleCoordination"),
             ("", ""),
             ("v2", ""),
             ("apps/v1", ""),

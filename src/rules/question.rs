@@ -5,7 +5,6 @@ use std::collections::HashSet;
 
 use super::{Cause, Severity, Violation};
 use crate::api::ObjectKind;
-use crate::model::conversion::{path_in_v1beta1, text_in_v1beta1};
 
 /// What is done with the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -56,16 +55,6 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// The same with the paths of v1beta1, for who wrote that: rules know what is stored.
-    #[must_use]
-    pub fn in_v1beta1(mut self) -> Self {
-        for violation in self.errors.iter_mut().chain(&mut self.warnings).chain(&mut self.notes) {
-            violation.path = path_in_v1beta1(&violation.path);
-            violation.detail = text_in_v1beta1(&violation.detail);
-        }
-        self
-    }
-
     pub(super) fn of(violations: Vec<Violation>) -> Self {
         let mut judged = Self::default();
         for violation in violations {

@@ -389,6 +389,7 @@ spec:
     let cases = [
         ("kind: RoleCoordination", "kind: Rolecoordination", "2:1", "kind: RoleCoordination?"),
         ("rolegate.dev/v1alpha1", "rolegate.dev/v1", "1:1", "apiVersion: rolegate.dev/v1alpha1?"),
+        ("rolegate.dev/v1alpha1", "rolegate.dev/v1beta1", "1:1", "apiVersion: rolegate.dev/v1alpha1?"),
         ("rolegate.dev/v1alpha1", "rolegates.dev/v1alpha1", "1:1", "apiVersion: rolegate.dev/v1alpha1?"),
         ("kind: RoleCoordination\n", "", "1:1", "kind: RoleCoordination?"),
     ];

@@ -42,4 +42,3 @@ mod server;
 mod terminal;
 mod test_cli;
 mod test_guide;
-mod versions;

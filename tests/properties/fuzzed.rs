@@ -53,4 +53,4 @@ macro_rules! replays {
     };
 }
 
-replays!(review, mutate, names, documents, plan, status, secrets, placement, convert);
+replays!(review, mutate, names, documents, plan, status, secrets, placement);

@@ -25,7 +25,6 @@ mod placing;
 mod pods;
 mod rollout;
 mod rules;
-mod versions;
 
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;

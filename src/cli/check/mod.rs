@@ -202,12 +202,11 @@ fn add_shortages(world: &mut World, files: &[Document], cluster: &FileCluster) {
 
 /// The verdict about an object. One without the shape of its kind is refused for that.
 pub(in crate::cli) fn judge(document: &Document, operation: Operation, old: Option<&str>, world: &World) -> Judged {
-    let judged = match judge_json(&document.api_version, &document.kind, operation, &document.stored(), old, world) {
+    match judge_json(&document.api_version, &document.kind, operation, &document.stored(), old, world) {
         None => Judged::default(),
         Some(Ok(judged)) => judged,
         Some(Err(error)) => Judged { errors: vec![error.violation()], ..Judged::default() },
-    };
-    if document.is_beta { judged.in_v1beta1() } else { judged }
+    }
 }
 
 /// Where a path leads in the file: the key of its last field, or the closest that is there.

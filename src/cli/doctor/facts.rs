@@ -3,27 +3,18 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
-};
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
 
 use crate::api::ObjectKind;
-use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::cli::allow::Allow;
 use crate::model::{HoldReason, Mode, Serving, Stance};
 use crate::server::tls::certificates::Stored;
 
 /// What was read, or why it could not be.
 pub type Read<T> = Result<T, String>;
-
-/// Where the API server has RoleCoordinations converted, if it does; definitions by name.
-pub fn conversion(definitions: &BTreeMap<String, Value>) -> Option<WebhookClientConfig> {
-    let client = definitions.get(&ROLE_COORDINATION.crd_name())?.pointer("/spec/conversion/webhook/clientConfig")?;
-    serde_json::from_value(client.clone()).ok()
-}
 
 /// The installation that is looked at.
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::checks;
 use super::facts::{
     Facts, Gang, HeldGroup, Orphans, Other, Policies, Probe, Read, Served, ServedNamespaces, Services, Strangers,
-    Target, Uncoordinated, conversion,
+    Target, Uncoordinated,
 };
 use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
@@ -66,9 +66,8 @@ impl Reader<'_> {
             told::read(client, own, name)
         );
         let leases = Api::namespaced(client.clone(), own);
-        let converts = definitions.iter().any(|all| conversion(all).is_some());
         let (rights, namespaces, services, certificates, lease, probe, of_groups, nobodys, others, policies) = tokio::join!(
-            self.rights(told.as_ref(), converts),
+            self.rights(told.as_ref()),
             self.namespaces(),
             self.services(&mutating, &validating),
             self.certificates(),

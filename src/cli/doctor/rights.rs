@@ -14,7 +14,7 @@ use super::facts::{AskedRight, OptIn, Read, Rights, Target};
 use super::reads::{AT_A_TIME, Reader, Wanted};
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
-use crate::cli::rights::{OF_ALLOWED, OF_CERTIFICATES, OF_CONVERSION, OF_SELECTION, RIGHTS, Right};
+use crate::cli::rights::{OF_ALLOWED, OF_CERTIFICATES, OF_SELECTION, RIGHTS, Right};
 use crate::model::Serving;
 
 impl Reader<'_> {
@@ -29,12 +29,12 @@ impl Reader<'_> {
         Ok(account.map(|_| format!("system:serviceaccount:{namespace}:{name}")))
     }
 
-    /// Which rights are missing, of those that serving as it is told takes. `converts` says whether objects are converted.
-    pub(super) async fn rights(&self, told: Option<&Serving>, converts: bool) -> Read<Rights> {
+    /// Which rights are missing, of those that serving as it is told takes.
+    pub(super) async fn rights(&self, told: Option<&Serving>) -> Read<Rights> {
         // Whoever brings certificates does without the rights to keep them.
         let keeps = self.certificates().await?.is_some_and(|served| served.self_managed);
         let selects = told.is_some_and(|told| told.selector != LabelSelector::default());
-        let sometimes = [(keeps, OF_CERTIFICATES), (keeps && converts, OF_CONVERSION), (selects, OF_SELECTION)];
+        let sometimes = [(keeps, OF_CERTIFICATES), (selects, OF_SELECTION)];
         let taken = sometimes.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, rights)| rights);
         self.missing_of(RIGHTS.iter().chain(taken)).await
     }

@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::settings::Serve;
 use super::values::chart_values;
 use super::workload::given;
-use crate::api::crd::{self, Converter};
+use crate::api::crd;
 use crate::cli::allow::Allow;
 
 /// Values that are one of some words.
@@ -19,8 +18,7 @@ const WORDS: &[(&str, &[&str])] = &[
 ];
 
 /// Values that are lists of some words.
-const LISTS: &[(&str, &[&str])] =
-    &[("allow", &[Allow::Scale.word(), Allow::Recovery.word()]), ("serve", &[Serve::V1beta1.word()])];
+const LISTS: &[(&str, &[&str])] = &[("allow", &[Allow::Scale.word(), Allow::Recovery.word()])];
 
 /// Fields of a pod's `securityContext`.
 const POD_SECURITY: &[&str] = &[
@@ -185,9 +183,6 @@ pub const HELPERS: &str = r#"{{- /* Written by `make docs`, from the source of `
 {{- end -}}
 "#;
 
-/// Where the Service of a release stands in a definition before it is a template.
-const SERVICE: Converter<'_> = Converter { namespace: "of-the-release", name: "of-the-service", certificate: None };
-
 /// What a definition that is on its way out would take with it: Helm would take it for installed.
 const REFUSAL: &str = r#"{{- range $name := list "rolecoordinations.rolegate.dev" "clustertopologies.rolegate.dev" }}
 {{- $old := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name }}
@@ -199,33 +194,21 @@ const REFUSAL: &str = r#"{{- range $name := list "rolecoordinations.rolegate.dev
 
 /// The definitions as a template: Helm installs what stands in `crds/` once, and never upgrades it.
 pub fn definitions() -> String {
-    const NAMESPACE: &str = "{{ .Release.Namespace }}";
-    const NAME: &str = r#"{{ include "rolegate.fullname" . }}"#;
-    const INJECTED: &str = r#"and (has "v1beta1" .Values.serve) (eq .Values.certificates "cert-manager")"#;
-    let keep = "    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}\n";
-    let inject = format!(
-        "    {{{{- if {INJECTED} }}}}\n    cert-manager.io/inject-ca-from: \"{NAMESPACE}/{NAME}\"\n    {{{{- end }}}}\n"
-    );
-    let labels = "  {{- with .Values.commonLabels }}\n  labels:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n";
-    // Nothing in a description is Helm's.
-    let plain = |yaml: &str| yaml.replace("{{", "{{ \"{{\" }}");
-    let template = |((_, alone), (_, both)): ((String, String), (String, String))| {
-        let (alone, both) = (plain(&alone), plain(&both));
-        let (head, spec) = alone.split_once("spec:\n").unwrap_or((&alone, ""));
-        if alone == both {
-            let annotations = format!("  {{{{- if .Values.crds.keep }}}}\n  annotations:\n{keep}  {{{{- end }}}}\n");
-            return format!("---\n{head}{annotations}{labels}spec:\n{spec}");
-        }
-        let both = both.split_once("spec:\n").map_or("", |(_, spec)| spec);
-        let both = both.replace(SERVICE.namespace, NAMESPACE).replace(SERVICE.name, NAME);
-        let annotations = format!(
-            "  {{{{- if or .Values.crds.keep ({INJECTED}) }}}}\n  annotations:\n{keep}{inject}  {{{{- end }}}}\n"
-        );
-        let specs = format!(
-            "{{{{- if has \"v1beta1\" .Values.serve }}}}\nspec:\n{both}{{{{- else }}}}\nspec:\n{spec}{{{{- end }}}}\n"
-        );
-        format!("---\n{head}{annotations}{labels}{specs}")
+    const METADATA: &str = "  {{- if .Values.crds.keep }}
+  annotations:
+    helm.sh/resource-policy: keep
+  {{- end }}
+  {{- with .Values.commonLabels }}
+  labels:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+";
+    let template = |(_, yaml): (String, String)| {
+        // Nothing in a description is Helm's.
+        let plain = yaml.replace("{{", "{{ \"{{\" }}");
+        let (head, spec) = plain.split_once("spec:\n").unwrap_or((&plain, ""));
+        format!("---\n{head}{METADATA}spec:\n{spec}")
     };
-    let all: String = crd::files(false).into_iter().zip(crd::files_with_v1beta1(SERVICE)).map(template).collect();
+    let all: String = crd::files(false).into_iter().map(template).collect();
     format!("{{{{- if .Values.crds.enabled }}}}\n{REFUSAL}{all}{{{{- end }}}}\n")
 }

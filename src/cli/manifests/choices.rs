@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::settings::{Certificates, Serve};
+use super::settings::Certificates;
 use crate::model::{Allowed, Mode};
 
 /// Choices that decide which objects and fields are there at all.
@@ -16,8 +16,6 @@ pub struct Choices {
     pub recreate_mis_stamped: bool,
     /// What is done beyond gates, statuses and partitions.
     pub allowed: Allowed,
-    /// Another version that RoleCoordination is served in.
-    pub serve: Option<Serve>,
     /// How much is done.
     pub mode: Mode,
     /// Pods share the network of their node.
@@ -68,11 +66,6 @@ const CONDITIONS: &[Condition] = &[
         name: "cert-manager",
         helm: r#"eq .Values.certificates "cert-manager""#,
         holds: |choices| choices.certificates == Certificates::CertManager,
-    },
-    Condition {
-        name: "conversion",
-        helm: r#"and (has "v1beta1" .Values.serve) (eq .Values.certificates "self-managed")"#,
-        holds: |choices| choices.serve.is_some() && choices.certificates == Certificates::SelfManaged,
     },
     Condition { name: "service-monitor", helm: ".Values.serviceMonitor", holds: |choices| choices.service_monitor },
     Condition {

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::settings::Settings;
 use crate::api::ObjectKind;
-use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use crate::api::pod::POD;
 use crate::model::{WorkloadKind, names};
 
@@ -45,12 +44,10 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
     const NOT_ELSEWHERE: &str = "a stolen token sends no admission elsewhere";
     let workloads = WorkloadKind::with_partition().map(|kind| (kind.object_kind(), of_workload(kind), NO_CODE, None));
     let webhooks = WEBHOOKS.map(|kind| (kind, of_webhooks(), NOT_ELSEWHERE, Some("self-managed")));
-    let definition = (CUSTOM_RESOURCE_DEFINITION, of_definitions(), NOT_ELSEWHERE, Some("conversion"));
     [(POD, of_pods(), NO_CODE, None)]
         .into_iter()
         .chain(workloads)
         .chain(webhooks)
-        .chain([definition])
         .flat_map(|(kind, changed, so, when)| policy(settings, kind, &changed, so, when))
         .chain(deletions(settings))
         .collect()
@@ -76,17 +73,6 @@ fn of_webhooks() -> Vec<String> {
             all("object"),
         ),
     ]
-}
-
-/// What differs of a definition beside the bundle of its conversion.
-fn of_definitions() -> Vec<String> {
-    let path = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
-    let of_spec = (1..path.len()).filter_map(|depth| {
-        let (at, next) = path.split_at(depth);
-        next.first().map(|next| differing(at, Compared::All, &format!("key == '{next}'")))
-    });
-    let of_metadata = ["labels", "annotations"].map(|field| differing(&["metadata", field], Compared::All, "false"));
-    of_metadata.into_iter().chain(of_spec).collect()
 }
 
 /// What differs of a pod and may not: gates can only be taken away, and labels of nodes only be added, as the API server has

@@ -24,13 +24,13 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use crate::api::crd::{self, Converter};
+use crate::api::crd;
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::{Allow, allowed};
 pub use crate::cli::manifests::certificates::serving_secret;
 use crate::cli::manifests::choices::{Choices, Without};
 pub use crate::cli::manifests::files::files;
-pub use crate::cli::manifests::settings::{Certificates, Serve, Settings};
+pub use crate::cli::manifests::settings::{Certificates, Settings};
 use crate::cli::manifests::settings::{PodValues, Spread, socket_host, when_unsatisfiable};
 use crate::cli::manifests::yaml::{Target, documents};
 use crate::cli::serve::LogFormat;
@@ -85,22 +85,10 @@ impl Part {
     /// As YAML, each document after `---`.
     fn print(self, settings: &Settings, target: Target<'_>) -> String {
         if self == Self::Crds {
-            let definitions = match target {
-                Target::Cluster(Choices { serve: Some(Serve::V1beta1), certificates, .. }) => {
-                    definitions_with_v1beta1(&settings.namespace, &settings.name, *certificates)
-                }
-                _ => crd::files(false),
-            };
-            return definitions.into_iter().flat_map(|(_, yaml)| ["---\n".to_owned(), yaml]).collect();
+            return crd::files(false).into_iter().flat_map(|(_, yaml)| ["---\n".to_owned(), yaml]).collect();
         }
         documents(&self.objects(settings), target)
     }
-}
-
-/// The definitions with v1beta1 served, whose objects the installation of this name converts.
-pub fn definitions_with_v1beta1(namespace: &str, name: &str, certificates: Certificates) -> Vec<(String, String)> {
-    let certificate = (certificates == Certificates::CertManager).then_some(name);
-    crd::files_with_v1beta1(Converter { namespace, name, certificate })
 }
 
 /// Options of `manifests`.
@@ -136,9 +124,6 @@ pub struct ManifestsArgs {
     /// Add the rights to do more than gates, statuses and partitions, and have it done.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     allow: Vec<Allow>,
-    /// Serve RoleCoordination in another version as well, with the right to keep the bundle of its conversion.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "VERSION")]
-    serve: Vec<Serve>,
     /// Serve these namespaces only.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     namespaces: Vec<String>,
@@ -249,7 +234,6 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         mode,
         host_network: args.host_network,
         without,
-        serve: args.serve.first().copied(),
     };
     let all = Part::value_variants();
     let is_asked_for = |part: &&Part| {

@@ -3,9 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::settings::Settings;
-use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::cli::rights::{
-    OF_CERTIFICATES, OF_CONVERSION, OF_PEOPLE, OF_RECOVERY, OF_RECREATION, OF_SCALE, OF_SELECTION, RIGHTS, Right, Scope,
+    OF_CERTIFICATES, OF_PEOPLE, OF_RECOVERY, OF_RECREATION, OF_SCALE, OF_SELECTION, RIGHTS, Right, Scope,
 };
 
 /// The ServiceAccount, its roles and bindings.
@@ -28,7 +27,6 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
     for (name, rights, when) in [
         (settings.name.clone(), RIGHTS, None),
         (named("certificates"), OF_CERTIFICATES, Some("self-managed")),
-        (named("conversion"), OF_CONVERSION, Some("conversion")),
         (named("selection"), of_selection, Some("selector")),
         (named("recreation"), OF_RECREATION, Some("recreate-mis-stamped")),
         (named("scale"), OF_SCALE, Some("scale")),
@@ -122,7 +120,6 @@ pub fn rule(settings: &Settings, right: &Right) -> Value {
     let names = match right.scope {
         Scope::Cluster | Scope::Own => Value::Null,
         Scope::Webhooks | Scope::OwnLease => json!([settings.name]),
-        Scope::Definition => json!([ROLE_COORDINATION.crd_name()]),
         Scope::OwnSecret => json!([format!("{}-certificates", settings.name)]),
     };
     json!({

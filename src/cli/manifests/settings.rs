@@ -6,7 +6,6 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::api::selector::LabelSelector;
-use crate::api::versions::Version;
 use crate::model::Mode;
 
 /// Where the serving certificate comes from.
@@ -17,22 +16,6 @@ pub enum Certificates {
     SelfManaged,
     /// cert-manager does both.
     CertManager,
-}
-
-/// A version that is served beside the stored one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Serve {
-    /// RoleCoordination as v1beta1; objects are converted by the webhook.
-    V1beta1,
-}
-
-impl Serve {
-    /// As it is written.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::V1beta1 => Version::V1beta1.name(),
-        }
-    }
 }
 
 /// How replicas are spread over nodes.

@@ -33,8 +33,6 @@ pub fn chart_values() -> Map<String, Value> {
         "#allow": "What is done beyond gates, statuses and partitions, with the rights that it takes: scale (workloads of \
                    elastic groups), recovery (pods of a batch that broke are deleted).",
         "allow": [],
-        "#serve": "v1beta1: RoleCoordination is served in that version as well, converted by the webhook; with certificates of its own, the right to keep the bundle of that.",
-        "serve": [],
         "#extraArguments": "More arguments of `rolegate serve`, as --strict.",
         "extraArguments": [],
         "#resources": "Requests and limits. Processor time is not limited: see the Deployment.",

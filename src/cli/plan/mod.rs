@@ -20,6 +20,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use crate::api::status::{Condition, GroupStatus};
+use crate::cli::check::judge;
 use crate::cli::context::context;
 use crate::cli::data::Data;
 use crate::cli::documents::{Document, Documents, Unreadable};
@@ -30,7 +31,7 @@ use crate::model::{Claims, Group};
 use crate::plan::simulate::RunError;
 use crate::plan::status::conditions::conflicted;
 use crate::plan::{ObservedCounts, Run, decide_once, simulate};
-use crate::rules::{Judged, Operation, Options, World, judge_json, read_group};
+use crate::rules::{Judged, Operation, Options, World, read_group};
 
 /// Arguments of `plan`.
 #[derive(Args, Debug)]
@@ -272,12 +273,7 @@ fn plan<'a>(
     observed: Option<&ObservedCounts>,
     cluster: Option<&FileCluster>,
 ) -> Planned<'a> {
-    let judged = judge_json(&document.api_version, &document.kind, Operation::Create, &document.stored(), None, world);
-    let judged = match judged {
-        None => Judged::default(),
-        Some(Ok(judged)) => judged,
-        Some(Err(error)) => Judged { errors: vec![error.violation()], ..Judged::default() },
-    };
+    let judged = judge(document, Operation::Create, None, world);
     let plan = carried.map(|group| {
         let size = |role: &crate::model::Role| {
             let workload = world.workload(role.workload.key.as_ref()?).present()?;
@@ -291,7 +287,6 @@ fn plan<'a>(
         let of_cluster = cluster.and_then(|cluster| Some(cluster.fit(&cluster.group(document)?)));
         Plan { group, run, fitted: of_cluster.unwrap_or_default() }
     });
-    let judged = if document.is_beta { judged.in_v1beta1() } else { judged };
     Planned { document, judged, plan }
 }
 

@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{ReachArg, ServeArgs, WebhooksArg};
 use super::{Parts, ServeError};
-use crate::server::admission::conversion_bundle::ConversionBundle;
 use crate::server::admission::registration::{Reach, Registration};
 use crate::server::admission::webhooks::{Keep, Webhooks};
 use crate::server::http::self_dial::SelfIdentity;
@@ -80,8 +79,6 @@ pub(super) async fn start(
         ReachArg::Loopback => Reach::Url(format!("https://{address}")),
         ReachArg::Url(url) => Reach::Url(url.clone()),
     };
-    let conversion = ConversionBundle::new(client.clone(), reach.clone());
-    parts.add("bundle of conversions", conversion.run(publication.bundle.clone(), stop.clone()));
     let registration = Registration {
         name: args.name.clone(),
         reach,

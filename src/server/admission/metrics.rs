@@ -6,7 +6,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use crate::api::review::Request;
-use crate::api::versions::Version;
 use crate::model::Mode;
 use crate::rules::Judged;
 use crate::server::admission::table::Row;
@@ -14,8 +13,6 @@ use crate::server::http::body::BodyError;
 
 /// Label of what no row is for.
 const OTHER: &str = "other";
-/// What becomes of the objects of a conversion.
-const RESULTS: [&str; 2] = ["converted", "refused"];
 
 /// Labels of an answered review.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -38,19 +35,11 @@ struct RefusedBody {
     reason: &'static str,
 }
 
-/// Labels of an answered review of conversions.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Converted {
-    to: &'static str,
-    result: &'static str,
-}
-
 /// Metrics of the request path.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionMetrics {
     answered: Family<Answered, Counter>,
     findings: Family<Found, Counter>,
-    conversions: Family<Converted, Counter>,
     refused_bodies: Family<RefusedBody, Counter>,
     /// Bodies that were no review.
     pub unreadable: Counter,
@@ -71,11 +60,6 @@ impl AdmissionMetrics {
         registry.register("reviews", "Reviews answered", metrics.answered.clone());
         let help = "What rules found in reviews, by rule, and what became of it";
         registry.register("findings", help, metrics.findings.clone());
-        let conversions = metrics.conversions.clone();
-        registry.register("conversions", "Reviews of conversions answered, by version and result", conversions);
-        for version in [Version::V1alpha1, Version::V1beta1] {
-            RESULTS.iter().for_each(|result| _ = metrics.conversions(version.name(), result));
-        }
         // There from the beginning, so that an alert sees the first one.
         BodyError::REASONS.iter().for_each(|reason| _ = metrics.refused_bodies(reason));
         registry.register("refused_bodies", "Bodies not read to their end, by reason", metrics.refused_bodies.clone());
@@ -104,16 +88,6 @@ impl AdmissionMetrics {
         for (rule, verdict) in errors.chain(judged.warnings.iter().map(|violation| (violation.rule, warned))) {
             self.findings.get_or_create(&Found { rule, verdict }).inc();
         }
-    }
-
-    /// Counts an answer to objects that are wanted in a version; `None` for one that nobody knows.
-    pub(in crate::server) fn count_conversion(&self, to: Option<&'static str>, converted: bool) {
-        let [done, refused] = RESULTS;
-        self.conversions(to.unwrap_or(OTHER), if converted { done } else { refused }).inc();
-    }
-
-    fn conversions(&self, to: &'static str, result: &'static str) -> Counter {
-        self.conversions.get_or_create(&Converted { to, result }).clone()
     }
 
     fn refused_bodies(&self, reason: &'static str) -> Counter {

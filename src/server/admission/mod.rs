@@ -2,8 +2,6 @@
 
 pub mod answer;
 pub mod beside;
-mod conversion;
-pub mod conversion_bundle;
 pub mod deadline;
 pub mod decode;
 pub mod metrics;
@@ -27,10 +25,8 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span};
 
-use crate::api::crd::CONVERT_PATH;
 use crate::api::pod::POD;
 use crate::api::review::Request;
-use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::read::live_world::{LiveWorld, LiveWorldError};
 use crate::cluster::read::lookup::{Lookup, LookupError};
@@ -90,35 +86,25 @@ impl AdmissionError {
     }
 }
 
-/// What a body asks for.
-#[derive(Clone, Copy, Debug)]
-enum Asked {
-    /// A verdict.
-    Review(Endpoint),
-    /// Objects in another version.
-    Conversion,
-}
-
 impl Admission {
     /// The routes of the webhook port.
     pub fn router(self) -> Router {
         let state = Arc::new(self);
-        let answer = |asked: Asked| {
+        let answer = |endpoint: Endpoint| {
             post(move |State(admission): State<Arc<Self>>, request: axum::extract::Request| async move {
                 let (head, body) = request.into_parts();
-                admission.answer(asked, &head.uri, &head.headers, body).await
+                admission.answer(endpoint, &head.uri, &head.headers, body).await
             })
         };
         Router::new()
-            .route(Endpoint::Mutate.path(), answer(Asked::Review(Endpoint::Mutate)))
-            .route(Endpoint::Validate.path(), answer(Asked::Review(Endpoint::Validate)))
-            .route(CONVERT_PATH, answer(Asked::Conversion))
+            .route(Endpoint::Mutate.path(), answer(Endpoint::Mutate))
+            .route(Endpoint::Validate.path(), answer(Endpoint::Validate))
             .route(crate::server::http::self_dial::SELF_DIAL_PATH, get(|| async { "ok" }))
             .layer(tower_http::catch_panic::CatchPanicLayer::new())
             .with_state(state)
     }
 
-    async fn answer(self: Arc<Self>, asked: Asked, uri: &Uri, headers: &HeaderMap, body: Body) -> Response {
+    async fn answer(self: Arc<Self>, endpoint: Endpoint, uri: &Uri, headers: &HeaderMap, body: Body) -> Response {
         if !is_json(headers) {
             return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
         }
@@ -128,10 +114,10 @@ impl Admission {
             Err(error) => return self.refuse(&error),
         };
         let (answer, body) = if body.len() <= LIGHT {
-            (self.reply(asked, &body, deadline).await, body)
+            (self.review(endpoint, &body, deadline).await, body)
         } else {
             let (admission, beside) = (self.clone(), self.beside.clone());
-            let review = async move { (admission.reply(asked, &body, deadline).await, body) };
+            let review = async move { (admission.review(endpoint, &body, deadline).await, body) };
             match Box::pin(beside.run(deadline, review)).await {
                 Some(done) => done,
                 None => return self.refuse(&BodyError::NoTurn),
@@ -157,13 +143,6 @@ impl Admission {
         (status, [(header::CONTENT_TYPE, content_type)], text).into_response()
     }
 
-    async fn reply(&self, asked: Asked, body: &[u8], deadline: Instant) -> Answer {
-        match asked {
-            Asked::Review(endpoint) => self.review(endpoint, body, deadline).await,
-            Asked::Conversion => self.converted(body),
-        }
-    }
-
     async fn review(&self, endpoint: Endpoint, body: &[u8], deadline: Instant) -> Answer {
         let DecodedReview { version, request, row, pod } = match decode(endpoint, body) {
             Ok(asked) => asked,
@@ -182,8 +161,6 @@ impl Admission {
         let judged = timeout_at(deadline, self.judge(row, &request, pod, deadline)).instrument(span.clone()).await;
         match judged.unwrap_or(Err(AdmissionError::Late)) {
             Ok(verdict) => {
-                let is_of_versions = row.is_some_and(|row| row.kind == ROLE_COORDINATION);
-                let verdict = if is_of_versions { conversion::in_words_of_author(verdict, body) } else { verdict };
                 self.metrics.count_findings(&verdict.judged, mode);
                 let mut outcome = verdict.in_mode(mode);
                 span.in_scope(|| tell(row, &request, &outcome));

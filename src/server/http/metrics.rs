@@ -24,7 +24,6 @@ const DURATION_BUCKETS: [f64; 16] =
 pub(crate) enum Path {
     validate,
     mutate,
-    convert,
     livez,
     page,
     other,
@@ -36,7 +35,6 @@ impl Path {
         match path.trim_start_matches('/').split('/').next() {
             Some("validate") => Self::validate,
             Some("mutate") => Self::mutate,
-            Some("convert") => Self::convert,
             Some("livez") => Self::livez,
             Some("page") => Self::page,
             _ => Self::other,

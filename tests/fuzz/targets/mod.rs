@@ -2,7 +2,6 @@
 //! libFuzzer; `tests/properties` replays what is kept. They fail by panic.
 
 mod api_server;
-mod convert;
 mod documents;
 mod mutate;
 mod names;
@@ -33,5 +32,4 @@ pub const TARGETS: &[Target] = &[
     Target { name: "status", run: status::run, seeds: status::seeds },
     Target { name: "secrets", run: secrets::run, seeds: secrets::seeds },
     Target { name: "placement", run: placement::run, seeds: placement::seeds },
-    Target { name: "convert", run: convert::run, seeds: convert::seeds },
 ];

@@ -19,7 +19,6 @@ use crate::common::account::manifests;
 use crate::common::control_plane::{SYSTEM, scratch_dir};
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
-use crate::lifecycle::versions::{APPLY, printed};
 use crate::lifecycle::{Ran, rolegate, rolegate_with};
 
 async fn doctor(stage: &Stage) -> Ran {
@@ -70,7 +69,6 @@ async fn a_healthy_installation_and_one_fault_after_another() {
 
     no_bundle(&stage).await;
     no_right(&stage).await;
-    no_right_to_the_conversion(&stage, &address).await;
     no_configuration(&stage).await;
     orphans(&stage).await;
     opt_ins(&stage).await;
@@ -111,19 +109,6 @@ async fn no_right(stage: &Stage) {
     };
     let ran = while_broken(stage, spoil, &["rights"]).await;
     assert!(ran.out.contains("system:serviceaccount:rolegate-system:doctor may not patch pods"), "{ran:?}");
-}
-
-/// Objects are converted from now on, and nobody may say whom the API server shall trust then.
-async fn no_right_to_the_conversion(stage: &Stage, address: &str) {
-    stage.plane.must(APPLY, &printed(Some(&format!("https://{address}"))));
-    let ran = until_errors(stage, &["rights", "ca-bundle"]).await;
-    let says = "doctor may not patch customresourcedefinitions.apiextensions.k8s.io: The caBundle of its conversion.";
-    assert!(ran.out.contains(says), "{ran:?}");
-    let rights = manifests(&["--part", "rbac", "--namespace", SYSTEM, "--name", "doctor", "--serve", "v1beta1"]);
-    stage.plane.must(APPLY, &rights);
-    until_errors(stage, &["ca-bundle"]).await;
-    stage.plane.must(&["replace", "-f", "-"], &printed(None));
-    until_errors(stage, &[]).await;
 }
 
 async fn no_configuration(stage: &Stage) {

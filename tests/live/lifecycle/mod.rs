@@ -4,7 +4,6 @@ mod doctor;
 mod downgrade;
 mod uninstall;
 mod upgrade;
-mod versions;
 
 use std::path::Path;
 

@@ -108,7 +108,6 @@ const WRITERS: &[(&str, &str)] = &[
     ("cluster/lease.rs", "its deadlines are those of leadership, shorter than a write's"),
     ("cluster/read/live_world.rs", "asks what an author may do, which is said by creating a review"),
     ("cluster/write", "the writer"),
-    ("server/admission/conversion_bundle.rs", "the bundle of a definition of ours, which every replica keeps"),
     ("server/admission/webhooks.rs", "our own webhook configurations, which every replica keeps"),
     ("server/tls/certificates/mod.rs", "our own Secret, which every replica keeps"),
 ];
@@ -123,7 +122,6 @@ const NAMES_UNCHECKED: &[(&str, &str)] = &[
     ("cluster/read/lookup/gone.rs", "definitions of kinds that we know"),
     ("cluster/write/events.rs", "Events, which we name ourselves"),
     ("cluster/write/removal.rs", "our own objects"),
-    ("server/admission/conversion_bundle.rs", "a definition of ours"),
     ("server/admission/webhooks.rs", "our own webhook configurations"),
     ("server/tls/certificates/mod.rs", "our own Secret"),
 ];

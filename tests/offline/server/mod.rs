@@ -1,7 +1,6 @@
 //! The server over real sockets, with real TLS clients.
 
 mod certificates;
-mod conversion;
 mod drain;
 mod limits;
 mod requests;

@@ -1,12 +1,10 @@
 //! What the webhook serves with, and what callers trust.
 
-use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use super::admission::ours;
-use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::cli::doctor::facts::{Facts, Served, conversion};
+use crate::cli::doctor::facts::{Facts, Served};
 use crate::cli::doctor::finding::Findings;
 use crate::cli::terminal::age;
 use crate::server::tls::authority::{issued_by, leaf_info, renewal_time};
@@ -48,27 +46,12 @@ pub fn served(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Who calls us: our webhooks, and the API server for objects to be converted.
-fn callers(facts: &Facts) -> Vec<Caller> {
-    let webhooks = ours(facts).into_iter().map(|ours| Caller { title: ours.title, client: ours.client });
-    let title = || format!("the conversion of {}", ROLE_COORDINATION.crd_name());
-    let conversion = facts.definitions.iter().filter_map(conversion).map(|client| Caller { title: title(), client });
-    webhooks.chain(conversion).collect()
-}
-
-/// Somebody who calls us.
-struct Caller {
-    title: String,
-    client: WebhookClientConfig,
-}
-
 /// Do callers trust it?
 pub fn trusted(facts: &Facts, found: &mut Findings) {
-    let fill = "`rolegate serve` fills it in with --webhooks ca-bundle or all, that of a conversion with the right of `manifests \
-                --serve v1beta1`; with cert-manager, its CA injector does";
+    let fill = "`rolegate serve` fills it in with --webhooks ca-bundle or all; with cert-manager, its CA injector does";
     let stored = facts.certificates.as_ref().ok().and_then(Option::as_ref).map(|served| &served.stored);
     let (mut all, mut good) = (0, 0);
-    for ours in callers(facts) {
+    for ours in ours(facts) {
         all += 1;
         let bundle = ours.client.ca_bundle.as_ref().map(|bundle| String::from_utf8_lossy(&bundle.0).into_owned());
         let Some(bundle) = bundle.filter(|bundle| !bundle.trim().is_empty()) else {

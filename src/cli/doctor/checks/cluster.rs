@@ -41,7 +41,7 @@ pub fn api_server(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Where rights come from; some only with what takes them, as `--serve v1beta1`.
+/// Where rights come from; some only with what takes them, as `--allow scale`.
 const APPLY_RIGHTS: &str =
     "apply the ClusterRole and Role that `rolegate manifests` of this version prints for what is switched on";
 

@@ -7,12 +7,11 @@ use serde_json::Value;
 use super::cluster::BUILT_IN;
 use crate::api::ObjectKind;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
-use crate::api::crd::{self, Converter};
+use crate::api::crd;
 use crate::api::grove::POD_CLIQUE_SET;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI};
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::api::versions::Version;
 use crate::api::workload::LEADER_WORKER_SET;
 use crate::cli::doctor::facts::Facts;
 use crate::cli::doctor::finding::Findings;
@@ -75,21 +74,13 @@ pub fn carriers(facts: &Facts, found: &mut Findings) {
 /// Are our definitions those of this version?
 pub fn are_current(facts: &Facts, found: &mut Findings) {
     let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
-    // With the version that is served where somebody has chosen that.
-    let all = crd::files_with_v1beta1(Converter { namespace: "", name: "", certificate: None });
-    let wanted = all.into_iter().filter_map(|(_, yaml)| serde_saphyr::from_str::<Value>(&yaml).ok());
-    for wanted in wanted {
-        let name = wanted.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let Some(installed) = definitions.get(name) else { continue };
+    for kind in [ROLE_COORDINATION, CLUSTER_TOPOLOGY] {
+        let name = kind.crd_name();
+        let (Some(wanted), Some(installed)) = (crd::schema_of(kind), definitions.get(&name)) else { continue };
         let mut missing = Vec::new();
-        for version in versions(&wanted) {
-            let version = version.get("name").and_then(Value::as_str).unwrap_or_default();
-            match (schema(&wanted, version), schema(installed, version)) {
-                (Some(wanted), Some(installed)) => compare(wanted, installed, "", &mut missing),
-                (Some(_), None) if version == Version::V1beta1.name() => {}
-                (Some(_), None) => missing.push(version.to_owned()),
-                (None, _) => {}
-            }
+        match schema(installed, kind.version) {
+            Some(installed) => compare(wanted, installed, "", &mut missing),
+            None => missing.push(kind.version.to_owned()),
         }
         match missing.as_slice() {
             [] => found.ok(format!("{name} is that of this version")),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::healthy::{established, healthy, stored, typed};
 use super::{CHECKS, judge};
-use crate::api::crd::{self, Converter};
+use crate::api::crd;
 use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP};
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
@@ -591,26 +591,4 @@ fn groups_where_nothing_is_served_and_configurations_that_select_others_are_foun
         webhook.namespace_selector.as_mut().unwrap().match_labels = Some(selector.match_labels.clone());
     }
     assert_eq!(found(&facts, Level::Warning), [left]);
-}
-
-#[test]
-fn a_conversion_needs_a_bundle_as_the_webhooks_do() {
-    let served = |bundle: &str| {
-        let mut facts = healthy();
-        let files =
-            crd::files_with_v1beta1(Converter { namespace: "rolegate-system", name: "rolegate", certificate: None });
-        let (_, yaml) = files.iter().find(|(name, _)| name.starts_with("rolecoordinations")).unwrap();
-        let (name, mut definition) = established(yaml);
-        let bundle = ByteString(bundle.as_bytes().to_vec());
-        definition["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] = json!(bundle);
-        facts.definitions.as_mut().unwrap().insert(name, definition);
-        found(&facts, Level::Info)
-    };
-    let bundle = healthy().certificates.unwrap().unwrap().stored.bundle.0;
-    assert_eq!(served(&bundle), [""; 0]);
-    let title = "the conversion of rolecoordinations.rolegate.dev";
-    assert_eq!(served(""), [format!("Error ca-bundle: {title} has no caBundle")]);
-    let other = new_ca(healthy().now).unwrap().cert_pem;
-    let why = "does not hold the CA of the serving certificate";
-    assert_eq!(served(&other), [format!("Error ca-bundle: caBundle of {title} {why}")]);
 }
