@@ -64,7 +64,7 @@ impl Servers {
             ("lease-duration", "15s"),
         ]
         .into_iter()
-        .fold(stage.launch(), |launch, (name, value)| launch.flag(name, value));
+        .fold(stage.launch().flag("reach", "loopback"), |launch, (name, value)| launch.flag(name, value));
         let rolegate = launch.start().await;
         let (floor, floor_address) = floor(&certificate, &key).await;
         let (peer, peer_address) = peer(folder.path()).await;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition};
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::wait::await_condition;
@@ -134,10 +135,10 @@ impl Stage {
         let (control_plane, _) = Process::start(&mut rig, "ready", End::Input)?;
         let kubeconfig = data.join("kubeconfig");
         let client = client(&kubeconfig).await?;
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        let own = json!({"metadata": {"name": "rolegate-system"}});
-        let own = serde_json::from_value(own).map_err(|error| failed("namespace", &error))?;
-        namespaces.create(&PostParams::default(), &own).await?;
+        run_kubectl(&kubeconfig, &["create", "namespace", "rolegate-system"])?;
+        // Nothing here leads a Service to pods: the API server takes this as its address.
+        let service = ["create", "service", "externalname", "rolegate", "--external-name=127.0.0.1"];
+        run_kubectl(&kubeconfig, &[&service[..], &["--namespace=rolegate-system"]].concat())?;
         for definitions in ["deploy/crds/rolecoordinations.rolegate.dev.yaml", ROLE_BASED_GROUPS] {
             run_kubectl(&kubeconfig, &["apply", "--server-side", "-f", definitions])?;
         }
@@ -233,10 +234,18 @@ fn start_rolegate(kubeconfig: &Path, log: &Path) -> Result<Process, StageError> 
     let binary = own.with_file_name("rolegate");
     let log = std::fs::File::create(log).map_err(|error| failed("log", &error))?;
     let mut rolegate = Command::new(binary);
-    rolegate.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--reach", "loopback"]);
+    let port = free_port()?;
+    rolegate.args(["serve", &format!("--listen=127.0.0.1:{port}"), "--admin-listen", "127.0.0.1:0"]);
+    rolegate.arg(format!("--reach=service/rolegate:{port}"));
     rolegate.args(["--webhooks", "all", "--drain-grace", "100ms"]);
     rolegate.args(["--allow", "scale,recovery", "--kubeconfig"]).arg(kubeconfig).stderr(log);
     Ok(Process::start(&mut rolegate, "serving", End::Signal)?.0)
+}
+
+/// A port that nobody has, below those that the kernel gives away: nobody takes it by chance until it is listened on.
+fn free_port() -> Result<u16, StageError> {
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    (20_000..30_000).find(is_free).ok_or_else(|| failed("port", &"none is free"))
 }
 
 fn run_kubectl(kubeconfig: &Path, arguments: &[&str]) -> Result<(bool, String), StageError> {

@@ -1,6 +1,5 @@
 //! The cluster that a command talks to, and what is said when it cannot.
 
-use std::error::Error;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,10 +9,11 @@ use http::Uri;
 use kube::Client;
 
 use super::certificate_words;
+pub use super::failure::Failure;
+use super::failure::{one_line, root_cause};
 pub use super::kubeconfig::ConnectionArgs;
-use super::terminal::{in_words, shown};
+use crate::cluster::told;
 use crate::cluster::write::adoption::AdoptionError;
-use crate::cluster::{failure, told};
 use crate::model::Serving;
 use crate::model::object_name::{label_fault, subdomain_fault};
 
@@ -66,42 +66,6 @@ pub struct Connection {
     /// Who may sign the certificate of the API server.
     trusted: Option<String>,
     rolegate: RolegateName,
-}
-
-/// Why a command that talks to a cluster ends.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// No kubeconfig, or none that can be used.
-    #[error("no cluster to talk to: {0}")]
-    Config(String),
-    /// Certificates or keys of the kubeconfig cannot be used.
-    #[error("client: {0}")]
-    Client(kube::Error),
-    /// The client certificate, or its key, cannot be used.
-    #[error(
-        "the client certificate of the kubeconfig, {certificate}, cannot be used: {reason}. One of X.509 version 3 can, with a \
-         key of P-256, P-384 or Ed25519, or of RSA with 2048 bits or more"
-    )]
-    Certificate {
-        /// Its subject, version and key.
-        certificate: String,
-        /// Why not.
-        reason: String,
-    },
-    /// The API server does not answer.
-    #[error("cannot reach the API server at {server}: {reason}")]
-    Unreachable {
-        /// Its address.
-        server: String,
-        /// Why not.
-        reason: String,
-    },
-    /// The API server refuses.
-    #[error("{0}")]
-    Refused(String),
-    /// What was asked for is not there, or not to be done.
-    #[error("{0}")]
-    Other(String),
 }
 
 /// How long people wait for a connection, and for an answer.
@@ -174,14 +138,6 @@ impl Connection {
             AdoptionError::Unfinished(error) => Failure::Other(error.to_string()),
         }
     }
-}
-
-pub(super) fn one_line(text: &str) -> String {
-    shown(&in_words(&failure::one_line(text)))
-}
-
-fn root_cause(error: &dyn Error) -> String {
-    shown(&in_words(&failure::root_cause(error)))
 }
 
 /// Runs a command that talks to a cluster.

@@ -11,8 +11,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use super::connection::{Failure, one_line};
-use crate::cluster::failure::root_cause;
+use super::failure::{Failure, one_line, root_cause};
 
 /// Where the API server is.
 #[derive(Args, Clone, Debug)]

@@ -16,6 +16,7 @@ mod draw;
 mod duration;
 pub mod examples;
 pub mod explain;
+mod failure;
 pub mod fit;
 mod kubeconfig;
 mod kubectl_complete;

@@ -65,8 +65,7 @@ impl Service {
     }
 
     fn launch(&self, stage: &Stage) -> Launch {
-        let url = format!("https://{}", self.address);
-        stage.launch().flag("reach", &url).flag("drain-grace", GRACE).flag("lease-duration", "15s")
+        stage.launch().behind(self.address).flag("drain-grace", GRACE).flag("lease-duration", "15s")
     }
 
     /// Starts a replica; returns when it is among the endpoints.

@@ -5,25 +5,28 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, DynamicObject, PostParams};
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
-use serde_json::Value;
+use rustls::pki_types::ServerName;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdout, Command};
+use tokio_rustls::client::TlsStream;
 
 use super::account::account;
 use super::control_plane::{ControlPlane, SYSTEM, rolegate_binary, scratch_dir};
 use super::group::Group;
-use super::http;
+use super::http::{self, Caller};
 use super::pods::GATE;
 use super::proxy::Proxy;
 use super::request_proxy::RequestProxy;
@@ -48,6 +51,8 @@ pub struct Launch {
     /// What it talks to the API server through, if anything, and whom it must trust then, if not the API server's CA.
     proxy: Option<(SocketAddr, Option<String>)>,
     program: PathBuf,
+    /// Where the API server finds the Service, if that is not where it listens.
+    behind: Option<SocketAddr>,
     /// Of its environment, beside what it inherits.
     environment: Vec<(String, OsString)>,
     /// How often it was started: each time it has a log of its own, which the next run of the test replaces.
@@ -55,13 +60,14 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// One that serves a namespace, reached on loopback.
+    /// One that serves a namespace, reached by the name of a Service as in a cluster.
     pub fn new(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
         let launch = Self::bare(plane, client, namespace);
+        let reach = format!("service/{namespace}");
         [
             ("listen", "127.0.0.1:0"),
             ("admin-listen", "127.0.0.1:0"),
-            ("reach", "loopback"),
+            ("reach", reach.as_str()),
             ("webhooks", "all"),
             ("name", namespace),
             ("namespace", SYSTEM),
@@ -76,7 +82,8 @@ impl Launch {
     fn bare(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
         let (namespace, program) = (namespace.to_owned(), rolegate_binary());
         let (flags, environment) = (Vec::new(), Vec::new());
-        Self { plane, client, namespace, program, flags, environment, proxy: None, started: Arc::default() }
+        let started = Arc::default();
+        Self { plane, client, namespace, flags, proxy: None, program, behind: None, environment, started }
     }
 
     /// One as a Deployment starts it, but for the addresses where it listens. Its account must be there.
@@ -113,6 +120,12 @@ impl Launch {
     /// Another build of it.
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = program.into();
+        self
+    }
+
+    /// The API server finds it behind this address, where a proxy stands for what leads a Service to its pods.
+    pub fn behind(mut self, service: SocketAddr) -> Self {
+        self.behind = Some(service);
         self
     }
 
@@ -164,12 +177,12 @@ impl Launch {
     pub async fn start_unready(&self) -> Rolegate {
         let number = self.started.fetch_add(1, Ordering::SeqCst);
         let log = scratch_dir().join(format!("{}-{number}.rolegate.log", self.value("name")));
-        let flags = self.flags.iter().map(as_argument);
+        let flags = self.reached().await;
         let mut process = Command::new(&self.program)
             .arg("serve")
             .arg("--kubeconfig")
             .arg(self.kubeconfig().await)
-            .args(flags)
+            .args(flags.iter().map(as_argument))
             .envs(self.environment.clone())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -186,6 +199,44 @@ impl Launch {
         let address = |key: &str| word(key).and_then(|address| address.parse().ok()).expect("an address");
         let (webhook, admin) = (address("webhook=https://"), address("admin=http://"));
         Rolegate { process, _output: output, log, overlooks_refusals: false, webhook, admin }
+    }
+
+    /// Its options, and its Service. Nothing here maps ports, as kube-proxy does: the API server takes an ExternalName as the
+    /// address of a Service, and the port from the webhooks.
+    async fn reached(&self) -> Vec<(String, String)> {
+        let given = |name: &str| self.flags.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let service = given("reach").and_then(|reach| reach.strip_prefix("service/"));
+        let Some(service) = service.filter(|_| given("webhooks") == Some("all")) else { return self.flags.clone() };
+        let spec = json!({ "type": "ExternalName", "externalName": "127.0.0.1" });
+        let metadata = json!({ "name": service, "namespace": SYSTEM });
+        let object = json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec });
+        let services: Api<Service> = Api::namespaced(self.client.clone(), SYSTEM);
+        services.patch(service, &PatchParams::apply("tests").force(), &Patch::Apply(object)).await.unwrap();
+        let listens: SocketAddr = given("listen").unwrap().parse().unwrap();
+        let port = match (self.behind, listens.port()) {
+            (Some(service), _) => service.port(),
+            (None, 0) => free_port(),
+            (None, port) => port,
+        };
+        let launch = self.clone().flag("reach", &format!("service/{service}:{port}"));
+        let launch = if self.behind.is_some() { launch } else { launch.flag("listen", &format!("127.0.0.1:{port}")) };
+        launch.flags
+    }
+
+    /// The name in its certificate.
+    fn host(&self) -> ServerName<'static> {
+        let service = self.value("reach").strip_prefix("service/").unwrap();
+        format!("{service}.{SYSTEM}.svc").try_into().unwrap()
+    }
+
+    /// A connection to one of these, which is verified as the API server does.
+    pub async fn tls(&self, rolegate: &Rolegate) -> TlsStream<TcpStream> {
+        http::tls_to(rolegate.webhook, self.host(), &self.ca_bundle().await).await.unwrap()
+    }
+
+    /// The same for requests.
+    pub async fn caller(&self, rolegate: &Rolegate) -> Caller {
+        Caller::over(self.tls(rolegate).await, rolegate.webhook).await.unwrap()
     }
 
     /// Groups are no longer judged, for a while: it keeps its webhook configurations, and will notice.
@@ -212,15 +263,15 @@ impl Launch {
     /// Waits until the API server sends pods and groups to it: configurations reach its caches a moment after they are
     /// written.
     async fn until_asked(&self, rolegate: &Rolegate) {
-        let base = match self.value("reach") {
-            "loopback" => format!("https://{}", rolegate.webhook),
-            url => url.to_owned(),
+        let address = self.behind.unwrap_or(rolegate.webhook);
+        let leads = |config: &WebhookClientConfig| match (&config.service, &config.url) {
+            (Some(service), _) => service.port == Some(address.port().into()),
+            (None, Some(url)) => url.starts_with(&format!("https://{address}")),
+            (None, None) => false,
         };
         eventually(PATIENT, "webhook configurations that lead to us", async || {
             let configs = client_configs(&self.client, self.value("name")).await?;
-            let ours = |config: &WebhookClientConfig| {
-                config.ca_bundle.is_some() && config.url.as_ref().is_some_and(|url| url.starts_with(&base))
-            };
+            let ours = |config: &WebhookClientConfig| config.ca_bundle.is_some() && leads(config);
             if configs.iter().all(ours) { Ok(()) } else { Err(format!("{configs:?}")) }
         })
         .await;
@@ -241,6 +292,14 @@ impl Launch {
         })
         .await;
     }
+}
+
+/// A port that nobody has, below those that the kernel gives away: nobody takes it by chance until it is listened on.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(std::process::id() * 50 % 20_000).unwrap();
+    let mut ports = std::iter::repeat_with(|| 10_000 + (first + NEXT.fetch_add(1, Ordering::SeqCst)) % 20_000);
+    ports.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
 fn as_argument((name, value): &(String, String)) -> String {

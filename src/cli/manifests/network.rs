@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::settings::{Settings, port};
+use crate::server::admission::registration::SERVICE_PORT;
 
 /// Services, and what may pass.
 pub fn objects(settings: &Settings) -> Vec<Value> {
@@ -56,7 +57,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         },
     });
     vec![
-        service(name, json!({ "name": "webhook", "port": 443, "protocol": "TCP", "targetPort": "webhook" })),
+        service(name, json!({ "name": "webhook", "port": SERVICE_PORT, "protocol": "TCP", "targetPort": "webhook" })),
         to_metrics,
         policy,
         monitor,

@@ -3,13 +3,17 @@
 use serde_json::{Value, json};
 
 use super::settings::{PodValues, Settings};
-use crate::server::admission::registration::{Reach, Registration};
+use crate::server::admission::registration::{Reach, Registration, SERVICE_PORT};
 
 /// Both configurations. Whoever keeps the certificates fills in their `caBundle`.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let registration = Registration {
         name: settings.name.clone(),
-        reach: Reach::Service { namespace: settings.namespace.clone(), name: settings.name.clone() },
+        reach: Reach::Service {
+            namespace: settings.namespace.clone(),
+            name: settings.name.clone(),
+            port: SERVICE_PORT,
+        },
         own_namespace: settings.namespace.clone(),
         namespaces: if settings.more.by_helm { Vec::new() } else { settings.namespaces.clone() },
         selector: settings.selector.clone(),

@@ -17,6 +17,7 @@ use crate::cluster::run::{IncompleteBatch, LoopOptions, MissingGroup};
 use crate::model::Others;
 use crate::model::object_name::label_fault;
 use crate::model::{Mode, Serving};
+use crate::server::admission::registration::SERVICE_PORT;
 use crate::server::tls::acceptor::OldestTls;
 
 /// Options of `serve`.
@@ -46,7 +47,7 @@ pub struct ServeArgs {
     /// Name of this replica, unique among them.
     #[arg(long, env = "POD_NAME")]
     pub(super) identity: Option<String>,
-    /// How the API server reaches the webhook: `service/NAME`, `loopback` or `https://HOST:PORT`.
+    /// How the API server reaches the webhook: `service/NAME`, `service/NAME:PORT` (443), `loopback` or `https://HOST:PORT`.
     #[arg(long, default_value = "service/rolegate", value_parser = parse_reach)]
     pub(super) reach: ReachArg,
     /// What is kept of the webhook configurations.
@@ -230,7 +231,7 @@ impl LogFormat {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReachArg {
-    Service(String),
+    Service { name: String, port: u16 },
     Loopback,
     Url(String),
 }
@@ -240,11 +241,17 @@ fn parse_namespace(text: &str) -> Result<String, String> {
 }
 
 fn parse_reach(text: &str) -> Result<ReachArg, String> {
-    match (text, text.strip_prefix("service/")) {
+    let service = text.strip_prefix("service/").map(|service| match service.split_once(':') {
+        None => (service, Some(SERVICE_PORT)),
+        Some((name, port)) => (name, port.parse().ok().filter(|port| *port > 0)),
+    });
+    match (text, service) {
         ("loopback", _) => Ok(ReachArg::Loopback),
-        (_, Some(name)) if !name.is_empty() => Ok(ReachArg::Service(name.to_owned())),
+        (_, Some((name, Some(port)))) if label_fault(name).is_none() => {
+            Ok(ReachArg::Service { name: name.to_owned(), port })
+        }
         (url, _) if url.starts_with("https://") => Ok(ReachArg::Url(url.trim_end_matches('/').to_owned())),
-        _ => Err("must be service/NAME, loopback or https://HOST:PORT".to_owned()),
+        _ => Err("must be service/NAME, service/NAME:PORT, loopback or https://HOST:PORT".to_owned()),
     }
 }
 

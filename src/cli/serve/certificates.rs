@@ -49,7 +49,7 @@ pub(super) async fn start(
         return Ok(());
     }
     let service = match &args.reach {
-        ReachArg::Service(name) => name.as_str(),
+        ReachArg::Service { name, .. } => name.as_str(),
         ReachArg::Loopback | ReachArg::Url(_) => "rolegate",
     };
     let mut leaf = LeafSpec::for_service(service, &args.namespace);
@@ -61,7 +61,7 @@ pub(super) async fn start(
             Some(Err(name)) => leaf.names.push(name),
             None => {}
         },
-        ReachArg::Service(_) => {}
+        ReachArg::Service { .. } => {}
     }
     let secret = format!("{}-certificates", args.name);
     let settle = SignedDuration::try_from(args.ca_settle).unwrap_or(SignedDuration::MAX);
@@ -75,7 +75,9 @@ pub(super) async fn start(
         WebhooksArg::Off => return Ok(()),
     };
     let reach = match &args.reach {
-        ReachArg::Service(name) => Reach::Service { namespace: args.namespace.clone(), name: name.clone() },
+        ReachArg::Service { name, port } => {
+            Reach::Service { namespace: args.namespace.clone(), name: name.clone(), port: *port }
+        }
         ReachArg::Loopback => Reach::Url(format!("https://{address}")),
         ReachArg::Url(url) => Reach::Url(url.clone()),
     };

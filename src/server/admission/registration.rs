@@ -14,6 +14,9 @@ use crate::model::{Mode, WorkloadKind, names};
 use crate::server::admission::deadline::TIMEOUT;
 use crate::server::admission::table::{Endpoint, Handling, Row, TABLE};
 
+/// The port of a Service in front of the webhook.
+pub const SERVICE_PORT: u16 = 443;
+
 /// How the API server reaches the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -23,6 +26,8 @@ pub enum Reach {
         namespace: String,
         /// Name of the Service.
         name: String,
+        /// Its port.
+        port: u16,
     },
     /// At this address, `https://host:port`.
     Url(String),
@@ -93,9 +98,9 @@ impl Registration {
         let path = endpoint.path();
         let (service, url) = match &self.reach {
             Reach::Url(base) => (None, Some(format!("{base}{path}"))),
-            Reach::Service { namespace, name } => {
-                let (namespace, name) = (namespace.clone(), name.clone());
-                (Some(ServiceReference { namespace, name, path: Some(path.to_owned()), port: Some(443) }), None)
+            Reach::Service { namespace, name, port } => {
+                let (namespace, name, port) = (namespace.clone(), name.clone(), Some(i32::from(*port)));
+                (Some(ServiceReference { namespace, name, path: Some(path.to_owned()), port }), None)
             }
         };
         WebhookClientConfig { ca_bundle: ca_bundle.map(|pem| ByteString(pem.as_bytes().to_vec())), service, url }

@@ -9,6 +9,7 @@ use kube::api::PostParams;
 use rolegate::server::tls::authority::{Issued, LeafSpec, new_ca, new_leaf};
 use serde_json::json;
 
+use crate::common::control_plane::SYSTEM;
 use crate::common::rolegate::client_configs;
 use crate::common::stage::typed;
 use crate::common::{PATIENT, Stage, eventually};
@@ -51,7 +52,7 @@ async fn a_certificate_from_files_expires_and_is_replaced() {
     let ca = new_ca(now - SignedDuration::from_hours(25)).unwrap();
     register(&stage, &launch, &ca.cert_pem).await;
     let folder = tempfile::tempdir().unwrap();
-    let spec = LeafSpec { addresses: vec![service.address.ip()], days: 1, ..LeafSpec::for_names(["localhost"]) };
+    let spec = LeafSpec { days: 1, ..LeafSpec::for_service(&stage.namespace, SYSTEM) };
     let begun = Instant::now();
     let nearly = Timestamp::now() - SignedDuration::from_hours(24) + SignedDuration::try_from(LIFE).unwrap();
     publish(folder.path(), &new_leaf(&ca, &spec, nearly).unwrap());

@@ -53,7 +53,7 @@ fn groups() -> [Group; 2] {
 /// The address under which the API server finds both replicas, and how these are started.
 pub async fn service(stage: &Stage) -> (Proxy, Launch) {
     let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
-    let launch = stage.launch().flag("reach", &format!("https://{}", service.address));
+    let launch = stage.launch().behind(service.address);
     (service, launch)
 }
 

@@ -2,6 +2,7 @@
 
 mod ca_bundle;
 mod callers;
+mod reach;
 mod rotation;
 mod shared_secret;
 

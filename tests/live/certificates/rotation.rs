@@ -54,7 +54,7 @@ async fn no_admission_fails_while_certificates_rotate() {
     let stage = Arc::new(Stage::new("rotation").await);
     // Two replicas behind one address: while one serves the new certificate, the other may still serve the old one.
     let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
-    let launch = stage.launch().flag("ca-settle", "2s").flag("reach", &format!("https://{}", service.address));
+    let launch = stage.launch().flag("ca-settle", "2s").behind(service.address);
     let replicas = [launch.start_unready().await, launch.start_unready().await];
     let [one, other] = replicas.each_ref().map(|replica| replica.webhook);
     service.lead_to(&[one, other]);

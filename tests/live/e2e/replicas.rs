@@ -27,7 +27,7 @@ async fn pair(launch: &Launch, service: &Proxy) -> (Rolegate, Rolegate) {
 
 async fn service(stage: &Stage) -> (Proxy, Launch) {
     let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
-    let launch = stage.launch().flag("reach", &format!("https://{}", service.address));
+    let launch = stage.launch().behind(service.address);
     (service, launch)
 }
 

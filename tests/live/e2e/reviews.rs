@@ -7,7 +7,6 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::common::http::{Caller, tls};
 use crate::common::{Group, Stage};
 
 fn recorded() -> Vec<PathBuf> {
@@ -48,7 +47,7 @@ async fn every_recorded_review_gets_a_well_formed_answer() {
     let stage = Stage::new("reviews").await;
     let launch = stage.launch();
     let rolegate = launch.start().await;
-    let mut caller = Caller::connect(rolegate.webhook, &launch.ca_bundle().await).await;
+    let mut caller = launch.caller(&rolegate).await;
     let files = recorded();
     assert!(files.len() >= 32, "{} files", files.len());
     let mut held = Vec::new();
@@ -101,8 +100,7 @@ async fn bodies_that_are_no_review_are_refused_in_plain_words() {
     let stage = Stage::new("no-reviews").await;
     let launch = stage.launch();
     let rolegate = launch.start().await;
-    let bundle = launch.ca_bundle().await;
-    let mut caller = Caller::connect(rolegate.webhook, &bundle).await;
+    let mut caller = launch.caller(&rolegate).await;
     let no_request = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#;
     let deep = format!(
         r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"object":{}1{}}}}}"#,
@@ -133,7 +131,7 @@ async fn bodies_that_are_no_review_are_refused_in_plain_words() {
         // As long as allowed: it is read, and is nonsense. One byte more: it is refused before it comes.
         let (status, _) = caller.post(path, vec![b' '; LIMIT]).await.unwrap();
         assert_eq!(status, 400);
-        let mut stream = tls(rolegate.webhook, &bundle).await;
+        let mut stream = launch.tls(&rolegate).await;
         let length = LIMIT + 1;
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"

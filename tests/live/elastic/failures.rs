@@ -135,8 +135,7 @@ async fn while_no_webhook_answers_both_wait() {
     let stage = Stage::new("elastic-webhook").await;
     stage.add_node("all", 60).await;
     let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
-    let reach = format!("https://{}", service.address);
-    let rolegate = launch(&stage).flag("reach", &reach).start_unready().await;
+    let rolegate = launch(&stage).behind(service.address).start_unready().await;
     service.lead_to(&[rolegate.webhook]);
     rolegate.until_ready().await;
     let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;

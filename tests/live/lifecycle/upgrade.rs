@@ -182,7 +182,7 @@ async fn replicas_with_other_flags_take_over_in_the_middle() {
     let stage = Stage::new("other-flags").await;
     stage.add_node("all", 18).await;
     let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
-    let launch = stage.launch().flag("reach", &format!("https://{}", service.address));
+    let launch = stage.launch().behind(service.address);
     let old = launch.start_unready().await;
     service.lead_to(&[old.webhook]);
     old.until_metric("rolegate_leader", 1).await;

@@ -156,7 +156,7 @@ async fn every_golden_case_of_a_pod_is_the_same_to_the_webhook() {
     namespaces.push(stage.namespace.clone());
     let launch = stage.launch().flag("namespaces", &namespaces.join(","));
     let rolegate = launch.start().await;
-    let mut caller = Caller::connect(rolegate.webhook, &launch.ca_bundle().await).await;
+    let mut caller = launch.caller(&rolegate).await;
     let (mut compared, mut left) = (0, Vec::new());
     for case in &cases {
         if let Err(complaint) = put(&stage, case).await {

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::common::http::Caller;
 use crate::rules::desk::{apply, put, refused, stage, warned};
 
 /// Members by name, where a list is known.
@@ -53,7 +52,7 @@ async fn what_no_rule_is_for_passes_and_is_counted() {
     assert!(shown.done && shown.err.is_empty(), "{shown:?}");
     // Also when somebody else's configuration sends it here.
     let resource = |version: &str, plural: &str| json!({ "group": "grove.io", "version": version, "resource": plural });
-    let mut caller = Caller::connect(rolegate.webhook, &launch.ca_bundle().await).await;
+    let mut caller = launch.caller(&rolegate).await;
     for (version, plural) in [("v1alpha1", "somethings"), ("v9", "podcliquesets")] {
         let review = json!({
             "apiVersion": "admission.k8s.io/v1",

@@ -6,7 +6,6 @@ use kube::Api;
 use serde_json::json;
 
 use crate::common::control_plane::SYSTEM;
-use crate::common::http::Caller;
 use crate::common::stage::CORE;
 use crate::common::{Group, Stage};
 use crate::tenants::stage;
@@ -44,7 +43,7 @@ async fn no_secret_is_logged_even_when_everything_is() {
     review_all(&stage, &group).await;
     statuses.until("it is ready", |status| status.ready().starts_with("True")).await;
     // A body that cannot be read has a fault that is told of.
-    let mut caller = Caller::connect(rolegate.webhook, &launch.ca_bundle().await).await;
+    let mut caller = launch.caller(&rolegate).await;
     let broken =
         json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": VALUE }).to_string();
     for body in [broken.clone(), broken[..broken.len() - 1].to_owned(), VALUE.to_owned()] {

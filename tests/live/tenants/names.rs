@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::common::Group;
 use crate::common::audit::{Account, Request};
-use crate::common::http::Caller;
 use crate::common::stage::{CORE, GROUPS};
 use crate::tenants::stage;
 
@@ -91,7 +90,7 @@ async fn nobody_may_make_a_pod_group() {
     let stage = stage("nobody").await;
     let launch = stage.launch();
     let rolegate = launch.start().await;
-    let mut caller = Caller::connect(rolegate.webhook, &launch.ca_bundle().await).await;
+    let mut caller = launch.caller(&rolegate).await;
     let constraint = json!({ "topologyLayerName": "rack", "podGroupPolicy": { "kai": {} } });
     let deploy = json!({ "roleDeployStep": { "prefill": 1 }, "deployTopologyConstraint": constraint });
     let mut group = Group::new("llm").role("prefill", 1, 1).object();

@@ -144,6 +144,7 @@ const DIALS: &[&[&str]] = &[
 /// Those who open one, each with the place that it leads to. No field of an object is ever part of it.
 const DIALLERS: &[(&str, &str)] = &[
     ("cli/connection.rs", "the API server of the kubeconfig or of the pod's own account"),
+    ("cli/kubeconfig.rs", "nobody: it asks which addresses take a proxy"),
     ("cluster/watch/client.rs", "the same"),
     ("server/http/listen.rs", "nobody: it listens"),
     ("server/http/self_dial.rs", "our own port"),

@@ -193,8 +193,12 @@ pub fn endpoint(facts: &Facts, found: &mut Findings) {
         let start = "install it, or correct `--reach` of `rolegate serve`";
         match services.get(&(service.namespace.clone(), service.name.clone())) {
             Some(Some((known, ready))) => {
-                let ports = known.spec.as_ref().and_then(|spec| spec.ports.as_ref());
-                if !ports.into_iter().flatten().any(|one| one.port == port) {
+                let spec = known.spec.as_ref();
+                let elsewhere = spec.filter(|spec| spec.type_.as_deref() == Some("ExternalName"));
+                let ports = spec.and_then(|spec| spec.ports.as_ref());
+                if let Some(host) = elsewhere.and_then(|spec| spec.external_name.as_ref()) {
+                    found.info(format!("Service {name} leads to {host}:{port}"));
+                } else if !ports.into_iter().flatten().any(|one| one.port == port) {
                     found.error(format!("Service {name} has no port {port}"), start);
                 } else if *ready == 0 {
                     let look = "`kubectl get pods`: is a replica running, and does its /readyz say ok?";

@@ -46,7 +46,7 @@ fn make_healthy() -> Facts {
     let stored = stored(now);
     let registration = Registration {
         name: "rolegate".to_owned(),
-        reach: Reach::Service { namespace: "rolegate-system".to_owned(), name: "rolegate".to_owned() },
+        reach: Reach::Service { namespace: "rolegate-system".to_owned(), name: "rolegate".to_owned(), port: 443 },
         own_namespace: "rolegate-system".to_owned(),
         namespaces: Vec::new(),
         selector: LabelSelector::default(),
