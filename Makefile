@@ -68,7 +68,7 @@ rig: ## Build the control plane for tests: etcd, API server, scheduler, controll
 addons: ## Build cert-manager and LeaderWorkerSet for tests.
 	tests/controlplane/build.sh addons $(CONTROLPLANE)
 
-tools: ## Build Helm, promtool and h2spec for tests.
+tools: ## Build Helm and promtool for tests.
 	tests/controlplane/build.sh tools $(CONTROLPLANE)
 
 fmt:

@@ -1,4 +1,4 @@
-//! The load: sixteen requests at a time, on as many connections of HTTP/1.1 or on one of HTTP/2.
+//! The load: sixteen requests at a time, on as many connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,11 +22,6 @@ pub async fn connect(address: SocketAddr, ca: &[u8]) -> Vec<Caller> {
         callers.push(Caller::connect(address, ca).await);
     }
     callers
-}
-
-/// One connection for all of them, as the API server has it.
-pub async fn connect_http2(address: SocketAddr, ca: &[u8]) -> Vec<Caller> {
-    Caller::connect_http2(address, ca, AT_A_TIME).await
 }
 
 /// Callers and what they send, in turns.

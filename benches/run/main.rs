@@ -25,7 +25,7 @@ mod servers;
 
 use std::time::{Duration, Instant};
 
-use load::{Crowd, Load, connect, connect_http2};
+use load::{Crowd, Load, connect};
 use report::{Closed, Report, Sample};
 use section::Section;
 use servers::{Server, Servers};
@@ -50,10 +50,9 @@ async fn main() {
     servers.answers_agree(&bodies[0]).await;
     let mut loads = Vec::new();
     for server in &servers.all {
-        let one = Load { callers: connect(server.address, &servers.ca).await, bodies: bodies.clone() };
-        let two = Load { callers: connect_http2(server.address, &servers.ca).await, bodies: bodies.clone() };
+        let load = Load { callers: connect(server.address, &servers.ca).await, bodies: bodies.clone() };
         // Code and caches warm, and the peer's heap at its size.
-        loads.push((one.closed(server.count / 10).await.0, two.closed(server.count / 10).await.0));
+        loads.push(load.closed(server.count / 10).await.0);
     }
     let mut report = Report::new(servers.all.iter().map(|server| server.name));
     for round in 0..ROUNDS {
@@ -62,16 +61,14 @@ async fn main() {
             break;
         }
         for (number, server) in servers.all.iter().enumerate() {
-            let (one, two) = loads.remove(number);
-            let (one, http1) = closed(server, one).await;
-            let (one, open) = one.open(RATE, OPEN).await;
-            let (two, http2) = closed(server, two).await;
-            loads.insert(number, (one, two));
-            report.add(number, &Sample { http1, http2, open, resident: server.resident() });
+            let (load, closed) = closed(server, loads.remove(number)).await;
+            let (load, open) = load.open(RATE, OPEN).await;
+            loads.insert(number, load);
+            report.add(number, &Sample { closed, open, resident: server.resident() });
         }
     }
     let rolegate = &servers.all[1];
-    let (load, alone) = loads.remove(1).0.open(RATE, OPEN).await;
+    let (load, alone) = loads.remove(1).open(RATE, OPEN).await;
     let crowd = Crowd::start(rolegate.address, &servers.ca, &reviews::of_wide_group(), CROWD).await;
     let (_, beside) = load.open(RATE, OPEN).await;
     drop(crowd);

@@ -19,10 +19,8 @@ pub struct Closed {
 
 /// One server in one round.
 pub struct Sample {
-    /// Over connections of HTTP/1.1.
-    pub http1: Closed,
-    /// Over one of HTTP/2.
-    pub http2: Closed,
+    /// As many as it can.
+    pub closed: Closed,
     /// Time to each answer in the open loop.
     pub open: Vec<Duration>,
     /// Resident memory in KiB afterwards.
@@ -30,17 +28,13 @@ pub struct Sample {
 }
 
 /// What is measured: one row of the table for each server.
-const ROWS: [&str; 11] = [
-    "HTTP/1.1: CPU of a review, µs",
+const ROWS: [&str; 7] = [
+    "CPU of a review, µs",
     "reviews a second, as many as it can",
     "p50 of these, µs",
     "p99 of these, µs",
-    "HTTP/2: CPU of a review, µs",
-    "reviews a second, as many as it can",
-    "p50 of these, µs",
-    "p99 of these, µs",
-    "p50 at 400 a second over HTTP/1.1, µs",
-    "p99 at 400 a second over HTTP/1.1, µs",
+    "p50 at 400 a second, µs",
+    "p99 at 400 a second, µs",
     "resident, MiB",
 ];
 
@@ -53,12 +47,8 @@ impl Closed {
 }
 
 /// Rows whose ratio to the floor has a target.
-const TARGETS: [(usize, &str); 4] = [
-    (0, "CPU of a review over HTTP/1.1, against the floor"),
-    (1, "reviews a second over HTTP/1.1, against the floor"),
-    (4, "CPU of a review over HTTP/2, against the floor"),
-    (5, "reviews a second over HTTP/2, against the floor"),
-];
+const TARGETS: [(usize, &str); 2] =
+    [(0, "CPU of a review over HTTP/1.1, against the floor"), (1, "reviews a second over HTTP/1.1, against the floor")];
 
 /// What was measured: by server, by row, by round.
 pub struct Report {
@@ -71,7 +61,7 @@ impl Report {
     }
 
     pub fn add(&mut self, server: usize, sample: &Sample) {
-        let values = [&sample.http1, &sample.http2].into_iter().flat_map(Closed::values).chain([
+        let values = sample.closed.values().into_iter().chain([
             percentile(&sample.open, 50),
             percentile(&sample.open, 99),
             f64::from(sample.resident) / 1024.0,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -30,13 +30,8 @@ pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String), Error
 
 /// A kept-alive connection to the webhook, trusting what its configuration carries.
 pub struct Caller {
-    sender: Sender,
+    sender: http1::SendRequest<Full<Bytes>>,
     host: String,
-}
-
-enum Sender {
-    Http1(http1::SendRequest<Full<Bytes>>),
-    Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Caller {
@@ -55,17 +50,7 @@ impl Caller {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        Ok(Self { sender: Sender::Http1(handshake(stream).await?), host: address.to_string() })
-    }
-
-    /// So many that share one connection of HTTP/2, as the requests of an API server do.
-    pub async fn connect_http2(address: SocketAddr, ca_bundle: &[u8], callers: usize) -> Vec<Self> {
-        let stream = speaking(&[b"h2"], address, ServerName::from(address.ip()), ca_bundle).await.unwrap();
-        let stream = TokioIo::new(stream);
-        let (sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
-        tokio::spawn(connection);
-        let caller = || Self { sender: Sender::Http2(sender.clone()), host: address.to_string() };
-        std::iter::repeat_with(caller).take(callers).collect()
+        Ok(Self { sender: handshake(stream).await?, host: address.to_string() })
     }
 
     /// One POST of JSON.
@@ -81,16 +66,9 @@ impl Caller {
         content_type: &str,
         body: impl Into<Bytes>,
     ) -> Result<Answer, Error> {
-        let request = Request::builder().method(method).header("content-type", content_type);
-        let body = Full::new(body.into());
-        match &mut self.sender {
-            Sender::Http1(sender) => answer(sender, request.uri(path).header("host", &self.host).body(body)?).await,
-            Sender::Http2(sender) => {
-                sender.ready().await?;
-                let request = request.uri(format!("https://{}{path}", self.host)).body(body)?;
-                whole(sender.send_request(request).await?).await
-            }
-        }
+        let request = Request::builder().method(method).uri(path).header("host", &self.host);
+        let request = request.header("content-type", content_type).body(Full::new(body.into()))?;
+        answer(&mut self.sender, request).await
     }
 }
 
@@ -105,27 +83,16 @@ pub async fn tls_to(
     name: ServerName<'static>,
     ca_bundle: &[u8],
 ) -> std::io::Result<TlsStream<TcpStream>> {
-    speaking(&[], address, name, ca_bundle).await
-}
-
-/// The same for a caller who says by ALPN what it speaks.
-async fn speaking(
-    protocols: &[&[u8]],
-    address: SocketAddr,
-    name: ServerName<'static>,
-    ca_bundle: &[u8],
-) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = rustls::RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
         roots.add(certificate.unwrap()).unwrap();
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+    let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let stream = TcpStream::connect(address).await?;
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
@@ -142,9 +109,6 @@ where
 
 async fn answer(sender: &mut http1::SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> Result<Answer, Error> {
     sender.ready().await?;
-    whole(sender.send_request(request).await?).await
-}
-
-async fn whole(response: http::Response<hyper::body::Incoming>) -> Result<Answer, Error> {
+    let response = sender.send_request(request).await?;
     Ok((response.status().as_u16(), response.into_body().collect().await?.to_bytes()))
 }

@@ -38,8 +38,7 @@ impl TlsListener {
         let leaf = new_leaf(&ca, &leaf, now).unwrap();
         let store = CertStore::empty();
         store.set(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes()).unwrap();
-        let mut config = server_config(&store, None).unwrap();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let config = server_config(&store, None).unwrap();
         Self { address, listener, acceptor: TlsAcceptor::from(Arc::new(config)), ca: ca.cert_pem }
     }
 

@@ -130,7 +130,7 @@ build_neighbour() {
 for t in $targets; do
 	binaries=$t
 	case $t in
-	tools) binaries="helm promtool h2spec" ;;
+	tools) binaries="helm promtool" ;;
 	neighbours/*) binaries=$(sed -n "s|^\([^# ][^ ]*\) .*|$t/\1|p" "$t/programs") ;;
 	esac
 	mark=$out/.$(echo "$t" | tr / -)
@@ -149,7 +149,6 @@ for t in $targets; do
 			go_build helm tools helm.sh/helm/v4/cmd/helm
 			# Without the clients of clouds, which only service discovery needs.
 			go_build promtool tools github.com/prometheus/prometheus/cmd/promtool remove_all_sd
-			go_build h2spec tools github.com/summerwind/h2spec/cmd/h2spec
 			;;
 		neighbours/*) build_neighbour "$t" ;;
 		*) go_build "$t" . "./cmd/$t" ;;

@@ -37,10 +37,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "go",
         ],
     ),
-    (
-        "tests/controlplane/tools/go.mod",
-        &["helm.sh/helm/v4", "github.com/prometheus/prometheus", "github.com/summerwind/h2spec"],
-    ),
+    ("tests/controlplane/tools/go.mod", &["helm.sh/helm/v4", "github.com/prometheus/prometheus"]),
     ("benches/peer/go.mod", &["sigs.k8s.io/controller-runtime"]),
     ("rust-toolchain.toml", &["channel"]),
 ];

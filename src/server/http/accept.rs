@@ -54,7 +54,7 @@ pub struct Drained {
 pub struct Listener<S> {
     /// The bound socket.
     pub socket: TcpListener,
-    /// With it, HTTPS; without, plain HTTP/1 (for the admin port).
+    /// With it, HTTPS; without, plain HTTP (for the admin port).
     pub tls: Option<Arc<ServerConfig>>,
     /// What answers; an [`axum::Router`] fits.
     pub app: S,

@@ -9,11 +9,11 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, Version, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -72,18 +72,14 @@ where
     // What comes later is boxed: a connection that never gets there does not pay for it.
     let Some(tls) = shared.tls.clone() else {
         let peer = stream.peer_addr().ok().map(Peer);
-        return Box::pin(requests(stream, false, peer, timeouts, place, &shared)).await;
+        return Box::pin(requests(stream, peer, timeouts, place, &shared)).await;
     };
     match timeout(shared.limits.handshake, handshake(stream, tls)).await {
         Ok(Ok(stream)) => {
-            let (http2, authenticated) = {
-                let session = stream.get_ref().1;
-                (session.alpn_protocol() == Some(b"h2"), session.peer_certificates().is_some())
-            };
-            if authenticated {
+            if stream.get_ref().1.peer_certificates().is_some() {
                 place.prove();
             }
-            Box::pin(requests(stream, http2, None, timeouts, place, &shared)).await;
+            Box::pin(requests(stream, None, timeouts, place, &shared)).await;
         }
         Ok(Err(reason)) => shared.metrics.handshake_failed(reason),
         Err(_) => shared.metrics.handshake_failed(HandshakeFailure::timeout),
@@ -134,14 +130,8 @@ fn failure(error: &io::Error) -> HandshakeFailure {
     }
 }
 
-async fn requests<I, S>(
-    stream: I,
-    http2: bool,
-    peer: Option<Peer>,
-    timeouts: Timeouts,
-    place: Arc<Place>,
-    shared: &Arc<Shared<S>>,
-) where
+async fn requests<I, S>(stream: I, peer: Option<Peer>, timeouts: Timeouts, place: Arc<Place>, shared: &Arc<Shared<S>>)
+where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send,
@@ -154,17 +144,16 @@ async fn requests<I, S>(
             respond(request, Arc::clone(&shared), Arc::clone(&place), timeouts.begin())
         }
     });
-    let builder = protocol(limits, http2);
     let stream = TokioIo::new(TimedIo::new(stream, timeouts.clone(), limits.write));
-    let mut connection = pin!(builder.serve_connection(stream, service));
+    let mut connection = pin!(protocol().serve_connection(stream, service));
     let mut phase = shared.phase.clone();
     let mut timer = pin!(sleep_until(Instant::now()));
     let mut ended_since = None;
     loop {
         let now = *phase.borrow_and_update();
-        // HTTP/2 can say goodbye without losing a request, so it does at once. Closing an idle HTTP/1 connection may
-        // cross with a request on its way, so these wait for one to answer with `Connection: close`.
-        if ended_since.is_none() && (now == Phase::Closing || (now == Phase::Draining && http2)) {
+        // Closing an idle connection may cross with a request on its way, so while draining it waits for one to answer
+        // with `Connection: close`.
+        if ended_since.is_none() && now == Phase::Closing {
             connection.as_mut().graceful_shutdown();
             ended_since = Some(Instant::now());
         }
@@ -174,7 +163,7 @@ async fn requests<I, S>(
                     return Poll::Ready(None);
                 }
                 loop {
-                    let (deadline, overdue) = timeouts.deadline(limits, limits.idle, !http2);
+                    let (deadline, overdue) = timeouts.deadline(limits);
                     // Once told to end, a peer has some time left to say goodbye.
                     let deadline = ended_since.map_or(deadline, |since: Instant| deadline.max(since + limits.write));
                     // A later deadline is found when the timer fires; so a busy connection does not reset it each time.
@@ -204,26 +193,10 @@ async fn requests<I, S>(
     }
 }
 
-/// Bytes of a body that may be on their way on HTTP/2: a usual pod's review as a whole.
-const WINDOW: u32 = 64 << 10;
-
-fn protocol(limits: &Limits, http2: bool) -> Builder<TokioExecutor> {
-    // Which protocol is known from the handshake. Letting hyper guess would mean a read without a time limit.
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder = if http2 { builder.http2_only() } else { builder.http1_only() };
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(16 << 10);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(limits.streams)
-        .max_header_list_size(16 << 10)
-        // What a caller may send before anybody has read it, and what may wait to be sent to it. These are held for each
-        // connection, whatever else is bounded.
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(2 * WINDOW)
-        .max_send_buf_size(16 << 10)
-        .keep_alive_interval(limits.idle / 4)
-        .keep_alive_timeout(limits.write);
+fn protocol() -> Builder {
+    let mut builder = Builder::new();
+    // The buffer bounds headers, and what of a body nobody has read yet. The time for headers is ours to keep (`timeouts`).
+    builder.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(16 << 10);
     builder
 }
 
@@ -237,17 +210,15 @@ where
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone,
 {
     let counted = shared.metrics.start(request.uri().path());
-    let is_http1 = request.version() < Version::HTTP_2;
-    let is_framed_oddly = is_http1 && is_framed_oddly(&request);
+    let is_framed_oddly = is_framed_oddly(&request);
     let mut response = if is_framed_oddly { not_implemented() } else { shared.app.clone().oneshot(request).await? };
     counted.finish(response.status());
     if response.extensions_mut().remove::<Proven>().is_some() {
         place.prove();
     }
-    if is_http1 && (is_framed_oddly || *shared.phase.borrow() >= Phase::Draining) {
+    if is_framed_oddly || *shared.phase.borrow() >= Phase::Draining {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let busy = if is_http1 { busy } else { busy.answered() };
     Ok(response.map(|inner| HeldBody { inner, _busy: busy }))
 }
 

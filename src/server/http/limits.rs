@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Limits {
     /// From TCP accept to the end of the TLS handshake.
     pub handshake: Duration,
-    /// From the first byte of an HTTP/1 request to the end of its headers. Not counted while a kept-alive connection
+    /// From the first byte of a request to the end of its headers. Not counted while a kept-alive connection
     /// waits for its next request: that is [`Limits::idle`].
     pub header: Duration,
     /// Largest request body in bytes.
@@ -19,7 +19,7 @@ pub struct Limits {
     /// How long a connection may stay open with no request in flight. Longer than the 90 s after which the API server
     /// closes an idle connection itself, so that we never close one just as it sends a request.
     pub idle: Duration,
-    /// How long one write, or an answer on HTTP/2, may wait for a peer that does not read.
+    /// How long one write may wait for a peer that does not read.
     pub write: Duration,
     /// Connections open at once; further ones wait in the kernel's backlog.
     pub connections: usize,
@@ -28,8 +28,6 @@ pub struct Limits {
     /// How long a newcomer has for its first request while the places of newcomers are taken and others wait for one; a quarter
     /// of this while it asks for nothing.
     pub newcomer: Duration,
-    /// HTTP/2 streams open at once on one connection.
-    pub streams: u32,
 }
 
 impl Default for Limits {
@@ -44,11 +42,10 @@ impl Default for Limits {
             body_memory: 32 << 20,
             idle: Duration::from_secs(120),
             write: Duration::from_secs(10),
-            // An API server has one for each webhook, or on HTTP/1 as many as it asks at a time: some hundreds at most.
+            // An API server has as many as it asks at a time: some hundreds at most.
             connections: 1024,
             newcomers: 256,
             newcomer: Duration::from_secs(1),
-            streams: 128,
         }
     }
 }

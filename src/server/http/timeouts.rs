@@ -3,7 +3,6 @@
 //! hyper starts its header timer while a kept-alive connection is idle, so it can't tell a slow request from no request.
 //! The bytes that arrive can: this keeps the two apart.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,17 +21,12 @@ pub(crate) enum Overdue {
     Header,
     /// No request came.
     Idle,
-    /// An answer was not taken.
-    Answer,
 }
 
 #[derive(Debug)]
 struct ConnectionState {
     in_flight: usize,
     busy_since: Instant,
-    /// When the answers that are not taken yet were ready, in this order.
-    answers: BTreeMap<u64, Instant>,
-    next: u64,
     quiet_since: Instant,
     head_since: Option<Instant>,
 }
@@ -47,8 +41,6 @@ impl Timeouts {
         Self(Arc::new(Mutex::new(ConnectionState {
             in_flight: 0,
             busy_since: now,
-            answers: BTreeMap::new(),
-            next: 0,
             quiet_since: now,
             head_since: None,
         })))
@@ -66,7 +58,7 @@ impl Timeouts {
         }
         state.in_flight += 1;
         state.head_since = None;
-        Busy { timeouts: self.clone(), answer: None }
+        Busy(self.clone())
     }
 
     /// Whether requests have been in flight for so long, or there has been none for a quarter of that.
@@ -83,47 +75,23 @@ impl Timeouts {
     }
 
     /// When to look again, and what will be overdue then if nothing changes until then.
-    ///
-    /// `heads` says whether bytes without a request mean unfinished headers: on HTTP/2 they may be a ping as well.
-    pub(crate) fn deadline(&self, limits: &Limits, idle: Duration, heads: bool) -> (Instant, Option<Overdue>) {
+    pub(crate) fn deadline(&self, limits: &Limits) -> (Instant, Option<Overdue>) {
         let state = self.state();
-        // Those come first that were ready first.
-        if let Some(ready) = state.answers.values().next() {
-            return (*ready + limits.write, Some(Overdue::Answer));
-        }
         match state.head_since {
-            _ if state.in_flight > 0 => (Instant::now() + idle, None),
-            Some(since) if heads => (since + limits.header, Some(Overdue::Header)),
-            _ => (state.quiet_since + idle, Some(Overdue::Idle)),
+            _ if state.in_flight > 0 => (Instant::now() + limits.idle, None),
+            Some(since) => (since + limits.header, Some(Overdue::Header)),
+            None => (state.quiet_since + limits.idle, Some(Overdue::Idle)),
         }
     }
 }
 
 /// A request in flight.
 #[derive(Debug)]
-pub(crate) struct Busy {
-    timeouts: Timeouts,
-    answer: Option<u64>,
-}
-
-impl Busy {
-    /// Its answer is ready, and must be taken in time. For HTTP/2, where an answer may wait for its caller although every write
-    /// is done.
-    pub(crate) fn answered(mut self) -> Self {
-        let mut state = self.timeouts.state();
-        let number = state.next;
-        state.next += 1;
-        state.answers.insert(number, Instant::now());
-        drop(state);
-        self.answer = Some(number);
-        self
-    }
-}
+pub(crate) struct Busy(Timeouts);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let mut state = self.timeouts.state();
-        self.answer.map(|number| state.answers.remove(&number));
+        let mut state = self.0.state();
         state.in_flight = state.in_flight.saturating_sub(1);
         state.quiet_since = Instant::now();
         state.head_since = None;
@@ -239,20 +207,17 @@ mod tests {
 
     use super::*;
 
-    const IDLE: Duration = Duration::from_secs(120);
-
     #[tokio::test(start_paused = true)]
     async fn slow_headers_and_no_request_are_told_apart() {
         let (limits, timeouts) = (Limits::default(), Timeouts::new());
         let start = Instant::now();
-        assert_eq!(timeouts.deadline(&limits, IDLE, true), (start + IDLE, Some(Overdue::Idle)));
+        assert_eq!(timeouts.deadline(&limits), (start + limits.idle, Some(Overdue::Idle)));
         tokio::time::advance(Duration::from_secs(60)).await;
         timeouts.bytes_arrived();
         let first = Instant::now();
         tokio::time::advance(Duration::from_secs(2)).await;
         timeouts.bytes_arrived();
-        assert_eq!(timeouts.deadline(&limits, IDLE, true), (first + limits.header, Some(Overdue::Header)));
-        assert_eq!(timeouts.deadline(&limits, IDLE, false), (start + IDLE, Some(Overdue::Idle)));
+        assert_eq!(timeouts.deadline(&limits), (first + limits.header, Some(Overdue::Header)));
     }
 
     #[tokio::test(start_paused = true)]
@@ -263,23 +228,9 @@ mod tests {
         tokio::time::advance(Duration::from_secs(500)).await;
         timeouts.bytes_arrived();
         drop(one);
-        assert_eq!(timeouts.deadline(&limits, IDLE, true).1, None);
+        assert_eq!(timeouts.deadline(&limits).1, None);
         drop(two);
-        assert_eq!(timeouts.deadline(&limits, IDLE, true), (Instant::now() + IDLE, Some(Overdue::Idle)));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_answer_that_nobody_takes_is_overdue() {
-        let (limits, timeouts) = (Limits::default(), Timeouts::new());
-        let (first, second) = (timeouts.begin().answered(), timeouts.begin());
-        let ready = Instant::now();
-        tokio::time::advance(Duration::from_secs(5)).await;
-        let second = second.answered();
-        assert_eq!(timeouts.deadline(&limits, IDLE, false), (ready + limits.write, Some(Overdue::Answer)));
-        drop(first);
-        assert_eq!(timeouts.deadline(&limits, IDLE, false), (Instant::now() + limits.write, Some(Overdue::Answer)));
-        drop(second);
-        assert_eq!(timeouts.deadline(&limits, IDLE, false).1, Some(Overdue::Idle));
+        assert_eq!(timeouts.deadline(&limits), (Instant::now() + limits.idle, Some(Overdue::Idle)));
     }
 
     #[tokio::test(start_paused = true)]

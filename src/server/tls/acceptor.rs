@@ -122,7 +122,8 @@ impl OldestTls {
     }
 }
 
-/// TLS 1.3 only, HTTP/2 and HTTP/1.1. With `client`, callers must show a certificate that it allows.
+/// TLS 1.3 only, HTTP/1.1 only: it is what an API server speaks to every Service, and all that it offers there. Who offers
+/// HTTP/2 alone is refused in the handshake. With `client`, callers must show a certificate that it allows.
 ///
 /// # Errors
 /// [`ClientAuthError`] if the client CA can't be used.
@@ -148,7 +149,7 @@ pub fn server_config_since(
         None => builder.with_no_client_auth(),
     };
     let mut config = builder.with_cert_resolver(Arc::new(store.clone()));
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     if authenticated {
         // A resumed session skips the certificate, so a caller would stay trusted after its certificate no longer is.
         config.send_tls13_tickets = 0;

@@ -1,10 +1,8 @@
 //! A hostile network: what those can do who reach the webhook's port, and what others notice of it.
 
 mod attackers;
-mod conformance;
 mod deadlines;
 mod floods;
-mod frames;
 mod places;
 mod shapes;
 mod target;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::attackers::{Attackers, Protocol};
-use super::floods::large_review;
+use super::attackers::Attackers;
+use super::floods::{endless, large_review};
 use super::target::Target;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -20,12 +20,23 @@ async fn idle_connections_make_room_but_never_those_of_good_callers() {
 async fn who_sends_too_much_at_a_time_is_told_so() {
     let target = Target::start("net-told").await;
     let body = large_review(6_900 << 10);
-    for protocol in [Protocol::Http1, Protocol::Http2] {
-        let body = body.clone();
-        let attack = move |one: Attackers, _, until| one.large_body(protocol, body.clone(), true, until);
+    let attack = move |one: Attackers, _, until| one.large_body(body.clone(), true, until);
+    let got = Attackers::of(&target).many(8, Duration::from_secs(20), attack).await;
+    // 408: it did not arrive within the time that its caller gives.
+    let told = |what: &str| ["200", "408", "503"].iter().any(|status| what.ends_with(status));
+    assert!(got.split(", ").all(told) && got.contains("503"), "{got}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn requests_without_end_are_ended() {
+    let target = Target::start("net-endless").await;
+    for (what, begun, again) in endless() {
+        let attack = move |one: Attackers, _, until| one.floods(begun.clone(), again, until);
         let got = Attackers::of(&target).many(8, Duration::from_secs(20), attack).await;
-        // 408: it did not arrive within the time that its caller gives.
-        let told = |what: &str| ["200", "408", "503"].iter().any(|status| what.ends_with(status));
-        assert!(got.split(", ").all(told) && got.contains("503"), "{protocol:?}: {got}");
+        let ended =
+            |what: &str| ["400", "408", "413", "414", "415", "431", "closed"].iter().any(|end| what.ends_with(end));
+        assert!(got.split(", ").all(ended), "{what}: {got}");
     }
+    // And it serves as before.
+    target.caller().await;
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::attackers::{Attackers, Protocol, answered};
+use super::attackers::{Attackers, answered};
 use super::target::Target;
 
 /// How long a connection stays open that is not closed.
@@ -41,7 +41,7 @@ async fn requests_end_where_they_say_or_their_connection_does() {
     let attackers = Attackers::of(&target);
     let mut wrong = Vec::new();
     for (name, shape, expected, closes) in SHAPES {
-        let stream = attackers.tls(Protocol::Http1).await.unwrap();
+        let stream = attackers.tls().await.unwrap();
         let said = format!("POST /mutate HTTP/1.1\r\nHost: x\r\n{shape}{NEXT}");
         let (answers, closed) = answered(stream, said.as_bytes(), OPEN).await;
         if (&statuses(&answers)[..], closed) != (*expected, *closes) {

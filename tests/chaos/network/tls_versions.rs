@@ -7,7 +7,7 @@ use rustls::{ProtocolVersion, SupportedProtocolVersion, version};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::attackers::{answered, http1_review, trusting};
+use super::attackers::{answered, sent, trusting};
 use super::target::{Target, review};
 use crate::common::Stage;
 
@@ -17,7 +17,7 @@ async fn spoken(target: &Target, known: &[&'static SupportedProtocolVersion]) ->
     let connector = TlsConnector::from(Arc::new(trusting(&target.ca, known)));
     let stream = connector.connect(ServerName::from(target.address().ip()), stream).await?;
     let version = stream.get_ref().1.protocol_version().unwrap();
-    let review = String::from_utf8(http1_review(&review())).unwrap().replacen("\r\n", "\r\nConnection: close\r\n", 1);
+    let review = String::from_utf8(sent(&review())).unwrap().replacen("\r\n", "\r\nConnection: close\r\n", 1);
     let (answer, _) = answered(stream, review.as_bytes(), crate::common::PATIENT).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     Ok(version)

@@ -6,7 +6,6 @@ godebug default=go1.26
 
 require (
 	github.com/prometheus/prometheus v0.312.0
-	github.com/summerwind/h2spec v2.2.1+incompatible
 	helm.sh/helm/v4 v4.2.4
 )
 

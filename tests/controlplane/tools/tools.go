@@ -6,6 +6,5 @@ package tools
 
 import (
 	_ "github.com/prometheus/prometheus/cmd/promtool"
-	_ "github.com/summerwind/h2spec/cmd/h2spec"
 	_ "helm.sh/helm/v4/cmd/helm"
 )

@@ -20,7 +20,7 @@ use super::support::{H1, NAME, Options, Server, connect, rest, serve_leaf, withi
 #[tokio::test]
 async fn only_tls_1_3_is_spoken() {
     let server = Server::start(Options::default()).await;
-    let stream = server.tls("http/1.1").await;
+    let stream = server.tls().await;
     let session = stream.get_ref().1;
     assert_eq!(session.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
     // A hello that offers TLS 1.2 only: one cipher suite, no supported_versions extension.
@@ -47,13 +47,13 @@ async fn plain_http_is_told_to_use_https() {
 #[tokio::test]
 async fn failed_handshakes_are_told_apart() {
     let server = Server::start(Options { loaded: false, ..Options::default() }).await;
-    assert!(connect(server.address, &server.ca, "h2", None).await.is_err());
+    assert!(connect(server.address, &server.ca, None).await.is_err());
     server.counts("server_handshakes_failed_total{reason=\"no_certificate\"} 1").await;
     serve_leaf(&server.store, &server.ca);
     let stranger = new_ca(Timestamp::now()).unwrap();
-    assert!(connect(server.address, &stranger, "h2", None).await.is_err());
+    assert!(connect(server.address, &stranger, None).await.is_err());
     server.counts("server_handshakes_failed_total{reason=\"untrusted\"} 1").await;
-    assert!(connect(server.address, &server.ca, "h2", None).await.is_ok());
+    assert!(connect(server.address, &server.ca, None).await.is_ok());
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn only_allowed_clients_get_in() {
     {
         // In TLS 1.3 the client learns of its refusal only after its own side of the handshake is done.
         let answer = async {
-            let stream = connect(server.address, &server.ca, "http/1.1", own).await.ok()?;
+            let stream = connect(server.address, &server.ca, own).await.ok()?;
             H1::over(stream).await.get("/livez").await.ok()
         };
         assert_eq!(answer.await.is_some(), gets_in, "{own:?}");

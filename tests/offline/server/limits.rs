@@ -2,11 +2,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::Request;
-use http_body_util::Full;
-use hyper::client::conn::http2;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -37,7 +32,7 @@ async fn slow_headers_are_cut_but_an_idle_connection_is_not() {
     let server = Server::start(limits(|limits| limits.header = Duration::from_millis(100))).await;
     let mut idle = server.h1().await;
     assert_eq!(idle.get("/livez").await.unwrap().status, 200);
-    let mut slow = server.tls("http/1.1").await;
+    let mut slow = server.tls().await;
     slow.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A").await.unwrap();
     slow.flush().await.unwrap();
     let dripping = Instant::now();
@@ -60,10 +55,8 @@ async fn slow_headers_are_cut_but_an_idle_connection_is_not() {
 #[tokio::test]
 async fn idle_connections_are_closed() {
     let server = Server::start(limits(|limits| limits.idle = IDLE)).await;
-    let (mut h1, mut h2) = (server.h1().await, server.h2().await);
+    let mut h1 = server.h1().await;
     assert_eq!(h1.get("/livez").await.unwrap().status, 200);
-    let request = Request::get("https://x/livez").body(Full::default()).unwrap();
-    assert_eq!(within(h2.send_request(request)).await.unwrap().status(), 200);
     within(h1.closed).await.unwrap();
     server.counts("server_connections_open 0").await;
 }
@@ -86,14 +79,14 @@ async fn large_bodies_are_refused_announced_or_not() {
     let mut h1 = server.h1().await;
     assert_eq!(h1.post(vec![b'x'; 1 << 20]).await.unwrap().body.len(), 1 << 20);
     // Announced: refused without a byte of it.
-    let mut announced = server.tls("http/1.1").await;
+    let mut announced = server.tls().await;
     announced.write_all(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n").await.unwrap();
     announced.flush().await.unwrap();
     let mut head = [0; 12];
     within(announced.read_exact(&mut head)).await.unwrap();
     assert_eq!(&head, b"HTTP/1.1 413");
     // Endless: as many chunks as the server takes.
-    let (mut read, mut write) = tokio::io::split(server.tls("http/1.1").await);
+    let (mut read, mut write) = tokio::io::split(server.tls().await);
     write.write_all(b"POST /validate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").await.unwrap();
     let endless = tokio::spawn(async move {
         let chunk = [b"10000\r\n".as_slice(), &vec![b'x'; 0x10000], b"\r\n"].concat();
@@ -107,7 +100,7 @@ async fn large_bodies_are_refused_announced_or_not() {
 #[tokio::test]
 async fn a_body_that_stops_is_given_up() {
     let server = Server::start(limits(|limits| limits.body_time = Duration::from_millis(100))).await;
-    let mut stream = server.tls("http/1.1").await;
+    let mut stream = server.tls().await;
     stream.write_all(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{").await.unwrap();
     stream.flush().await.unwrap();
     let mut head = [0; 12];
@@ -131,7 +124,7 @@ async fn above_the_cap_callers_wait_and_are_served() {
     gate.arrived(2).await;
     let (address, ca) = (server.address, server.ca.clone());
     let mut waiting = tokio::spawn(async move {
-        let mut h1 = H1::over(connect(address, &ca, "http/1.1", None).await.unwrap()).await;
+        let mut h1 = H1::over(connect(address, &ca, None).await.unwrap()).await;
         h1.get("/livez").await
     });
     assert!(timeout(Duration::from_millis(100), &mut waiting).await.is_err(), "served above the cap");
@@ -156,19 +149,41 @@ async fn idle_connections_make_room_when_all_are_taken() {
     assert_eq!(within(server.h1()).await.get("/livez").await.unwrap().status, 200);
 }
 
-/// A stream whose window for the answer is 0 bytes.
+/// More than the buffers of both sides hold.
 #[tokio::test]
 async fn an_answer_that_is_never_taken_ends_the_connection() {
-    let server = Server::start(limits(|limits| limits.write = Duration::from_millis(200))).await;
-    let mut h2 = http2::Builder::new(TokioExecutor::new());
-    let stream = TokioIo::new(server.tls("h2").await);
-    let handshake = h2.initial_stream_window_size(0).handshake(stream);
-    let (mut sender, connection) = handshake.await.unwrap();
-    let closed = tokio::spawn(connection);
-    let request = Request::get("https://x/livez").body(Full::<Bytes>::default()).unwrap();
-    let never_read = within(sender.send_request(request)).await.unwrap();
-    assert_eq!(never_read.status(), 200);
-    _ = within(closed).await.unwrap();
+    const ANSWER: usize = 32 << 20;
+    let server = Server::start(limits(|limits| {
+        limits.write = Duration::from_millis(200);
+        limits.body_bytes = ANSWER;
+        limits.body_memory = 4 * ANSWER;
+    }))
+    .await;
+    let mut stream = server.tls().await;
+    let head = format!("POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: {ANSWER}\r\n\r\n");
+    within(stream.write_all(head.as_bytes())).await.unwrap();
+    within(stream.write_all(&vec![b'x'; ANSWER])).await.unwrap();
+    within(stream.flush()).await.unwrap();
+    server.counts("server_requests_total{path=\"validate\",code=\"200\"} 1").await;
+    server.counts("server_connections_open 0").await;
+    assert!(rest(stream).await.len() < ANSWER);
+}
+
+#[tokio::test]
+async fn headers_without_end_are_refused() {
+    let server = Server::start(Options::default()).await;
+    let one = format!("X-A: {}\r\n", "a".repeat(64 << 10));
+    for headers in [one, "X-A: a\r\n".repeat(10_000)] {
+        let (mut read, mut write) = tokio::io::split(server.tls().await);
+        let endless = tokio::spawn(async move {
+            _ = write.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\n").await;
+            while write.write_all(headers.as_bytes()).await.is_ok() && write.flush().await.is_ok() {}
+        });
+        let mut head = [0; 12];
+        within(read.read_exact(&mut head)).await.unwrap();
+        assert_eq!(&head, b"HTTP/1.1 431");
+        within(endless).await.unwrap();
+    }
     server.counts("server_connections_open 0").await;
 }
 
@@ -208,7 +223,7 @@ async fn without_file_descriptors_the_loop_waits_and_recovers() {
     drop(callers);
     let answer = async {
         loop {
-            if let Ok(stream) = connect(server.address, &server.ca, "http/1.1", None).await {
+            if let Ok(stream) = connect(server.address, &server.ca, None).await {
                 return H1::over(stream).await.get("/livez").await.unwrap().status;
             }
         }

@@ -8,8 +8,7 @@ use axum::body::Body;
 use axum::response::Response;
 use axum::routing::get;
 use bytes::Bytes;
-use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http::StatusCode;
 use rolegate::server::http::accept::{Drained, Listener};
 use rolegate::server::http::metrics;
 use tokio::io::AsyncWriteExt;
@@ -17,30 +16,51 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::support::{Options, Server, limits, rest, within};
+use super::support::{H1, Options, Server, limits, offering, rest, within};
 
 #[tokio::test]
-async fn http1_and_http2_are_served() {
+async fn a_connection_serves_one_request_after_the_other() {
     let server = Server::start(Options::default()).await;
     let mut h1 = server.h1().await;
     for _ in 0..3 {
         let answer = h1.post(b"{}".to_vec()).await.unwrap();
         assert_eq!((answer.status, answer.close, answer.body), (StatusCode::OK, false, Bytes::from("{}")));
     }
-    let h2 = server.h2().await;
-    let requests = (0..50).map(|number| {
-        let mut h2 = h2.clone();
-        async move {
-            let body = Full::from(format!("{number}"));
-            let response = h2.send_request(Request::post("https://x/validate").body(body).unwrap()).await.unwrap();
-            assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), format!("{number}"));
-        }
+    // Those that are sent before the first is answered are answered in their order.
+    let pipelined = (0..50).map(|number| {
+        let close = if number == 49 { "Connection: close\r\n" } else { "" };
+        format!("POST /validate HTTP/1.1\r\nHost: x\r\n{close}Content-Length: 4\r\n\r\n<{number:02}>")
     });
-    within(futures::future::join_all(requests)).await;
+    let mut stream = server.tls().await;
+    stream.write_all(pipelined.collect::<String>().as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    let answers = rest(stream).await;
+    let numbers = answers.split('<').skip(1).map(|answer| answer[..2].parse::<u32>().unwrap());
+    assert!(numbers.eq(0..50), "{answers}");
     server.counts("server_requests_total{path=\"validate\",code=\"200\"} 53").await;
-    server.counts("server_connections_open 2").await;
-    drop((h1, h2));
+    server.counts("server_connections_open 1").await;
+    drop(h1);
     server.counts("server_connections_open 0").await;
+}
+
+#[tokio::test]
+async fn who_offers_http2_falls_back_and_who_offers_nothing_else_is_refused() {
+    let server = Server::start(Options::default()).await;
+    for (offered, agreed) in [(&["h2", "http/1.1"][..], Some(&b"http/1.1"[..])), (&[], None)] {
+        let stream = offering(offered, server.address, &server.ca, None).await.unwrap();
+        assert_eq!(stream.get_ref().1.alpn_protocol(), agreed);
+        assert_eq!(H1::over(stream).await.post(b"{}".to_vec()).await.unwrap().status, StatusCode::OK);
+    }
+    let refused = offering(&["h2"], server.address, &server.ca, None).await.unwrap_err();
+    assert!(refused.to_string().contains("NoApplicationProtocol"), "{refused}");
+    server.counts("server_handshakes_failed_total{reason=\"tls\"} 1").await;
+    // One who speaks it without a word about it gets no answer, and the connection ends.
+    let mut stream = server.tls().await;
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    stream.flush().await.unwrap();
+    assert_eq!(rest(stream).await, "");
+    server.counts("server_connections_open 0").await;
+    assert_eq!(server.h1().await.get("/livez").await.unwrap().status, StatusCode::OK);
 }
 
 #[tokio::test]

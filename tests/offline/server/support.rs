@@ -12,8 +12,8 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use rolegate::server::http::accept::{Drain, Drained, Listener};
@@ -134,19 +134,12 @@ impl Server {
         Self { address, ca, store, gate, registry, draining, running }
     }
 
-    pub async fn tls(&self, alpn: &str) -> TlsStream<TcpStream> {
-        connect(self.address, &self.ca, alpn, None).await.unwrap()
+    pub async fn tls(&self) -> TlsStream<TcpStream> {
+        connect(self.address, &self.ca, None).await.unwrap()
     }
 
     pub async fn h1(&self) -> H1 {
-        H1::over(self.tls("http/1.1").await).await
-    }
-
-    pub async fn h2(&self) -> http2::SendRequest<Full<Bytes>> {
-        let (sender, connection) =
-            http2::handshake(TokioExecutor::new(), TokioIo::new(self.tls("h2").await)).await.unwrap();
-        tokio::spawn(connection);
-        sender
+        H1::over(self.tls().await).await
     }
 
     pub async fn finish(self) -> Drained {
@@ -181,10 +174,16 @@ pub fn serve_leaf(store: &CertStore, ca: &Issued) {
     store.set(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes()).unwrap();
 }
 
-pub async fn connect(
+/// A connection by one who offers what an API server offers to a Service.
+pub async fn connect(address: SocketAddr, ca: &Issued, own: Option<&Issued>) -> std::io::Result<TlsStream<TcpStream>> {
+    offering(&["http/1.1"], address, ca, own).await
+}
+
+/// A connection by one who offers these protocols.
+pub async fn offering(
+    protocols: &[&str],
     address: SocketAddr,
     ca: &Issued,
-    alpn: &str,
     own: Option<&Issued>,
 ) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = rustls::RootCertStore::empty();
@@ -202,7 +201,7 @@ pub async fn connect(
             .unwrap(),
         None => builder.with_no_client_auth(),
     };
-    config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     let stream = TcpStream::connect(address).await?;
     TlsConnector::from(Arc::new(config)).connect(ServerName::try_from(NAME).unwrap(), stream).await
 }
