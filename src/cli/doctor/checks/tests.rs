@@ -464,6 +464,17 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
+fn a_service_may_lead_out_of_the_cluster() {
+    let mut facts = healthy();
+    for (service, ready) in facts.services.as_mut().unwrap().values_mut().flatten() {
+        let spec = json!({ "type": "ExternalName", "externalName": "webhook.example" });
+        (service.spec, *ready) = (Some(serde_json::from_value(spec).unwrap()), 0);
+    }
+    let told = ["Info endpoint: Service rolegate-system/rolegate leads to webhook.example:443"];
+    assert_eq!(found(&facts, Level::Info), told);
+}
+
+#[test]
 fn each_fault_is_found_and_nothing_else() {
     let mut wrong = Vec::new();
     for (number, (break_it, expected)) in CASES.iter().enumerate() {
