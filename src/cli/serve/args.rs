@@ -299,10 +299,13 @@ mod tests {
 
     #[test]
     fn a_service_may_have_another_port_and_must_have_one() {
-        let reach = |text: &str| parse_reach(text).map_err(|error| assert!(error.starts_with("must be service/NAME, ")));
+        let reach =
+            |text: &str| parse_reach(text).map_err(|error| assert!(error.starts_with("must be service/NAME, ")));
         let service = |port| Ok(ReachArg::Service { name: "rolegate".to_owned(), port });
         assert_eq!((reach("service/rolegate"), reach("service/rolegate:8443")), (service(443), service(8443)));
-        for wrong in ["", "service/", "service/:443", "service/a:", "service/a:0", "service/a:70000", "service/a/b", "http://a"] {
+        for wrong in
+            ["", "service/", "service/:443", "service/a:", "service/a:0", "service/a:70000", "service/a/b", "http://a"]
+        {
             assert_eq!(reach(wrong), Err(()), "{wrong}");
         }
     }
