@@ -63,9 +63,10 @@ impl Target {
 
     /// Starts this one.
     pub async fn of(stage: Stage, launch: Launch) -> Self {
-        // As its Deployment has it.
         // Its callers are the attackers, and ours.
-        let launch = launch.flag("reach", "loopback").env("MIMALLOC_PURGE_DELAY", "0").env("MIMALLOC_ALLOW_THP", "0");
+        let launch = launch.flag("reach", "loopback");
+        // As its Deployment has it.
+        let launch = launch.env("MIMALLOC_PURGE_DELAY", "0").env("MIMALLOC_ALLOW_THP", "0");
         let rolegate = launch.start().await;
         let ca = launch.ca_bundle().await;
         let mut target = Self { stage, rolegate, ca, idle: 0 };
