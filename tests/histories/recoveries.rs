@@ -33,11 +33,12 @@ pub fn deletes(
     Ok(())
 }
 
-/// True for a replica whose batch is being made anew, or is being looked at: S3 does not hold for it.
+/// True for a replica whose batch is being made anew, is being looked at, or is broken while recoveries are paused: S3 does not
+/// hold for it.
 pub fn holds(stored: &Stored, (role, ordinal): (usize, u32), is_looked_at: bool) -> bool {
     stored.recoveries_of(role, ordinal).iter().any(|(entry, was_complete)| {
         let waits = entry.is_some_and(|entry| matches!(entry.phase.as_str(), "Waiting" | "Recreating"));
-        waits || *was_complete && is_looked_at
+        waits || *was_complete && (is_looked_at || says_paused(&stored.status))
     })
 }
 
