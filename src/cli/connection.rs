@@ -63,8 +63,8 @@ pub struct Connection {
     /// The namespace to look at.
     pub namespace: String,
     server: String,
-    /// Who may sign the certificate of the API server.
-    trusted: Option<String>,
+    /// Certificates, as DER, that are trusted to sign that of the API server.
+    roots: Option<Vec<Vec<u8>>>,
     rolegate: RolegateName,
 }
 
@@ -96,13 +96,12 @@ impl LiveArgs {
             server = format!("{server} through the proxy at {at}");
         }
         let rolegate = self.rolegate.clone();
-        let trusted = config.root_cert.as_deref().map(certificate_words::trusted);
-        let certificate = certificate_words::client_certificate(&config.auth_info);
-        let client = Client::try_from(config).map_err(|error| match certificate {
+        let (roots, user) = (config.root_cert.clone(), config.auth_info.clone());
+        let client = Client::try_from(config).map_err(|error| match certificate_words::client_certificate(&user) {
             Some(certificate) => Failure::Certificate { certificate, reason: root_cause(&error) },
             None => Failure::Client(error),
         })?;
-        Ok(Connection { client, namespace, server, trusted, rolegate })
+        Ok(Connection { client, namespace, server, roots, rolegate })
     }
 }
 
@@ -123,8 +122,8 @@ impl Connection {
             kube::Error::BuildRequest(_) => Failure::Other(root_cause(error)),
             other => {
                 let mut reason = root_cause(other);
-                if let Some(trusted) = self.trusted.as_ref().filter(|_| reason.contains("peer certificate")) {
-                    reason = format!("{reason}. The kubeconfig trusts {trusted}");
+                if let Some(roots) = self.roots.as_ref().filter(|_| reason.contains("peer certificate")) {
+                    reason = format!("{reason}. The kubeconfig trusts {}", certificate_words::trusted(roots));
                 }
                 Failure::Unreachable { server: self.server.clone(), reason }
             }
