@@ -295,7 +295,7 @@ impl Launch {
 }
 
 /// A port that nobody has, below those that the kernel gives away: nobody takes it by chance until it is listened on.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = u16::try_from(std::process::id() * 50 % 20_000).unwrap();
     let mut ports = std::iter::repeat_with(|| 10_000 + (first + NEXT.fetch_add(1, Ordering::SeqCst)) % 20_000);

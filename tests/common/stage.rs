@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::control_plane::ControlPlane;
 use super::group::{Group, node};
 use super::pods::{Pod, PodLog};
+use super::proxy::Proxy;
 use super::rolegate::{Launch, rolegate_command};
 use super::status::StatusLog;
 use super::wait::{PATIENT, eventually};
@@ -50,6 +51,13 @@ impl Stage {
     /// A rolegate for this namespace, to be started.
     pub fn launch(&self) -> Launch {
         Launch::new(self.plane.clone(), self.client.clone(), &self.namespace)
+    }
+
+    /// What stands for a Service of several replicas, which leads nowhere yet, and how these are started.
+    pub async fn behind_a_service(&self) -> (Proxy, Launch) {
+        let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
+        let launch = self.launch().behind(service.address);
+        (service, launch)
     }
 
     /// The API of a namespaced kind, here.

@@ -1,6 +1,5 @@
 //! Volcano: its scheduler beside the cluster's own, its controllers and its webhooks.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -8,6 +7,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::common::pods::Pod;
+use crate::common::rolegate::free_port;
 use crate::common::status::Status;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 use crate::gangs::{self, Gangs, stories};
@@ -69,7 +69,7 @@ fn begin() -> World {
 /// They find their configurations by name, and write their CA there.
 fn webhooks(plane: &ControlPlane, kubeconfig: &str) -> Running {
     let pki = plane.dir.join("pki");
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let authority = std::fs::read(pki.join("ca.crt")).unwrap();
     let authority = base64::engine::general_purpose::STANDARD.encode(authority);
     let url = format!("https://127.0.0.1:{port}");

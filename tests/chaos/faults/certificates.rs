@@ -13,7 +13,7 @@ use crate::common::control_plane::SYSTEM;
 use crate::common::rolegate::client_configs;
 use crate::common::stage::typed;
 use crate::common::{PATIENT, Stage, eventually};
-use crate::faults::story::{RECOVERY, Story, service, tell};
+use crate::faults::story::{RECOVERY, Story, tell};
 
 /// How long the first certificate is good for: time for a run to begin.
 const LIFE: Duration = Duration::from_secs(40);
@@ -47,7 +47,7 @@ async fn register(stage: &Stage, launch: &crate::common::rolegate::Launch, ca: &
 #[ignore = "minutes: make chaos"]
 async fn a_certificate_from_files_expires_and_is_replaced() {
     let stage = Stage::new("faults-expired").await;
-    let (service, launch) = service(&stage).await;
+    let (service, launch) = stage.behind_a_service().await;
     let now = Timestamp::now();
     let ca = new_ca(now - SignedDuration::from_hours(25)).unwrap();
     register(&stage, &launch, &ca.cert_pem).await;

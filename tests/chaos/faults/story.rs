@@ -50,13 +50,6 @@ fn groups() -> [Group; 2] {
     [group("one", "prefill", "decode"), group("two", "reader", "writer")]
 }
 
-/// The address under which the API server finds both replicas, and how these are started.
-pub async fn service(stage: &Stage) -> (Proxy, Launch) {
-    let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
-    let launch = stage.launch().behind(service.address);
-    (service, launch)
-}
-
 /// The first is a RoleBasedGroup, the second a RoleCoordination.
 pub async fn create(stage: &Stage, [one, two]: &[Group; 2]) {
     stage.create_group(one).await;
@@ -87,7 +80,7 @@ impl Story {
         of_leader: impl FnOnce(Launch) -> Launch,
         of_follower: impl FnOnce(Launch) -> Launch,
     ) -> Self {
-        let (service, launch) = service(&stage).await;
+        let (service, launch) = stage.behind_a_service().await;
         Self::begin_at(stage, service, of_leader(launch.clone()), of_follower(launch)).await
     }
 

@@ -14,7 +14,6 @@ use serde_json::json;
 
 use crate::certificates::held_dry_run;
 use crate::common::control_plane::SYSTEM;
-use crate::common::proxy::Proxy;
 use crate::common::{PATIENT, Stage, eventually};
 
 /// Pods created in a second, if the machine can.
@@ -53,8 +52,8 @@ fn text(secret: &Secret, key: &str) -> String {
 async fn no_admission_fails_while_certificates_rotate() {
     let stage = Arc::new(Stage::new("rotation").await);
     // Two replicas behind one address: while one serves the new certificate, the other may still serve the old one.
-    let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
-    let launch = stage.launch().flag("ca-settle", "2s").behind(service.address);
+    let (service, launch) = stage.behind_a_service().await;
+    let launch = launch.flag("ca-settle", "2s");
     let replicas = [launch.start_unready().await, launch.start_unready().await];
     let [one, other] = replicas.each_ref().map(|replica| replica.webhook);
     service.lead_to(&[one, other]);

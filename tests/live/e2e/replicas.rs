@@ -25,17 +25,11 @@ async fn pair(launch: &Launch, service: &Proxy) -> (Rolegate, Rolegate) {
     (leader, follower)
 }
 
-async fn service(stage: &Stage) -> (Proxy, Launch) {
-    let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
-    let launch = stage.launch().behind(service.address);
-    (service, launch)
-}
-
 #[tokio::test]
 async fn another_takes_over_when_the_leader_dies() {
     let stage = Stage::new("leader-dies").await;
     stage.add_node("all", 60).await;
-    let (service, launch) = service(&stage).await;
+    let (service, launch) = stage.behind_a_service().await;
     let (leader, follower) = pair(&launch, &service).await;
     let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5).held_back();
     let statuses = stage.statuses(&group);
@@ -58,7 +52,7 @@ async fn another_takes_over_when_the_leader_dies() {
 async fn a_leader_that_is_told_to_end_hands_over_within_a_second() {
     let stage = Stage::new("hand-over").await;
     stage.add_node("all", 60).await;
-    let (service, launch) = service(&stage).await;
+    let (service, launch) = stage.behind_a_service().await;
     // With this lease, who waits for it to run out is late.
     let (leader, follower) = pair(&launch.flag("lease-duration", "30s"), &service).await;
     let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5);
@@ -76,7 +70,7 @@ async fn a_leader_that_is_told_to_end_hands_over_within_a_second() {
 async fn a_leader_that_is_no_longer_answered_stops_before_another_begins() {
     let stage = Stage::new("silent-leader").await;
     stage.add_node("all", 20).await;
-    let (service, launch) = service(&stage).await;
+    let (service, launch) = stage.behind_a_service().await;
     let duration = Duration::from_secs(9);
     let launch = launch.flag("lease-duration", "9s").flag("write-timeout", "1s");
     let proxy = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;

@@ -12,7 +12,6 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use crate::common::pods::Pod;
-use crate::common::proxy::Proxy;
 use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, always, eventually, invariants};
 
@@ -181,8 +180,7 @@ pub async fn goes_on(stage: &Stage) {
 async fn replicas_with_other_flags_take_over_in_the_middle() {
     let stage = Stage::new("other-flags").await;
     stage.add_node("all", 18).await;
-    let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
-    let launch = stage.launch().behind(service.address);
+    let (service, launch) = stage.behind_a_service().await;
     let old = launch.start_unready().await;
     service.lead_to(&[old.webhook]);
     old.until_metric("rolegate_leader", 1).await;

@@ -102,8 +102,8 @@ async fn a_rollout_id_is_the_cohort() {
 async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
     let stage = Stage::new("cohort-late").await;
     stage.add_node("all", 12).await;
-    let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
-    let launch = stage.launch().behind(service.address).flag("lease-duration", "15s");
+    let (service, launch) = stage.behind_a_service().await;
+    let launch = launch.flag("lease-duration", "15s");
     let leader = launch.start_unready().await;
     service.lead_to(&[leader.webhook]);
     leader.until_metric("rolegate_leader", 1).await;

@@ -1,6 +1,5 @@
 //! Kueue's own manager on loopback: scheduler of queues, controllers, and webhooks that the API server asks.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::ADMISSION;
 use crate::common::control_plane::scratch_dir;
+use crate::common::rolegate::free_port;
 use crate::common::{ControlPlane, PATIENT};
 use crate::program::{Neighbour, Running};
 
@@ -168,8 +168,4 @@ fn webhooks(plane: &ControlPlane, files: &Path, port: u16) -> Vec<Value> {
         }
     }
     found
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
