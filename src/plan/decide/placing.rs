@@ -44,6 +44,7 @@ pub(super) fn place(
             batching,
             key,
             context,
+            recovery,
             is_scaled: group.scaled().is_some(),
             placer,
             placed: &mut given,
@@ -87,6 +88,7 @@ struct Placing<'a, 'b> {
     batching: &'a Batching,
     key: &'a str,
     context: DecisionContext<'a>,
+    recovery: &'a RecoveryPlan,
     /// Room may have been kept for its batches before their pods were made.
     is_scaled: bool,
     placer: &'a mut Placer<'b>,
@@ -230,6 +232,7 @@ impl<'a> Placing<'a, '_> {
         if !self.placed.needs_room {
             return;
         }
+        self.adopt_domains();
         for (index, domain) in self.domains().clone() {
             let unseen = self.pods_of(index, |pod| !pod.held && pod.scheduled && self.placer.lacks(&pod.pod.uid));
             if !unseen.is_empty() {
@@ -269,6 +272,24 @@ impl<'a> Placing<'a, '_> {
                 self.placer.keep(&pods, self.key, &domain);
             }
         }
+    }
+
+    /// A batch without a committed domain whose pods ask for one has that: its group was made again, or has lost its status.
+    fn adopt_domains(&mut self) {
+        let mut adopted = Domains::new();
+        for (name, role) in self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))) {
+            for (ordinal, pod) in role.replicas.unbound().filter(|(ordinal, _)| *ordinal < role.desired) {
+                let Some(index) = self.batching.batch_of(name, ordinal) else { continue };
+                let is_placed_anew = self.recovery.placed_anew.contains(&(self.coordination.index, index));
+                if self.domains().contains_key(&index) || is_placed_anew {
+                    continue;
+                }
+                if let Some(domain) = self.placer.asked_domain(&pod.pod.uid, self.key) {
+                    adopted.entry(index).or_insert_with(|| domain.to_owned());
+                }
+            }
+        }
+        self.placed.domains.entry(self.coordination.index).or_default().extend(adopted);
     }
 
     fn is_bound(&self, index: u32) -> bool {

@@ -359,6 +359,17 @@ fn room_that_is_not_used_in_time_is_free_again() {
     assert_eq!((held(&seen)[0].2, names(&seen)), (why, vec![]));
 }
 
+/// Its group was made again, or has lost its status: pods that wait for a node say where they were to go.
+#[test]
+fn a_batch_without_a_committed_domain_has_that_of_its_pods_which_wait_for_a_node() {
+    let scene = Scene::new(1, "hold").node("b", "r2", 9, false).asking(&json!({ "nodeSelector": { RACK: "r1" } }));
+    let mut scene =
+        ["prefill-0", "prefill-1", "decode-0"].into_iter().fold(scene, |scene, name| scene.went(name, None));
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(domains(&seen), [("0".to_owned(), "r1".to_owned())].into());
+    assert_eq!(seen.decision.placed.unbound, [((0, 0), 3)].into(), "and they are waited for no longer than others");
+}
+
 #[test]
 fn a_batch_that_got_no_node_in_time_goes_elsewhere_when_all_its_pods_are_there_again() {
     let given_up = [((0, 0), GivenUp { domain: "r1".to_owned(), pods: BTreeSet::new() })];

@@ -157,6 +157,12 @@ impl<'a> Placer<'a> {
         matches!(&self.sight, Sight::Known(capacity) if capacity.needs(uid).is_some() && capacity.assumed(uid).is_none())
     }
 
+    /// The domain that a pod asks for that has no node.
+    pub fn asked_domain(&self, uid: &str, key: &str) -> Option<&str> {
+        let Sight::Known(capacity) = &self.sight else { return None };
+        capacity.needs(uid)?.node_selector.get(key).map(String::as_str)
+    }
+
     /// False when it is seen that no node is in a domain.
     pub fn may_have_domain(&self, key: &str, domain: &str) -> bool {
         !matches!(&self.sight, Sight::Known(capacity) if !has_domain(capacity, key, domain))

@@ -21,14 +21,22 @@ const DOUBLINGS: u32 = 6;
 /// A batch, by the place of its coordination in the group's list and its number from 0, and a node.
 type Key = ((usize, u32), Arc<str>);
 
-/// Nodes that are left out, each with how often it refused a pod, and until when.
+/// A node that is left out.
+#[derive(Debug)]
+struct LeftOut {
+    until: Uptime,
+    /// Unique ids of the pods whose refusals have led to that: each counts once.
+    for_pods: BTreeSet<Arc<str>>,
+}
+
+/// Nodes that are left out.
 #[derive(Debug, Default)]
-pub(in crate::plan) struct Refusing(BTreeMap<Key, (u32, Uptime)>);
+pub(in crate::plan) struct Refusing(BTreeMap<Key, LeftOut>);
 
 impl Refusing {
     /// The nodes that are left out now.
     pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<Key> {
-        self.0.iter().filter(|(_, (_, until))| *until > now).map(|(key, _)| key.clone()).collect()
+        self.0.iter().filter(|(_, known)| known.until > now).map(|(key, _)| key.clone()).collect()
     }
 
     /// How many entries there are.
@@ -43,34 +51,37 @@ impl Refusing {
         refusals: &[NodeRefusal],
         now: Uptime,
     ) -> (Vec<EventNote>, Option<Uptime>) {
-        let mut events = Vec::new();
-        let mut there = BTreeSet::new();
+        let mut of_batches = BTreeMap::<Key, (String, Vec<&NodeRefusal>)>::new();
         for refusal in refusals.iter().filter(|refusal| refusal.times >= OFTEN) {
             for batch in group.batches_of(&refusal.role, refusal.ordinal) {
                 let key = ((batch.coordination.index, batch.index), refusal.node.clone());
-                there.insert(key.clone());
-                if self.0.get(&key).is_some_and(|(times, _)| *times >= refusal.times) {
-                    continue;
-                }
-                let left_out = FIRST * (1 << (refusal.times - OFTEN).min(DOUBLINGS));
                 let name = batch.batching.batch_name(batch.index);
-                let NodeRefusal { node, times, reason, .. } = refusal;
-                events.push(EventNote {
-                    reason: REFUSES.to_owned(),
-                    subject: format!("{name} {node}"),
-                    note: format!(
-                        "node {node} has refused a pod of {name} {} ({reason}): the batch is not placed there for {}",
-                        counted(*times, "time"),
-                        time(left_out),
-                    ),
-                    warning: true,
-                    roles: [refusal.role.to_string()].into(),
-                });
-                self.0.insert(key, (refusal.times, now + left_out));
+                of_batches.entry(key).or_insert_with(|| (name, Vec::new())).1.push(refusal);
             }
         }
-        self.0.retain(|key, (_, until)| *until > now || there.contains(key));
-        (events, self.0.values().map(|(_, until)| *until).filter(|until| *until > now).min())
+        self.0.retain(|key, known| known.until > now || of_batches.contains_key(key));
+        let mut events = Vec::new();
+        for (key, (name, refusals)) in of_batches {
+            let known = self.0.get(&key);
+            let is_new = |refusal: &&&NodeRefusal| known.is_none_or(|known| !known.for_pods.contains(&refusal.pod.uid));
+            let newest = refusals.iter().filter(is_new).max_by_key(|refusal| refusal.times);
+            let Some(NodeRefusal { node, times, reason, role, .. }) = newest else { continue };
+            let left_out = FIRST * (1 << (times - OFTEN).min(DOUBLINGS));
+            events.push(EventNote {
+                reason: REFUSES.to_owned(),
+                subject: format!("{name} {node}"),
+                note: format!(
+                    "node {node} has refused a pod of {name} {} ({reason}): the batch is not placed there for {}",
+                    counted(*times, "time"),
+                    time(left_out),
+                ),
+                warning: true,
+                roles: [role.to_string()].into(),
+            });
+            let for_pods = refusals.iter().map(|refusal| refusal.pod.uid.clone()).collect();
+            self.0.insert(key, LeftOut { until: now + left_out, for_pods });
+        }
+        (events, self.0.values().map(|known| known.until).filter(|until| *until > now).min())
     }
 }
 
@@ -86,10 +97,12 @@ mod tests {
     fn a_node_is_left_out_after_the_second_refusal_for_twice_as_long_each_time() {
         let strategy = json!({ "segmentPlacement": { "segmentSize": { "p": 2, "d": 1 } } });
         let group = mk_group(&[("p", 4), ("d", 2)], &json!([{ "name": "pd", "strategy": strategy }]));
-        let refused = |times| {
-            let (pod, node) = (PodRef { name: "p-3".into(), uid: "u".into() }, Arc::from("n1"));
-            [NodeRefusal { role: "p".into(), ordinal: 3, pod, node, times, reason: "OutOfcpu".to_owned() }]
+        let refused_of = |ordinal: u32, times: u32| {
+            let (name, uid) = (format!("p-{ordinal}").into(), format!("{ordinal}.{times}").into());
+            let (pod, node) = (PodRef { name, uid }, Arc::from("n1"));
+            NodeRefusal { role: "p".into(), ordinal, pod, node, times, reason: "OutOfcpu".to_owned() }
         };
+        let refused = |times| [refused_of(3, times)];
         let mut refusing = Refusing::default();
         let at = Uptime::from_secs;
         assert_eq!((refusing.note(&group, &refused(1), at(0)).1, refusing.len()), (None, 0), "once is no time");
@@ -101,7 +114,9 @@ mod tests {
         assert_eq!((events.len(), refusing.now(at(60))), (0, vec![]), "it is tried again");
         let (events, due) = refusing.note(&group, &refused(3), at(70));
         assert_eq!((events.len(), due), (1, Some(at(190))));
-        refusing.note(&group, &[], at(190));
+        let (events, _) = refusing.note(&group, &[refused_of(3, 3), refused_of(2, 2)], at(190));
+        assert_eq!((events.len(), refusing.now(at(249)).len()), (1, 1), "another pod of the batch, after that");
+        refusing.note(&group, &[], at(250));
         assert_eq!(refusing.len(), 0);
     }
 }

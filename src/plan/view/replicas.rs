@@ -164,6 +164,12 @@ impl Replicas {
         pods.filter(move |(ordinal, pod)| !pod.held && !pod.is_labelled_as(size, *ordinal))
     }
 
+    /// Released pods that have no node.
+    pub fn unbound(&self) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
+        let pods = self.pods_where(.., |block| block.present & !block.scheduled & !block.untouched);
+        pods.filter(|(_, pod)| !pod.held && !pod.scheduled)
+    }
+
     /// Released pods that say a segment.
     pub fn labelled(&self) -> impl Iterator<Item = &Arc<PodFacts>> {
         let says = |pod: &&Arc<PodFacts>| !pod.held && pod.labelled.is_some_and(|place| place.segment != u32::MAX);
