@@ -28,7 +28,13 @@ impl Setup {
         self.rolling = (are_sets && random.percent(30)).then(|| Rolling::random(random));
         let progression = random.pick(&[Progression::OrderedReady, Progression::Ordered, Progression::Parallel]);
         let sizes = [1 + random.below(2), 1 + random.below(2), 0];
-        self.wish = Wish::All(vec![Coordination { progression, sizes, pod_groups: false, recovers: false }]);
+        self.wish = Wish::All(vec![Coordination {
+            progression,
+            sizes,
+            pod_groups: false,
+            recovers: false,
+            shares_rack: false,
+        }]);
         self
     }
 }
@@ -42,9 +48,11 @@ fn one_of(wish: &Wish) -> Option<&Coordination> {
 }
 
 impl Setup {
-    /// What a user may write: where segments are wanted, what they are of; or something that is wrong anyway.
+    /// What a user may write: where segments are wanted, what they are of; where batches share racks, the same batches; or
+    /// something that is wrong anyway.
     pub fn admitted(&self, wish: Wish) -> Wish {
-        if self.segments.is_none() || wish == Wish::Wrong || one_of(&wish).is_some() { wish } else { self.wish.clone() }
+        let is_free = !self.racks && (self.segments.is_none() || one_of(&wish).is_some());
+        if is_free || wish == Wish::Wrong { wish } else { self.wish.clone() }
     }
 }
 

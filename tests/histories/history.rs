@@ -4,6 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::racks::MachineStep;
 use crate::random::Random;
 use crate::replica::Fault;
 use crate::rollouts::{ROLLED, Rolling, SetStep};
@@ -37,6 +38,14 @@ pub enum Step {
         stale: bool,
     },
     Pod(Fate, usize),
+    /// Something happens to a node.
+    Machine(usize, MachineStep),
+    /// A replica hears of nodes, or of what pods take on them.
+    See {
+        replica: usize,
+        watch: usize,
+        most: usize,
+    },
     /// What all pods depend on goes away, and none is ready before it is back.
     Outage(bool),
     /// Something happens to a claimed StatefulSet.
@@ -137,6 +146,9 @@ impl History {
         if seed % 5 == 2 {
             setup = setup.elastic(&mut random);
         }
+        if seed % 5 == 3 {
+            setup = setup.in_racks(&mut random);
+        }
         let themes = [Theme::Everything, Theme::Faults, Theme::Groups, Theme::Pods, Theme::Leaders, Theme::Late];
         let theme = random.pick(&themes);
         setup.two |= theme == Theme::Leaders;
@@ -149,6 +161,10 @@ impl History {
         for _ in 0..length {
             if setup.segments.is_some() && random.percent(15) {
                 steps.push(Step::Want(random.below(6)));
+                continue;
+            }
+            if setup.racks && random.percent(40) {
+                steps.push(Step::of_racks(&mut random));
                 continue;
             }
             let rolls = setup.rolling.is_some() && random.percent(40);
@@ -185,6 +201,21 @@ impl Step {
             (Theme::Leaders, 1) => Self::Serve { replica, n, fault: Fault::None },
             (Theme::Leaders, 2) => Self::Answer { replica, n },
             (Theme::Leaders, _) => Self::Deliver { replica, watch: n % 2, most: 20, duplicate: false },
+        }
+    }
+
+    fn of_racks(random: &mut Random) -> Self {
+        match random.below(20) {
+            0..=5 => Self::Flow(1 + random.below(4)),
+            6..=7 => Self::Wait(Duration::from_secs(random.pick(&[3, 61, 130]))),
+            8..=13 => Self::Machine(random.below(6) as usize, MachineStep::random(random)),
+            14..=16 => Self::See {
+                replica: random.below(2) as usize,
+                watch: random.below(2) as usize,
+                most: 1 + random.below(20) as usize,
+            },
+            17 => Self::Pod(Fate::Evicted, random.below(40) as usize),
+            _ => Self::Scale { role: random.below(2) as usize, replicas: random.below(6) },
         }
     }
 

@@ -7,13 +7,14 @@ use std::time::Duration;
 use rolegate::api::Pod;
 use rolegate::api::status::GroupStatus;
 use rolegate::model::{Group, HoldReason, Progression, names};
-use rolegate::plan::{PodFacts, PodRef, Snapshot};
+use rolegate::plan::{Pin, PodFacts, PodRef, Snapshot};
 use serde_json::Value;
 
 use crate::broken::{Broken, hold};
 use crate::elastic;
 use crate::lockstep;
 use crate::places::{Places, Standing, role_of};
+use crate::racks;
 use crate::recoveries;
 use crate::replica::{GRACE, MISSING, Replica, Request};
 use crate::server::{Answered, Server};
@@ -33,6 +34,7 @@ pub fn release(server: &mut Server, pod: &PodRef, patch: &Value) -> Result<Answe
         hold!(others(&before) == others(after), "S4: {} lost another gate than ours", pod.name);
         lockstep::keeps_cohort(&before, after)?;
         recoveries::goes(server, after)?;
+        racks::goes(server, after)?;
         no_more_run_than_may(server, role_of(&pod.name))?;
         none_has_the_number_of(server, after)?;
     }
@@ -114,6 +116,7 @@ pub fn pass(
         replica.edits.note(snapshot, stored.map(|stored| &**stored));
     }
     let places = places(replica, snapshot, requests, server);
+    racks::note_unbound(replica, (snapshot, &places), stored.map(|stored| &**stored), now);
     if snapshot.lets_go().is_some() {
         let gives_back = |request: &Request| match request {
             Request::Release { .. } => true,
@@ -126,8 +129,8 @@ pub fn pass(
     }
     for request in requests {
         match request {
-            Request::Release { pod, .. } => {
-                may_be_released(replica, pod, (snapshot, &places), stored, server, now)?;
+            Request::Release { pod, pin, .. } => {
+                may_be_released(replica, (pod, pin), (snapshot, &places), stored, server, now)?;
             }
             Request::Write { group, status } => {
                 let stored = server.history.get(&group.carrier.resource_version.parse().unwrap());
@@ -159,6 +162,9 @@ pub fn pass(
                 hold!(known.is_some_and(is_new), "{mark:?} says nothing new");
             }
             Request::Delete { pod, .. } => recoveries::deletes(pod, (snapshot, &places), stored)?,
+            Request::Recreate(pod) => {
+                racks::is_made_again(replica, pod, (snapshot, &places), stored.map(|stored| &**stored), now)?;
+            }
             Request::RemovePodGroup(id) => {
                 let names_it = |pod: &&Arc<PodFacts>| pod.pod_groups.iter().any(|name| **name == *id.name);
                 let named = snapshot.pods.iter().find(names_it);
@@ -186,7 +192,7 @@ pub fn pass(
 fn places(replica: &Replica, snapshot: &Snapshot, requests: &[Request], server: &Server) -> Places {
     let asked = |pod: &PodFacts| {
         let now = requests.iter().find_map(|request| match request {
-            Request::Release { pod: asked, labels } if *asked == pod.pod => Some(labels),
+            Request::Release { pod: asked, labels, .. } if *asked == pod.pod => Some(labels),
             _ => None,
         });
         now.or_else(|| replica.asked.get(&pod.pod.uid)).map(Vec::as_slice)
@@ -207,7 +213,7 @@ fn places(replica: &Replica, snapshot: &Snapshot, requests: &[Request], server: 
 /// S1, S5: a pod goes only when a stored status says that its replica may, or nothing holds it (S7).
 fn may_be_released(
     replica: &Replica,
-    pod: &PodRef,
+    (pod, pin): (&PodRef, &Pin),
     (snapshot, places): (&Snapshot, &Places),
     stored: Option<&Arc<Stored>>,
     server: &Server,
@@ -239,6 +245,7 @@ fn may_be_released(
             let made = server.made.contains(&(stored.uid().to_owned(), name.clone()));
             hold!(made, "{} is released before PodGroup {name} of {} was made", pod.name, stored.uid());
         }
+        racks::is_pinned(replica, (pod, pin), place, stored, (places, server))?;
         return Ok(());
     }
     let grace = if replica.absence.carried { GRACE } else { MISSING };
@@ -344,8 +351,8 @@ fn tells_of_all(
         return Ok(());
     }
     let summary = status.summary.clone().unwrap_or_default();
-    // A rollout that waits for pods which are about to go has a reason as well.
-    let waits = [HoldReason::RolloutBehindHeldBatch, HoldReason::ScaleInDeferred];
+    // A rollout that waits for pods which are about to go has a reason as well, and so have pods that went and have no node.
+    let waits = [HoldReason::RolloutBehindHeldBatch, HoldReason::ScaleInDeferred, HoldReason::PlacedNotBound];
     let waits = waits.iter().any(|reason| summary.reason == reason.as_str()) || summary.reason == "RolloutStalled";
     let has_reason = summary.reason.is_empty() == (summary.held == 0) || waits;
     let told = summary.held as usize >= staying.len() && has_reason;
@@ -395,6 +402,10 @@ fn come_back_at_once(
         let desired = group.role(ROLES[place.role]).map_or(0, |role| role.desired);
         let free = stored.wish.of_role(place.role).is_empty();
         let may = Some(place.ordinal) < stored.committed(place.role).map(|count| count.min(desired));
+        if snapshot.lets_go().is_none() && stored.shares_rack(place.role) {
+            // It goes when there is room.
+            continue;
+        }
         let seen = &view[&(place.role, place.ordinal)];
         let whole = seen.pods >= server.setup.replica_size(place.role) || seen.held < seen.pods;
         if !(snapshot.lets_go().is_some() || free || (may && whole)) {

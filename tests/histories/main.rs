@@ -15,6 +15,7 @@ mod lockstep;
 mod nature;
 mod places;
 mod quiet;
+mod racks;
 mod random;
 mod recoveries;
 mod replica;

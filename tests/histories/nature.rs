@@ -175,10 +175,6 @@ impl Server {
         });
     }
 
-    pub fn schedule(&mut self, name: &str) {
-        self.edit_pod(name, |pod| pod.spec.node_name = Some("node".to_owned()));
-    }
-
     pub fn set_ready(&mut self, name: &str, ready: bool) {
         let status = if ready { "True" } else { "False" }.to_owned();
         self.edit_pod(name, |pod| {

@@ -14,12 +14,13 @@ use rolegate::plan::marks::Mark;
 use rolegate::plan::reconcile::events::EventNote;
 use rolegate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 use rolegate::plan::{
-    Action, BatchPodGroup, Ended, Judged, LoopOptions, MissingGroup, MissingLabels, PodRef, Reconciler, Snapshot,
+    Action, BatchPodGroup, Ended, Judged, LoopOptions, MissingGroup, MissingLabels, Pin, PodRef, Reconciler, Snapshot,
     Suspect,
 };
 
 use crate::broken::{Broken, hold};
 use crate::lockstep::Edits;
+use crate::racks::{Refusals, Room};
 use crate::sabotage::Sabotage;
 use crate::seen::Seen;
 use crate::server::{Answered, WATCHES};
@@ -36,6 +37,7 @@ pub enum Request {
     Release {
         pod: PodRef,
         labels: Vec<Entry>,
+        pin: Pin,
     },
     Write {
         group: Arc<Group>,
@@ -72,6 +74,8 @@ pub enum Request {
         pod: PodRef,
         with_dependents: bool,
     },
+    /// A pod that went and has no node is deleted, so that it is placed again.
+    Recreate(PodRef),
     /// It is looked whether replicas are lost.
     LookAtLosses(Vec<Suspect>),
     /// The group is read after a conflict.
@@ -111,6 +115,7 @@ pub enum Answer {
     ConfirmedPods(Result<(HashSet<String>, u64), ()>),
     Looked(Ended),
     Deleted(PodRef, Answered<()>),
+    Recreated(PodRef, Answered<bool>),
     LossesSeen(LiveRead, Option<Vec<Judged>>),
     /// `absent` is the truth at that time.
     Verified {
@@ -185,6 +190,12 @@ pub struct Replica {
     /// What it must know, by what was delivered to it.
     pub seen: Seen,
     pub absence: MissingPods,
+    /// What it knows of nodes.
+    pub room: Room,
+    /// Since when batches lack nodes for pods that went.
+    pub unbound: BTreeMap<u32, Duration>,
+    /// Pods that kubelets have refused, as it was told.
+    pub refusals: Refusals,
     /// Reasons of Events.
     pub said: BTreeSet<String>,
     /// Warnings: of whom somebody was told that he should see to something.
@@ -229,6 +240,9 @@ impl Replica {
             confirm_pods_failed: false,
             seen: Seen::default(),
             absence: MissingPods::default(),
+            room: Room::default(),
+            unbound: BTreeMap::new(),
+            refusals: Refusals::new(),
             said: BTreeSet::new(),
             warned: Vec::new(),
             sabotage,
@@ -283,6 +297,9 @@ impl Replica {
             self.reconciler.sync(self.index.keys(), clock);
         }
         self.reconciler.changed(dirty, clock);
+        if let Some(freed) = self.room.take_freed() {
+            self.reconciler.capacity_changed(freed, clock);
+        }
         let (mut acted, mut passes) = (false, 0);
         while let Some(due) = self.reconciler.take_due(clock) {
             let snapshot = self.index.snapshot(&due);
@@ -293,7 +310,7 @@ impl Replica {
                 now.as_secs() / 60 % 60,
                 now.as_secs() % 60
             );
-            let actions = self.reconciler.pass(&due, &snapshot, None, clock, &text);
+            let actions = self.reconciler.pass(&due, &snapshot, Some(self.room.sight()), clock, &text);
             let mut requests: Vec<_> =
                 actions.into_iter().filter_map(|action| self.request(action, &snapshot)).collect();
             if let Some(sabotage) = self.sabotage {
@@ -301,7 +318,7 @@ impl Replica {
             }
             check(self, &snapshot, &requests)?;
             self.asked.extend(requests.iter().filter_map(|request| match request {
-                Request::Release { pod, labels } => Some((pod.uid.clone(), labels.clone())),
+                Request::Release { pod, labels, .. } => Some((pod.uid.clone(), labels.clone())),
                 _ => None,
             }));
             acted |= !requests.is_empty();
@@ -334,12 +351,12 @@ impl Replica {
 
     fn request(&mut self, action: Action, snapshot: &Snapshot) -> Option<Request> {
         match action {
-            Action::Release { pod, labels, .. } => {
+            Action::Release { pod, labels, pin, .. } => {
                 let late = |of: MissingLabels| {
                     late_labels(&of.group, &of.role, of.ordinal, of.size_only, of.revision.as_deref())
                 };
                 let labels = labels.map(late);
-                Some(Request::Release { pod, labels: labels.unwrap_or_default() })
+                Some(Request::Release { pod, labels: labels.unwrap_or_default(), pin })
             }
             Action::WriteStatus { group, status, .. } => Some(Request::Write { group, status: Box::new(status) }),
             Action::EnsurePodGroup { group, gang } => Some(Request::Ensure { owner: group.carrier.uid.clone(), gang }),
@@ -369,9 +386,8 @@ impl Replica {
                 let carrier = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.clone());
                 Some(Request::SetPartition { workload, partition, ends, carrier })
             }
-            Action::WriteConflicted { .. } | Action::Recreate { .. } => {
-                unreachable!("one carrier, and nothing is made again")
-            }
+            Action::Recreate { pod } => Some(Request::Recreate(pod)),
+            Action::WriteConflicted { .. } => unreachable!("there is one carrier"),
             Action::CommitPlacement { .. } | Action::VerifyPodGroupGone | Action::PublishOfPodGroup { .. } => {
                 unreachable!("no PodGroup places its pods here")
             }

@@ -2,13 +2,30 @@
 
 use rolegate::api::status::{GroupStatus, RecoveryState};
 use rolegate::model::RolledWorkload;
-use rolegate::plan::{PodRef, Snapshot};
+use rolegate::plan::{Pin, PodFacts, PodRef, Snapshot};
 use serde_json::{Value, json};
 
 use crate::nature::FOREIGN;
+use crate::racks::RACK;
 use crate::recoveries::says_paused;
 use crate::replica::Request;
 use crate::spec::released;
+
+/// The deletion of a pod of another batch of its role.
+fn far_from(pod: &PodRef, snapshot: &Snapshot) -> Option<Request> {
+    let ordinal = |pod: &PodRef| pod.name.split('-').nth(1).and_then(|word| word.parse::<u32>().ok());
+    let role = |pod: &PodRef| pod.name.split('-').next().map(str::to_owned);
+    let is_far = |other: &&std::sync::Arc<PodFacts>| {
+        let apart = ordinal(&other.pod).zip(ordinal(pod)).is_some_and(|(a, b)| a.abs_diff(b) >= 3);
+        !other.held && apart && role(&other.pod) == role(pod)
+    };
+    let other = snapshot.pods.iter().find(is_far)?;
+    Some(Request::Delete { pod: other.pod.clone(), with_dependents: false })
+}
+
+fn let_go(pod: &PodFacts) -> Request {
+    Request::Release { pod: pod.pod.clone(), labels: Vec::new(), pin: Pin::new() }
+}
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +100,18 @@ pub enum Sabotage {
     ForgetsRecoveries,
     /// Says that a group is ready whose rollout goes on.
     SaysReady,
+    /// Sends a pod to another rack than it was committed.
+    SendsElsewhere,
+    /// Commits another rack for a batch than it was given.
+    CommitsElsewhere,
+    /// Sends a pod to a node that refuses it.
+    SendsToRefusing,
+    /// Deletes pods that are to be placed again without a look at whether they have a node.
+    RemakesBound,
+    /// Deletes pods at once that have no node.
+    RemakesEarly,
+    /// Loses each deletion of a pod that is to be placed again on the way.
+    LosesRemakes,
 }
 
 impl Sabotage {
@@ -122,6 +151,12 @@ impl Sabotage {
         Self::LosesDeletions,
         Self::ForgetsRecoveries,
         Self::SaysReady,
+        Self::SendsElsewhere,
+        Self::CommitsElsewhere,
+        Self::SendsToRefusing,
+        Self::RemakesBound,
+        Self::RemakesEarly,
+        Self::LosesRemakes,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -149,14 +184,7 @@ impl Sabotage {
                 }
             }
             if let (Self::DeletesOthers, Request::Delete { pod, .. }) = (self, &*request) {
-                let ordinal = |pod: &PodRef| pod.name.split('-').nth(1).and_then(|word| word.parse::<u32>().ok());
-                let is_far = |other: &&std::sync::Arc<rolegate::plan::PodFacts>| {
-                    let role = |pod: &PodRef| pod.name.split('-').next().map(str::to_owned);
-                    let apart = ordinal(&other.pod).zip(ordinal(pod)).is_some_and(|(a, b)| a.abs_diff(b) >= 3);
-                    !other.held && apart && role(&other.pod) == role(pod)
-                };
-                let other = snapshot.pods.iter().find(is_far).map(|other| other.pod.clone());
-                hasty.extend(other.map(|pod| Request::Delete { pod, with_dependents: false }));
+                hasty.extend(far_from(pod, snapshot));
             }
             let Request::Write { group, status } = request else { continue };
             match self {
@@ -171,7 +199,7 @@ impl Sabotage {
                     if status.recoveries.iter().any(|entry| is_begun(&entry)) {
                         let pods = snapshot.pods.iter().filter(|pod| pod.held == (self == Self::ReleasesSingly));
                         hasty.extend(pods.map(|pod| match self {
-                            Self::ReleasesSingly => Request::Release { pod: pod.pod.clone(), labels: Vec::new() },
+                            Self::ReleasesSingly => let_go(pod),
                             _ => Request::Delete { pod: pod.pod.clone(), with_dependents: false },
                         }));
                     }
@@ -204,7 +232,7 @@ impl Sabotage {
                         pod.held && pod.identity.ordinal < count
                     };
                     let pods = snapshot.pods.iter().filter(may).map(|pod| pod.pod.clone());
-                    hasty.extend(pods.map(|pod| Request::Release { pod, labels: Vec::new() }));
+                    hasty.extend(pods.map(|pod| Request::Release { pod, labels: Vec::new(), pin: Pin::new() }));
                 }
                 Self::ScalesUncommitted if group.scaled().is_some() => {
                     let scale = |workload: &rolegate::model::ScaledWorkload| {
@@ -214,6 +242,10 @@ impl Sabotage {
                         Some(Request::Scale { group: group.clone(), role, workload, replicas })
                     };
                     hasty.extend(snapshot.scaled.iter().filter_map(scale));
+                }
+                Self::CommitsElsewhere => {
+                    let domains = status.coordination_state.iter_mut().flat_map(|state| state.domains.values_mut());
+                    domains.for_each(|domain| "rack-0".clone_into(domain));
                 }
                 Self::CommitsTooMuch | Self::CommitsTooLittle => {
                     let counts = status.coordination_state.iter_mut().flat_map(|state| state.progress.values_mut());
@@ -225,6 +257,34 @@ impl Sabotage {
             }
         }
         requests.extend(hasty);
+        self.of_placed(requests, snapshot);
+    }
+
+    fn of_placed(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
+        let pins = requests.iter_mut().filter_map(|request| match request {
+            Request::Release { pin, .. } => Some(pin),
+            _ => None,
+        });
+        pins.for_each(|pin| self.of_pin(pin, snapshot));
+        if self == Self::RemakesEarly {
+            let waits = snapshot.pods.iter().filter(|pod| !pod.held && !pod.scheduled);
+            requests.extend(waits.map(|pod| Request::Recreate(pod.pod.clone())));
+        }
+    }
+
+    fn of_pin(self, pin: &mut Pin, snapshot: &Snapshot) {
+        let other = |label: &String| if label == "rack-0" { "rack-1" } else { "rack-0" };
+        match self {
+            Self::SendsElsewhere => {
+                pin.entry(RACK.to_owned()).and_modify(|label| *label = other(label).to_owned());
+            }
+            Self::SendsToRefusing => {
+                if let Some(refused) = snapshot.refused.iter().find(|refused| refused.times >= 2) {
+                    pin.entry("kubernetes.io/hostname".to_owned()).and_modify(|name| *name = refused.node.to_string());
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Says that a group is ready whose rollout goes on, nothing of a recovery that does, or that one begins which does not.
@@ -288,6 +348,7 @@ impl Sabotage {
             Request::Scale { .. } => self == Self::LosesScales,
             Request::Mark(_) => self == Self::LosesMarks,
             Request::Delete { .. } => self == Self::LosesDeletions,
+            Request::Recreate(_) => self == Self::LosesRemakes,
             _ => false,
         }
     }

@@ -35,7 +35,7 @@ impl Seen {
                 self.group(version, Some(group));
             }
             Event::GroupGone(_) => self.group(version, None),
-            Event::Workload(..) | Event::Set(_) | Event::Ignored(..) => {}
+            Event::Workload(..) | Event::Set(_) | Event::Ignored(..) | Event::Machine(_) => {}
         }
     }
 

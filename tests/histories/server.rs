@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::core::{ObjectMeta, Status};
@@ -15,6 +16,7 @@ use rolegate::plan::reconcile::pod_group_memory::FoundPodGroup;
 use serde_json::{Value, json};
 
 use crate::lockstep::Ledger;
+use crate::racks::Machine;
 use crate::sets::Set;
 use crate::spec::{GROUP, Maker, NAMESPACE, Setup, Stored, Wish};
 
@@ -31,12 +33,17 @@ pub enum Event {
     Set(Arc<Set>),
     /// Nothing is held in the namespace, or pods are again; and whether that is said by its mode.
     Ignored(bool, bool),
+    /// A node.
+    Machine(Machine),
 }
 
 /// The watches: pods, groups, StatefulSets, LeaderWorkerSets, Deployments, namespaces that opted out.
 pub const WATCHES: usize = 6;
 /// The watch of namespaces that opted out.
 pub const NAMESPACES: usize = 5;
+
+/// What the watch of nodes reads.
+pub const MACHINES: usize = 6;
 
 /// The API server.
 pub struct Server {
@@ -64,8 +71,11 @@ pub struct Server {
     pub ignores: u32,
     /// Pods may run that no count was committed for: nothing held them for a while, or somebody let them go.
     pub uncounted: bool,
+    /// The nodes; none in most histories.
+    pub machines: Vec<Machine>,
+    pub now: Duration,
     /// By watch: version and event.
-    pub log: [Vec<(u64, Event)>; WATCHES],
+    pub log: [Vec<(u64, Event)>; WATCHES + 1],
     /// The version that each pod was made at, by unique id.
     born: HashMap<String, u64>,
     /// Every version of the group that was ever stored.
@@ -91,7 +101,9 @@ impl Server {
             was_ignored: false,
             ignores: 0,
             uncounted: false,
-            log: [const { Vec::new() }; WATCHES],
+            machines: setup.machines(),
+            now: Duration::ZERO,
+            log: [const { Vec::new() }; WATCHES + 1],
             born: HashMap::new(),
             history: HashMap::new(),
         };
@@ -311,6 +323,9 @@ impl Server {
             }
         }
         pod.spec.scheduling_gates = Some(gates);
+        for (key, value) in patch["spec"]["nodeSelector"].as_object().into_iter().flatten() {
+            pod.spec.node_selector.insert(key.clone(), value.as_str().unwrap().to_owned());
+        }
         let is_same =
             pod.spec.scheduling_gates == known.spec.scheduling_gates && pod.metadata.labels == known.metadata.labels;
         Ok(if is_same { known } else { self.store_pod(pod) })

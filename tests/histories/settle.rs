@@ -30,6 +30,7 @@ pub fn settle(world: &mut World) -> Result<(), Broken> {
     for pod in world.server.pods_that(|pod| pod.has_gate(FOREIGN)) {
         world.server.lift(&pod, FOREIGN);
     }
+    world.server.heal_machines();
     // Whoever leads goes on, two of them if it is so; somebody must.
     if !world.replicas.iter().any(|replica| replica.leads) {
         world.replicas[0].leads = true;
@@ -94,6 +95,7 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
     let Some(group) = server.group.as_ref().filter(|_| !server.ignored) else { return Ok(()) };
     let is_complete = (0..ROLES.len()).all(|role| server.workloads[role] >= server.desired(role));
     let places = server.places();
+    let waits = crate::recoveries::are_under_way(group) || crate::racks::lacks_nodes(server);
     for pod in server.pods_that(is_held) {
         let place = places[&pod];
         hold!(!group.wish.of_role(place.role).is_empty(), "S7: nothing batches {pod}, and it is held");
@@ -113,8 +115,8 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
         }
         hold!(beyond || Some(place.ordinal) >= committed, "S3: {pod} may go ({committed:?} are committed) and is held");
         hold!(
-            // What comes after a batch that is made anew waits for it.
-            beyond || !is_complete || group.wish == Wish::Wrong || crate::recoveries::are_under_way(group),
+            // What comes after a batch that is made anew, or is placed again in time, waits for it.
+            beyond || !is_complete || group.wish == Wish::Wrong || waits,
             "L1: nothing is in the way of {pod}, and it is held: {:?}",
             group.status.summary
         );
@@ -128,6 +130,7 @@ fn judge(world: &World) -> Result<(), Broken> {
     lockstep::judge(&world.server)?;
     elastic::judge(&world.server)?;
     crate::recoveries::judge(&world.server)?;
+    crate::racks::judge(&world.server)?;
     segments_are_labelled(&world.server)?;
     let server = &world.server;
     let held: Vec<_> = server.pods_that(is_held);

@@ -11,6 +11,7 @@ use rolegate::cluster::index::CarrierObject;
 use rolegate::model::{Group, Progression};
 use serde_json::{Value, json};
 
+use crate::racks::RACK;
 use crate::random::Random;
 use crate::rollouts::{ROLLED, Rolling};
 
@@ -44,6 +45,7 @@ impl Maker {
 
 /// What a history begins with.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 pub struct Setup {
     /// The carrier is a RoleCoordination that refers to workloads; otherwise a RoleBasedGroup.
     pub refers: bool,
@@ -58,6 +60,8 @@ pub struct Setup {
     pub two: bool,
     /// In the end the workloads make as many replicas as the group says.
     pub operator: bool,
+    /// There are nodes in racks, and batches share one.
+    pub racks: bool,
 }
 
 /// One coordination.
@@ -70,6 +74,8 @@ pub struct Coordination {
     pub pod_groups: bool,
     /// Its batches are made anew that lose a replica, where they can be.
     pub recovers: bool,
+    /// The pods of a batch share a rack.
+    pub shares_rack: bool,
 }
 
 impl Coordination {
@@ -117,6 +123,7 @@ impl Setup {
             segments: None,
             two: random.percent(60),
             operator: random.percent(85),
+            racks: false,
         }
     }
 
@@ -149,26 +156,33 @@ impl Wish {
         let recovers = random.percent(50);
         let mut size = || 1 + random.below(3);
         let (prefill, decode, router) = (size(), size(), size());
+        let one = |sizes| Coordination { progression, sizes, pod_groups, recovers, shares_rack: false };
         let all = match random.below(4) {
-            0 => vec![Coordination { progression, sizes: [prefill, 0, 0], pod_groups, recovers }],
+            0 => vec![one([prefill, 0, 0])],
             1 => vec![
-                Coordination { progression, sizes: [prefill, decode, 0], pod_groups, recovers },
+                one([prefill, decode, 0]),
                 // A role has one PodGroup at most.
                 Coordination {
                     progression,
                     sizes: [prefill, 0, router],
                     pod_groups: false,
                     recovers: random.percent(50),
+                    shares_rack: false,
                 },
             ],
-            _ => vec![Coordination { progression, sizes: [prefill, decode, 0], pod_groups, recovers }],
+            _ => vec![one([prefill, decode, 0])],
         };
         Self::All(all)
     }
 
     pub fn coordinations(&self) -> Vec<Coordination> {
-        let segments =
-            |sizes| Coordination { progression: Progression::OrderedReady, sizes, pod_groups: false, recovers: false };
+        let segments = |sizes| Coordination {
+            progression: Progression::OrderedReady,
+            sizes,
+            pod_groups: false,
+            recovers: false,
+            shares_rack: false,
+        };
         match self {
             Self::Nothing => Vec::new(),
             Self::All(all) => all.clone(),
@@ -188,6 +202,10 @@ impl Wish {
                 Progression::Scheduled => ("rollingDeploy", json!({ "roleDeployStep": sizes })),
                 word => ("segmentPlacement", json!({ "segmentSize": sizes, "progression": word.as_str() })),
             };
+            if coordination.shares_rack {
+                let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
+                strategy["topologyAffinity"] = affinity;
+            }
             if coordination.recovers(makers) {
                 strategy["recovery"] = json!({ "policy": "Recreate", "unreadyFor": "30s", "limit": 2 });
             }
@@ -268,7 +286,7 @@ impl Stored {
         each.flat_map(|(index, batches)| (0..batches).map(move |batch| pod_group(index, batch))).collect()
     }
 
-    /// True for a replica whose batch has a PodGroup, lacks pods and has none that runs: it goes as a whole. `pods` says how
+    /// True for a replica whose batch has a PodGroup or shares a rack, lacks pods and has none that runs: it goes as a whole. `pods` says how
     /// many pods of a replica there are and how many of them are held, `size` how many it has to have.
     pub fn waits_for_batch(
         &self,
@@ -277,8 +295,9 @@ impl Stored {
         size: impl Fn(usize) -> u32,
         pods: impl Fn(usize, u32) -> (u32, u32),
     ) -> bool {
-        let found = self.with_pod_groups().find(|(_, coordination)| coordination.sizes[role] > 0);
-        let Some((_, Coordination { sizes, .. })) = found else { return false };
+        let is_whole = |one: &Coordination| one.shares_rack || one.has_pod_groups(&self.makers);
+        let found = self.wish.coordinations().into_iter().find(|one| is_whole(one) && one.sizes[role] > 0);
+        let Some(Coordination { sizes, .. }) = found else { return false };
         let batch = ordinal / sizes[role];
         let (mut runs, mut lacks) = (false, false);
         for role in (0..ROLES.len()).filter(|role| sizes[*role] > 0) {

@@ -9,6 +9,7 @@ use rolegate::cluster::index::SeenWorkload;
 use rolegate::model::{WorkloadKind, names};
 use serde_json::json;
 
+use crate::racks::note_refusal;
 use crate::replica::Replica;
 use crate::server::{Event, NAMESPACES, Server};
 use crate::sets::claim;
@@ -68,6 +69,9 @@ impl Replica {
             self.cursors[watch] = Some(cursor + 1);
         }
         self.seen.event(*version, event);
+        if let Event::Pod(pod) = event {
+            note_refusal(&mut self.refusals, pod, server.now);
+        }
         let kind = if server.setup.refers { ROLE_COORDINATION } else { ROLE_BASED_GROUP };
         match event.clone() {
             Event::Pod(pod) => self.index.pod_change(0, Change::Applied((*pod).clone())),
@@ -81,6 +85,7 @@ impl Replica {
             Event::Set(set) => {
                 self.index.workload_change(watch, set.kind, Change::Applied(set.seen()));
             }
+            Event::Machine(_) => unreachable!("nodes have a watch of their own"),
             Event::Ignored(ignored, observes) => {
                 self.index.namespace_change(NAMESPACES, Change::Applied(namespace(ignored, observes)));
             }

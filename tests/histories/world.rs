@@ -38,6 +38,7 @@ impl World {
 
     /// Whatever happens to it, each loop does what is due.
     pub fn turn(&mut self) -> Result<bool, Broken> {
+        self.server.now = self.now;
         let (server, now) = (&self.server, self.now);
         let mut acted = false;
         for replica in &mut self.replicas {
@@ -49,6 +50,7 @@ impl World {
 
     pub fn step(&mut self, step: &Step) -> Result<(), Broken> {
         self.now += Duration::from_millis(1);
+        self.server.now = self.now;
         let (server, replicas) = (&mut self.server, &mut self.replicas);
         let last = replicas.len() - 1;
         match step.clone() {
@@ -62,6 +64,10 @@ impl World {
             Step::Set(role, step) => _ = server.set_step(role, step),
             Step::Roll(rolling) => server.edit_group(|group| group.rolling = rolling),
             Step::Pod(fate, n) => fall(server, fate, n),
+            Step::Machine(n, step) => server.machine_step(n, step),
+            Step::See { replica, watch, most } => {
+                (0..most).for_each(|_| _ = replicas[replica.min(last)].room.see(watch, server));
+            }
             Step::Outage(begins) => {
                 self.outage(begins);
                 if begins {
@@ -150,6 +156,7 @@ impl World {
     pub fn flow(&mut self) -> Result<bool, Broken> {
         let before = self.server.version;
         let mut moved = false;
+        self.server.now = self.now;
         (0..ROLES.len()).for_each(|role| _ = self.server.control(role, 100, false));
         for pod in self.server.pods_that(|pod| pod.metadata.is_deleting()) {
             self.server.delete_pod(&pod);
@@ -171,6 +178,9 @@ impl World {
                     moved = true;
                 }
             }
+        }
+        for replica in &mut self.replicas {
+            (0..2).for_each(|watch| while replica.room.see(watch, &self.server) {});
         }
         self.now += Duration::from_millis(11);
         moved |= self.turn()?;

@@ -1,6 +1,5 @@
 //! Requests of one rolegate to the API server and what it makes of the answers, as `cluster::run` does.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use crate::broken::Broken;
 use crate::elastic;
 use crate::invariants;
 use crate::lockstep;
+use crate::racks;
 use crate::replica::{Answer, Fault, LiveRead, Replica, Request, key};
 use crate::sabotage::Sabotage;
 use crate::server::{Answered, Server, refusal};
@@ -37,8 +37,8 @@ impl Replica {
         let is_lie = fault == Fault::Refused(404) && matches!(request, Request::Release { .. });
         let fault = if is_lie { Fault::None } else { fault };
         let answer = match request {
-            Request::Release { pod, labels } => {
-                let mut patch = release_patch(&pod, &labels, &BTreeMap::new(), Queued::Not);
+            Request::Release { pod, labels, pin } => {
+                let mut patch = release_patch(&pod, &labels, &pin, Queued::Not);
                 self.sabotage.iter().for_each(|sabotage| sabotage.of_release(&mut patch));
                 let done = answered(fault, || invariants::release(server, &pod, &patch))?;
                 Answer::Released(pod, done)
@@ -108,6 +108,11 @@ impl Replica {
                     Ok(Ok(()))
                 })?;
                 Answer::Deleted(pod, done)
+            }
+            Request::Recreate(pod) => {
+                let looks = self.sabotage != Some(Sabotage::RemakesBound);
+                let done = answered(fault, || racks::make_again(server, &pod, looks))?;
+                Answer::Recreated(pod, done)
             }
             Request::LookAtLosses(suspects) => {
                 let judged = (fault == Fault::None).then(|| self.judge(&suspects, server));
@@ -207,6 +212,7 @@ impl Replica {
             }
             Answer::Looked(ended) => ended,
             Answer::Deleted(object, done) => self.deleted(object, done.is_err()),
+            Answer::Recreated(object, done) => self.deleted(object, done.is_err()),
             Answer::LossesSeen(read, judged) => {
                 let judged = judged.filter(|_| self.take_read(&read));
                 self.look_failed = judged.is_none();
