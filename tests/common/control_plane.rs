@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -131,6 +132,18 @@ impl ControlPlane {
             }
             assert!(began.elapsed() < PATIENT, "definitions: {}", String::from_utf8_lossy(&output.stderr));
         }
+    }
+
+    /// The loopback address at which everything listens.
+    pub fn loopback(&self) -> IpAddr {
+        let host = self.server.trim_start_matches("https://").rsplit_once(':').unwrap().0;
+        host.trim_matches(['[', ']']).parse().unwrap()
+    }
+
+    /// Where a rolegate of this control plane listens, at a port that is free: at this address alone, and on IPv6 as one that
+    /// is deployed does.
+    pub fn listens(&self) -> String {
+        if self.loopback().is_ipv6() { "[::]:0".to_owned() } else { format!("{}:0", self.loopback()) }
     }
 
     /// A client of the administrator. Each runtime needs its own.

@@ -1,7 +1,7 @@
 //! rolegate as a process of its own, which serves one namespace.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -62,11 +62,11 @@ pub struct Launch {
 impl Launch {
     /// One that serves a namespace, reached by the name of a Service as in a cluster.
     pub fn new(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
+        let (reach, listens) = (format!("service/{namespace}"), plane.listens());
         let launch = Self::bare(plane, client, namespace);
-        let reach = format!("service/{namespace}");
         [
-            ("listen", "127.0.0.1:0"),
-            ("admin-listen", "127.0.0.1:0"),
+            ("listen", listens.as_str()),
+            ("admin-listen", listens.as_str()),
             ("reach", reach.as_str()),
             ("webhooks", "all"),
             ("name", namespace),
@@ -196,30 +196,39 @@ impl Launch {
             panic!("rolegate did not start:\n{}", std::fs::read_to_string(&log).unwrap());
         };
         let word = |key: &str| line.split_whitespace().find_map(|word| word.strip_prefix(key));
-        let address = |key: &str| word(key).and_then(|address| address.parse().ok()).expect("an address");
+        let address = |key: &str| {
+            let listens: SocketAddr = word(key).and_then(|address| address.parse().ok()).expect("an address");
+            let everywhere = listens.ip().is_unspecified();
+            SocketAddr::new(if everywhere { self.plane.loopback() } else { listens.ip() }, listens.port())
+        };
         let (webhook, admin) = (address("webhook=https://"), address("admin=http://"));
         Rolegate { process, _output: output, log, overlooks_refusals: false, webhook, admin }
     }
 
     /// Its options, and its Service. Nothing here maps ports, as kube-proxy does: the API server takes an ExternalName as the
-    /// address of a Service, and the port from the webhooks.
+    /// address of a Service, and the port from the webhooks. No ExternalName is an address of IPv6; there the Service has the
+    /// address that `rig ipv6-alone` has given to this machine.
     async fn reached(&self) -> Vec<(String, String)> {
         let given = |name: &str| self.flags.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let service = given("reach").and_then(|reach| reach.strip_prefix("service/"));
         let Some(service) = service.filter(|_| given("webhooks") == Some("all")) else { return self.flags.clone() };
-        let spec = json!({ "type": "ExternalName", "externalName": "127.0.0.1" });
+        let listens: SocketAddr = given("listen").unwrap().parse().unwrap();
+        let port = match (self.behind, listens.port()) {
+            (Some(service), _) => service.port(),
+            (None, 0) => free_port_at(listens.ip()),
+            (None, port) => port,
+        };
+        let spec = match self.plane.loopback() {
+            IpAddr::V4(loopback) => json!({ "type": "ExternalName", "externalName": loopback }),
+            IpAddr::V6(_) => json!({ "clusterIP": IPV6_SERVICE, "ports": [{ "port": port }] }),
+        };
         let metadata = json!({ "name": service, "namespace": SYSTEM });
         let object = json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec });
         let services: Api<Service> = Api::namespaced(self.client.clone(), SYSTEM);
         services.patch(service, &PatchParams::apply("tests").force(), &Patch::Apply(object)).await.unwrap();
-        let listens: SocketAddr = given("listen").unwrap().parse().unwrap();
-        let port = match (self.behind, listens.port()) {
-            (Some(service), _) => service.port(),
-            (None, 0) => free_port(),
-            (None, port) => port,
-        };
         let launch = self.clone().flag("reach", &format!("service/{service}:{port}"));
-        let launch = if self.behind.is_some() { launch } else { launch.flag("listen", &format!("127.0.0.1:{port}")) };
+        let listens = SocketAddr::new(listens.ip(), port).to_string();
+        let launch = if self.behind.is_some() { launch } else { launch.flag("listen", &listens) };
         launch.flags
     }
 
@@ -294,12 +303,19 @@ impl Launch {
     }
 }
 
+/// The address of the one Service that leads to us on IPv6, for `rig ipv6-alone`: of the range that `rig up --ipv6` has.
+pub const IPV6_SERVICE: &str = "fd00:10:96::2";
+
 /// A port that nobody has, below those that the kernel gives away: nobody takes it by chance until it is listened on.
 pub fn free_port() -> u16 {
+    free_port_at(Ipv4Addr::LOCALHOST.into())
+}
+
+fn free_port_at(address: IpAddr) -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = u16::try_from(std::process::id() * 50 % 20_000).unwrap();
     let mut ports = std::iter::repeat_with(|| 10_000 + (first + NEXT.fetch_add(1, Ordering::SeqCst)) % 20_000);
-    ports.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+    ports.find(|port| std::net::TcpListener::bind((address, *port)).is_ok()).unwrap()
 }
 
 fn as_argument((name, value): &(String, String)) -> String {

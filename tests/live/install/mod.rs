@@ -6,6 +6,7 @@ mod cert_manager;
 mod containment;
 mod deadlock;
 mod gitops;
+mod ipv6;
 mod people;
 mod pods;
 mod releases;

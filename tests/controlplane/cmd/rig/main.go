@@ -19,6 +19,7 @@ import (
 	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 
+	"rolegate.dev/tests/controlplane/internal/ipv6alone"
 	"rolegate.dev/tests/controlplane/internal/sakubeconfig"
 	"rolegate.dev/tests/controlplane/internal/up"
 )
@@ -27,6 +28,7 @@ const usage = `usage: rig COMMAND [flags]
 
   up               start a control plane and stay in the foreground (rig up --help)
   sa-kubeconfig    write a kubeconfig which acts as a service account
+  ipv6-alone       run a command in a new network namespace without IPv4
   kubectl          Kubernetes' own command line
 
   etcd | kube-apiserver | kube-scheduler | kube-controller-manager | kwok
@@ -47,6 +49,8 @@ func main() {
 		os.Exit(up.Main(os.Args[1:]))
 	case "sa-kubeconfig":
 		os.Exit(sakubeconfig.Main(os.Args[1:]))
+	case "ipv6-alone":
+		os.Exit(ipv6alone.Main(os.Args[1:]))
 	case "etcd":
 		etcdmain.Main(os.Args)
 	case "kube-apiserver":

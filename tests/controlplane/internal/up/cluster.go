@@ -5,9 +5,11 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -42,7 +44,7 @@ func newCluster(o *options, files *layout) (*cluster, error) {
 		return nil, err
 	}
 	for _, name := range []string{etcd, "etcd-peer", apiserver, scheduler, kcm} {
-		if c.ports[name], err = reservePort(); err != nil {
+		if c.ports[name], err = reservePort(net.ParseIP(o.family().loopback)); err != nil {
 			return nil, err
 		}
 	}
@@ -50,7 +52,7 @@ func newCluster(o *options, files *layout) (*cluster, error) {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
 	if slices.Contains(o.with, kwok) {
-		if err := writeKwokConfig(files.path("conf", "kwok.yaml")); err != nil {
+		if err := writeKwokConfig(files.path("conf", "kwok.yaml"), o.family().pods); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +68,12 @@ func newCluster(o *options, files *layout) (*cluster, error) {
 	return c, c.connect()
 }
 
-func (c *cluster) server() string { return fmt.Sprintf("https://127.0.0.1:%d", c.ports[apiserver]) }
+func (c *cluster) server() string { return "https://" + c.address(apiserver) }
+
+// address is where a component listens.
+func (c *cluster) address(name string) string {
+	return net.JoinHostPort(c.opts.family().loopback, strconv.Itoa(c.ports[name]))
+}
 
 func (c *cluster) kubeconfig() string { return c.files.path("kubeconfig") }
 

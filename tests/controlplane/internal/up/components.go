@@ -13,8 +13,6 @@ const (
 	kcm       = "kube-controller-manager"
 )
 
-const serviceCIDR = "10.96.0.0/16"
-
 // component is one process of the control plane.
 type component struct {
 	name string
@@ -29,9 +27,9 @@ type component struct {
 // components describes the processes, in the order of their start.
 func (c *cluster) components() []*component {
 	list := []*component{
-		{name: etcd, argv: c.etcdArgs(), healthy: c.httpProbe("http", c.ports[etcd], "/readyz")},
-		{name: apiserver, argv: c.apiserverArgs(), healthy: c.httpProbe("https", c.ports[apiserver], "/readyz")},
-		{name: scheduler, argv: c.schedulerArgs(), healthy: c.httpProbe("https", c.ports[scheduler], "/readyz")},
+		{name: etcd, argv: c.etcdArgs(), healthy: c.httpProbe("http", etcd, "/readyz")},
+		{name: apiserver, argv: c.apiserverArgs(), healthy: c.httpProbe("https", apiserver, "/readyz")},
+		{name: scheduler, argv: c.schedulerArgs(), healthy: c.httpProbe("https", scheduler, "/readyz")},
 		{name: kcm, argv: c.kcmArgs(), healthy: c.kcmProbe()},
 	}
 	for _, name := range c.opts.with {
@@ -53,8 +51,8 @@ func (c *cluster) components() []*component {
 }
 
 func (c *cluster) etcdArgs() []string {
-	client := fmt.Sprintf("http://127.0.0.1:%d", c.ports[etcd])
-	peer := fmt.Sprintf("http://127.0.0.1:%d", c.ports["etcd-peer"])
+	client := "http://" + c.address(etcd)
+	peer := "http://" + c.address("etcd-peer")
 	return []string{c.self, etcd,
 		"--name=etcd",
 		"--data-dir=" + c.files.path("etcd"),
@@ -73,13 +71,13 @@ func (c *cluster) etcdArgs() []string {
 
 func (c *cluster) apiserverArgs() []string {
 	args := []string{c.self, apiserver,
-		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", c.ports[etcd]),
-		"--bind-address=127.0.0.1",
+		"--etcd-servers=http://" + c.address(etcd),
+		"--bind-address=" + c.opts.family().loopback,
 		fmt.Sprintf("--secure-port=%d", c.ports[apiserver]),
 		"--permit-port-sharing",
 		// There is no network to advertise the server on; without these it
 		// looks for a default route and fails on a machine which has none.
-		"--advertise-address=127.0.0.1",
+		"--advertise-address=" + c.opts.family().loopback,
 		"--endpoint-reconciler-type=none",
 		"--tls-cert-file=" + c.pki("apiserver.crt"),
 		"--tls-private-key-file=" + c.pki("apiserver.key"),
@@ -95,7 +93,7 @@ func (c *cluster) apiserverArgs() []string {
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + c.pki("sa.key"),
 		"--service-account-signing-key-file=" + c.pki("sa.key"),
-		"--service-cluster-ip-range=" + serviceCIDR,
+		"--service-cluster-ip-range=" + c.opts.family().services,
 		"--allow-privileged=true",
 		"--profiling=false",
 		// Otherwise it waits for its watchers, who do not go away, when it is
@@ -123,7 +121,7 @@ func (c *cluster) controllerArgs(name string) []string {
 		"--kubeconfig=" + conf,
 		"--authentication-kubeconfig=" + conf,
 		"--authorization-kubeconfig=" + conf,
-		"--bind-address=127.0.0.1",
+		"--bind-address=" + c.opts.family().loopback,
 		fmt.Sprintf("--secure-port=%d", c.ports[name]),
 		"--permit-port-sharing",
 		"--tls-cert-file=" + c.pki("apiserver.crt"),
@@ -148,7 +146,7 @@ func (c *cluster) kcmArgs() []string {
 		"--root-ca-file="+c.pki("ca.crt"),
 		"--cluster-signing-cert-file="+c.pki("ca.crt"),
 		"--cluster-signing-key-file="+c.pki("ca.key"),
-		"--service-cluster-ip-range="+serviceCIDR,
+		"--service-cluster-ip-range="+c.opts.family().services,
 		"--controllers=*,-node-ipam-controller",
 		"--concurrent-deployment-syncs=20",
 		"--concurrent-replicaset-syncs=20",

@@ -60,7 +60,7 @@ func podStage(name string, next map[string]any, matches ...match) map[string]any
 
 // writeKwokConfig writes kwok's configuration and stages into one file. At most
 // one pod stage matches a pod at any time: kwok would choose among several by chance.
-func writeKwokConfig(path string) error {
+func writeKwokConfig(path, pods string) error {
 	status := map[string]any{"statusTemplate": podStatus}
 	docs := []map[string]any{
 		{
@@ -70,8 +70,7 @@ func writeKwokConfig(path string) error {
 				// Its default of 4 is what limits a start of thousands of pods.
 				"podPlayStageParallelism":  16,
 				"nodePlayStageParallelism": 16,
-				// Enough addresses for any test; the default has 254.
-				"cidr": "10.128.0.0/9",
+				"cidr":                     pods,
 			},
 		},
 		podStage("pod-run", status, notDeleted, phase("Pending"), notAnnotated(annotationNeverRun)),

@@ -23,7 +23,7 @@ type options struct {
 	with             []string
 	addons           string
 	webhookClient    string
-	audit            bool
+	audit, ipv6      bool
 	keep, keepLogs   bool
 	untilStdinCloses bool
 
@@ -39,6 +39,7 @@ func parseOptions(args []string) (*options, error) {
 	fs.StringVar(&o.addons, "addons", "", "addons binary (default: next to rig)")
 	fs.StringVar(&o.webhookClient, "webhook-client", "", "common name of a certificate (of DIR/pki/ca.crt) which the API server shows to webhooks (default: it shows none)")
 	fs.BoolVar(&o.audit, "audit", false, "write an audit log, level Metadata, to DIR/log/audit.jsonl")
+	fs.BoolVar(&o.ipv6, "ipv6", false, "listen on ::1 instead of 127.0.0.1; Services and pods have addresses of IPv6")
 	fs.BoolVar(&o.keep, "keep", false, "leave everything in DIR after the end")
 	fs.BoolVar(&o.keepLogs, "keep-logs", false, "leave DIR/log after the end (always so after a failure)")
 	fs.BoolVar(&o.untilStdinCloses, "until-stdin-closes", false, "also stop when standard input reaches its end")

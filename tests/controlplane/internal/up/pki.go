@@ -56,7 +56,7 @@ func newAuthority() (*authority, *pair, error) {
 func (a *authority) issue(subject pkix.Name) (*pair, error) {
 	tmpl := template(subject)
 	tmpl.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
-	tmpl.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.IPv4(10, 96, 0, 1)}
+	tmpl.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.ParseIP(ipv4.apiserver), net.ParseIP(ipv6.apiserver)}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err

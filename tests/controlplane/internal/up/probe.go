@@ -38,8 +38,8 @@ func await(ctx context.Context, p probe, gone <-chan struct{}) error {
 	}
 }
 
-func (c *cluster) httpProbe(scheme string, port int, path string) probe {
-	url := fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, port, path)
+func (c *cluster) httpProbe(scheme, name, path string) probe {
+	url := scheme + "://" + c.address(name) + path
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
@@ -61,7 +61,7 @@ func (c *cluster) httpProbe(scheme string, port int, path string) probe {
 // kcmProbe wants more than the manager's own word: no pod can be created in a
 // namespace before its controllers have made the namespace's service account.
 func (c *cluster) kcmProbe() probe {
-	healthz := c.httpProbe("https", c.ports[kcm], "/healthz")
+	healthz := c.httpProbe("https", kcm, "/healthz")
 	return func(ctx context.Context) error {
 		if err := healthz(ctx); err != nil {
 			return err
