@@ -42,10 +42,10 @@ impl Default for Limits {
             body_memory: 32 << 20,
             idle: Duration::from_secs(120),
             write: Duration::from_secs(10),
-            // An API server has as many as it asks at a time: some hundreds at most.
-            connections: 1024,
-            newcomers: 256,
-            newcomer: Duration::from_secs(1),
+            // An API server has as many as it asks at a time, some hundreds, and keeps 25 of them; there are three, or five.
+            connections: 2048,
+            newcomers: 1024,
+            newcomer: Duration::from_secs(4),
         }
     }
 }
@@ -55,7 +55,7 @@ impl Limits {
     #[must_use]
     pub fn within(self, open_files: usize) -> Self {
         let connections = self.connections.min(open_files / 2);
-        Self { connections, newcomers: self.newcomers.min(connections / 4), ..self }
+        Self { connections, newcomers: self.newcomers.min(connections / 2), ..self }
     }
 }
 
@@ -67,6 +67,6 @@ mod tests {
     fn connections_leave_files_for_others() {
         assert_eq!(Limits::default().within(1 << 20), Limits::default());
         let Limits { connections, newcomers, .. } = Limits::default().within(256);
-        assert_eq!((connections, newcomers), (128, 32));
+        assert_eq!((connections, newcomers), (128, 64));
     }
 }

@@ -7,8 +7,9 @@ use tokio::net::{TcpListener, TcpSocket};
 
 /// The kernel would keep some MiB for each caller who sends faster than is read.
 const RECEIVE_BUFFER: u32 = 64 << 10;
-/// Connections that wait to be accepted.
-const BACKLOG: u32 = 1024;
+/// Connections that wait to be accepted; the kernel allows no more by default. One for which there is no room here comes again a
+/// second later.
+const BACKLOG: u32 = 4096;
 
 /// A socket that listens, and where: the port that was chosen, where any was asked for.
 #[derive(Debug)]

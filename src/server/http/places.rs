@@ -4,12 +4,16 @@
 //! allowed). While all places of newcomers are taken, those who come next wait in the kernel's backlog, and the newcomers who
 //! have had their time make room, the first first. One that is proven never makes room for another. So a flood of connections
 //! costs neither the API server's connections, idle ones included, nor long waits to whoever comes anew.
+//!
+//! The time of a newcomer is what it makes us wait, and not what we make it wait: hundreds of handshakes at once take longer than
+//! one has, and it is an API server's own burst that asks for them. So that time passes no faster than we get round to look.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::http::limits::Limits;
@@ -17,6 +21,9 @@ use crate::server::http::timeouts::Timeouts;
 
 /// Between two looks whether a newcomer has had its time.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Whoever looks later than this was busy with others, who therefore waited for us.
+const LATE: Duration = Duration::from_millis(25);
 
 /// An answer with this extension proves its connection.
 #[derive(Clone, Copy, Debug)]
@@ -36,11 +43,15 @@ struct Taken {
     /// In the order in which they came.
     newcomers: BTreeMap<u64, Newcomer>,
     proven: usize,
+    /// Time that has passed while all places of newcomers were taken, of which no pause counts for more than [`LATE`].
+    waited: Duration,
 }
 
 #[derive(Debug)]
 struct Newcomer {
     timeouts: Timeouts,
+    /// [`Taken::waited`] when it came.
+    came: Duration,
     ended: CancellationToken,
 }
 
@@ -61,8 +72,10 @@ impl Places {
     /// Waits until one more can be let in: one place is free, or somebody can make room.
     pub(crate) async fn one_more(&self) {
         while self.are_taken() && self.taken().first_to_go(&self.limits).is_none() {
+            let begun = Instant::now();
             // Time passes without notice.
             _ = tokio::time::timeout(LOOK, self.freed.notified()).await;
+            self.taken().waited += begun.elapsed().min(LATE);
         }
     }
 
@@ -75,7 +88,8 @@ impl Places {
         let displaced = goes.and_then(|first| taken.newcomers.remove(&first));
         let number = taken.next;
         taken.next += 1;
-        taken.newcomers.insert(number, Newcomer { timeouts, ended: ended.clone() });
+        let came = taken.waited;
+        taken.newcomers.insert(number, Newcomer { timeouts, came, ended: ended.clone() });
         drop(taken);
         if let Some(displaced) = &displaced {
             displaced.ended.cancel();
@@ -87,7 +101,9 @@ impl Places {
 impl Taken {
     /// The newcomer who came first of those who have had their time.
     fn first_to_go(&self, limits: &Limits) -> Option<u64> {
-        let has_had_its_time = |newcomer: &Newcomer| newcomer.timeouts.waits_longer_than(limits.newcomer);
+        let has_had_its_time = |newcomer: &Newcomer| {
+            newcomer.timeouts.waits_longer_than(limits.newcomer, self.waited.saturating_sub(newcomer.came))
+        };
         self.newcomers.iter().find(|(_, newcomer)| has_had_its_time(newcomer)).map(|(number, _)| *number)
     }
 }
@@ -178,6 +194,7 @@ mod tests {
         assert!(!places.are_taken(), "one is proven, and there is room for no other");
         let _third = newcomer(&places).0;
         tokio::time::advance(Duration::from_secs(60)).await;
+        places.one_more().await;
         let (_fourth, displaced) = newcomer(&places);
         assert!(displaced && second.ended().is_cancelled() && !first.ended().is_cancelled());
         second.prove();
@@ -186,6 +203,27 @@ mod tests {
         assert_eq!((taken.proven, taken.newcomers.len()), (0, 2));
         // The places of those that are left are given back after this.
         drop(taken);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_in_which_nobody_got_round_to_look_counts_for_nobody() {
+        let places = places();
+        let (first, _second) = (newcomer(&places).0, newcomer(&places).0);
+        for _ in 0..9 {
+            assert!(places.one_more().now_or_never().is_none());
+            let look = tokio::spawn({
+                let places = places.clone();
+                async move { places.one_more().await }
+            });
+            tokio::task::yield_now().await;
+            // Somebody else kept the processor for so long.
+            tokio::time::advance(Duration::from_millis(400)).await;
+            tokio::task::yield_now().await;
+            assert!(!look.is_finished() && !first.ended().is_cancelled());
+            look.abort();
+        }
+        places.one_more().await;
+        assert!(newcomer(&places).1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -61,10 +61,12 @@ impl Timeouts {
         Busy(self.clone())
     }
 
-    /// Whether requests have been in flight for so long, or there has been none for a quarter of that.
-    pub(crate) fn waits_longer_than(&self, time: Duration) -> bool {
+    /// Whether requests have been in flight for so long, or there has been none for a quarter of that; nothing counts for more
+    /// than `most`.
+    pub(crate) fn waits_longer_than(&self, time: Duration, most: Duration) -> bool {
         let state = self.state();
-        if state.in_flight > 0 { state.busy_since.elapsed() > time } else { state.quiet_since.elapsed() > time / 4 }
+        let (since, time) = if state.in_flight > 0 { (state.busy_since, time) } else { (state.quiet_since, time / 4) };
+        since.elapsed().min(most) > time
     }
 
     fn bytes_arrived(&self) {

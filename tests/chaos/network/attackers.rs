@@ -38,6 +38,11 @@ impl Attackers {
         Self { address: target.address(), config: Arc::new(config), handshakes: Arc::new(Semaphore::new(32)) }
     }
 
+    /// All shake hands at once, as API servers do that each have processors of their own.
+    pub fn all_at_once(self) -> Self {
+        Self { handshakes: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)), ..self }
+    }
+
     /// Shakes hands.
     pub async fn tls(&self) -> io::Result<TlsStream<TcpStream>> {
         let _turn = self.handshakes.acquire().await;
@@ -78,6 +83,23 @@ impl Attackers {
             return "closed".to_owned();
         }
         waits(&mut stream, until).await
+    }
+
+    /// Has one review answered, as an API server that waits no longer than until then, and keeps its connection meanwhile.
+    pub async fn asks(self, body: Bytes, until: Instant) -> String {
+        let ask = async {
+            let stream = TcpStream::connect(self.address).await?;
+            let name = ServerName::from(self.address.ip());
+            let mut stream = TlsConnector::from(self.config.clone()).connect(name, stream).await?;
+            stream.write_all(&sent(&body)).await?;
+            stream.flush().await?;
+            io::Result::Ok((status(&mut stream).await?, stream))
+        };
+        match timeout_at(until, ask).await {
+            Ok(Ok((status, _stream))) => status,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        }
     }
 
     /// Begins a request with these bytes, and sends more of it piece by piece, twice a second.
