@@ -14,11 +14,15 @@ use rolegate::plan::{PodFacts, Snapshot};
 use serde_json::Value;
 
 use crate::broken::{Broken, hold};
+use crate::history::Step;
+use crate::random::Random;
 use crate::replica::Replica;
-use crate::rollouts::{ROLLED, Rolling};
+use crate::rollouts::{ROLLED, Rolling, SetStep};
 use crate::server::{Answered, Server};
 use crate::sets::revision_of;
-use crate::spec::{ROLES, Stored, Wish};
+use crate::settle::settle;
+use crate::spec::{Maker, ROLES, Setup, Stored, Wish};
+use crate::world::World;
 
 /// Cohorts as they were committed, while pods of their revisions are there: by role and revision.
 #[derive(Default)]
@@ -296,16 +300,17 @@ pub fn says(status: &GroupStatus, group: &Group, snapshot: &Snapshot, stored: &S
     Ok(())
 }
 
-/// Pods of a claimed workload are of an old revision, and are to be replaced: they wait for the group to be mended.
+/// Pods of a claimed workload are of an old revision, and are to be replaced: they wait for the group to be mended, or, where no
+/// rollout of ours is open, for a replica above them that is held, as one beyond the size of the group.
 pub fn has_old_pods(server: &Server) -> bool {
     let Some(rolling) = server.group.as_ref().and_then(|group| group.rolling) else { return false };
     server.sets.iter().enumerate().take(ROLLED).any(|(role, set)| {
-        let floor = rolling.kept_old(set.replicas());
-        let is_old = |ordinal: u32| {
-            let pod = server.pods.get(&server.pod_of_set(role, ordinal));
-            pod.is_none_or(|pod| revision_of(pod) != Some(set.update_revision()))
+        let floor = if set.is_open() { rolling.kept_old(set.replicas()) } else { set.partition() };
+        let is_old = |ordinal: u32| match server.pods.get(&server.pod_of_set(role, ordinal)) {
+            Some(pod) => revision_of(pod).is_some_and(|revision| revision != set.update_revision()),
+            None => set.is_open(),
         };
-        set.is_claimed() && set.is_open() && !set.is_nobodys() && (floor..set.replicas()).any(is_old)
+        set.is_claimed() && !set.is_nobodys() && (floor..set.replicas()).any(is_old)
     })
 }
 
@@ -349,4 +354,35 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
         hold!(paused, "R9: all of {name} are updated, and its rollout is open");
     }
     Ok(())
+}
+
+/// The update is taken back before the group was ready once, so nothing coordinates it; its controller waits for the highest
+/// replica, which the group has given up meanwhile.
+#[test]
+fn a_group_with_an_old_pod_is_not_ready_though_no_rollout_is_open() {
+    let mut segments = Wish::Wrong.coordinations().remove(0);
+    segments.sizes = [1, 3, 0];
+    let setup = Setup {
+        refers: false,
+        makers: [Maker::Set { start: 0 }; 3],
+        replicas: [3, 4, 0],
+        wish: Wish::All(vec![segments]),
+        rolling: Some(Rolling { skew: 0, unavailable: 5, partition: 0 }),
+        two: false,
+        operator: false,
+        ..Setup::random(&mut Random::new(0))
+    };
+    let mut world = World::new(&setup, None);
+    let (edited, scaled) = (Step::Set(1, SetStep::Image(3)), Step::Scale { role: 1, replicas: 3 });
+    let taken_back = Step::Set(1, SetStep::Image(0));
+    for step in [edited, Step::Flow(8), scaled, Step::Flow(2), taken_back] {
+        world.step(&step).unwrap();
+    }
+    settle(&mut world).unwrap();
+    assert!(!world.server.sets[1].is_open() && has_old_pods(&world.server));
+    let status = &world.server.group.as_ref().unwrap().status;
+    let told = |kind: &str| status.condition(kind).map(|told| (told.reason.as_str(), told.message.as_str()));
+    assert_eq!(told("Ready"), Some(("RolloutInProgress", "6/6 pods ready; updated: decode 3/4, prefill 3/3")));
+    let why = "replica 3 of role \"decode\" is held: the group declares 3 replicas";
+    assert_eq!(told("Progressing"), Some(("ProgressDeadlineExceeded", why)));
 }

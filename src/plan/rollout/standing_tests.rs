@@ -3,7 +3,8 @@ use serde_json::json;
 use super::*;
 use crate::api::status::Condition;
 use crate::plan::rollout::Ordinal;
-use crate::plan::test_support::{mk_group, mk_role, mk_workload};
+use crate::plan::test_support::{mk_group, mk_pod, mk_role, mk_workload};
+use crate::plan::view::RoleView;
 
 fn role(updated: &[bool], judged: bool) -> RoleRollout {
     let ordinal = |updated: &bool| Ordinal { updated: *updated, ready: true, ..Ordinal::default() };
@@ -56,4 +57,27 @@ fn a_rollout_is_over_when_the_last_replica_is_ready_and_stays_over_when_one_is_l
     assert_eq!(of(IN_PROGRESS, 3), at(Standing::InProgress, 3));
     assert_eq!(of(IN_PROGRESS, 4), at(Standing::Complete, 4));
     assert_eq!(of("AllReplicasUpdated", 3), at(Standing::Complete, 4));
+}
+
+/// Its controller takes one after the other, and waits for a replica that is held.
+#[test]
+fn a_replica_of_an_old_revision_is_in_progress_though_no_rollout_is_open_and_all_are_ready() {
+    let group = mk_group(&[("prefill", 3)], &json!([]));
+    let of = |revisions: [&str; 4], partition: u32| {
+        let mut replicas = Replicas::default();
+        for (ordinal, revision) in (0..).zip(revisions) {
+            let pod = mk_pod(&ordinal.to_string(), "prefill", ordinal);
+            // The highest is beyond what the group declares.
+            let held = ordinal == 3;
+            let pod = PodFacts { revision: Some(revision.into()), held, ready: !held, ..pod };
+            replicas.add(&pod.into(), ordinal);
+        }
+        let roles = [("prefill".to_owned(), RoleView { replicas, ..mk_role(3, 3, 3) })].into();
+        let view = GroupView { roles, ..GroupView::default() };
+        at_rest(&group, &view, &RolledWorkload { partition, ..mk_workload("prefill", "p2") })
+    };
+    let at = |standing, updated| RoleStanding { standing, updated, desired: 4 };
+    assert_eq!(of(["p2", "p2", "p1", "p2"], 0), at(Standing::InProgress, 3));
+    assert_eq!(of(["p2", "p2", "p1", "p2"], 3), at(Standing::Paused, 3));
+    assert_eq!(of(["p2", "p2", "p2", "p2"], 0), at(Standing::Complete, 4));
 }
