@@ -254,7 +254,6 @@ impl Memory {
                     self.write_failures = 0;
                 }
                 self.missing_since = None;
-                self.verified_gone = false;
             }
             None => _ = self.missing_since.get_or_insert(now),
         }

@@ -21,7 +21,7 @@ pub const UNCOORDINATED: &str = "ReleasedWithoutGroup";
 
 impl Pass<'_> {
     /// The group is not there: its pods wait, and are released when a live read says so, not before.
-    pub(in crate::plan) fn missing(&mut self, snapshot: &Snapshot) {
+    pub(in crate::plan) fn missing(&mut self, snapshot: &Snapshot, verified_gone: bool) {
         let held = Evaluation::of_missing(self.key, snapshot).decision.held;
         let waiting = held.iter().filter(|held| !held.pods.is_empty());
         self.memory.held = waiting.map(|held| (held.reason, held.count())).collect();
@@ -30,8 +30,6 @@ impl Pass<'_> {
         self.memory.uncoordinated = uncoordinated(snapshot);
         // There is no other object to say it on.
         self.publish_of_pods(held.iter().filter_map(PodHold::of_missing));
-        // It speaks for this pass only: what comes later is verified again.
-        let verified_gone = std::mem::take(&mut self.memory.verified_gone);
         if held.iter().all(|held| held.pods.is_empty()) && !snapshot.workloads.iter().any(RolledWorkload::is_open) {
             return;
         }
@@ -128,3 +126,7 @@ fn stamped_carrier(snapshot: &Snapshot) -> Option<ObjectKind> {
     let marked = snapshot.pods.iter().filter(|pod| pod.held && pod.stamp.carrier.is_some());
     marked.max_by(|a, b| a.created.cmp(&b.created))?.stamp.carrier
 }
+
+#[cfg(test)]
+#[path = "missing_group_tests.rs"]
+mod tests;

@@ -74,6 +74,8 @@ impl Pass<'_> {
     }
 
     fn decide(&mut self, snapshot: &Snapshot) {
+        // It speaks for this pass only, whatever this one is about: what comes later is verified again.
+        let verified_gone = std::mem::take(&mut self.memory.verified_gone);
         match &snapshot.claims {
             _ if snapshot.rests => {}
             _ if snapshot.lets_go().is_some() => self.let_go(snapshot),
@@ -83,7 +85,7 @@ impl Pass<'_> {
                     self.write_conflicted(other, &claims.group);
                 }
             }
-            None => self.missing(snapshot),
+            None => self.missing(snapshot, verified_gone),
         }
     }
 

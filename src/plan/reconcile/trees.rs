@@ -44,12 +44,17 @@ impl TreePass<'_> {
         let held = snapshot.held().next().is_some();
         self.memory.needs_room = held || unbound;
         self.memory.held.clear();
+        // It speaks for this pass only, whatever this one is about: what comes later is verified again.
+        let verified = self.memory.look == Look::Gone;
+        if verified {
+            self.memory.look = Look::Rest;
+        }
         let tree = match &snapshot.tree {
             _ if snapshot.rests => return,
             _ if snapshot.lets_go().is_some() => return self.let_go(snapshot),
             Some(tree) if !tree.place => return self.let_go(snapshot),
             Some(tree) => tree.clone(),
-            None => return self.missing(snapshot),
+            None => return self.missing(snapshot, verified),
         };
         let reasons = match sight {
             // Nothing is placed.
@@ -89,15 +94,10 @@ impl TreePass<'_> {
     }
 
     /// Pods whose PodGroup is not there: they go when that is certain.
-    fn missing(&mut self, snapshot: &TreeSnapshot) {
+    fn missing(&mut self, snapshot: &TreeSnapshot, verified: bool) {
         self.memory.plan = None;
         let held = snapshot.held().count();
         self.memory.needs_room = false;
-        // It speaks for this pass only: what comes later is verified again.
-        let verified = self.memory.look == Look::Gone;
-        if verified {
-            self.memory.look = Look::Rest;
-        }
         if held == 0 {
             return;
         }

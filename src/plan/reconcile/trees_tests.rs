@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, PodGroup};
+use crate::model::Out;
 use crate::plan::Reconciler;
 use crate::plan::gangs::TreePod;
 use crate::plan::reconcile::action::Ended;
@@ -154,6 +155,28 @@ fn pods_of_a_pod_group_that_is_gone_go_when_that_is_certain() {
     assert_eq!(world.pass(40), ["verify"]);
     world.ended(Ended::Verified { gone: true });
     assert_eq!(world.pass(0), ["release", "release"]);
+}
+
+#[test]
+fn that_a_pod_group_is_gone_is_verified_again_after_a_pass_over_something_else() {
+    type Change = fn(&mut TreeSnapshot);
+    let interruptions: [Change; 2] =
+        [|snapshot| snapshot.rests = true, |snapshot| snapshot.stance.out = Some(Out::OptedOut)];
+    for interruption in interruptions {
+        let mut world = World::new();
+        world.capacity.remove_node("n");
+        world.pass(1);
+        world.snapshot.tree = None;
+        world.pass(1);
+        assert_eq!(world.pass(40), ["verify"]);
+        let missing = world.snapshot.clone();
+        world.released();
+        interruption(&mut world.snapshot);
+        world.ended(Ended::Verified { gone: true });
+        assert_eq!(world.pass(0), Vec::<&str>::new());
+        world.snapshot = missing;
+        assert_eq!(world.pass(40), ["verify"], "nobody has looked since these pods came");
+    }
 }
 
 #[test]
