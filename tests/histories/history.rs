@@ -146,7 +146,7 @@ impl History {
         if seed % 5 == 2 {
             setup = setup.elastic(&mut random);
         }
-        if seed % 5 == 3 {
+        if seed % 10 == 3 {
             setup = setup.in_racks(&mut random);
         }
         let themes = [Theme::Everything, Theme::Faults, Theme::Groups, Theme::Pods, Theme::Leaders, Theme::Late];

@@ -20,6 +20,9 @@ use crate::replica::{GRACE, MISSING, Replica, Request};
 use crate::server::{Answered, Server};
 use crate::spec::{Coordination, Maker, ROLES, Stored, Wish, released};
 
+/// What has failed is not tried again before this.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// A release arrives at the API server.
 pub fn release(server: &mut Server, pod: &PodRef, patch: &Value) -> Result<Answered<Arc<Pod>>, Broken> {
     let before = server.pods.get(&*pod.name).cloned();
@@ -130,6 +133,8 @@ pub fn pass(
     for request in requests {
         match request {
             Request::Release { pod, pin, .. } => {
+                let failed = replica.failed.get(&pod.uid).filter(|failed| now < **failed + PAUSE);
+                hold!(failed.is_none(), "S9: {} is released at {now:?}, which failed at {failed:?}", pod.name);
                 may_be_released(replica, (pod, pin), (snapshot, &places), stored, server, now)?;
             }
             Request::Write { group, status } => {

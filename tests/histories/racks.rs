@@ -279,8 +279,11 @@ pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
     let Some((batch, _)) = numbered(name).and_then(|place| group.rack_of(place)) else { return Ok(()) };
     let label = pod.spec.node_selector.get(RACK);
     let Some(goes_to) = server.machines.iter().find(|machine| Some(&machine.label) == label) else { return Ok(()) };
-    for other in server.pods.keys() {
-        let is_peer = numbered(other).and_then(|place| group.rack_of(place)).is_some_and(|(of, _)| of == batch);
+    for (other, peer) in &server.pods {
+        // One that was made while nothing batched it runs anywhere.
+        let is_placed = peer.spec.node_selector.contains_key(RACK);
+        let of_batch = numbered(other).and_then(|place| group.rack_of(place)).is_some_and(|(of, _)| of == batch);
+        let is_peer = is_placed && of_batch;
         let runs_in = server.rack_of(other).filter(|_| is_peer);
         hold!(
             runs_in.is_none_or(|rack| rack == goes_to.rack),

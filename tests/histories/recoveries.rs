@@ -58,9 +58,14 @@ pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
         let Some(entry) = entry else { continue };
         hold!(entry.phase != "Recreating", "{name} goes, and its batch still is {entry:?}");
         let old = server.old.get(&(entry.coordination.clone(), entry.batch));
+        // Those beyond the desired replicas are of no batch any longer.
+        let is_wanted = |pod: &Pod| {
+            let place = pod.metadata.name.as_deref().and_then(|name| server.setup.named(name));
+            place.is_none_or(|place| place.ordinal < server.desired(place.role))
+        };
         let is_old = |pod: &&std::sync::Arc<Pod>| {
             let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-            pod.status.phase != "Failed" && old.is_some_and(|old| old.contains(uid))
+            pod.status.phase != "Failed" && old.is_some_and(|old| old.contains(uid)) && is_wanted(pod)
         };
         let left = server.pods.values().find(is_old).and_then(|pod| pod.metadata.name.clone());
         hold!(entry.phase != "Releasing" || left.is_none(), "{name} goes, and {left:?} is an old pod of its batch");

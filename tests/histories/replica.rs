@@ -169,6 +169,8 @@ pub struct Replica {
     pub asked: BTreeMap<Arc<str>, Vec<Entry>>,
     /// Pods whose release was refused and not yet made good.
     pub refused: BTreeSet<Arc<str>>,
+    /// When releases failed last, by unique id of the pod.
+    pub failed: BTreeMap<Arc<str>, Duration>,
     /// PodGroups that could not be made, by owner and name.
     pub without_pod_group: BTreeSet<(String, String)>,
     /// Workloads that could not be scaled, and pods that could not be marked.
@@ -229,6 +231,7 @@ impl Replica {
             answers: Vec::new(),
             asked: BTreeMap::new(),
             refused: BTreeSet::new(),
+            failed: BTreeMap::new(),
             without_pod_group: BTreeSet::new(),
             unscaled: BTreeSet::new(),
             frozen: BTreeSet::new(),
@@ -280,6 +283,7 @@ impl Replica {
 
     pub fn lead(&mut self, leads: bool, now: Duration) {
         self.leads = leads;
+        self.failed.clear();
         let keys = self.index.keys();
         self.reconciler.lead(leads, keys, self.clock(now));
     }

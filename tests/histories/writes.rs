@@ -133,24 +133,7 @@ impl Replica {
             return false;
         }
         let ended = match self.answers.remove(n % self.answers.len()) {
-            Answer::Released(object, answer) => {
-                let answer = answer.map(|pod| (*pod).clone()).map_err(kube::Error::Api);
-                let failed = match released(answer) {
-                    Ok(Released::Done(pod)) => {
-                        self.seen.written_pod(&pod);
-                        self.index.pod_written(&pod);
-                        false
-                    }
-                    Ok(Released::Gone) => false,
-                    Err(_) => self.sabotage != Some(Sabotage::ForgetsFailures),
-                };
-                if failed {
-                    self.refused.insert(object.uid.clone())
-                } else {
-                    self.refused.remove(&object.uid)
-                };
-                Ended::Tried { object, failure: failed.then(String::new) }
-            }
+            Answer::Released(object, answer) => self.released(object, answer, now),
             Answer::Written(answer) => {
                 let answer = answer.map_err(kube::Error::Api);
                 match written(answer.as_ref().map(|stored| Some(stored.read())).map_err(copy)) {
@@ -230,6 +213,28 @@ impl Replica {
         }
         self.reconciler.ended(key(), ended, self.clock(now));
         true
+    }
+
+    fn released(&mut self, object: PodRef, answer: Answered<Arc<Pod>>, now: Duration) -> Ended {
+        let answer = answer.map(|pod| (*pod).clone()).map_err(kube::Error::Api);
+        let failed = match released(answer) {
+            Ok(Released::Done(pod)) => {
+                self.seen.written_pod(&pod);
+                self.index.pod_written(&pod);
+                false
+            }
+            Ok(Released::Gone) => false,
+            Err(_) => {
+                self.failed.insert(object.uid.clone(), now);
+                self.sabotage != Some(Sabotage::ForgetsFailures)
+            }
+        };
+        if failed {
+            self.refused.insert(object.uid.clone())
+        } else {
+            self.refused.remove(&object.uid)
+        };
+        Ended::Tried { object, failure: failed.then(String::new) }
     }
 
     fn deleted(&mut self, object: PodRef, failed: bool) -> Ended {
