@@ -43,6 +43,8 @@ pub enum Without {
     ResourceQuota,
     /// What people may do with RoleCoordinations, in the cluster's roles view, edit and admin.
     AggregatedRoles,
+    /// The webhook that judges pods which name a PodGroup of KAI: for clusters without KAI.
+    PodValidation,
 }
 
 /// A condition on which a part of an object is there.
@@ -118,6 +120,16 @@ const CONDITIONS: &[Condition] = &[
         name: "aggregated-roles",
         helm: ".Values.aggregatedRoles.enabled",
         holds: |choices| choices.has(Without::AggregatedRoles),
+    },
+    Condition {
+        name: "pod-validation",
+        helm: ".Values.podValidation.enabled",
+        holds: |choices| choices.has(Without::PodValidation),
+    },
+    Condition {
+        name: "not pod-validation",
+        helm: "not .Values.podValidation.enabled",
+        holds: |choices| !choices.has(Without::PodValidation),
     },
     // The chart has a value for the whole of it.
     Condition { name: "user-ids", helm: "true", holds: |choices| choices.has(Without::UserIds) },

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::settings::{PodValues, Settings};
-use crate::server::admission::registration::{Reach, Registration, SERVICE_PORT};
+use crate::server::admission::registration::{PODS, Reach, Registration, SERVICE_PORT};
 
 /// Both configurations. Whoever keeps the certificates fills in their `caBundle`.
 pub fn objects(settings: &Settings) -> Vec<Value> {
@@ -18,6 +18,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         namespaces: if settings.more.by_helm { Vec::new() } else { settings.namespaces.clone() },
         selector: settings.selector.clone(),
         mode: settings.mode,
+        judges_pods: true,
     };
     let metadata = json!({
         "name": settings.name,
@@ -25,17 +26,20 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         "?annotations": "cert-manager",
         "annotations": { "cert-manager.io/inject-ca-from": format!("{}/{}", settings.namespace, settings.name) },
     });
-    [serde_json::to_value(registration.validating(None)), serde_json::to_value(registration.mutating(None))]
-        .into_iter()
-        .flatten()
-        .map(|mut configuration| {
-            if let Some(fields) = configuration.as_object_mut() {
-                fields.insert("metadata".to_owned(), metadata.clone());
-            }
-            complete(&mut configuration, &settings.more);
-            configuration
-        })
-        .collect()
+    let mut validating = json!(registration.validating(None));
+    let mut mutating = json!(registration.mutating(None));
+    for configuration in [&mut validating, &mut mutating] {
+        if let Some(fields) = configuration.as_object_mut() {
+            fields.insert("metadata".to_owned(), metadata.clone());
+        }
+        complete(configuration, &settings.more);
+    }
+    for webhook in validating.pointer_mut("/webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+        if webhook.get("name").is_some_and(|name| name == PODS) {
+            *webhook = json!({ "=": webhook.take(), "?": "pod-validation" });
+        }
+    }
+    vec![validating, mutating]
 }
 
 /// Adds what the API server would fill in, and what the chart's values say of every webhook.

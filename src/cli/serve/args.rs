@@ -53,6 +53,9 @@ pub struct ServeArgs {
     /// What is kept of the webhook configurations.
     #[arg(long, value_enum, default_value = "ca-bundle")]
     pub(super) webhooks: WebhooksArg,
+    /// Whether pods that name a PodGroup of KAI are judged, by a webhook that nothing else needs.
+    #[arg(long, value_enum, default_value = "on")]
+    pub(super) pod_validation: PodValidationArg,
     /// Serve this certificate instead of a self-managed one; read again when it changes.
     #[arg(long, value_name = "FILE", requires = "key_file")]
     pub(super) cert_file: Option<PathBuf>,
@@ -148,6 +151,11 @@ impl ServeArgs {
         Serving { others, ..serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref()) }
     }
 
+    /// True where pods are judged.
+    pub(super) fn judges_pods(&self) -> bool {
+        self.pod_validation == PodValidationArg::On
+    }
+
     /// How the loop behaves.
     pub fn loop_options(&self) -> LoopOptions {
         LoopOptions {
@@ -172,6 +180,14 @@ pub(super) enum WebhooksArg {
     /// Fill in their caBundle.
     CaBundle,
     /// Leave them alone: cert-manager or somebody else keeps them.
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum PodValidationArg {
+    /// They are.
+    On,
+    /// There is no such webhook: for clusters without KAI.
     Off,
 }
 

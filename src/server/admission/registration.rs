@@ -14,6 +14,8 @@ use crate::model::{Mode, WorkloadKind, names};
 use crate::server::admission::deadline::TIMEOUT;
 use crate::server::admission::table::{Endpoint, Handling, Row, TABLE};
 
+/// The webhooks for pods, one of either kind.
+pub const PODS: &str = "pods.rolegate.dev";
 /// The port of a Service in front of the webhook.
 pub const SERVICE_PORT: u16 = 443;
 
@@ -48,6 +50,8 @@ pub struct Registration {
     pub selector: LabelSelectorOfNamespaces,
     /// The mode where a namespace names none: while we are away nothing is refused where we only observe.
     pub mode: Mode,
+    /// False where pods are held and not judged: what they can get wrong is the PodGroup of KAI that they name.
+    pub judges_pods: bool,
 }
 
 impl Registration {
@@ -86,7 +90,8 @@ impl Registration {
             timeout_seconds: Some(seconds()),
             ..ValidatingWebhook::default()
         };
-        let webhooks = parts(Endpoint::Validate).into_iter().map(webhook);
+        let is_left_out = |name: &str| name == PODS && !self.judges_pods;
+        let webhooks = parts(Endpoint::Validate).into_iter().filter(|(name, ..)| !is_left_out(name)).map(webhook);
         ValidatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
     }
 
@@ -142,7 +147,7 @@ fn parts(endpoint: Endpoint) -> Vec<(&'static str, Vec<MatchCondition>, Vec<&'st
         Endpoint::Validate => names_a_pod_group(),
     };
     let all = vec![
-        ("pods.rolegate.dev", vec![condition], rows(|row| row.handling != Handling::HoldRollout && row.kind == POD)),
+        (PODS, vec![condition], rows(|row| row.handling != Handling::HoldRollout && row.kind == POD)),
         (
             "workloads.rolegate.dev",
             vec![is_claimed(), stays(), changes(&rolled_fields(), &names::claims(), names::NOTES_OF_WORKLOADS)],

@@ -185,6 +185,13 @@ fn of_the_whole() -> Vec<Effect> {
             json!(["system-node-critical"]),
         ),
         ("networkPolicy.enabled", json!(false), "NetworkPolicy", "", Value::Null),
+        (
+            "podValidation.enabled",
+            json!(false),
+            "ValidatingWebhookConfiguration",
+            "/webhooks/0/name",
+            json!("objects.rolegate.dev"),
+        ),
         ("hostNetwork", json!(true), "NetworkPolicy", "", Value::Null),
         ("webhookPort", json!(10443), "NetworkPolicy", "/spec/ingress/0/ports/0/port", json!(10443)),
         ("adminPort", json!(10080), "NetworkPolicy", "/spec/ingress/0/ports/1/port", json!(10080)),

@@ -9,12 +9,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 };
 
 use super::selector::selects;
+use crate::api::pod_group::POD_GROUP;
 use crate::api::selector::LabelSelector;
 use crate::cli::doctor::facts::{Facts, Probe, ServedNamespaces};
 use crate::cli::doctor::finding::Findings;
 use crate::cluster::write::writer::MANAGER;
 use crate::model::{LetGo, Mode};
-use crate::server::admission::registration::{Reach, Registration};
+use crate::server::admission::registration::{PODS, Reach, Registration};
 
 /// One of our webhooks, of either kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +85,7 @@ fn wanted(facts: &Facts) -> Vec<Ours> {
         namespaces: Vec::new(),
         selector: LabelSelector::default(),
         mode: Mode::Enforce,
+        judges_pods: true,
     };
     let mut wanted = of_mutating(&registration.mutating(None));
     wanted.extend(of_validating(&registration.validating(None)));
@@ -123,6 +125,10 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
     let there = |wanted: &Ours| ours.iter().any(|ours| kind(&ours.title) == kind(&wanted.title));
     for wanted in wanted(facts).into_iter().filter(there) {
         let have = ours.iter().find(|have| have.title == wanted.title);
+        if have.is_none() && wanted.title == format!("validating webhook {PODS}") {
+            current &= pods_need_no_judge(facts, found);
+            continue;
+        }
         let differs = match have {
             None => Some("is missing"),
             Some(have) if have.rules != wanted.rules => Some("has other rules than this version"),
@@ -143,6 +149,20 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
     if current {
         found.ok("the webhook configurations are those of this version");
     }
+}
+
+/// True where pods need no webhook that judges them, as there are no PodGroups of KAI that they could name.
+fn pods_need_no_judge(facts: &Facts, found: &mut Findings) -> bool {
+    let has_kai = facts.definitions.as_ref().is_ok_and(|all| all.contains_key(&POD_GROUP.crd_name()));
+    if has_kai {
+        found.warning(
+            "KAI is there, and the webhook that judges pods which name its PodGroups is left out",
+            "take `pod-validation` out of --without (podValidation.enabled=true, `serve --pod-validation on`)",
+        );
+    } else {
+        found.info("the webhook that judges pods which name a PodGroup of KAI is left out, and there is no KAI");
+    }
+    !has_kai
 }
 
 /// Do they fail closed?

@@ -216,6 +216,22 @@ const CASES: &[Case] = &[
         ],
     ),
     (
+        |facts| _ = validating(facts).webhooks.as_mut().unwrap().remove(0),
+        &[
+            "Info webhooks-current: the webhook that judges pods which name a PodGroup of KAI is left out, and there is no KAI",
+        ],
+    ),
+    (
+        |facts| {
+            _ = validating(facts).webhooks.as_mut().unwrap().remove(0);
+            facts.definitions.as_mut().unwrap().insert(POD_GROUP.crd_name(), json!({}));
+        },
+        &[
+            "Info neighbours: KAI is there (): counts cannot be told: say which with --kai-dialect",
+            "Warning webhooks-current: KAI is there, and the webhook that judges pods which name its PodGroups is left out",
+        ],
+    ),
+    (
         |facts| facts.not_made = Ok(Some("FailedCreate: pods \"r\" is forbidden: insufficient quota".to_owned())),
         &[
             "Error replicas: the pods of Deployment rolegate are not made: FailedCreate: pods \"r\" is forbidden: insufficient quota",

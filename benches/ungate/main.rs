@@ -1,0 +1,317 @@
+//! `make bench-ungate`: how many gates a second are lifted, and how soon after the segment before is ready, on a real API server:
+//! by rolegate, and by a bare loop that sends the same PATCHes, up to 64 at a time, and plans, commits and tells nothing.
+//!
+//! The pods are there before the group, held and labelled as the webhook makes them; there are no nodes, and pods are ready as soon
+//! as they are seen to be let go. What is measured begins when the group is made (the bare loop: with its first PATCH) and ends when
+//! a watch has told of the last pod that its gate is off.
+//!
+//! `ROLEGATE_UNGATE` are the numbers of pods, `1000,10000`; 50,000 take an hour.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a benchmark stops where it fails"
+)]
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "../process.rs"]
+mod process;
+#[path = "../section.rs"]
+mod section;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use rolegate::api::rbg::ROLE_BASED_GROUP;
+use rolegate::cluster::write::writer::release_patch;
+use rolegate::model::Queued;
+use rolegate::mutate::late_labels;
+use rolegate::plan::{Pin, PodRef};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+
+use common::group::Progression;
+use common::pods::GATE;
+use common::rolegate::Launch;
+use common::stage::{groups, make_namespace, typed};
+use common::{ControlPlane, Group};
+use section::Section;
+
+/// Prefills and decodes of a segment.
+const SEGMENT: (u32, u32) = (10, 5);
+/// Requests of the bare loop, and of who makes pods and lets them be ready, at a time.
+const AT_ONCE: usize = 64;
+
+#[tokio::main]
+async fn main() {
+    let sizes = std::env::var("ROLEGATE_UNGATE").unwrap_or_else(|_| "1000,10000".to_owned());
+    let plane = Arc::new(ControlPlane::start());
+    plane.define_groups();
+    let client = plane.client().await;
+    for component in ["kube-controller-manager", "kube-scheduler"] {
+        plane.command("stop", component).await;
+    }
+    let server = process::components(&plane.dir)["kube-apiserver"];
+    let mut out = Section::new("bench-ungate");
+    writeln!(
+        out,
+        "| pods | progression | by | all lifted | a second | ready to lifted p50 | p99 | CPU of the API server | of rolegate |"
+    )
+    .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
+    for size in sizes.split(',').map(|size| size.trim().parse::<u32>().expect("ROLEGATE_UNGATE are numbers")) {
+        let segments = size.div_ceil(SEGMENT.0 + SEGMENT.1);
+        for progression in [Progression::Ordered, Progression::OrderedReady] {
+            let mut fastest = HashMap::<bool, Duration>::new();
+            // In turns, since the machine is not the same from minute to minute.
+            for turn in 0..4 {
+                let by_rolegate = turn % 2 == 1;
+                let namespace = format!("ungate-{size}-{progression:?}-{turn}").to_lowercase();
+                let scene = Scene::new(&client, &namespace, segments, progression).await;
+                let before = process::cpu(server);
+                let (taken, own) = if by_rolegate {
+                    let launch = Launch::new(plane.clone(), client.clone(), &namespace).flag("webhooks", "off");
+                    scene.by_rolegate(&launch.flag("namespaces", &namespace)).await
+                } else {
+                    (scene.by_bare_loop().await, None)
+                };
+                let best = fastest.entry(by_rolegate).or_insert(taken);
+                *best = taken.min(*best);
+                let of_server = process::cpu(server).saturating_sub(before);
+                scene.write(&mut out, if by_rolegate { "rolegate" } else { "a bare loop" }, taken, of_server, own);
+            }
+            let share = 100.0 * fastest[&false].as_secs_f64() / fastest[&true].as_secs_f64();
+            let what = match progression {
+                Progression::OrderedReady => "gates lifted a second, OrderedReady, of a bare loop's",
+                _ => "gates lifted a second, Ordered, of a bare loop's",
+            };
+            out.figure(what, format!("{share:.0} % at {} pods", segments * (SEGMENT.0 + SEGMENT.1)));
+        }
+    }
+    out.finish();
+}
+
+/// When a pod was seen to be let go, and to be ready.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    lifted: Option<Instant>,
+    ready: Option<Instant>,
+}
+
+/// What a watch has told of pods, by name.
+#[derive(Default)]
+struct Seen {
+    pods: Mutex<HashMap<String, Times>>,
+    changed: Notify,
+}
+
+/// A group to be, and its pods, all held.
+struct Scene {
+    client: Client,
+    namespace: String,
+    group: Group,
+    segments: u32,
+    seen: Arc<Seen>,
+    watch: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
+}
+
+impl Scene {
+    async fn new(client: &Client, namespace: &str, segments: u32, progression: Progression) -> Self {
+        make_namespace(client, namespace, &json!({})).await;
+        let group = Group::new("llm").role("prefill", segments * SEGMENT.0, SEGMENT.0);
+        let group = group.role("decode", segments * SEGMENT.1, SEGMENT.1).progression(progression);
+        let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        let sets: Api<StatefulSet> = Api::namespaced(client.clone(), namespace);
+        let model = rolegate::model::Group::from_rbg(ROLE_BASED_GROUP, &typed(group.object()));
+        for role in &group.roles {
+            let set = sets.create(&PostParams::default(), &typed(group.set(role, namespace))).await.unwrap();
+            let make = async |ordinal| {
+                let pod = held((&group, &model), &role.name, &set, ordinal, namespace);
+                pods.create(&PostParams::default(), &typed(pod)).await.unwrap();
+            };
+            stream::iter(0..role.replicas).for_each_concurrent(AT_ONCE, make).await;
+        }
+        let seen = Arc::new(Seen::default());
+        let watch = tokio::spawn(watch(pods, seen.clone(), progression == Progression::OrderedReady));
+        let scene = Self { client: client.clone(), namespace: namespace.to_owned(), group, segments, seen, watch };
+        scene.until(|seen| seen.len() == scene.group.pods() as usize).await;
+        scene
+    }
+
+    async fn until(&self, holds: impl Fn(&HashMap<String, Times>) -> bool) {
+        loop {
+            let changed = self.seen.changed.notified();
+            if holds(&self.seen.pods.lock().unwrap()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    async fn all_lifted(&self) {
+        self.until(|seen| seen.values().all(|pod| pod.lifted.is_some())).await;
+    }
+
+    /// Names of the pods of a segment.
+    fn names(&self, segment: u32) -> impl Iterator<Item = String> {
+        let of = move |role: &str, size: u32| {
+            let set = self.group.set_name(role);
+            (segment * size..(segment + 1) * size).map(move |ordinal| format!("{set}-{ordinal}"))
+        };
+        of("prefill", SEGMENT.0).chain(of("decode", SEGMENT.1))
+    }
+
+    async fn by_rolegate(&self, launch: &Launch) -> (Duration, Option<Duration>) {
+        let rolegate = launch.start().await;
+        let (begun, before) = (Instant::now(), process::cpu(rolegate.pid()));
+        let groups = groups(&self.client, &self.namespace);
+        groups.create(&PostParams::default(), &typed(self.group.object())).await.unwrap();
+        self.all_lifted().await;
+        let taken = begun.elapsed();
+        let own = process::cpu(rolegate.pid()).saturating_sub(before);
+        rolegate.terminate().await;
+        (taken, Some(own))
+    }
+
+    async fn by_bare_loop(&self) -> Duration {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let all = pods.list(&kube::api::ListParams::default()).await.unwrap().items.into_iter();
+        let uids: HashMap<_, _> = all.map(|pod| (pod.metadata.name.unwrap(), pod.metadata.uid.unwrap())).collect();
+        let lift = async |name: String| {
+            let pod = PodRef { name: name.as_str().into(), uid: uids[&name].as_str().into() };
+            let patch = Patch::Strategic(release_patch(&pod, &[], &Pin::new(), Queued::Not));
+            pods.patch(&name, &PatchParams::default(), &patch).await.unwrap();
+        };
+        let begun = Instant::now();
+        if self.group.progression == Progression::Ordered {
+            let all = (0..self.segments).flat_map(|segment| self.names(segment));
+            stream::iter(all).for_each_concurrent(AT_ONCE, lift).await;
+        } else {
+            for segment in 0..self.segments {
+                stream::iter(self.names(segment)).for_each_concurrent(AT_ONCE, lift).await;
+                let names: Vec<_> = self.names(segment).collect();
+                self.until(|seen| names.iter().all(|name| seen[name].ready.is_some())).await;
+            }
+        }
+        self.all_lifted().await;
+        begun.elapsed()
+    }
+
+    /// From the last pod of a segment that is ready to each pod of the next that is let go.
+    fn ready_to_lifted(&self) -> Vec<Duration> {
+        let seen = self.seen.pods.lock().unwrap();
+        let ready = |segment| self.names(segment).map(|name| seen[&name].ready).max().unwrap();
+        let mut times = Vec::new();
+        for segment in 1..self.segments {
+            let Some(ready) = ready(segment - 1) else { continue };
+            times.extend(self.names(segment).map(|name| seen[&name].lifted.unwrap().saturating_duration_since(ready)));
+        }
+        times.sort_unstable();
+        times
+    }
+
+    fn write(&self, out: &mut Section, by: &str, taken: Duration, server: Duration, own: Option<Duration>) {
+        let times = if self.group.progression == Progression::OrderedReady { self.ready_to_lifted() } else { vec![] };
+        let at = |percent: usize| match times.get(times.len() * percent / 100) {
+            Some(time) => format!("{time:.0?}"),
+            None => String::new(),
+        };
+        let (pods, own) = (self.group.pods(), own.map(|own| format!("{own:.1?}")).unwrap_or_default());
+        writeln!(
+            out,
+            "| {pods} | {:?} | {by} | {taken:.1?} | {:.0} | {} | {} | {server:.1?} | {own} |",
+            self.group.progression,
+            f64::from(pods) / taken.as_secs_f64(),
+            at(50),
+            at(99),
+        )
+        .unwrap();
+    }
+}
+
+/// Follows the pods; those that are let go are made ready, where that is waited for.
+async fn watch(pods: Api<Pod>, seen: Arc<Seen>, makes_ready: bool) {
+    let (lifted, mut to_be_ready) = mpsc::unbounded_channel::<String>();
+    let api = pods.clone();
+    let kubelet = async move {
+        let ready = json!({ "status": { "phase": "Running", "conditions": [
+            { "type": "PodScheduled", "status": "True" }, { "type": "Ready", "status": "True" },
+        ] } });
+        let turns = stream::poll_fn(move |cx| to_be_ready.poll_recv(cx));
+        turns
+            .for_each_concurrent(AT_ONCE, async |name| {
+                let patch = Patch::Strategic(&ready);
+                api.patch_status(&name, &PatchParams::default(), &patch).await.unwrap();
+            })
+            .await;
+    };
+    let follow = async {
+        let mut events = pin!(watcher(pods, watcher::Config::default()));
+        while let Some(event) = events.next().await {
+            let (watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) = event.unwrap() else { continue };
+            let (name, now) = (pod.metadata.name.unwrap(), Instant::now());
+            let is_held = pod.spec.is_some_and(|spec| spec.scheduling_gates.is_some_and(|gates| !gates.is_empty()));
+            let conditions = pod.status.and_then(|status| status.conditions).unwrap_or_default();
+            let is_ready = conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True");
+            let mut pods = seen.pods.lock().unwrap();
+            let times = pods.entry(name.clone()).or_default();
+            if !is_held && times.lifted.is_none() {
+                times.lifted = Some(now);
+                if makes_ready {
+                    lifted.send(name).unwrap();
+                }
+            }
+            if is_ready {
+                times.ready.get_or_insert(now);
+            }
+            drop(pods);
+            seen.changed.notify_waiters();
+        }
+    };
+    tokio::join!(kubelet, follow);
+}
+
+/// A pod as its StatefulSet makes it and the webhook holds it.
+fn held(
+    (group, model): (&Group, &rolegate::model::Group),
+    role: &str,
+    set: &StatefulSet,
+    ordinal: u32,
+    namespace: &str,
+) -> Value {
+    let set = &set.metadata;
+    let name = format!("{}-{ordinal}", set.name.as_deref().unwrap());
+    let mut pod = group.pod(role, &name, namespace);
+    let labels = late_labels(model, role, ordinal, false, None);
+    let labels = labels.into_iter().map(|(key, value)| (key.to_string(), json!(value)));
+    let added = json!({
+        "metadata": {
+            "labels": labels.collect::<serde_json::Map<_, _>>(),
+            "annotations": { "rolegate.dev/held-by": format!("{}/segments", group.name), "rolegate.dev/born-as": format!("{}/{role}", group.name) },
+            "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": set.name, "uid": set.uid, "controller": true }],
+        },
+        "spec": { "schedulingGates": [{ "name": GATE }] },
+    });
+    json_patch::merge(&mut pod, &added);
+    let index = json!({ "metadata": { "labels": { "apps.kubernetes.io/pod-index": ordinal.to_string() } } });
+    json_patch::merge(&mut pod, &index);
+    pod
+}
