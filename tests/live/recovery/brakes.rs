@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
 use super::scene::{ApiPod, Scene, group, launch, recreate, two_segments, uids};
@@ -120,7 +120,11 @@ async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted
     }
     nodes.delete("recovery-silent-a", &DeleteParams::default()).await.unwrap();
     for name in on_node {
-        _ = scene.stage.api::<ApiPod>().delete(name, &DeleteParams::default().grace_period(0)).await;
+        // Not one that has been made since.
+        let uid = scene.first.get(name).cloned();
+        let preconditions = Some(Preconditions { uid, ..Preconditions::default() });
+        let params = DeleteParams { preconditions, ..DeleteParams::default().grace_period(0) };
+        _ = scene.stage.api::<ApiPod>().delete(name, &params).await;
     }
     scene.until_recovered(&[0], 1).await;
     scene.made_anew(&[0]);
