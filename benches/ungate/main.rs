@@ -54,12 +54,28 @@ const SEGMENT: (u32, u32) = (10, 5);
 /// Requests of the bare loop, and of who makes pods and lets them be ready, at a time.
 const AT_ONCE: usize = 64;
 
+const PROGRESSIONS: [Progression; 2] = [Progression::Ordered, Progression::OrderedReady];
+/// Of the bare loop and of rolegate, one after the other.
+const TURNS: u32 = 4;
+
+fn namespace(size: u32, progression: Progression, turn: u32) -> String {
+    format!("ungate-{size}-{progression:?}-{turn}").to_lowercase()
+}
+
 #[tokio::main]
 async fn main() {
     let sizes = std::env::var("ROLEGATE_UNGATE").unwrap_or_else(|_| "1000,10000".to_owned());
     let plane = Arc::new(ControlPlane::start());
     plane.define_groups();
     let client = plane.client().await;
+    let sizes: Vec<u32> =
+        sizes.split(',').map(|size| size.trim().parse().expect("ROLEGATE_UNGATE are numbers")).collect();
+    // Somebody has to give them their accounts.
+    for (size, progression) in sizes.iter().flat_map(|size| PROGRESSIONS.map(|progression| (*size, progression))) {
+        for turn in 0..TURNS {
+            make_namespace(&client, &namespace(size, progression, turn), &json!({})).await;
+        }
+    }
     for component in ["kube-controller-manager", "kube-scheduler"] {
         plane.command("stop", component).await;
     }
@@ -71,14 +87,14 @@ async fn main() {
     )
     .unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
-    for size in sizes.split(',').map(|size| size.trim().parse::<u32>().expect("ROLEGATE_UNGATE are numbers")) {
+    for size in sizes {
         let segments = size.div_ceil(SEGMENT.0 + SEGMENT.1);
-        for progression in [Progression::Ordered, Progression::OrderedReady] {
+        for progression in PROGRESSIONS {
             let mut fastest = HashMap::<bool, Duration>::new();
             // In turns, since the machine is not the same from minute to minute.
-            for turn in 0..4 {
+            for turn in 0..TURNS {
                 let by_rolegate = turn % 2 == 1;
-                let namespace = format!("ungate-{size}-{progression:?}-{turn}").to_lowercase();
+                let namespace = namespace(size, progression, turn);
                 let scene = Scene::new(&client, &namespace, segments, progression).await;
                 let before = process::cpu(server);
                 let (taken, own) = if by_rolegate {
@@ -135,7 +151,6 @@ impl Drop for Scene {
 
 impl Scene {
     async fn new(client: &Client, namespace: &str, segments: u32, progression: Progression) -> Self {
-        make_namespace(client, namespace, &json!({})).await;
         let group = Group::new("llm").role("prefill", segments * SEGMENT.0, SEGMENT.0);
         let group = group.role("decode", segments * SEGMENT.1, SEGMENT.1).progression(progression);
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
