@@ -13,6 +13,8 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+#[path = "../held.rs"]
+mod held;
 #[path = "../process.rs"]
 mod process;
 #[path = "../section.rs"]
@@ -27,9 +29,8 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use common::pods::GATE;
 use common::rolegate::{Launch, Rolegate};
 use common::stage::{groups, make_namespace, typed};
 use common::{ControlPlane, Group, eventually};
@@ -159,26 +160,9 @@ async fn make(client: &Client, number: u32, pods: u32) {
         let set = sets.create(&PostParams::default(), &typed(group.set(role, NAMESPACE))).await.unwrap();
         stream::iter(0..role.replicas)
             .for_each_concurrent(AT_ONCE.1, async |ordinal| {
-                let pod = held(&group, &role.name, &set, ordinal);
+                let pod = held::pod(&group, &role.name, &set, ordinal, NAMESPACE);
                 pods.create(&PostParams::default(), &typed(pod)).await.unwrap();
             })
             .await;
     }
-}
-
-/// A pod as its StatefulSet makes it and the webhook holds it.
-fn held(group: &Group, role: &str, set: &StatefulSet, ordinal: u32) -> Value {
-    let set = &set.metadata;
-    let name = format!("{}-{ordinal}", set.name.as_deref().unwrap());
-    let mut pod = group.pod(role, &name, NAMESPACE);
-    let added = json!({
-        "metadata": {
-            "labels": { "apps.kubernetes.io/pod-index": ordinal.to_string(), "statefulset.kubernetes.io/pod-name": name },
-            "annotations": { "rolegate.dev/held-by": format!("{}/segments", group.name), "rolegate.dev/born-as": format!("{}/{role}", group.name) },
-            "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": set.name, "uid": set.uid, "controller": true }],
-        },
-        "spec": { "schedulingGates": [{ "name": GATE }] },
-    });
-    json_patch::merge(&mut pod, &added);
-    pod
 }

@@ -17,6 +17,8 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+#[path = "../held.rs"]
+mod held;
 #[path = "../process.rs"]
 mod process;
 #[path = "../section.rs"]
@@ -39,11 +41,10 @@ use rolegate::cluster::write::writer::release_patch;
 use rolegate::model::Queued;
 use rolegate::mutate::late_labels;
 use rolegate::plan::{Pin, PodRef};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
 use common::group::Progression;
-use common::pods::GATE;
 use common::rolegate::Launch;
 use common::stage::{groups, make_namespace, typed};
 use common::{ControlPlane, Group};
@@ -159,7 +160,10 @@ impl Scene {
         for role in &group.roles {
             let set = sets.create(&PostParams::default(), &typed(group.set(role, namespace))).await.unwrap();
             let make = async |ordinal| {
-                let pod = held((&group, &model), &role.name, &set, ordinal, namespace);
+                let mut pod = held::pod(&group, &role.name, &set, ordinal, namespace);
+                for (key, value) in late_labels(&model, &role.name, ordinal, false, None) {
+                    pod["metadata"]["labels"][&*key] = json!(value);
+                }
                 pods.create(&PostParams::default(), &typed(pod)).await.unwrap();
             };
             stream::iter(0..role.replicas).for_each_concurrent(AT_ONCE, make).await;
@@ -302,31 +306,4 @@ async fn watch(pods: Api<Pod>, seen: Arc<Seen>, makes_ready: bool) {
         }
     };
     tokio::join!(kubelet, follow);
-}
-
-/// A pod as its StatefulSet makes it and the webhook holds it.
-fn held(
-    (group, model): (&Group, &rolegate::model::Group),
-    role: &str,
-    set: &StatefulSet,
-    ordinal: u32,
-    namespace: &str,
-) -> Value {
-    let set = &set.metadata;
-    let name = format!("{}-{ordinal}", set.name.as_deref().unwrap());
-    let mut pod = group.pod(role, &name, namespace);
-    let labels = late_labels(model, role, ordinal, false, None);
-    let labels = labels.into_iter().map(|(key, value)| (key.to_string(), json!(value)));
-    let added = json!({
-        "metadata": {
-            "labels": labels.collect::<serde_json::Map<_, _>>(),
-            "annotations": { "rolegate.dev/held-by": format!("{}/segments", group.name), "rolegate.dev/born-as": format!("{}/{role}", group.name) },
-            "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": set.name, "uid": set.uid, "controller": true }],
-        },
-        "spec": { "schedulingGates": [{ "name": GATE }] },
-    });
-    json_patch::merge(&mut pod, &added);
-    let index = json!({ "metadata": { "labels": { "apps.kubernetes.io/pod-index": ordinal.to_string() } } });
-    json_patch::merge(&mut pod, &index);
-    pod
 }

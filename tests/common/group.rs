@@ -121,6 +121,22 @@ impl Group {
         })
     }
 
+    /// The same segments in a `RoleCoordination` that refers to the StatefulSets.
+    pub fn coordination(&self) -> Value {
+        let role = |role: &Role| json!({ "name": role.name, "workloadRef": { "kind": "StatefulSet", "name": self.set_name(&role.name) } });
+        let sizes: serde_json::Map<_, _> =
+            self.roles.iter().map(|role| (role.name.clone(), json!(role.segment))).collect();
+        json!({
+            "apiVersion": "rolegate.dev/v1alpha1",
+            "kind": "RoleCoordination",
+            "metadata": { "name": self.name },
+            "spec": {
+                "roles": self.roles.iter().map(role).collect::<Vec<_>>(),
+                "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }],
+            },
+        })
+    }
+
     /// The `StatefulSet` of a role; its pods go to the nodes of one stage.
     pub fn set(&self, role: &Role, stage: &str) -> Value {
         let labels = json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role.name });

@@ -113,6 +113,15 @@ impl Stage {
         }
     }
 
+    /// The same, which say themselves that they are of the group: they may be scaled, and rolled in lockstep.
+    pub async fn create_claimed_sets(&self, group: &Group) {
+        for role in &group.roles {
+            let mut set = group.set(role, &self.namespace);
+            set["metadata"]["labels"] = json!({ "rolegate.dev/group": group.name, "rolegate.dev/role": role.name });
+            self.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+        }
+    }
+
     /// Brings the group's replicas, and then those of its workloads, to what `group` now says.
     pub async fn scale(&self, group: &Group) {
         let roles = group.object()["spec"]["roles"].clone();

@@ -104,12 +104,7 @@ async fn it_is_killed_between_two_steps_of_a_rollout() {
     object["spec"]["coordination"] =
         json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }]);
     stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
-    for role in &group.roles {
-        let mut set = group.set(role, &stage.namespace);
-        set["metadata"]["labels"] = json!({ "rolegate.dev/group": group.name, "rolegate.dev/role": role.name });
-        let answer = stage.post("/apis/apps/v1", "statefulsets", &set).await;
-        assert_eq!(answer.code, 201, "{answer:?}");
-    }
+    stage.create_claimed_sets(&group).await;
     statuses.until("it serves", |status| status.ready().starts_with("True")).await;
     let first: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
     for role in &group.roles {

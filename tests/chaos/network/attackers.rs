@@ -88,9 +88,7 @@ impl Attackers {
     /// Has one review answered, as an API server that waits no longer than until then, and keeps its connection meanwhile.
     pub async fn asks(self, body: Bytes, until: Instant) -> String {
         let ask = async {
-            let stream = TcpStream::connect(self.address).await?;
-            let name = ServerName::from(self.address.ip());
-            let mut stream = TlsConnector::from(self.config.clone()).connect(name, stream).await?;
+            let mut stream = self.tls().await?;
             stream.write_all(&sent(&body)).await?;
             stream.flush().await?;
             io::Result::Ok((status(&mut stream).await?, stream))

@@ -1,28 +1,11 @@
 //! Groups of which something is not there, or does not say that it is theirs.
 
 use kube::api::PostParams;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::common::stage::typed;
 use crate::common::status::Status;
 use crate::common::{Group, Stage};
-
-/// A group of StatefulSets that it refers to.
-fn coordination(group: &Group) -> Value {
-    let role =
-        |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": group.set_name(name) } });
-    let sizes: serde_json::Map<_, _> =
-        group.roles.iter().map(|role| (role.name.clone(), json!(role.segment))).collect();
-    json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": group.name },
-        "spec": {
-            "roles": group.roles.iter().map(|one| role(&one.name)).collect::<Vec<_>>(),
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }],
-        },
-    })
-}
 
 #[tokio::test]
 async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
@@ -31,7 +14,7 @@ async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
     let _rolegate = stage.launch().flag("progress-deadline", "4s").start().await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
     let statuses = stage.coordination_statuses("llm");
-    stage.coordinations().create(&PostParams::default(), &typed(coordination(&group))).await.unwrap();
+    stage.coordinations().create(&PostParams::default(), &typed(group.coordination())).await.unwrap();
     let is = |kind: &'static str, reason: &'static str| {
         move |status: &Status| status.condition(kind).starts_with(&format!("False {reason}"))
     };

@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Event, Namespace};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::common::pods::Pod;
 use crate::common::stage::typed;
@@ -26,22 +26,6 @@ async fn told(stage: &Stage) -> BTreeMap<String, Vec<[String; 3]>> {
     told
 }
 
-/// Two roles whose workloads are in other files.
-fn coordination() -> Value {
-    let role = |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": name } });
-    let sizes = json!({ "segmentSize": { "prefill": 2, "decode": 1 } });
-    json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [role("prefill"), role("decode")],
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": sizes } }],
-            "segments": 2,
-        },
-    })
-}
-
 /// `kubectl apply -f` of a folder applies one file after the other.
 #[tokio::test]
 async fn what_comes_a_moment_later_is_not_said_to_be_missing() {
@@ -50,13 +34,11 @@ async fn what_comes_a_moment_later_is_not_said_to_be_missing() {
     let _rolegate = stage.launch().flag("allow", "scale").start().await;
     let statuses = stage.coordination_statuses("llm");
     let group = Group::new("llm").role("prefill", 0, 2).role("decode", 0, 1).bare_names();
-    stage.coordinations().create(&PostParams::default(), &typed(coordination())).await.unwrap();
+    let mut coordination = group.coordination();
+    coordination["spec"]["segments"] = json!(2);
+    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
     statuses.until("it is missed", |status| status.condition("Elastic").starts_with("False")).await;
-    for role in &group.roles {
-        let mut set = group.set(role, &stage.namespace);
-        set["metadata"]["labels"] = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
-        stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
-    }
+    stage.create_claimed_sets(&group).await;
     statuses.until("it serves", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
     let told = told(&stage).await;
     let warnings: Vec<_> = told.iter().filter(|(_, all)| all.iter().any(|[_, kind, _]| kind == "Warning")).collect();

@@ -4,15 +4,12 @@ use std::io::Write;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 use std::process::Stdio;
 
-use k8s_openapi::api::apps::v1::StatefulSet;
-use kube::api::PostParams;
 use serde_json::json;
 use tokio::process::Command;
 
 use crate::common::control_plane::{SYSTEM, rig_binary};
 use crate::common::http;
 use crate::common::rolegate::{IPV6_SERVICE, rolegate_command};
-use crate::common::stage::typed;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 
 /// Set where this test has started itself again.
@@ -66,17 +63,8 @@ async fn served() {
     stage.add_node("all", 6).await;
     let rolegate = stage.launch().flag("allow", "scale").start().await;
 
-    let role = |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": name } });
-    let sizes = json!({ "segmentSize": { "prefill": 2, "decode": 1 } });
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [role("prefill"), role("decode")],
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": sizes } }],
-        },
-    });
+    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1).bare_names();
+    let coordination = group.coordination();
     let mut wrong = coordination.clone();
     wrong["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["segmentSize"]["router"] = json!(1);
     let path = "/apis/rolegate.dev/v1alpha1/namespaces/ipv6/rolecoordinations";
@@ -84,13 +72,8 @@ async fn served() {
     assert!(refused.code == 422 && refused.body.to_string().contains("router"), "{refused:?}");
     let made = stage.send("POST", path, &coordination).await;
     assert_eq!(made.code, 201, "{made:?}");
-    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1).bare_names();
     let statuses = stage.coordination_statuses("llm");
-    for role in &group.roles {
-        let mut set = group.set(role, "ipv6");
-        set["metadata"]["labels"] = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
-        stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
-    }
+    stage.create_claimed_sets(&group).await;
     statuses.until("it serves", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
 
     let admin = SocketAddr::new(Ipv6Addr::LOCALHOST.into(), rolegate.admin.port());

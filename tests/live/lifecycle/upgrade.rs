@@ -34,20 +34,7 @@ pub fn carrier_api(stage: &Stage, (group, kind): (&str, &str)) -> Api<DynamicObj
 
 /// The same segments as [`Group::three_segments`], in a RoleCoordination over two StatefulSets.
 fn coordination() -> Value {
-    let role =
-        |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": format!("own-{name}") } });
-    json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "own" },
-        "spec": {
-            "roles": [role("prefill"), role("decode")],
-            "coordination": [{
-                "name": "segments",
-                "strategy": { "segmentPlacement": { "segmentSize": { "prefill": 4, "decode": 2 } } },
-            }],
-        },
-    })
+    Group::new("own").role("prefill", 12, 4).role("decode", 6, 2).coordination()
 }
 
 /// An object as one would write it: without what the API server adds.

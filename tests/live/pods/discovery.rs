@@ -27,18 +27,8 @@ fn group() -> Group {
 
 /// A RoleCoordination over the StatefulSets of the group.
 async fn create_coordination(stage: &Stage, annotation: &str) {
-    let role =
-        |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": group().set_name(name) } });
-    let segments = json!({ "segmentSize": { "prefill": 1, "de-code": 1 } });
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm", "annotations": { "rolegate.dev/discovery": annotation } },
-        "spec": {
-            "roles": [role("prefill"), role("de-code")],
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
-        },
-    });
+    let mut coordination = group().coordination();
+    coordination["metadata"]["annotations"] = json!({ "rolegate.dev/discovery": annotation });
     stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
 }
 
