@@ -69,6 +69,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
             named_by_us: true,
         },
         held: true,
+        gated: false,
         scheduled: false,
         ready: false,
         labelled: Some(LabelledPlace::at(1, ordinal)),

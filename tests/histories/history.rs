@@ -214,7 +214,7 @@ impl Step {
                 watch: random.below(2) as usize,
                 most: 1 + random.below(20) as usize,
             },
-            17 => Self::Pod(Fate::Evicted, random.below(40) as usize),
+            17 => Self::Pod(random.pick(&[Fate::Evicted, Fate::FreedByOthers]), random.below(40) as usize),
             _ => Self::Scale { role: random.below(2) as usize, replicas: random.below(6) },
         }
     }

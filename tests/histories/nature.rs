@@ -112,7 +112,8 @@ impl Server {
         let gated = !self.ignored && (stale || !free);
         let labelled = !self.ignored;
         let of_set = self.labels_of_set(role, ordinal);
-        self.create_pod(&self.setup.pod_name(place), |pod| {
+        let name = self.setup.pod_name(place);
+        self.create_pod(&name, |pod| {
             let meta = &mut pod.metadata;
             let mut label = |key: &str, value: &str| _ = meta.labels.insert(key.to_owned(), value.to_owned());
             label(names::GROUP, GROUP);
@@ -150,6 +151,9 @@ impl Server {
                 pod.spec.scheduling_gates = Some(vec![SchedulingGate { name: names::GATE.to_owned() }]);
             }
         });
+        if self.setup.gated_by_others {
+            self.gate(&name);
+        }
     }
 
     /// The names of pods of which something is true.

@@ -2,8 +2,9 @@
 //! the planner's.
 //!
 //! P1: a pod goes to the rack that is committed for its batch. P2: those of a batch that run together run in one rack. P3: a pod is
-//! deleted so that it is placed again only if it has no node, and its batch has lacked nodes for as long as that may take. P4: nothing of a batch goes to a node
-//! that has refused one of its pods twice within a minute. P5: at rest what went has a node.
+//! deleted so that it is placed again only if it has no node, and its batch has lacked nodes, with no gate of others on its pods, for
+//! as long as that may take. P4: nothing of a batch goes to a node that has refused one of its pods twice within a minute. P5: at
+//! rest what went has a node.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use rolegate::plan::{Pin, PodRef, Sight, Snapshot};
 use serde_json::json;
 
 use crate::broken::{Broken, hold};
+use crate::nature::FOREIGN;
 use crate::places::{Place, Places};
 use crate::random::Random;
 use crate::replica::Replica;
@@ -84,6 +86,7 @@ impl Setup {
         let sizes = [1 + random.below(2), 1 + random.below(2), 0];
         let recovers = random.percent(30);
         self.racks = true;
+        self.gated_by_others = random.percent(25);
         // What goes as a whole waits for all its pods.
         for maker in &mut self.makers {
             if let Maker::Leaders { late, .. } = maker {
@@ -300,7 +303,7 @@ pub fn make_again(server: &mut Server, pod: &PodRef, looks: bool) -> Result<Answ
     if found.metadata.uid.as_deref() != Some(&*pod.uid) || found.metadata.is_deleting() {
         return Ok(Ok(true));
     }
-    if looks && found.spec.node_name.is_some() {
+    if looks && (found.spec.node_name.is_some() || found.has_gate(FOREIGN)) {
         return Ok(Ok(false));
     }
     if looks && found.metadata.controller().is_none() {
@@ -308,6 +311,7 @@ pub fn make_again(server: &mut Server, pod: &PodRef, looks: bool) -> Result<Answ
     }
     let node = &found.spec.node_name;
     hold!(node.is_none(), "P3: {} is deleted to be placed again, and is on {node:?}", pod.name);
+    hold!(!found.has_gate(FOREIGN), "P3: {} is deleted to be placed again, and others hold it", pod.name);
     server.evict(&pod.name);
     Ok(Ok(true))
 }
@@ -327,13 +331,13 @@ pub fn is_made_again(
         pod.name
     );
     let batch = stored.and_then(|stored| stored.rack_of(places[&*pod.name])).map(|(batch, _)| batch);
-    let since = batch.and_then(|batch| replica.unbound.get(&batch).copied());
+    let since = batch.and_then(|batch| *replica.unbound.get(&batch)?);
     let is_late = since.is_some_and(|since| now >= since + BIND_TIMEOUT);
     hold!(is_late, "P3: {} is deleted at {now:?}, and batch {batch:?} lacks nodes since {since:?}", pod.name);
     Ok(())
 }
 
-/// Since when batches lack nodes for pods that went, as a replica sees it.
+/// Since when batches lack nodes for pods that went, as a replica sees it; `None` while others hold one of them.
 pub fn note_unbound(
     replica: &mut Replica,
     (snapshot, places): (&Snapshot, &Places),
@@ -345,8 +349,9 @@ pub fn note_unbound(
     let mut before = std::mem::take(&mut replica.unbound);
     for pod in snapshot.pods.iter().filter(|pod| !pod.held && !pod.scheduled) {
         if let Some((batch, _)) = stored.rack_of(places[&*pod.pod.name]) {
-            let since = before.remove(&batch).unwrap_or(now);
-            replica.unbound.entry(batch).or_insert(since);
+            let since = before.remove(&batch).flatten().unwrap_or(now);
+            let since = replica.unbound.entry(batch).or_insert(Some(since));
+            *since = since.filter(|_| !pod.gated);
         }
     }
 }

@@ -195,7 +195,7 @@ pub struct Replica {
     /// What it knows of nodes.
     pub room: Room,
     /// Since when batches lack nodes for pods that went.
-    pub unbound: BTreeMap<u32, Duration>,
+    pub unbound: BTreeMap<u32, Option<Duration>>,
     /// Pods that kubelets have refused, as it was told.
     pub refusals: Refusals,
     /// Reasons of Events.
@@ -314,7 +314,9 @@ impl Replica {
                 now.as_secs() / 60 % 60,
                 now.as_secs() % 60
             );
-            let actions = self.reconciler.pass(&due, &snapshot, Some(self.room.sight()), clock, &text);
+            let seen = self.sabotage.and_then(|sabotage| sabotage.of_sight(&snapshot));
+            let seen = seen.as_ref().unwrap_or(&snapshot);
+            let actions = self.reconciler.pass(&due, seen, Some(self.room.sight()), clock, &text);
             let mut requests: Vec<_> =
                 actions.into_iter().filter_map(|action| self.request(action, &snapshot)).collect();
             if let Some(sabotage) = self.sabotage {

@@ -110,6 +110,8 @@ pub enum Sabotage {
     RemakesBound,
     /// Deletes pods at once that have no node.
     RemakesEarly,
+    /// Does not see that others hold a pod.
+    ForgetsOthers,
     /// Loses each deletion of a pod that is to be placed again on the way.
     LosesRemakes,
 }
@@ -156,6 +158,7 @@ impl Sabotage {
         Self::SendsToRefusing,
         Self::RemakesBound,
         Self::RemakesEarly,
+        Self::ForgetsOthers,
         Self::LosesRemakes,
     ];
 
@@ -227,7 +230,7 @@ impl Sabotage {
                     }));
                 }
                 Self::ReleasesUncommitted => {
-                    let may = |pod: &&std::sync::Arc<rolegate::plan::PodFacts>| {
+                    let may = |pod: &&std::sync::Arc<PodFacts>| {
                         let count = pod.identity.role.as_deref().and_then(|role| released(status, role));
                         pod.held && pod.identity.ordinal < count
                     };
@@ -258,6 +261,12 @@ impl Sabotage {
         }
         requests.extend(hasty);
         self.of_placed(requests, snapshot);
+    }
+
+    /// What a pass sees instead.
+    pub fn of_sight(self, snapshot: &Snapshot) -> Option<Snapshot> {
+        let pods = || snapshot.pods.iter().map(|pod| PodFacts { gated: false, ..PodFacts::clone(pod) }).collect();
+        (self == Self::ForgetsOthers).then(|| Snapshot { pods: pods(), ..snapshot.clone() })
     }
 
     fn of_placed(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {

@@ -62,6 +62,8 @@ pub struct Setup {
     pub operator: bool,
     /// There are nodes in racks, and batches share one.
     pub racks: bool,
+    /// Pods are made with a gate of others, until all comes to rest.
+    pub gated_by_others: bool,
 }
 
 /// One coordination.
@@ -124,6 +126,7 @@ impl Setup {
             two: random.percent(60),
             operator: random.percent(85),
             racks: false,
+            gated_by_others: false,
         }
     }
 

@@ -71,6 +71,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
                 named_by_us: true,
             },
             held: state == 0,
+            gated: false,
             scheduled: state > 1,
             ready: state > 2,
             labelled: ordinal.map(|ordinal| LabelledPlace::at(1, ordinal)),

@@ -35,7 +35,7 @@ pub(in crate::plan) use self::holds::no_replica;
 use self::holds::{Kept, Turns};
 use self::lacking::Lacking;
 use self::missing_pods::Diagnosis;
-use self::placed::{GivenUp, Pin};
+use self::placed::{GivenUp, Pin, PlacedWait};
 use self::pod_groups::MissingPodGroup;
 use self::progression::{Targets, targets};
 use self::recovering::Recovering;
@@ -73,8 +73,8 @@ pub struct DecisionContext<'a> {
     pub surge: &'a [PodRef],
     /// The node label of the domains of each coordination that has some, by its place in the group's list.
     pub domain_keys: &'a [(usize, String)],
-    /// Batches that were placed, and of which pods are not bound for long; by coordination and number.
-    pub not_bound: &'a [(usize, u32)],
+    /// Batches that were placed and have waited for long.
+    pub waited: &'a [PlacedWait],
     /// Domains in which batches got no node in time, and are not to go for a while.
     pub given_up: &'a [((usize, u32), GivenUp)],
     /// Nodes whose kubelets have refused pods of a batch, and to which it is not to go for a while.

@@ -20,14 +20,12 @@ pub struct Placed {
     pub domains: BTreeMap<usize, Domains>,
     /// Batches that go elsewhere than it was committed.
     pub moved: Vec<Moved>,
-    /// Batches that have a domain, with how many of their pods went and are not bound, by coordination and number.
-    pub unbound: BTreeMap<(usize, u32), u32>,
+    /// Batches that have a domain, or had it for too long, and are not bound.
+    pub waits: BTreeSet<PlacedWait>,
     /// Domains in which pods of batches got no node in time.
     pub given_up: BTreeMap<(usize, u32), GivenUp>,
     /// Those pods, where they are to be made again: deleted, if they have no node by then either.
     pub made_again: Vec<PodRef>,
-    /// Batches that are let and whose pods are yet to be made; they have room, or had it for too long.
-    pub unmade: BTreeSet<(usize, u32)>,
     /// There are pods that are to be placed, or were and are not bound.
     pub needs_room: bool,
     /// Batches would be made if it were known what room there is.
@@ -36,6 +34,20 @@ pub struct Placed {
     pub by_domain: bool,
     /// Others are looked at first: soon it is this group's turn.
     pub is_next: bool,
+}
+
+/// A coordination, by its place in the group's list, the number of a batch, and what the batch waits for.
+pub type PlacedWait = (usize, u32, Awaits);
+
+/// What a batch that has a domain waits for. Each wait has its own deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Awaits {
+    /// A scheduler that binds its pods.
+    Node,
+    /// Others, who hold pods of it by gates of their own. The scheduler's time begins when the last of these is off.
+    Gates,
+    /// Workloads that make its pods.
+    Pods,
 }
 
 /// A domain in which pods of a batch got no node in time.

@@ -10,12 +10,12 @@ use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
-use crate::plan::decide::placed::{Domains, GivenUp, Moved, Pin, Placed};
+use crate::plan::decide::placed::{Awaits, Domains, GivenUp, Moved, Pin, Placed};
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::line::Closed;
 use crate::plan::placement::{Answer, NoFit, Placer, Request};
 use crate::plan::recovery::RecoveryPlan;
-use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, ReplicaIs, count};
+use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, ReplicaIs};
 
 /// Gives the pods places that may go. Those that have none yet are taken out of the list, and explained.
 pub(super) fn place(
@@ -245,33 +245,44 @@ impl<'a> Placing<'a, '_> {
             if pods.is_empty() {
                 continue;
             }
-            self.placed.unbound.insert((self.coordination.index, index), count(pods.len()));
-            let id = (self.coordination.index, index);
-            if self.context.not_bound.contains(&id) {
-                let (name, count) = (self.batching.batch_name(index), pods.len());
-                let without = self.refs_of(index, |pod| !pod.held && !pod.scheduled);
-                // Those that were made again wait longer than those before.
-                let known = self.given_up(index).filter(|known| known.domain == domain);
-                let is_due = |pod: &&PodRef| known.is_none_or(|known| known.pods.contains(&pod.uid));
-                let again: Vec<_> = without.iter().filter(is_due).cloned().collect();
-                let next = match () {
-                    () if self.context.recovery.off => self.way_out(&without),
-                    () if again.is_empty() => MADE_AGAIN_LATER.to_owned(),
-                    () => MADE_AGAIN.to_owned(),
-                };
-                let message =
-                    format!("{name} was placed in {domain}, and {count} of its pods have no node there; {next}");
-                self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
+            let gated = self.refs_of(index, |pod| !pod.held && !pod.scheduled && pod.gated);
+            let awaits = if gated.is_empty() { Awaits::Node } else { Awaits::Gates };
+            let wait = (self.coordination.index, index, awaits);
+            self.placed.waits.insert(wait);
+            if self.context.waited.contains(&wait) {
                 self.placer.give_up(&pods);
-                if !self.context.recovery.off {
-                    self.placed.made_again.extend(again);
-                }
-                let pods = without.into_iter().map(|pod| pod.uid).collect();
-                self.placed.given_up.insert(id, GivenUp { domain, pods });
+                self.has_waited(index, &domain, &gated);
             } else {
                 self.placer.keep(&pods, self.key, &domain);
             }
         }
+    }
+
+    /// A batch was placed and pods of it have no node in time. Those are made again, unless others hold some of them.
+    fn has_waited(&mut self, index: u32, domain: &str, gated: &[PodRef]) {
+        let without = self.refs_of(index, |pod| !pod.held && !pod.scheduled);
+        // Those that were made again wait longer than those before.
+        let known = self.given_up(index).filter(|known| known.domain == domain);
+        let is_due = |pod: &&PodRef| known.is_none_or(|known| known.pods.contains(&pod.uid));
+        let again: Vec<_> = without.iter().filter(is_due).cloned().collect();
+        let next = match gated.first() {
+            Some(first) => self.held_by_others(gated.len(), first),
+            None if self.context.recovery.off => self.way_out(&without),
+            None if again.is_empty() => MADE_AGAIN_LATER.to_owned(),
+            None => MADE_AGAIN.to_owned(),
+        };
+        let (name, count) = (self.batching.batch_name(index), without.len());
+        let message = format!("{name} was placed in {domain}, and {count} of its pods have no node there; {next}");
+        self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
+        if !gated.is_empty() {
+            return;
+        }
+        if !self.context.recovery.off {
+            self.placed.made_again.extend(again);
+        }
+        let pods = without.into_iter().map(|pod| pod.uid).collect();
+        let given_up = GivenUp { domain: domain.to_owned(), pods };
+        self.placed.given_up.insert((self.coordination.index, index), given_up);
     }
 
     /// A batch without a committed domain whose pods ask for one has that: its group was made again, or has lost its status.
@@ -316,6 +327,12 @@ impl<'a> Placing<'a, '_> {
         let named: Vec<_> = pods.iter().take(NAMED).map(|pod| &*pod.name).collect();
         let more = if pods.len() > NAMED { " and the others" } else { "" };
         format!("`kubectl delete pod -n {} {}`{more} has them placed again", self.namespace, named.join(" "))
+    }
+
+    /// What a person does about pods that others hold.
+    fn held_by_others(&self, count: usize, first: &PodRef) -> String {
+        let explain = format!("rolegate explain pod -n {} {}", self.namespace, first.name);
+        format!("scheduling gates of others hold {count} of them (`{explain}` names the gates)")
     }
 
     /// Unique ids of some pods of a batch.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::tests::{RACK, Scene, domains, going, held};
 use crate::model::{HoldReason, names};
 use crate::plan::decide::DecisionContext;
+use crate::plan::decide::placed::Awaits;
 use crate::plan::placement::VolumeSight;
 
 /// A pod without a node, for which the scheduler keeps this one; of a group or of nobody.
@@ -89,7 +90,7 @@ fn room_that_is_kept_for_our_own_pods_is_counted_once_and_not_given_up() {
     assert_eq!(free(&scene, "a"), 1);
     let kept = scene.decide(DecisionContext::default());
     assert_eq!((held(&kept), free(&scene, "a")), (vec![], 1), "each once");
-    let late = DecisionContext { not_bound: &[(0, 0)], ..DecisionContext::default() };
+    let late = DecisionContext { waited: &[(0, 0, Awaits::Node)], ..DecisionContext::default() };
     assert_eq!(held(&scene.decide(late))[0].0, HoldReason::PlacedNotBound);
     assert_eq!(free(&scene, "a"), 1, "the scheduler keeps it all the same");
     show(&mut scene, nominated("decode-0", None, (1, 5), true));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::model::{Group, HoldReason, Queued, names};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
-use crate::plan::decide::placed::GivenUp;
+use crate::plan::decide::placed::{Awaits, GivenUp, Placed};
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
@@ -332,9 +332,9 @@ fn room_that_is_not_used_in_time_is_free_again() {
     let mut scene = scene.went("prefill-0", None).went("prefill-1", None).went("decode-0", Some("a"));
     let free = |scene: &Scene| scene.capacity.room().nodes().map(|(_, room, _)| room.free("cpu")).sum::<i64>();
     let seen = scene.decide(DecisionContext::default());
-    assert_eq!(seen.decision.placed.unbound, [((0, 0), 2)].into());
+    assert_eq!(seen.decision.placed.waits, [(0, 0, Awaits::Node)].into());
     assert_eq!((held(&seen), free(&scene)), (vec![], 0));
-    let seen = scene.decide(DecisionContext { not_bound: &[(0, 0)], ..DecisionContext::default() });
+    let seen = scene.decide(DecisionContext { waited: &[(0, 0, Awaits::Node)], ..DecisionContext::default() });
     let why =
         "batch 1 was placed in r1, and 2 of its pods have no node there; they are deleted, made again and placed again";
     assert_eq!((held(&seen), free(&scene)), (vec![(HoldReason::PlacedNotBound, 0, why)], 2000));
@@ -346,17 +346,39 @@ fn room_that_is_not_used_in_time_is_free_again() {
         [((0, 0), GivenUp { domain: "r1".to_owned(), pods })]
     };
     let known = given_up(&["prefill-0"]);
-    let later = DecisionContext { not_bound: &[(0, 0)], given_up: &known, ..DecisionContext::default() };
+    let later = DecisionContext { waited: &[(0, 0, Awaits::Node)], given_up: &known, ..DecisionContext::default() };
     assert_eq!(names(&scene.decide(later)), ["prefill-0"], "it is still to go");
     let given_up = given_up(&[]);
-    let later = DecisionContext { not_bound: &[(0, 0)], given_up: &given_up, ..DecisionContext::default() };
+    let later = DecisionContext { waited: &[(0, 0, Awaits::Node)], given_up: &given_up, ..DecisionContext::default() };
     let seen = scene.decide(later);
     assert_eq!(names(&seen), Vec::<String>::new(), "once, and again after a while");
     let recovery = &RecoveryContext { off: true, ..RecoveryContext::default() };
-    let seen = scene.decide(DecisionContext { not_bound: &[(0, 0)], recovery, ..DecisionContext::default() });
+    let seen =
+        scene.decide(DecisionContext { waited: &[(0, 0, Awaits::Node)], recovery, ..DecisionContext::default() });
     let why = "batch 1 was placed in r1, and 2 of its pods have no node there; \
                `kubectl delete pod -n ns prefill-0 prefill-1` has them placed again";
     assert_eq!((held(&seen)[0].2, names(&seen)), (why, vec![]));
+}
+
+/// The scheduler has its time from the moment in which the last of them is free.
+#[test]
+fn pods_that_others_hold_are_not_made_again_and_lose_their_room_meanwhile() {
+    let scene = || Scene::new(1, "hold").node("a", "r1", 3, false).committed(&[("0", "r1")]);
+    let went = |scene: Scene| scene.went("prefill-0", None).went("prefill-1", None).went("decode-0", Some("a"));
+    let mut scene = went(scene());
+    scene.pods[1].gated = true;
+    let waits = |scene: &mut Scene| scene.decide(DecisionContext::default()).decision.placed.waits;
+    assert_eq!(waits(&mut scene), [(0, 0, Awaits::Gates)].into());
+    let waited = DecisionContext { waited: &[(0, 0, Awaits::Gates)], ..DecisionContext::default() };
+    let seen = scene.decide(waited);
+    let why = "batch 1 was placed in r1, and 2 of its pods have no node there; scheduling gates of others hold 1 of them \
+               (`rolegate explain pod -n ns prefill-1` names the gates)";
+    assert_eq!(held(&seen), vec![(HoldReason::PlacedNotBound, 0, why)]);
+    let Placed { made_again, given_up, .. } = &seen.decision.placed;
+    assert_eq!((made_again.len(), given_up.len()), (0, 0), "the domain is not to blame");
+    scene.pods[1].gated = false;
+    assert_eq!(waits(&mut scene), [(0, 0, Awaits::Node)].into(), "a wait of its own");
+    assert_eq!(held(&scene.decide(waited)), vec![]);
 }
 
 /// Its group was made again, or has lost its status: pods that wait for a node say where they were to go.
@@ -367,7 +389,11 @@ fn a_batch_without_a_committed_domain_has_that_of_its_pods_which_wait_for_a_node
         ["prefill-0", "prefill-1", "decode-0"].into_iter().fold(scene, |scene, name| scene.went(name, None));
     let seen = scene.decide(DecisionContext::default());
     assert_eq!(domains(&seen), [("0".to_owned(), "r1".to_owned())].into());
-    assert_eq!(seen.decision.placed.unbound, [((0, 0), 3)].into(), "and they are waited for no longer than others");
+    assert_eq!(
+        seen.decision.placed.waits,
+        [(0, 0, Awaits::Node)].into(),
+        "and they are waited for no longer than others"
+    );
 }
 
 #[test]

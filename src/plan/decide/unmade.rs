@@ -8,7 +8,7 @@ use crate::model::{Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::all_or_nothing::batch_waits;
 use crate::plan::decide::held::Held;
-use crate::plan::decide::placed::{Domains, Placed};
+use crate::plan::decide::placed::{Awaits, Domains, Placed};
 use crate::plan::decide::placing::{no_room, used};
 use crate::plan::elastic::RoomWait;
 use crate::plan::placement::{Answer, Needs, Placer, Request, unmade};
@@ -75,8 +75,9 @@ impl<'a> Unmade<'a> {
                 continue;
             }
             // Room is not kept for ever.
-            if !is_new && self.context.not_bound.contains(&(index, batch)) {
-                given.unmade.insert((index, batch));
+            let wait = (index, batch, Awaits::Pods);
+            if !is_new && self.context.waited.contains(&wait) {
+                given.waits.insert(wait);
                 continue;
             }
             if let Some(before) = without_place.iter().find(|held| is_new && self.is_before(held)) {
@@ -88,7 +89,7 @@ impl<'a> Unmade<'a> {
             match answer {
                 Some(Answer::To { domain, .. }) => {
                     domains.insert(batch, domain);
-                    given.unmade.insert((index, batch));
+                    given.waits.insert(wait);
                 }
                 // Who may not read nodes places nothing; and where no node has the label yet the pods wait for some.
                 Some(Answer::Anywhere | Answer::WithoutDomain) | None => {}

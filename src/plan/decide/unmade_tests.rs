@@ -12,6 +12,7 @@ use crate::api::workload::StatefulSet;
 use crate::model::workload_object::WorkloadObject;
 use crate::model::{Group, GroupKey, HoldReason, ScaledWorkload, Sources, Workload, WorkloadKey};
 use crate::plan::decide::DecisionContext;
+use crate::plan::decide::placed::Awaits;
 use crate::plan::elastic::ElasticContext;
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::placement::capacity::HOSTNAME;
@@ -189,8 +190,8 @@ fn room_of_pods_that_never_come_is_not_kept_for_ever_nor_that_of_a_group_that_is
     let seen = scene.decide(&[], DecisionContext::default());
     scene.store(&seen);
     let seen = scene.decide(&[], DecisionContext::default());
-    assert_eq!((scene.free(), &seen.decision.placed.unmade), (0, &[(0, 0)].into()));
-    let seen = scene.decide(&[], DecisionContext { not_bound: &[(0, 0)], ..DecisionContext::default() });
+    assert_eq!((scene.free(), &seen.decision.placed.waits), (0, &[(0, 0, Awaits::Pods)].into()));
+    let seen = scene.decide(&[], DecisionContext { waited: &[(0, 0, Awaits::Pods)], ..DecisionContext::default() });
     assert_eq!((scene.free(), released(&seen)), (3, [2, 1]), "what was let stays so");
     scene.decide(&[], DecisionContext::default());
     assert_eq!(scene.free(), 0);

@@ -9,6 +9,7 @@ use crate::model::{Group, HoldReason, RolledWorkload};
 use crate::plan::decide::batches::BatchState;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::lacking::Lacking;
+use crate::plan::decide::placed::PlacedWait;
 use crate::plan::elastic::SegmentCounts;
 use crate::plan::marks::Label;
 use crate::plan::reconcile::ahead::ReportedAhead;
@@ -20,7 +21,7 @@ use crate::plan::reconcile::overwritten::Overwritten;
 use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::pod_group_memory::{PodGroupMemory, writes_of};
-use crate::plan::reconcile::probes::{GivenUpUntil, IncompleteSince, MissingPodsProbe, SurgeProbe, UnboundSince};
+use crate::plan::reconcile::probes::{GivenUpUntil, IncompleteSince, MissingPodsProbe, Since, SurgeProbe};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::recovery_memory::{LOSSES_READ, RecoveryMemory};
 use crate::plan::reconcile::refused_status::RefusedStatus;
@@ -111,14 +112,12 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) missing_pods: MissingPodsProbe,
     /// Since when batches and replicas lack pods.
     pub(in crate::plan) waits: IncompleteSince,
-    /// Since when batches that have a domain have pods without a node.
-    pub(in crate::plan) unbound: UnboundSince,
+    /// Since when batches that have a domain wait.
+    pub(in crate::plan) placed_waits: Since<PlacedWait>,
     /// Domains in which batches got no node in time.
     pub(in crate::plan) given_up: GivenUpUntil,
     /// Nodes whose kubelets refuse pods of its batches.
     pub(in crate::plan) refusing: Refusing,
-    /// Since when batches have room whose pods are yet to be made.
-    pub(in crate::plan) unmade: UnboundSince,
     /// What has succeeded, as it was last decided: its pods may be gone before that is stored.
     pub(in crate::plan) succeeded: AllSucceeded,
     /// Since when roles lack something of their workloads.
@@ -189,10 +188,9 @@ impl Memory {
             updated: BTreeMap::new(),
             missing_pods: MissingPodsProbe::default(),
             waits: IncompleteSince::default(),
-            unbound: UnboundSince::default(),
+            placed_waits: Since::default(),
             given_up: GivenUpUntil::default(),
             refusing: Refusing::default(),
-            unmade: UnboundSince::default(),
             succeeded: AllSucceeded::new(),
             lacking: BTreeMap::new(),
             needs_room: false,
@@ -218,11 +216,6 @@ impl Memory {
             + self.refusing.len()
             + self.given.len()
             + self.unclaimed.len()
-    }
-
-    /// Batches that were placed, and of which pods have no node, or are not made, for this long.
-    pub(in crate::plan) fn not_bound(&self, after: Duration, now: Uptime) -> Vec<(usize, u32)> {
-        [&self.unbound, &self.unmade].into_iter().flat_map(|since| since.overdue(after, now)).collect()
     }
 
     /// Forgets what was last decided: who does not lead has nothing to say of it.

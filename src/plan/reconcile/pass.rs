@@ -107,7 +107,7 @@ impl Pass<'_> {
         };
         let drained = self.drained(group, &observation.view);
         let refused_by_nodes = self.memory.refusing.note(group, &snapshot.refused, self.now);
-        let not_bound = self.memory.not_bound(self.options.bind_timeout, self.now);
+        let waited = self.memory.placed_waits.overdue(self.options.bind_timeout, self.now);
         let (not_yet_told, again) = self.memory.note_lacking(lacking(group), self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
         let (judged, overdue_recoveries) = self.memory.recovery.known(self.now);
@@ -123,7 +123,7 @@ impl Pass<'_> {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
             domain_keys: &snapshot.domain_keys,
-            not_bound: &not_bound,
+            waited: &waited,
             given_up: &self.memory.given_up.now(self.now),
             refusing: &self.memory.refusing.now(self.now),
             stalled,
@@ -286,13 +286,12 @@ impl Pass<'_> {
         }
     }
 
-    /// Remembers since when pods that have room have no node, and comes back when it is this group's turn.
+    /// Remembers since when batches that have room wait, and comes back when it is this group's turn.
     fn placed(&mut self, decision: &Decision) {
-        let Placed { unbound, unmade, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
+        let Placed { waits, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
         (self.memory.needs_room, self.memory.is_blind) = (*needs_room, *is_blind);
         let again = [
-            self.memory.unbound.note(unbound.keys(), self.options.bind_timeout, self.now),
-            self.memory.unmade.note(unmade, self.options.bind_timeout, self.now),
+            self.memory.placed_waits.note(waits, self.options.bind_timeout, self.now),
             self.memory.given_up.note(given_up, self.options.bind_timeout, self.now),
         ];
         again.into_iter().flatten().for_each(|at| self.pass_again(at));

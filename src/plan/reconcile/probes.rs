@@ -133,8 +133,6 @@ impl SurgeProbe {
 
 /// Since when what is released as a whole lacks pods.
 pub(in crate::plan) type IncompleteSince = Since<AllOrNothing>;
-/// Since when batches that were placed have pods without a node, by coordination and number.
-pub(in crate::plan) type UnboundSince = Since<(usize, u32)>;
 
 /// Since when things are as they are.
 #[derive(Debug)]

@@ -101,6 +101,7 @@ impl ObservedCounts {
                         named_by_us: true,
                     },
                     held: ordinal >= counts.released && group.batch_size(&role.name).is_some(),
+                    gated: false,
                     scheduled: ordinal < counts.scheduled,
                     ready: ordinal < counts.ready,
                     labelled: group.batch_size(&role.name).map(|size| LabelledPlace::at(size, ordinal)),

@@ -18,6 +18,8 @@ pub struct PodFacts {
     pub identity: PodIdentity,
     /// True while it carries our gate.
     pub held: bool,
+    /// True while it carries gates of others.
+    pub gated: bool,
     /// True once it has a node.
     pub scheduled: bool,
     /// True while its `Ready` condition is, and for the pod of a Job that has done its work.
@@ -76,6 +78,7 @@ impl PodFacts {
             identity,
             // Who places it by its PodGroup lifts the gate.
             held: pod.has_gate(names::GATE) && meta.label(names::PLACED_BY).is_none(),
+            gated: pod.spec.scheduling_gates.iter().flatten().any(|gate| gate.name != names::GATE),
             scheduled: pod.has_node(),
             ready: pod.condition_is_true("Ready") || pod.is_completed(),
             labelled: LabelledPlace::of(meta),

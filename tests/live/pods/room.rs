@@ -313,30 +313,32 @@ async fn a_batch_whose_rack_takes_it_no_more_is_made_again_and_goes_elsewhere() 
     add_rack(&stage, "r2", &["a"], 6).await;
     let _rolegate = stage.launch().flag("bind-timeout", "2s").flag("allow", "recovery").start().await;
     let group = group("llm", 2, 1).template(&json!({ "spec": { "schedulingGates": [{ "name": OTHER_GATE }] } }));
-    let statuses = stage.statuses(&group);
     deploy(&stage, &group, &one_step(&group)).await;
     stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
     let first = stored(&stage).await;
     let pinned = &first[0].metadata.annotations.as_ref().unwrap()["rolegate.dev/pinned"];
     assert!(pinned.starts_with(&format!("{RACK}=r1")), "{pinned}");
-    statuses.until("it is told", |status| status.reason() == "PlacedNotBound").await;
-    let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    let uids = || -> BTreeSet<_> { stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect()) };
+    let old = uids();
+    let told = ["status", "llm"];
+    stage
+        .until_said(&told, "was placed in r1, and 3 of its pods have no node there; scheduling gates of others hold 3")
+        .await;
     let nodes = Api::<Node>::all(stage.client.clone());
     let cordon = Patch::Merge(json!({ "spec": { "unschedulable": true } }));
     nodes.patch("room-made-again-r1-a", &PatchParams::default(), &cordon).await.unwrap();
-    stage.pods.now(|now| assert!(now.all().all(|pod| old.contains(&pod.uid)), "others hold them: {now}"));
+    assert_eq!(uids(), old, "others hold them");
     open_other_gates(&stage).await;
-    let elsewhere = |now: &View| {
-        let all: Vec<_> = now.all().filter(|pod| !old.contains(&pod.uid) && pod.is_released()).collect();
-        all.len() == 3
-    };
-    stage.pods.until("new ones go", elsewhere).await;
-    // While others hold them their time goes on: some may be made once more.
-    eventually(PATIENT, "they run", async || {
-        open_other_gates(&stage).await;
-        stage.pods.now(|now| if now.count_all(Pod::is_ready) == 3 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_released();
+    stage.pods.until("new ones go", |now| now.count_all(is_new) == 3).await;
+    // The scheduler has its whole time from the moment in which others let them go, however long they held them.
+    stage
+        .until_said(&told, "was placed in r2, and 3 of its pods have no node there; scheduling gates of others hold 3")
+        .await;
+    let held_by_others = uids();
+    open_other_gates(&stage).await;
+    stage.pods.until("they run", |now| now.count_all(Pod::is_ready) == 3).await;
+    assert_eq!(uids(), held_by_others, "none is made once more");
     stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
     stage.until_event("DomainLost", &["goes to r2", "r1"]).await;
 }
