@@ -18,7 +18,7 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo demo-programs test build image sbom release release-twice crds docs rig addons tools fmt lint deny unit long chaos neighbours soak fuzz bench bench-review bench-scale bench-ungate bench-restart bench-plan bench-instructions clean
+.PHONY: help demo demo-programs test build image sbom release release-twice crds docs rig addons tools fmt lint deny unit long chaos neighbours soak fuzz bench bench-review bench-scale bench-create bench-ungate bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -104,7 +104,7 @@ neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling and JobSet, a
 soak: rig ## An hour of churn: what grows, and does not shrink again. ROLEGATE_SOAK sets the minutes.
 	cargo test --locked --test chaos -- --ignored soak:: --test-threads=1 --nocapture
 
-bench: bench-review bench-plan bench-scale bench-ungate bench-restart ## All that follows, one after the other, and one table of what is to be reached. Half an hour with ROLEGATE_SCALE=1500.
+bench: bench-review bench-plan bench-scale bench-create bench-ungate bench-restart ## All that follows, one after the other, and one table of what is to be reached. Half an hour with ROLEGATE_SCALE=1500.
 	@sed -n '/^<!-- targets -->/,/^<!-- end of targets -->/p' docs/performance.md | grep '^|'
 
 bench-review: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
@@ -116,6 +116,10 @@ bench-review: rig ## What a pod's review costs: rolegate between a constant answ
 bench-scale: rig ## Groups of thousands of pods on a real API server: ungated, by a bare loop, by rolegate. Twenty minutes with ROLEGATE_SCALE=1500.
 	cargo build --locked --profile quick --bin rolegate --example bench-scale
 	target/quick/examples/bench-scale
+
+bench-create: rig ## What the creation of a pod costs through a real API server, at so many at a time: with no webhook, one that answers a constant, and rolegate.
+	cargo build --locked --profile quick --bin rolegate --example bench-create
+	target/quick/examples/bench-create
 
 bench-ungate: rig ## How many gates a second are lifted, beside a bare loop, on a real API server. Ten minutes; ROLEGATE_UNGATE sets the numbers of pods.
 	cargo build --locked --profile quick --bin rolegate --example bench-ungate

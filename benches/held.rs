@@ -1,4 +1,6 @@
-//! Pods that are held, and that nobody but the benchmark makes.
+//! Pods that nobody but a benchmark makes.
+
+#![allow(dead_code, reason = "no benchmark asks for all of them")]
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
@@ -6,19 +8,37 @@ use serde_json::{Value, json};
 use crate::common::Group;
 use crate::common::pods::GATE;
 
-/// A pod as its StatefulSet makes it and the webhook holds it.
-pub fn pod(group: &Group, role: &str, set: &StatefulSet, ordinal: u32, namespace: &str) -> Value {
+/// A pod as its StatefulSet makes it.
+pub fn made(group: &Group, role: &str, set: &StatefulSet, ordinal: usize, namespace: &str) -> Value {
     let set = &set.metadata;
     let name = format!("{}-{ordinal}", set.name.as_deref().unwrap());
     let mut pod = group.pod(role, &name, namespace);
+    let added = json!({ "metadata": {
+        "labels": { "apps.kubernetes.io/pod-index": ordinal.to_string(), "statefulset.kubernetes.io/pod-name": name },
+        "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": set.name, "uid": set.uid, "controller": true }],
+    } });
+    json_patch::merge(&mut pod, &added);
+    pod
+}
+
+/// The same as the webhook holds it.
+pub fn pod(group: &Group, role: &str, set: &StatefulSet, ordinal: u32, namespace: &str) -> Value {
+    let mut pod = made(group, role, set, ordinal as usize, namespace);
     let added = json!({
-        "metadata": {
-            "labels": { "apps.kubernetes.io/pod-index": ordinal.to_string(), "statefulset.kubernetes.io/pod-name": name },
-            "annotations": { "rolegate.dev/held-by": format!("{}/segments", group.name), "rolegate.dev/born-as": format!("{}/{role}", group.name) },
-            "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": set.name, "uid": set.uid, "controller": true }],
-        },
+        "metadata": { "annotations": {
+            "rolegate.dev/held-by": format!("{}/segments", group.name),
+            "rolegate.dev/born-as": format!("{}/{role}", group.name),
+        } },
         "spec": { "schedulingGates": [{ "name": GATE }] },
     });
     json_patch::merge(&mut pod, &added);
     pod
+}
+
+/// The same object, whose labels rolegate does not know.
+pub fn of_no_group(object: &Value) -> Value {
+    let text = ["group", "role"].into_iter().fold(object.to_string(), |text, label| {
+        text.replace(&format!("rolegate.dev/{label}"), &format!("bench.example/{label}"))
+    });
+    serde_json::from_str(&text).unwrap()
 }

@@ -20,8 +20,17 @@ pub fn cpu(pid: u32) -> Duration {
 
 /// Resident memory in KiB.
 pub fn resident(pid: u32) -> u32 {
+    memory(pid, "VmRSS:")
+}
+
+/// The most resident memory so far, in KiB.
+pub fn peak(pid: u32) -> u32 {
+    memory(pid, "VmHWM:")
+}
+
+fn memory(pid: u32, which: &str) -> u32 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(which)).unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 

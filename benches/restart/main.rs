@@ -15,6 +15,7 @@
 mod common;
 #[path = "../held.rs"]
 mod held;
+mod lists;
 #[path = "../process.rs"]
 mod process;
 #[path = "../section.rs"]
@@ -60,9 +61,9 @@ async fn main() {
     // As it is by default: tests renew it many times as often.
     let launch = launch.flag("lease-duration", "15s");
     let mut out = Section::new("bench-restart");
-    let head = "| groups | pods | | ready after | CPU | of the API server | resident | CPU in";
+    let head = "| groups | pods | | ready after | CPU | of the API server | resident | at most | CPU in";
     writeln!(out, "{head} {} s of nothing |", IDLE.as_secs()).unwrap();
-    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
     let server = process::components(&plane.dir)["kube-apiserver"];
     let none = measure(&mut out, &launch, server, Size { groups: 0, ..size }, "before any").await;
     let started = Instant::now();
@@ -81,6 +82,7 @@ async fn main() {
         let more = some.idle.saturating_sub(none.idle);
         out.figure("CPU in 20 s of idle groups, more than without", format!("{more:.2?} with {} groups", size.groups));
     }
+    lists::compare(&mut out, &client, server).await;
     out.finish();
 }
 
@@ -109,6 +111,7 @@ async fn measure(out: &mut Section, launch: &Launch, server: u32, size: Size, wh
     let (started, before) = (Instant::now(), process::cpu(server));
     let rolegate = launch.start().await;
     let ready = started.elapsed();
+    let peak = process::peak(rolegate.pid()) / 1024;
     let (cpu, of_server) = (process::cpu(rolegate.pid()), process::cpu(server).saturating_sub(before));
     // What the first pass over each group releases, writes and tells is written before it counts as nothing.
     let calm = async || {
@@ -123,7 +126,7 @@ async fn measure(out: &mut Section, launch: &Launch, server: u32, size: Size, wh
     let (groups, pods) = (size.groups, size.groups * size.pods);
     writeln!(
         out,
-        "| {groups} | {pods} | {what} | {ready:.1?} | {cpu:.1?} | {of_server:.1?} | {resident} MiB | {idle:.2?} |"
+        "| {groups} | {pods} | {what} | {ready:.1?} | {cpu:.1?} | {of_server:.1?} | {resident} MiB | {peak} MiB | {idle:.2?} |"
     )
     .unwrap();
     rolegate.terminate().await;

@@ -8,7 +8,7 @@
 //! - pods that must share one of two racks in one segment of 510: placed by rolegate, left to the scheduler, and the same pods
 //!   held by nobody.
 //!
-//! After them, what the API server spends on lifting one gate, by kind of patch, and how long it takes to create one pod.
+//! After them, what the API server spends on lifting one gate, by kind of patch.
 //!
 //! `ROLEGATE_SCALE` is the number of pods of the large groups (3,000); `ROLEGATE_SCALE_ROWS` runs only rows that contain it,
 //! `510`, and prints them; with `patches` there are none, and what follows them is measured.
@@ -26,8 +26,10 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+#[path = "../constant.rs"]
 mod constant;
-mod creates;
+#[path = "../held.rs"]
+mod held;
 mod lease;
 mod patches;
 mod pods;
@@ -171,7 +173,6 @@ async fn main() {
     let scale = Scale::start(0).await;
     patches::compare(&mut out, &scale.client, NAMESPACE, scale.apiserver).await;
     let rolegate = Launch::new(scale.plane.clone(), scale.client.clone(), NAMESPACE).start().await;
-    creates::compare(&mut out, &scale.client, &scale.groups(), NAMESPACE).await;
     rolegate.terminate().await;
     out.finish();
 }
@@ -280,7 +281,7 @@ impl Scale {
             let mut set = group.set(role, NAMESPACE);
             if matches!(way, Way::Beside) {
                 // Pods that name a group wait for it.
-                set = of_no_group(&set);
+                set = held::of_no_group(&set);
             }
             sets.create(&PostParams::default(), &typed(set)).await.unwrap();
         }
@@ -354,14 +355,6 @@ fn group_of(what: &str, pods: u32, way: Way) -> Group {
         Way::LookedAt | Way::BareBehind => group.progression(Progression::OrderedReady),
         Way::OneRack { .. } => Group::new(&group.name).role("main", pods, pods),
     }
-}
-
-/// The same workload of the same pods, whose labels rolegate does not know.
-fn of_no_group(set: &serde_json::Value) -> serde_json::Value {
-    let text = ["group", "role"].into_iter().fold(set.to_string(), |text, label| {
-        text.replace(&format!("rolegate.dev/{label}"), &format!("bench.example/{label}"))
-    });
-    serde_json::from_str(&text).unwrap()
 }
 
 /// How often rolegate planned, and how long it took.

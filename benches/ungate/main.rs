@@ -44,6 +44,7 @@ use rolegate::plan::{Pin, PodRef};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
+use common::control_plane::client_of;
 use common::group::Progression;
 use common::rolegate::Launch;
 use common::stage::{groups, make_namespace, typed};
@@ -57,7 +58,7 @@ const AT_ONCE: usize = 64;
 
 const PROGRESSIONS: [Progression; 2] = [Progression::Ordered, Progression::OrderedReady];
 /// Of the bare loop and of rolegate, one after the other.
-const TURNS: u32 = 4;
+const TURNS: u32 = 6;
 
 fn namespace(size: u32, progression: Progression, turn: u32) -> String {
     format!("ungate-{size}-{progression:?}-{turn}").to_lowercase()
@@ -91,34 +92,70 @@ async fn main() {
     for size in sizes {
         let segments = size.div_ceil(SEGMENT.0 + SEGMENT.1);
         for progression in PROGRESSIONS {
-            let mut fastest = HashMap::<bool, Duration>::new();
+            let mut fastest = HashMap::<By, Duration>::new();
             // In turns, since the machine is not the same from minute to minute.
             for turn in 0..TURNS {
-                let by_rolegate = turn % 2 == 1;
+                let by = By::ALL[turn as usize % By::ALL.len()];
                 let namespace = namespace(size, progression, turn);
                 let scene = Scene::new(&client, &namespace, segments, progression).await;
-                let before = process::cpu(server);
-                let (taken, own) = if by_rolegate {
-                    let launch = Launch::new(plane.clone(), client.clone(), &namespace).flag("webhooks", "off");
-                    scene.by_rolegate(&launch.flag("namespaces", &namespace)).await
-                } else {
-                    (scene.by_bare_loop().await, None)
+                let launch = Launch::new(plane.clone(), client.clone(), &namespace).flag("webhooks", "off");
+                let launch = launch.flag("namespaces", &namespace);
+                let (taken, of_server, own) = match by {
+                    By::BareLoop => scene.by_bare_loop(&client, server).await,
+                    By::BareLoopAsRolegate => {
+                        scene.by_bare_loop(&client_of(&launch.kubeconfig().await).await, server).await
+                    }
+                    By::Rolegate => scene.by_rolegate(&launch, server).await,
                 };
-                let best = fastest.entry(by_rolegate).or_insert(taken);
+                let best = fastest.entry(by).or_insert(taken);
                 *best = taken.min(*best);
-                let of_server = process::cpu(server).saturating_sub(before);
-                scene.write(&mut out, if by_rolegate { "rolegate" } else { "a bare loop" }, taken, of_server, own);
+                scene.write(&mut out, by.words(), taken, of_server, own);
             }
-            let share = 100.0 * fastest[&false].as_secs_f64() / fastest[&true].as_secs_f64();
-            let what = match progression {
-                Progression::OrderedReady => "gates lifted a second, OrderedReady, of a bare loop's",
-                _ => "gates lifted a second, Ordered, of a bare loop's",
+            let share = |of: By| 100.0 * fastest[&of].as_secs_f64() / fastest[&By::Rolegate].as_secs_f64();
+            let (bare, same_account) = match progression {
+                Progression::OrderedReady => FIGURES[1],
+                _ => FIGURES[0],
             };
-            out.figure(what, format!("{share:.0} % at {} pods", segments * (SEGMENT.0 + SEGMENT.1)));
+            let pods = segments * (SEGMENT.0 + SEGMENT.1);
+            out.figure(bare, format!("{:.0} % at {pods} pods", share(By::BareLoop)));
+            out.figure(same_account, format!("{:.0} % at {pods} pods", share(By::BareLoopAsRolegate)));
         }
     }
     out.finish();
 }
+
+/// Who lifts the gates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum By {
+    BareLoop,
+    /// The same with rolegate's account: its rights are looked up, and the policy on its writes is evaluated.
+    BareLoopAsRolegate,
+    Rolegate,
+}
+
+impl By {
+    const ALL: [Self; 3] = [Self::BareLoop, Self::BareLoopAsRolegate, Self::Rolegate];
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::BareLoop => "a bare loop",
+            Self::BareLoopAsRolegate => "the same with rolegate's account",
+            Self::Rolegate => "rolegate",
+        }
+    }
+}
+
+/// Rows of targets, of Ordered and of OrderedReady: against the bare loop, and against it with rolegate's account.
+const FIGURES: [(&str, &str); 2] = [
+    (
+        "gates lifted a second, Ordered, of a bare loop's",
+        "gates lifted a second, Ordered, of a bare loop's with rolegate's account",
+    ),
+    (
+        "gates lifted a second, OrderedReady, of a bare loop's",
+        "gates lifted a second, OrderedReady, of a bare loop's with rolegate's account",
+    ),
+];
 
 /// When a pod was seen to be let go, and to be ready.
 #[derive(Clone, Copy, Debug, Default)]
@@ -198,20 +235,21 @@ impl Scene {
         of("prefill", SEGMENT.0).chain(of("decode", SEGMENT.1))
     }
 
-    async fn by_rolegate(&self, launch: &Launch) -> (Duration, Option<Duration>) {
+    /// The time that it takes, and CPU of the API server with this pid and of rolegate meanwhile.
+    async fn by_rolegate(&self, launch: &Launch, server: u32) -> (Duration, Duration, Option<Duration>) {
         let rolegate = launch.start().await;
-        let (begun, before) = (Instant::now(), process::cpu(rolegate.pid()));
+        let spent = || (process::cpu(server), process::cpu(rolegate.pid()));
+        let (begun, before) = (Instant::now(), spent());
         let groups = groups(&self.client, &self.namespace);
         groups.create(&PostParams::default(), &typed(self.group.object())).await.unwrap();
         self.all_lifted().await;
-        let taken = begun.elapsed();
-        let own = process::cpu(rolegate.pid()).saturating_sub(before);
+        let (taken, after) = (begun.elapsed(), spent());
         rolegate.terminate().await;
-        (taken, Some(own))
+        (taken, after.0.saturating_sub(before.0), Some(after.1.saturating_sub(before.1)))
     }
 
-    async fn by_bare_loop(&self) -> Duration {
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+    async fn by_bare_loop(&self, account: &Client, server: u32) -> (Duration, Duration, Option<Duration>) {
+        let pods: Api<Pod> = Api::namespaced(account.clone(), &self.namespace);
         let all = pods.list(&kube::api::ListParams::default()).await.unwrap().items.into_iter();
         let uids: HashMap<_, _> = all.map(|pod| (pod.metadata.name.unwrap(), pod.metadata.uid.unwrap())).collect();
         let lift = async |name: String| {
@@ -219,7 +257,7 @@ impl Scene {
             let patch = Patch::Strategic(release_patch(&pod, &[], &Pin::new(), Queued::Not));
             pods.patch(&name, &PatchParams::default(), &patch).await.unwrap();
         };
-        let begun = Instant::now();
+        let (begun, before) = (Instant::now(), process::cpu(server));
         if self.group.progression == Progression::Ordered {
             let all = (0..self.segments).flat_map(|segment| self.names(segment));
             stream::iter(all).for_each_concurrent(AT_ONCE, lift).await;
@@ -231,7 +269,7 @@ impl Scene {
             }
         }
         self.all_lifted().await;
-        begun.elapsed()
+        (begun.elapsed(), process::cpu(server).saturating_sub(before), None)
     }
 
     /// From the last pod of a segment that is ready to each pod of the next that is let go.

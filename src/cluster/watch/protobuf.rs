@@ -55,9 +55,12 @@ pub struct Asking<S> {
     protobuf: Protobuf,
 }
 
-/// Watches of which everything that may be told has a schema.
+/// Watches of which everything that may be told has a schema: pods and nodes of the cluster, pods of a namespace.
 fn is_readable(method: &Method, uri: &Uri) -> bool {
-    is_watch(uri) && method == Method::GET && matches!(uri.path(), "/api/v1/pods" | "/api/v1/nodes")
+    let path: Vec<_> = uri.path().split('/').collect();
+    let has_schema =
+        matches!(path[..], ["", "api", "v1", "pods" | "nodes"] | ["", "api", "v1", "namespaces", _, "pods"]);
+    has_schema && is_watch(uri) && method == Method::GET
 }
 
 fn is_protobuf<B>(answer: &Response<B>) -> bool {

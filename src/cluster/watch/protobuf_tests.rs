@@ -67,9 +67,11 @@ const PROTOBUF_OF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watc
 #[tokio::test]
 async fn watches_of_pods_and_nodes_are_asked_for_in_protobuf_and_read_as_json() {
     let protobuf = Protobuf::default();
-    let (accepted, read) = asked(&protobuf, WATCH, (200, PROTOBUF_OF_WATCH, NODE_N)).await;
-    assert!(accepted.unwrap().starts_with(PROTOBUF_OF_WATCH));
-    assert_eq!(read, Ok((StatusCode::OK, NODE_LINE.to_owned())));
+    for uri in [WATCH, "/api/v1/pods?watch=true", "/api/v1/namespaces/ns/pods?watch=true"] {
+        let (accepted, read) = asked(&protobuf, uri, (200, PROTOBUF_OF_WATCH, NODE_N)).await;
+        assert!(accepted.unwrap().starts_with(PROTOBUF_OF_WATCH), "{uri}");
+        assert_eq!(read, Ok((StatusCode::OK, NODE_LINE.to_owned())));
+    }
     let (_, refused) = asked(&protobuf, WATCH, (422, PROTOBUF, STATUS)).await;
     let status = r#"{"apiVersion":"v1","kind":"Status","code":422}"#.to_owned();
     assert_eq!(refused, Ok((StatusCode::UNPROCESSABLE_ENTITY, status)));
@@ -83,7 +85,12 @@ async fn an_api_server_that_answers_in_json_is_read_as_it_is() {
 
 #[tokio::test]
 async fn what_has_no_schema_is_asked_for_in_json() {
-    for uri in ["/api/v1/nodes?limit=500", "/apis/apps/v1/statefulsets?watch=true", "/api/v1/pods"] {
+    for uri in [
+        "/api/v1/nodes?limit=500",
+        "/apis/apps/v1/statefulsets?watch=true",
+        "/api/v1/pods",
+        "/api/v1/namespaces?watch=true",
+    ] {
         let (accepted, _) = asked(&Protobuf::default(), uri, (200, "application/json", b"{}")).await;
         assert_eq!(accepted, None, "{uri}");
     }

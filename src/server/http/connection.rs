@@ -76,6 +76,7 @@ where
     };
     match timeout(shared.limits.handshake, handshake(stream, tls)).await {
         Ok(Ok(stream)) => {
+            shared.metrics.handshakes.inc();
             if stream.get_ref().1.peer_certificates().is_some() {
                 place.prove();
             }

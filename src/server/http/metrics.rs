@@ -97,6 +97,7 @@ pub struct ServerMetrics {
     pub(crate) connections: Gauge,
     pub(crate) accept_errors: Counter,
     pub(crate) displaced: Counter,
+    pub(crate) handshakes: Counter,
     handshake_failures: Family<FailureLabels, Counter>,
     requests: Family<RequestLabels, Counter>,
     in_flight: Gauge,
@@ -110,6 +111,7 @@ impl Default for ServerMetrics {
             connections: Gauge::default(),
             accept_errors: Counter::default(),
             displaced: Counter::default(),
+            handshakes: Counter::default(),
             handshake_failures: Family::default(),
             requests: Family::default(),
             in_flight: Gauge::default(),
@@ -132,6 +134,7 @@ pub fn register(registry: &mut Registry) -> ServerMetrics {
         "Connections without a review yet that were closed to make room for others",
         metrics.displaced.clone(),
     );
+    registry.register("handshakes", "TLS handshakes that were completed", metrics.handshakes.clone());
     registry.register(
         "handshakes_failed",
         "Connections that ended before their first request could be read, by reason",

@@ -1,0 +1,241 @@
+//! `make bench-create`: what the creation of a pod costs through the API server, at so many at a time: with no webhook, of no group
+//! beside rolegate, of a group, and with a webhook in rolegate's place that answers each pod with the same patch.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_precision_loss,
+    reason = "a benchmark stops where it fails, and shows rounded times"
+)]
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "../constant.rs"]
+mod constant;
+#[path = "../held.rs"]
+mod held;
+#[path = "../process.rs"]
+mod process;
+#[path = "../section.rs"]
+mod section;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use common::group::Progression;
+use common::rolegate::{Launch, Rolegate};
+use common::stage::{groups, make_namespace, typed};
+use common::{ControlPlane, Group, PATIENT, eventually};
+use constant::ConstantWebhook;
+use section::Section;
+
+const NAMESPACE: &str = "create";
+/// Pods of one run.
+const PODS: usize = 1_000;
+/// Creations at a time.
+const AT_ONCE: [usize; 4] = [1, 50, 200, 400];
+/// Runs of each, in turns: the machine is not the same from minute to minute.
+const ROUNDS: usize = 3;
+
+/// Who is asked about a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Asked {
+    Nobody,
+    NobodyBesideRolegate,
+    Constant,
+    Rolegate,
+}
+
+impl Asked {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Nobody => "no webhook",
+            Self::NobodyBesideRolegate => "of no group, beside rolegate",
+            Self::Constant => "a webhook that answers a constant",
+            Self::Rolegate => "of a group, rolegate",
+        }
+    }
+}
+
+/// What was seen of one row, over all rounds.
+#[derive(Default)]
+struct Row {
+    times: Vec<Duration>,
+    all: Duration,
+    server: Duration,
+    /// Of rolegate.
+    webhook: Duration,
+    handshakes: i64,
+}
+
+impl Row {
+    fn at(&self, percent: usize) -> Duration {
+        self.times[(self.times.len() - 1) * percent / 100]
+    }
+}
+
+/// Rows by pods at a time and by who is asked.
+type Rows = BTreeMap<(usize, Asked), Row>;
+
+#[tokio::main]
+async fn main() {
+    let plane = Arc::new(ControlPlane::start());
+    plane.define_groups();
+    let client = plane.client().await;
+    make_namespace(&client, NAMESPACE, &json!({})).await;
+    for component in ["kube-controller-manager", "kube-scheduler"] {
+        plane.command("stop", component).await;
+    }
+    let server = process::components(&plane.dir)["kube-apiserver"];
+    // A pod that its group can never hold is given labels and no gate: the constant can be the same patch.
+    let group = Group::new("llm").role("prefill", 4_000, 10).role("decode", 4_000, 5);
+    let group = group.progression(Progression::Parallel);
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), NAMESPACE);
+    let bench = Bench { client: client.clone(), server };
+    let launch = Launch::new(plane.clone(), client.clone(), NAMESPACE);
+    let api = groups(&client, NAMESPACE);
+    api.create(&PostParams::default(), &typed(group.object())).await.unwrap();
+    let mut rows = Rows::new();
+    for _ in 0..ROUNDS {
+        let set = group.set(&group.roles[0], NAMESPACE);
+        let set = sets.create(&PostParams::default(), &typed(set)).await.unwrap();
+        let ours = |ordinal: usize| held::made(&group, "prefill", &set, ordinal, NAMESPACE);
+        let others = |ordinal: usize| held::of_no_group(&ours(ordinal));
+        for at_once in AT_ONCE {
+            bench.run(&mut rows, (at_once, Asked::Nobody), others, None).await;
+        }
+        let rolegate = launch.start().await;
+        for at_once in AT_ONCE {
+            bench.run(&mut rows, (at_once, Asked::NobodyBesideRolegate), others, None).await;
+            bench.run(&mut rows, (at_once, Asked::Rolegate), ours, Some(&rolegate)).await;
+        }
+        sets.delete(set.metadata.name.as_deref().unwrap(), &DeleteParams::default()).await.unwrap();
+        let constant = ConstantWebhook::replace(&client, NAMESPACE, rolegate, &group).await;
+        for at_once in AT_ONCE {
+            bench.run(&mut rows, (at_once, Asked::Constant), ours, None).await;
+        }
+        drop(constant);
+        bench.remove_webhooks().await;
+    }
+    write(rows);
+}
+
+fn write(mut rows: Rows) {
+    rows.values_mut().for_each(|row| row.times.sort_unstable());
+    let mut out = Section::new("bench-create");
+    writeln!(
+        out,
+        "| at a time | pods | p50 | p99 | a second | CPU of the API server, each | of rolegate | handshakes of 1,000 |"
+    )
+    .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
+    for ((at_once, asked), row) in &rows {
+        let pods = row.times.len();
+        let each = |time: Duration| time / u32::try_from(pods).unwrap();
+        let a_second = pods as f64 / row.all.as_secs_f64();
+        let of_rolegate = match asked {
+            Asked::Rolegate => (
+                format!("{:.2?}", each(row.webhook)),
+                (row.handshakes * 1_000 / i64::try_from(pods).unwrap()).to_string(),
+            ),
+            _ => Default::default(),
+        };
+        writeln!(
+            out,
+            "| {at_once} | {} | {:.2?} | {:.2?} | {a_second:.0} | {:.2?} | {} | {} |",
+            asked.words(),
+            row.at(50),
+            row.at(99),
+            each(row.server),
+            of_rolegate.0,
+            of_rolegate.1
+        )
+        .unwrap();
+    }
+    let ratio = |percent: usize, asked: Asked, to: Asked| {
+        let of = |at_once: usize| {
+            rows[&(at_once, asked)].at(percent).as_secs_f64() / rows[&(at_once, to)].at(percent).as_secs_f64()
+        };
+        let all: Vec<_> = AT_ONCE.iter().map(|at_once| format!("{:.2} × at {at_once}", of(*at_once))).collect();
+        all.join(", ")
+    };
+    out.figure(
+        "p99 of a creation, against a webhook that answers a constant",
+        ratio(99, Asked::Rolegate, Asked::Constant),
+    );
+    out.figure(
+        "p50 of a creation of no group, against no webhook",
+        ratio(50, Asked::NobodyBesideRolegate, Asked::Nobody),
+    );
+    out.finish();
+}
+
+/// Makes pods.
+struct Bench {
+    client: Client,
+    /// Pid of the API server.
+    server: u32,
+}
+
+impl Bench {
+    async fn run(
+        &self,
+        rows: &mut Rows,
+        (at_once, asked): (usize, Asked),
+        made: impl Fn(usize) -> Value,
+        rolegate: Option<&Rolegate>,
+    ) {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let is_ours = matches!(asked, Asked::Rolegate | Asked::Constant);
+        let all: Vec<_> = (0..PODS).map(|ordinal| typed::<Pod>(made(ordinal))).collect();
+        let spent =
+            || (process::cpu(self.server), rolegate.map_or(Duration::ZERO, |rolegate| process::cpu(rolegate.pid())));
+        let handshakes = async || match rolegate {
+            Some(rolegate) => rolegate.metric("rolegate_server_handshakes_total").await,
+            None => 0,
+        };
+        let (before, shaken, begun) = (spent(), handshakes().await, Instant::now());
+        let create = async |pod| {
+            let started = Instant::now();
+            let made = pods.create(&PostParams::default(), &pod).await.unwrap();
+            let labels = made.metadata.labels.unwrap_or_default();
+            assert_eq!(labels.contains_key("rolegate.dev/segment"), is_ours, "{labels:?}");
+            started.elapsed()
+        };
+        let times: Vec<_> = stream::iter(all).map(create).buffer_unordered(at_once).collect().await;
+        let (taken, after) = (begun.elapsed(), spent());
+        let row = rows.entry((at_once, asked)).or_default();
+        row.times.extend(times);
+        row.all += taken;
+        row.server += after.0.saturating_sub(before.0);
+        row.webhook += after.1.saturating_sub(before.1);
+        row.handshakes += handshakes().await - shaken;
+        eprintln!("{at_once} at a time, {}: {taken:.1?}", asked.words());
+        let at_once = DeleteParams::default().grace_period(0);
+        pods.delete_collection(&at_once, &ListParams::default()).await.unwrap();
+        eventually(PATIENT, "all are gone", async || {
+            let left = pods.list_metadata(&ListParams::default().limit(1)).await.map_err(|error| error.to_string())?;
+            if left.items.is_empty() { Ok(()) } else { Err("some are there".to_owned()) }
+        })
+        .await;
+    }
+
+    async fn remove_webhooks(&self) {
+        let all = ListParams::default();
+        let gone = DeleteParams::default();
+        Api::<MutatingWebhookConfiguration>::all(self.client.clone()).delete_collection(&gone, &all).await.unwrap();
+        Api::<ValidatingWebhookConfiguration>::all(self.client.clone()).delete_collection(&gone, &all).await.unwrap();
+    }
+}
