@@ -105,7 +105,7 @@ impl Webhook {
             lookup: Lookup::new(client.clone(), self.index.clone()),
             live_world: LiveWorld::new(client.clone(), self.index.clone(), Options::default()),
             shortages: Shortages::new(client, self.index, None),
-            judges_pods: true,
+            kai_pods: true,
             strict: false,
             pods: PodSettings::default(),
             bodies: Bodies::new(&Limits::default()),

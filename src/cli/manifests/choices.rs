@@ -43,8 +43,8 @@ pub enum Without {
     ResourceQuota,
     /// What people may do with RoleCoordinations, in the cluster's roles view, edit and admin.
     AggregatedRoles,
-    /// The webhook that judges pods which name a PodGroup of KAI: for clusters without KAI.
-    PodValidation,
+    /// The webhooks for pods which name a PodGroup of KAI: for clusters without KAI, where pods of no group then cost nothing.
+    KaiPods,
 }
 
 /// A condition on which a part of an object is there.
@@ -121,15 +121,11 @@ const CONDITIONS: &[Condition] = &[
         helm: ".Values.aggregatedRoles.enabled",
         holds: |choices| choices.has(Without::AggregatedRoles),
     },
+    Condition { name: "kai-pods", helm: ".Values.kaiPods.enabled", holds: |choices| choices.has(Without::KaiPods) },
     Condition {
-        name: "pod-validation",
-        helm: ".Values.podValidation.enabled",
-        holds: |choices| choices.has(Without::PodValidation),
-    },
-    Condition {
-        name: "not pod-validation",
-        helm: "not .Values.podValidation.enabled",
-        holds: |choices| !choices.has(Without::PodValidation),
+        name: "not kai-pods",
+        helm: "not .Values.kaiPods.enabled",
+        holds: |choices| !choices.has(Without::KaiPods),
     },
     // The chart has a value for the whole of it.
     Condition { name: "user-ids", helm: "true", holds: |choices| choices.has(Without::UserIds) },

@@ -111,9 +111,9 @@ fn around(defaults: &Settings) -> Value {
         "networkPolicy": { "enabled": true },
         "#aggregatedRoles": "What people may do with RoleCoordinations, in the cluster's roles view, edit and admin.",
         "aggregatedRoles": { "enabled": true },
-        "#podValidation": "The webhook that judges pods which name a PodGroup of KAI. Without KAI it can go: then the API server \
-                           asks itself one question less of every pod.",
-        "podValidation": { "enabled": true },
+        "#kaiPods": "The webhooks for pods which name a PodGroup of KAI. Without KAI they can go: then pods of no group cost \
+                     the API server nothing.",
+        "kaiPods": { "enabled": true },
         "#uninstall": "Before `helm uninstall` deletes anything, a Job runs `rolegate uninstall`, with rights that are there for so long: \
                        nothing stays held. Without, run it yourself first.",
         "uninstall": { "enabled": true, "deadlineSeconds": defaults.uninstall_deadline },

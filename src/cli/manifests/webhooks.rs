@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::settings::{PodValues, Settings};
-use crate::server::admission::registration::{PODS, Reach, Registration, SERVICE_PORT};
+use crate::server::admission::registration::{KAI_PODS, Reach, Registration, SERVICE_PORT};
 
 /// Both configurations. Whoever keeps the certificates fills in their `caBundle`.
 pub fn objects(settings: &Settings) -> Vec<Value> {
@@ -18,7 +18,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         namespaces: if settings.more.by_helm { Vec::new() } else { settings.namespaces.clone() },
         selector: settings.selector.clone(),
         mode: settings.mode,
-        judges_pods: true,
+        kai_pods: true,
     };
     let metadata = json!({
         "name": settings.name,
@@ -33,10 +33,10 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             fields.insert("metadata".to_owned(), metadata.clone());
         }
         complete(configuration, &settings.more);
-    }
-    for webhook in validating.pointer_mut("/webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
-        if webhook.get("name").is_some_and(|name| name == PODS) {
-            *webhook = json!({ "=": webhook.take(), "?": "pod-validation" });
+        for webhook in configuration.pointer_mut("/webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+            if webhook.get("name").is_some_and(|name| name == KAI_PODS) {
+                *webhook = json!({ "=": webhook.take(), "?": "kai-pods" });
+            }
         }
     }
     vec![validating, mutating]
@@ -48,7 +48,7 @@ fn complete(configuration: &mut Value, values: &PodValues) {
         json!({ "key": "kubernetes.io/metadata.name", "operator": "In", "values": "{{with .Values.namespaces}}" });
     for webhook in configuration.pointer_mut("/webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(fields) = webhook.as_object_mut() {
-            fields.insert("objectSelector".to_owned(), json!({}));
+            fields.entry("objectSelector").or_insert_with(|| json!({}));
             if values.by_helm {
                 fields.insert("failurePolicy".to_owned(), values.failure_policy.clone());
             }

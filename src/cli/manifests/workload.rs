@@ -205,7 +205,7 @@ fn container(settings: &Settings) -> Value {
             { "=": rules, "?": "rules" },
             { "=": settings.selector_argument, "?": "selector" },
             { "=": format!("--allow={}", settings.allow), "?": "allow" },
-            { "=": "--pod-validation=off", "?": "not pod-validation" },
+            { "=": "--kai-pods=off", "?": "not kai-pods" },
             settings.arguments,
         ],
         "#env": "What is freed goes back to the node at once, and huge pages do not round it up: the allocator is mimalloc.",

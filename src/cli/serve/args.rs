@@ -53,9 +53,9 @@ pub struct ServeArgs {
     /// What is kept of the webhook configurations.
     #[arg(long, value_enum, default_value = "ca-bundle")]
     pub(super) webhooks: WebhooksArg,
-    /// Whether pods that name a PodGroup of KAI are judged, by a webhook that nothing else needs.
+    /// Whether there are webhooks for pods that name a PodGroup of KAI; nothing else needs them.
     #[arg(long, value_enum, default_value = "on")]
-    pub(super) pod_validation: PodValidationArg,
+    pub(super) kai_pods: KaiPodsArg,
     /// Serve this certificate instead of a self-managed one; read again when it changes.
     #[arg(long, value_name = "FILE", requires = "key_file")]
     pub(super) cert_file: Option<PathBuf>,
@@ -151,9 +151,9 @@ impl ServeArgs {
         Serving { others, ..serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref()) }
     }
 
-    /// True where pods are judged.
-    pub(super) fn judges_pods(&self) -> bool {
-        self.pod_validation == PodValidationArg::On
+    /// True where pods are asked about for the PodGroup of KAI that they name.
+    pub(super) fn kai_pods(&self) -> bool {
+        self.kai_pods == KaiPodsArg::On
     }
 
     /// How the loop behaves.
@@ -184,10 +184,10 @@ pub(super) enum WebhooksArg {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum PodValidationArg {
-    /// They are.
+pub(super) enum KaiPodsArg {
+    /// There are.
     On,
-    /// There is no such webhook: for clusters without KAI.
+    /// There are none: for clusters without KAI.
     Off,
 }
 

@@ -88,7 +88,7 @@ pub(super) async fn start(
         namespaces: args.namespaces.clone(),
         selector: args.serving().selector,
         mode: args.serving().mode,
-        judges_pods: args.judges_pods(),
+        kai_pods: args.kai_pods(),
     };
     parts.add(
         "webhook configurations",

@@ -184,7 +184,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         live_world,
         shortages,
         strict: args.strict,
-        judges_pods: args.judges_pods(),
+        kai_pods: args.kai_pods(),
         pods,
         bodies: Bodies::new(&limits),
         beside: Beside::default(),

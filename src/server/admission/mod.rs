@@ -58,7 +58,7 @@ pub struct Admission {
     /// Objects that do not have the expected shape are refused instead of passed.
     pub strict: bool,
     /// Pods are judged by a webhook of their own.
-    pub judges_pods: bool,
+    pub kai_pods: bool,
     /// How pods are mutated.
     pub pods: PodSettings,
     /// Reads the bodies of requests.
@@ -159,7 +159,7 @@ impl Admission {
             self.metrics.count(row, &request, "allowed");
             return Answer::json(Verdict::pass().in_mode(Mode::Enforce).into_json(version, &request));
         };
-        let says = says_verdict(row, pod.as_ref(), mode, self.judges_pods);
+        let says = says_verdict(row, pod.as_ref(), mode, self.kai_pods);
         let judged = timeout_at(deadline, self.judge(row, &request, pod, deadline)).instrument(span.clone()).await;
         match judged.unwrap_or(Err(AdmissionError::Late)) {
             Ok(verdict) => {
@@ -272,8 +272,8 @@ impl Admission {
 
 /// False where another webhook of ours says what became of the request: under one name the API server notes a key once, and of
 /// one object the webhook that judges has the last word.
-fn says_verdict(row: Option<&Row>, pod: Option<&Pod>, mode: Mode, judges_pods: bool) -> bool {
-    let is_judged = || judges_pods && pod.is_some_and(|pod| pod.metadata.annotation(names::KAI_POD_GROUP).is_some());
+fn says_verdict(row: Option<&Row>, pod: Option<&Pod>, mode: Mode, kai_pods: bool) -> bool {
+    let is_judged = || kai_pods && pod.is_some_and(|pod| pod.metadata.annotation(names::KAI_POD_GROUP).is_some());
     match row.map(|row| (row.endpoint, row.handling)) {
         Some((Endpoint::Mutate, Handling::ProtectTopology)) => false,
         Some((Endpoint::Mutate, Handling::HoldPod)) => mode == Mode::Observe || !is_judged(),

@@ -10,12 +10,21 @@ use kube::api::ObjectMeta;
 
 use crate::api::pod::POD;
 use crate::api::selector::LabelSelector as LabelSelectorOfNamespaces;
+use crate::model::installation::OF_PODS;
 use crate::model::{Mode, WorkloadKind, names};
 use crate::server::admission::deadline::TIMEOUT;
 use crate::server::admission::table::{Endpoint, Handling, Row, TABLE};
 
-/// The webhooks for pods, one of either kind.
-pub const PODS: &str = "pods.rolegate.dev";
+/// The webhooks that are asked about pods which name a PodGroup of KAI, one of either kind.
+pub const KAI_PODS: &str = "kai.pods.rolegate.dev";
+/// The webhooks that are asked about pods of groups, each with the label by which it picks them. An objectSelector cannot say
+/// "or", and a match condition, which can, has the API server make every pod of the cluster anew to evaluate it.
+const OF_GROUPS: [(&str, &str); 4] = [
+    (OF_PODS, names::GROUP),
+    ("rbg.pods.rolegate.dev", names::RBG_GROUP),
+    ("kep75.pods.rolegate.dev", names::KEP75_GROUP),
+    ("grove.pods.rolegate.dev", names::GROVE_CLIQUE),
+];
 /// The port of a Service in front of the webhook.
 pub const SERVICE_PORT: u16 = 443;
 
@@ -50,49 +59,54 @@ pub struct Registration {
     pub selector: LabelSelectorOfNamespaces,
     /// The mode where a namespace names none: while we are away nothing is refused where we only observe.
     pub mode: Mode,
-    /// False where pods are held and not judged: what they can get wrong is the PodGroup of KAI that they name.
-    pub judges_pods: bool,
+    /// False where nobody is asked about pods for the PodGroup of KAI that they name.
+    pub kai_pods: bool,
 }
 
 impl Registration {
     /// The configuration of the mutating webhook; without a bundle, somebody else fills it in.
     pub fn mutating(&self, ca_bundle: Option<&str>) -> MutatingWebhookConfiguration {
-        let webhook = |(name, conditions, rows): (&str, Vec<MatchCondition>, Vec<&Row>)| MutatingWebhook {
-            name: name.to_owned(),
+        let webhook = |Part { name, labels, conditions, rows }| MutatingWebhook {
+            name,
             admission_review_versions: vec!["v1".to_owned()],
             client_config: self.client_config(Endpoint::Mutate, ca_bundle),
             failure_policy: Some(failure_policy(self.mode).to_owned()),
             match_conditions: (!conditions.is_empty()).then_some(conditions),
             match_policy: Some("Equivalent".to_owned()),
             namespace_selector: Some(self.namespace_selector()),
+            object_selector: selector(labels),
             reinvocation_policy: Some("IfNeeded".to_owned()),
             rules: Some(rows.into_iter().map(rule).collect()),
             side_effects: "None".to_owned(),
             timeout_seconds: Some(seconds()),
             ..MutatingWebhook::default()
         };
-        let webhooks = parts(Endpoint::Mutate).into_iter().map(webhook);
+        let webhooks = self.parts(Endpoint::Mutate).map(webhook);
         MutatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
     }
 
     /// The configuration of the validating webhook; without a bundle, somebody else fills it in.
     pub fn validating(&self, ca_bundle: Option<&str>) -> ValidatingWebhookConfiguration {
-        let webhook = |(name, conditions, rows): (&str, Vec<MatchCondition>, Vec<&Row>)| ValidatingWebhook {
-            name: name.to_owned(),
+        let webhook = |Part { name, labels, conditions, rows }| ValidatingWebhook {
+            name,
             admission_review_versions: vec!["v1".to_owned()],
             client_config: self.client_config(Endpoint::Validate, ca_bundle),
             failure_policy: Some(failure_policy(self.mode).to_owned()),
             match_conditions: (!conditions.is_empty()).then_some(conditions),
             match_policy: Some("Equivalent".to_owned()),
             namespace_selector: Some(self.namespace_selector()),
+            object_selector: selector(labels),
             rules: Some(rows.into_iter().map(rule).collect()),
             side_effects: "None".to_owned(),
             timeout_seconds: Some(seconds()),
             ..ValidatingWebhook::default()
         };
-        let is_left_out = |name: &str| name == PODS && !self.judges_pods;
-        let webhooks = parts(Endpoint::Validate).into_iter().filter(|(name, ..)| !is_left_out(name)).map(webhook);
+        let webhooks = self.parts(Endpoint::Validate).map(webhook);
         ValidatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
+    }
+
+    fn parts(&self, endpoint: Endpoint) -> impl Iterator<Item = Part> {
+        parts(endpoint).into_iter().filter(|part| !part.rows.is_empty() && (self.kai_pods || part.name != KAI_PODS))
     }
 
     fn metadata(&self) -> ObjectMeta {
@@ -139,31 +153,54 @@ fn require(key: &str, operator: &str, values: Vec<String>) -> LabelSelectorRequi
     LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values }
 }
 
-/// The webhooks of an endpoint: pods, workloads and the rest apart, since each is picked by conditions of its own.
-fn parts(endpoint: Endpoint) -> Vec<(&'static str, Vec<MatchCondition>, Vec<&'static Row>)> {
+/// One webhook: objects that have these labels, meet these conditions, and are in a row.
+struct Part {
+    name: String,
+    labels: Vec<LabelSelectorRequirement>,
+    conditions: Vec<MatchCondition>,
+    rows: Vec<&'static Row>,
+}
+
+impl Part {
+    fn new(name: &str, conditions: Vec<MatchCondition>, rows: Vec<&'static Row>) -> Self {
+        Self { name: name.to_owned(), labels: Vec::new(), conditions, rows }
+    }
+}
+
+fn selector(labels: Vec<LabelSelectorRequirement>) -> Option<LabelSelector> {
+    (!labels.is_empty()).then(|| LabelSelector { match_expressions: Some(labels), match_labels: None })
+}
+
+/// The webhooks of an endpoint: pods, workloads and the rest apart, since each is picked in a way of its own.
+fn parts(endpoint: Endpoint) -> Vec<Part> {
     let rows = |test: fn(&Row) -> bool| TABLE.iter().filter(|row| row.endpoint == endpoint && test(row)).collect();
-    let condition = match endpoint {
-        Endpoint::Mutate => concerns_us(),
-        Endpoint::Validate => names_a_pod_group(),
+    let of_pods = || rows(|row| row.handling != Handling::HoldRollout && row.kind == POD);
+    let with = |label: &str| require(label, "Exists", Vec::new());
+    let without = |(_, label): &(&str, &str)| require(label, "DoesNotExist", Vec::new());
+    let mut kai = Part::new(KAI_PODS, vec![names_a_pod_group()], of_pods());
+    let mut parts = Vec::new();
+    if endpoint == Endpoint::Mutate {
+        // Of a pod one webhook is asked, and each adds all that there is to add.
+        parts.extend(OF_GROUPS.iter().enumerate().map(|(earlier, (name, label))| {
+            let labels = [with(label)].into_iter().chain(OF_GROUPS.iter().take(earlier).map(without)).collect();
+            Part { labels, ..Part::new(name, Vec::new(), of_pods()) }
+        }));
+        kai.labels = OF_GROUPS.iter().map(without).collect();
+    }
+    parts.push(kai);
+    parts.push(Part::new(
+        "workloads.rolegate.dev",
+        vec![is_claimed(), stays(), changes(&rolled_fields(), &names::claims(), names::NOTES_OF_WORKLOADS)],
+        rows(|row| row.handling == Handling::HoldRollout),
+    ));
+    let conditions = if endpoint == Endpoint::Validate {
+        vec![stays(), changes(&["/spec".to_owned()], &[], names::NOTES_OF_OBJECTS)]
+    } else {
+        Vec::new()
     };
-    let all = vec![
-        (PODS, vec![condition], rows(|row| row.handling != Handling::HoldRollout && row.kind == POD)),
-        (
-            "workloads.rolegate.dev",
-            vec![is_claimed(), stays(), changes(&rolled_fields(), &names::claims(), names::NOTES_OF_WORKLOADS)],
-            rows(|row| row.handling == Handling::HoldRollout),
-        ),
-        (
-            "objects.rolegate.dev",
-            if endpoint == Endpoint::Validate {
-                vec![stays(), changes(&["/spec".to_owned()], &[], names::NOTES_OF_OBJECTS)]
-            } else {
-                Vec::new()
-            },
-            rows(|row| row.handling != Handling::HoldRollout && row.kind != POD),
-        ),
-    ];
-    all.into_iter().filter(|(_, _, rows): &(_, _, Vec<_>)| !rows.is_empty()).collect()
+    let of_objects = rows(|row| row.handling != Handling::HoldRollout && row.kind != POD);
+    parts.push(Part::new("objects.rolegate.dev", conditions, of_objects));
+    parts
 }
 
 /// What is not on its way out: finalizers are taken away by updates, and no deletion is to wait for us. Nothing is made of such an
@@ -219,17 +256,6 @@ fn is_claimed() -> MatchCondition {
     }
 }
 
-/// Pods that name a group under any label scheme, a KAI PodGroup or a Grove clique. An objectSelector cannot say "or".
-fn concerns_us() -> MatchCondition {
-    let labels = names::LABEL_SCHEMES.iter().map(|(group, _)| *group).chain([names::GROVE_CLIQUE]);
-    let any = labels.map(|label| format!("'{label}' in object.metadata.labels")).collect::<Vec<_>>().join(" || ");
-    let annotated = names_a_pod_group().expression;
-    MatchCondition {
-        name: "concerns-us".to_owned(),
-        expression: format!("(has(object.metadata.labels) && ({any})) || ({annotated})"),
-    }
-}
-
 /// Pods that name a KAI PodGroup.
 fn names_a_pod_group() -> MatchCondition {
     MatchCondition {
@@ -254,4 +280,16 @@ fn rule(row: &Row) -> RuleWithOperations {
 
 fn seconds() -> i32 {
     i32::try_from(TIMEOUT.as_secs()).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_of_every_label_scheme_are_asked_about() {
+        for (label, _) in names::LABEL_SCHEMES {
+            assert!(OF_GROUPS.iter().any(|(_, known)| known == label), "{label}");
+        }
+    }
 }

@@ -118,7 +118,7 @@ impl Webhook {
             lookup: Lookup::new(client.clone(), index.clone()),
             live_world: LiveWorld::new(client.clone(), index.clone(), Options::default()),
             shortages: Shortages::new(client, index, None),
-            judges_pods: true,
+            kai_pods: true,
             strict: false,
             pods: PodSettings::default(),
             bodies: Bodies::new(&Limits::default()),

@@ -64,14 +64,14 @@ fn what_is_chosen_reaches_the_pods_in_every_way() {
     let arguments = "--image example.invalid/gate:9 --service-monitor --allow scale,recovery --namespaces a,b \
                      --webhook-port 10443 --admin-port 10080 --log-format text --label team=serving --label tier=0 \
                      --mode observe --rule segment-ratio=off,segment-remainder=deny --namespace-selector SELECTOR \
-                     --without network-policy,disruption-budget,user-ids,aggregated-roles,pod-validation --listen-address 10.0.0.1 \
+                     --without network-policy,disruption-budget,user-ids,aggregated-roles,kai-pods --listen-address 10.0.0.1 \
                      --priority-class system-node-critical --name gate -- --strict --log=debug";
     let arguments = arguments.split_whitespace().map(|word| if word == "SELECTOR" { selector } else { word });
     let arguments: Vec<_> = arguments.collect();
     let values = "image.repository=example.invalid/gate serviceMonitor=true allow={scale,recovery} \
                   namespaces={a,b} webhookPort=10443 adminPort=10080 logFormat=text commonLabels.team=serving \
                   networkPolicy.enabled=false podDisruptionBudget.enabled=false fullnameOverride=gate mode=observe \
-                  listenAddress=10.0.0.1 priorityClassName=system-node-critical aggregatedRoles.enabled=false podValidation.enabled=false \
+                  listenAddress=10.0.0.1 priorityClassName=system-node-critical aggregatedRoles.enabled=false kaiPods.enabled=false \
                   podSecurityContext.runAsUser=null podSecurityContext.runAsGroup=null podSecurityContext.fsGroup=null \
                   rules={segment-ratio=off,segment-remainder=deny} extraArguments={--strict,--log=debug}";
     let mut values: Vec<_> = values.split_whitespace().flat_map(|value| ["--set", value]).collect();

@@ -186,7 +186,7 @@ fn of_the_whole() -> Vec<Effect> {
         ),
         ("networkPolicy.enabled", json!(false), "NetworkPolicy", "", Value::Null),
         (
-            "podValidation.enabled",
+            "kaiPods.enabled",
             json!(false),
             "ValidatingWebhookConfiguration",
             "/webhooks/0/name",

@@ -4,9 +4,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
     WebhookClientConfig,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
-    LabelSelector as NamespaceSelector, ManagedFieldsEntry, ObjectMeta,
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector as Selector, ManagedFieldsEntry, ObjectMeta};
 
 use super::selector::selects;
 use crate::api::pod_group::POD_GROUP;
@@ -15,7 +13,7 @@ use crate::cli::doctor::facts::{Facts, Probe, ServedNamespaces};
 use crate::cli::doctor::finding::Findings;
 use crate::cluster::write::writer::MANAGER;
 use crate::model::{LetGo, Mode};
-use crate::server::admission::registration::{PODS, Reach, Registration};
+use crate::server::admission::registration::{KAI_PODS, Reach, Registration};
 
 /// One of our webhooks, of either kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,8 +24,10 @@ pub struct Ours {
     pub client: WebhookClientConfig,
     rules: Option<Vec<RuleWithOperations>>,
     conditions: Option<Vec<MatchCondition>>,
+    /// Labels of its objects.
+    objects: Selector,
     pub(super) failure_policy: Option<String>,
-    pub(super) namespaces: Option<NamespaceSelector>,
+    pub(super) namespaces: Option<Selector>,
     /// Its configuration is kept by a `rolegate serve` with --webhooks all.
     kept: bool,
 }
@@ -47,6 +47,7 @@ fn of_mutating(configuration: &MutatingWebhookConfiguration) -> Vec<Ours> {
         client: hook.client_config.clone(),
         rules: hook.rules.clone(),
         conditions: hook.match_conditions.clone(),
+        objects: hook.object_selector.clone().unwrap_or_default(),
         failure_policy: hook.failure_policy.clone(),
         namespaces: hook.namespace_selector.clone(),
         kept: is_kept(&configuration.metadata),
@@ -61,6 +62,7 @@ fn of_validating(configuration: &ValidatingWebhookConfiguration) -> Vec<Ours> {
         client: hook.client_config.clone(),
         rules: hook.rules.clone(),
         conditions: hook.match_conditions.clone(),
+        objects: hook.object_selector.clone().unwrap_or_default(),
         failure_policy: hook.failure_policy.clone(),
         namespaces: hook.namespace_selector.clone(),
         kept: is_kept(&configuration.metadata),
@@ -85,7 +87,7 @@ fn wanted(facts: &Facts) -> Vec<Ours> {
         namespaces: Vec::new(),
         selector: LabelSelector::default(),
         mode: Mode::Enforce,
-        judges_pods: true,
+        kai_pods: true,
     };
     let mut wanted = of_mutating(&registration.mutating(None));
     wanted.extend(of_validating(&registration.validating(None)));
@@ -119,20 +121,22 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
     if ours.is_empty() {
         return;
     }
-    let mut current = true;
+    let (mut current, mut without_kai) = (true, false);
     let kind = |title: &str| title.split(' ').next().map(str::to_owned);
     // A configuration that is not there at all is another finding.
     let there = |wanted: &Ours| ours.iter().any(|ours| kind(&ours.title) == kind(&wanted.title));
     for wanted in wanted(facts).into_iter().filter(there) {
         let have = ours.iter().find(|have| have.title == wanted.title);
-        if have.is_none() && wanted.title == format!("validating webhook {PODS}") {
-            current &= pods_need_no_judge(facts, found);
+        if have.is_none() && wanted.title.ends_with(&format!(" {KAI_PODS}")) {
+            without_kai = true;
             continue;
         }
         let differs = match have {
             None => Some("is missing"),
             Some(have) if have.rules != wanted.rules => Some("has other rules than this version"),
-            Some(have) if have.conditions != wanted.conditions => Some("has other conditions than this version"),
+            Some(have) if (&have.conditions, &have.objects) != (&wanted.conditions, &wanted.objects) => {
+                Some("has other conditions than this version")
+            }
             Some(_) => None,
         };
         if let Some(differs) = differs {
@@ -146,21 +150,22 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
             found.warning(format!("{} {differs}: what it leaves out is neither judged nor held", wanted.title), hint);
         }
     }
+    current &= !without_kai || kai_is_absent(facts, found);
     if current {
         found.ok("the webhook configurations are those of this version");
     }
 }
 
-/// True where pods need no webhook that judges them, as there are no PodGroups of KAI that they could name.
-fn pods_need_no_judge(facts: &Facts, found: &mut Findings) -> bool {
+/// True where nobody need ask about pods for the PodGroup of KAI that they name, as there are none.
+fn kai_is_absent(facts: &Facts, found: &mut Findings) -> bool {
     let has_kai = facts.definitions.as_ref().is_ok_and(|all| all.contains_key(&POD_GROUP.crd_name()));
     if has_kai {
         found.warning(
-            "KAI is there, and the webhook that judges pods which name its PodGroups is left out",
-            "take `pod-validation` out of --without (podValidation.enabled=true, `serve --pod-validation on`)",
+            "KAI is there, and webhooks for pods which name its PodGroups are left out",
+            "take `kai-pods` out of --without (kaiPods.enabled=true, `serve --kai-pods on`)",
         );
     } else {
-        found.info("the webhook that judges pods which name a PodGroup of KAI is left out, and there is no KAI");
+        found.info("webhooks for pods which name a PodGroup of KAI are left out, and there is no KAI");
     }
     !has_kai
 }

@@ -1,5 +1,6 @@
 //! What the webhook serves with, and what callers trust.
 
+use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -46,39 +47,49 @@ pub fn served(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Do callers trust it?
+/// What is wrong with a caBundle, and whether that is so for a moment only.
+fn fault_of(bundle: &str, stored: Option<&Stored>, now: Timestamp) -> Option<(&'static str, bool)> {
+    let cas: Vec<_> =
+        CertificateDer::pem_slice_iter(bundle.as_bytes()).filter_map(|der| CertInfo::of(&der.ok()?).ok()).collect();
+    let trusts = |stored: &Stored| issued_by(&stored.leaf.cert_pem, bundle);
+    let holds = |pem: &str| leaf_info(pem).is_ok_and(|info| cas.contains(&info));
+    match stored {
+        _ if bundle.trim().is_empty() => Some(("is empty", false)),
+        _ if cas.is_empty() => Some(("holds no certificate", false)),
+        _ if cas.iter().all(|ca| now >= ca.not_after) => Some(("holds only certificates that have expired", false)),
+        Some(stored) if !trusts(stored) => Some(("does not hold the CA of the serving certificate", false)),
+        Some(stored) if !holds(&stored.ca.cert_pem) => Some(("does not hold the next CA yet", true)),
+        _ => None,
+    }
+}
+
+/// Do callers trust it? Webhooks of one configuration with one fault are told of together.
 pub fn trusted(facts: &Facts, found: &mut Findings) {
-    let fill = "`rolegate serve` fills it in with --webhooks ca-bundle or all; with cert-manager, its CA injector does";
     let stored = facts.certificates.as_ref().ok().and_then(Option::as_ref).map(|served| &served.stored);
-    let (mut all, mut good) = (0, 0);
-    for ours in ours(facts) {
-        all += 1;
-        let bundle = ours.client.ca_bundle.as_ref().map(|bundle| String::from_utf8_lossy(&bundle.0).into_owned());
-        let Some(bundle) = bundle.filter(|bundle| !bundle.trim().is_empty()) else {
-            found.error(format!("{} has no caBundle", ours.title), fill);
-            continue;
-        };
-        let cas: Vec<_> =
-            CertificateDer::pem_slice_iter(bundle.as_bytes()).filter_map(|der| CertInfo::of(&der.ok()?).ok()).collect();
-        if !cas.iter().any(|ca| facts.now < ca.not_after) {
-            let why = if cas.is_empty() { "holds no certificate" } else { "holds only certificates that have expired" };
-            found.error(format!("caBundle of {} {why}", ours.title), fill);
-            continue;
-        }
-        let trusts = |stored: &Stored| issued_by(&stored.leaf.cert_pem, &bundle);
-        let holds = |pem: &str| leaf_info(pem).is_ok_and(|info| cas.contains(&info));
-        if stored.is_some_and(|stored| !trusts(stored)) {
-            found.error(format!("caBundle of {} does not hold the CA of the serving certificate", ours.title), fill);
-        } else if stored.is_some_and(|stored| !holds(&stored.ca.cert_pem)) {
-            found.warning(
-                format!("caBundle of {} does not hold the next CA yet", ours.title),
-                "wait for `rolegate serve` to publish it; its log says why it cannot",
-            );
-        } else {
-            good += 1;
+    let all = ours(facts);
+    let mut faults: Vec<((&str, &str, bool), Vec<&str>)> = Vec::new();
+    for ours in &all {
+        let bundle = ours.client.ca_bundle.as_ref().map(|bundle| String::from_utf8_lossy(&bundle.0));
+        let Some((says, passes)) = fault_of(&bundle.unwrap_or_default(), stored, facts.now) else { continue };
+        let (kind, name) = ours.title.split_once(" webhook ").unwrap_or((&ours.title, ""));
+        match faults.iter_mut().find(|(fault, _)| *fault == (kind, says, passes)) {
+            Some((_, names)) => names.push(name),
+            None => faults.push(((kind, says, passes), vec![name])),
         }
     }
-    if all > 0 && good == all {
+    for ((kind, says, passes), names) in &faults {
+        let plural = if names.len() > 1 { "s" } else { "" };
+        let says = format!("caBundle of {kind} webhook{plural} {} {says}", names.join(", "));
+        if *passes {
+            found.warning(says, "wait for `rolegate serve` to publish it; its log says why it cannot");
+        } else {
+            found.error(
+                says,
+                "`rolegate serve` fills it in with --webhooks ca-bundle or all; with cert-manager, its CA injector does",
+            );
+        }
+    }
+    if !all.is_empty() && faults.is_empty() {
         found.ok("every caBundle holds the CA of the serving certificate");
     }
 }

@@ -51,7 +51,7 @@ fn make_healthy() -> Facts {
         namespaces: Vec::new(),
         selector: LabelSelector::default(),
         mode: Mode::Enforce,
-        judges_pods: true,
+        kai_pods: true,
     };
     let service = typed(json!({ "metadata": { "name": "rolegate" }, "spec": { "ports": [{ "port": 443 }] } }));
     let lease = json!({

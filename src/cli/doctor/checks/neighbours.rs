@@ -53,7 +53,7 @@ pub fn on_pods(facts: &Facts, found: &mut Findings) {
     let after = mutating
         .iter()
         // Another rolegate adds no labels of groups, and is looked at by itself.
-        .filter(|hook| hook.name != OF_PODS)
+        .filter(|hook| !hook.name.ends_with(OF_PODS))
         .filter(|hook| hook.configuration > facts.target.name.as_str() && matches(hook.rules, "", "pods", "CREATE"));
     let after: Vec<_> = after.map(|hook| hook.configuration).collect();
     if after.is_empty() {

@@ -204,7 +204,7 @@ const CASES: &[Case] = &[
         &["Info webhooks: not checked: validating webhook configurations cannot be read: you may not"],
     ),
     (
-        |facts| mutating(facts).webhooks.as_mut().unwrap()[0].match_conditions = None,
+        |facts| mutating(facts).webhooks.as_mut().unwrap()[0].object_selector = None,
         &[
             "Warning webhooks-current: mutating webhook pods.rolegate.dev has other conditions than this version: what it leaves out is neither judged nor held",
         ],
@@ -217,9 +217,7 @@ const CASES: &[Case] = &[
     ),
     (
         |facts| _ = validating(facts).webhooks.as_mut().unwrap().remove(0),
-        &[
-            "Info webhooks-current: the webhook that judges pods which name a PodGroup of KAI is left out, and there is no KAI",
-        ],
+        &["Info webhooks-current: webhooks for pods which name a PodGroup of KAI are left out, and there is no KAI"],
     ),
     (
         |facts| {
@@ -228,7 +226,7 @@ const CASES: &[Case] = &[
         },
         &[
             "Info neighbours: KAI is there (): counts cannot be told: say which with --kai-dialect",
-            "Warning webhooks-current: KAI is there, and the webhook that judges pods which name its PodGroups is left out",
+            "Warning webhooks-current: KAI is there, and webhooks for pods which name its PodGroups are left out",
         ],
     ),
     (
@@ -290,11 +288,8 @@ const CASES: &[Case] = &[
         |facts| facts.certificates.as_mut().unwrap().as_mut().unwrap().stored.leaf.cert_pem.clear(),
         &[
             "Error certificate: the serving certificate cannot be read: no certificate in the PEM text",
-            "Error ca-bundle: caBundle of mutating webhook pods.rolegate.dev does not hold the CA of the serving certificate",
-            "Error ca-bundle: caBundle of mutating webhook workloads.rolegate.dev does not hold the CA of the serving certificate",
-            "Error ca-bundle: caBundle of mutating webhook objects.rolegate.dev does not hold the CA of the serving certificate",
-            "Error ca-bundle: caBundle of validating webhook pods.rolegate.dev does not hold the CA of the serving certificate",
-            "Error ca-bundle: caBundle of validating webhook objects.rolegate.dev does not hold the CA of the serving certificate",
+            "Error ca-bundle: caBundle of mutating webhooks pods.rolegate.dev, rbg.pods.rolegate.dev, kep75.pods.rolegate.dev, grove.pods.rolegate.dev, kai.pods.rolegate.dev, workloads.rolegate.dev, objects.rolegate.dev does not hold the CA of the serving certificate",
+            "Error ca-bundle: caBundle of validating webhooks kai.pods.rolegate.dev, objects.rolegate.dev does not hold the CA of the serving certificate",
         ],
     ),
     (
@@ -305,7 +300,7 @@ const CASES: &[Case] = &[
     ),
     (
         |facts| mutating(facts).webhooks.as_mut().unwrap()[0].client_config.ca_bundle = None,
-        &["Error ca-bundle: mutating webhook pods.rolegate.dev has no caBundle"],
+        &["Error ca-bundle: caBundle of mutating webhook pods.rolegate.dev is empty"],
     ),
     (
         |facts| {
@@ -320,11 +315,8 @@ const CASES: &[Case] = &[
             facts.certificates.as_mut().unwrap().as_mut().unwrap().stored.ca = next;
         },
         &[
-            "Warning ca-bundle: caBundle of mutating webhook pods.rolegate.dev does not hold the next CA yet",
-            "Warning ca-bundle: caBundle of mutating webhook workloads.rolegate.dev does not hold the next CA yet",
-            "Warning ca-bundle: caBundle of mutating webhook objects.rolegate.dev does not hold the next CA yet",
-            "Warning ca-bundle: caBundle of validating webhook pods.rolegate.dev does not hold the next CA yet",
-            "Warning ca-bundle: caBundle of validating webhook objects.rolegate.dev does not hold the next CA yet",
+            "Warning ca-bundle: caBundle of mutating webhooks pods.rolegate.dev, rbg.pods.rolegate.dev, kep75.pods.rolegate.dev, grove.pods.rolegate.dev, kai.pods.rolegate.dev, workloads.rolegate.dev, objects.rolegate.dev does not hold the next CA yet",
+            "Warning ca-bundle: caBundle of validating webhooks kai.pods.rolegate.dev, objects.rolegate.dev does not hold the next CA yet",
         ],
     ),
     (
@@ -520,10 +512,10 @@ fn hint_of(check: &str, change: fn(&mut Facts)) -> String {
 
 #[test]
 fn what_runs_already_is_not_advised() {
-    let other = |facts: &mut Facts| mutating(facts).webhooks.as_mut().unwrap()[0].match_conditions = None;
+    let other = |facts: &mut Facts| mutating(facts).webhooks.as_mut().unwrap()[0].object_selector = None;
     assert!(hint_of("webhooks-current", other).contains("run `rolegate serve` with --webhooks all"));
     let kept = |facts: &mut Facts| {
-        mutating(facts).webhooks.as_mut().unwrap()[0].match_conditions = None;
+        mutating(facts).webhooks.as_mut().unwrap()[0].object_selector = None;
         let applied = json!([{ "manager": "rolegate", "operation": "Apply" }]);
         mutating(facts).metadata.managed_fields = serde_json::from_value(applied).unwrap();
     };
