@@ -52,20 +52,33 @@ const ROUNDS: usize = 3;
 /// Who is asked about a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Asked {
+    /// There is no webhook.
     Nobody,
-    NobodyBesideRolegate,
+    /// It is of no group.
+    NotRolegate,
+    /// It is of no group, and nobody asks for KAI.
+    NotRolegateWithoutKai,
     Constant,
-    Rolegate,
+    /// It is held.
+    RolegateHolds,
+    /// It is of a group that never holds it.
+    RolegateFrees,
 }
 
 impl Asked {
     fn words(self) -> &'static str {
         match self {
             Self::Nobody => "no webhook",
-            Self::NobodyBesideRolegate => "of no group, beside rolegate",
+            Self::NotRolegate => "of no group, beside rolegate",
+            Self::NotRolegateWithoutKai => "of no group, beside rolegate without KAI's webhooks",
             Self::Constant => "a webhook that answers a constant",
-            Self::Rolegate => "of a group, rolegate",
+            Self::RolegateHolds => "of a group, held by rolegate",
+            Self::RolegateFrees => "of a Parallel group, by rolegate",
         }
+    }
+
+    fn labels(self) -> bool {
+        matches!(self, Self::Constant | Self::RolegateHolds | Self::RolegateFrees)
     }
 }
 
@@ -99,32 +112,49 @@ async fn main() {
         plane.command("stop", component).await;
     }
     let server = process::components(&plane.dir)["kube-apiserver"];
+    let group = |name: &str, progression| {
+        let group = Group::new(name).role("prefill", 4_000, 10).role("decode", 4_000, 5);
+        group.progression(progression)
+    };
     // A pod that its group can never hold is given labels and no gate: the constant can be the same patch.
-    let group = Group::new("llm").role("prefill", 4_000, 10).role("decode", 4_000, 5);
-    let group = group.progression(Progression::Parallel);
+    let (free, held) = (group("free", Progression::Parallel), group("held", Progression::OrderedReady));
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), NAMESPACE);
     let bench = Bench { client: client.clone(), server };
     let launch = Launch::new(plane.clone(), client.clone(), NAMESPACE);
-    let api = groups(&client, NAMESPACE);
-    api.create(&PostParams::default(), &typed(group.object())).await.unwrap();
+    let groups = groups(&client, NAMESPACE);
+    for group in [&free, &held] {
+        groups.create(&PostParams::default(), &typed(group.object())).await.unwrap();
+    }
     let mut rows = Rows::new();
     for _ in 0..ROUNDS {
-        let set = group.set(&group.roles[0], NAMESPACE);
-        let set = sets.create(&PostParams::default(), &typed(set)).await.unwrap();
-        let ours = |ordinal: usize| held::made(&group, "prefill", &set, ordinal, NAMESPACE);
-        let others = |ordinal: usize| held::of_no_group(&ours(ordinal));
+        let set = async |group: &Group| {
+            let set = group.set(&group.roles[0], NAMESPACE);
+            sets.create(&PostParams::default(), &typed(set)).await.unwrap()
+        };
+        let (of_free, of_held) = (set(&free).await, set(&held).await);
+        let freed = |ordinal: usize| held::made(&free, "prefill", &of_free, ordinal, NAMESPACE);
+        let kept = |ordinal: usize| held::made(&held, "prefill", &of_held, ordinal, NAMESPACE);
+        let others = |ordinal: usize| held::of_no_group(&freed(ordinal));
         for at_once in AT_ONCE {
             bench.run(&mut rows, (at_once, Asked::Nobody), others, None).await;
         }
         let rolegate = launch.start().await;
         for at_once in AT_ONCE {
-            bench.run(&mut rows, (at_once, Asked::NobodyBesideRolegate), others, None).await;
-            bench.run(&mut rows, (at_once, Asked::Rolegate), ours, Some(&rolegate)).await;
+            bench.run(&mut rows, (at_once, Asked::NotRolegate), others, None).await;
         }
-        sets.delete(set.metadata.name.as_deref().unwrap(), &DeleteParams::default()).await.unwrap();
-        let constant = ConstantWebhook::replace(&client, NAMESPACE, rolegate, &group).await;
+        rolegate.terminate().await;
+        let rolegate = launch.clone().flag("kai-pods", "off").start().await;
         for at_once in AT_ONCE {
-            bench.run(&mut rows, (at_once, Asked::Constant), ours, None).await;
+            bench.run(&mut rows, (at_once, Asked::NotRolegateWithoutKai), others, None).await;
+            bench.run(&mut rows, (at_once, Asked::RolegateHolds), kept, Some(&rolegate)).await;
+            bench.run(&mut rows, (at_once, Asked::RolegateFrees), freed, Some(&rolegate)).await;
+        }
+        for set in [&of_free, &of_held] {
+            sets.delete(set.metadata.name.as_deref().unwrap(), &DeleteParams::default()).await.unwrap();
+        }
+        let constant = ConstantWebhook::replace(&client, NAMESPACE, rolegate, &free).await;
+        for at_once in AT_ONCE {
+            bench.run(&mut rows, (at_once, Asked::Constant), freed, None).await;
         }
         drop(constant);
         bench.remove_webhooks().await;
@@ -146,7 +176,7 @@ fn write(mut rows: Rows) {
         let each = |time: Duration| time / u32::try_from(pods).unwrap();
         let a_second = pods as f64 / row.all.as_secs_f64();
         let of_rolegate = match asked {
-            Asked::Rolegate => (
+            Asked::RolegateHolds | Asked::RolegateFrees => (
                 format!("{:.2?}", each(row.webhook)),
                 (row.handshakes * 1_000 / i64::try_from(pods).unwrap()).to_string(),
             ),
@@ -173,11 +203,11 @@ fn write(mut rows: Rows) {
     };
     out.figure(
         "p99 of a creation, against a webhook that answers a constant",
-        ratio(99, Asked::Rolegate, Asked::Constant),
+        ratio(99, Asked::RolegateHolds, Asked::Constant),
     );
     out.figure(
         "p50 of a creation of no group, against no webhook",
-        ratio(50, Asked::NobodyBesideRolegate, Asked::Nobody),
+        ratio(50, Asked::NotRolegateWithoutKai, Asked::Nobody),
     );
     out.finish();
 }
@@ -198,7 +228,6 @@ impl Bench {
         rolegate: Option<&Rolegate>,
     ) {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let is_ours = matches!(asked, Asked::Rolegate | Asked::Constant);
         let all: Vec<_> = (0..PODS).map(|ordinal| typed::<Pod>(made(ordinal))).collect();
         let spent =
             || (process::cpu(self.server), rolegate.map_or(Duration::ZERO, |rolegate| process::cpu(rolegate.pid())));
@@ -211,7 +240,7 @@ impl Bench {
             let started = Instant::now();
             let made = pods.create(&PostParams::default(), &pod).await.unwrap();
             let labels = made.metadata.labels.unwrap_or_default();
-            assert_eq!(labels.contains_key("rolegate.dev/segment"), is_ours, "{labels:?}");
+            assert_eq!(labels.contains_key("rolegate.dev/segment"), asked.labels(), "{labels:?}");
             started.elapsed()
         };
         let times: Vec<_> = stream::iter(all).map(create).buffer_unordered(at_once).collect().await;

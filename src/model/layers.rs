@@ -1,6 +1,6 @@
 //! The layers of a cluster, from narrow to wide.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::FieldPath;
 use crate::api::ObjectKind;
@@ -63,12 +63,6 @@ impl Layers {
     pub fn current_topology_level(&self) -> String {
         let names: Vec<_> = self.narrow_to_wide().into_iter().map(|layer| layer.name).collect();
         names.join(" < ")
-    }
-
-    /// True when two layers share a name.
-    pub fn has_repeated_names(&self) -> bool {
-        let mut seen = BTreeSet::new();
-        self.spec.layers().iter().any(|layer| !seen.insert(layer.name.as_str()))
     }
 }
 

@@ -29,9 +29,9 @@ pub struct ServeArgs {
     /// Address of the port for /livez, /readyz, /metrics and the status page, /page/.
     #[arg(long, default_value = "127.0.0.1:9080", env = "ROLEGATE_ADMIN_LISTEN")]
     pub(super) admin_listen: SocketAddr,
-    /// Whether the admin port shows the status page.
+    /// Whether the admin port shows the status page, or answers 404.
     #[arg(long, value_enum, default_value = "on")]
-    pub(super) page: PageArg,
+    pub(super) page: Switch,
     /// Show what the page shows to whoever has the token in this file (`Authorization: Bearer …`; the page asks for it), instead
     /// of to whoever comes from the same machine or through `kubectl port-forward`.
     #[arg(long, value_name = "FILE")]
@@ -53,9 +53,9 @@ pub struct ServeArgs {
     /// What is kept of the webhook configurations.
     #[arg(long, value_enum, default_value = "ca-bundle")]
     pub(super) webhooks: WebhooksArg,
-    /// Whether there are webhooks for pods that name a PodGroup of KAI; nothing else needs them.
+    /// Whether there are webhooks for pods that name a PodGroup of KAI. Clusters without KAI need none.
     #[arg(long, value_enum, default_value = "on")]
-    pub(super) kai_pods: KaiPodsArg,
+    pub(super) kai_pods: Switch,
     /// Serve this certificate instead of a self-managed one; read again when it changes.
     #[arg(long, value_name = "FILE", requires = "key_file")]
     pub(super) cert_file: Option<PathBuf>,
@@ -97,9 +97,10 @@ pub struct ServeArgs {
     /// Batches that are released as a whole and of which pods are never made: `wait` or `release-after=DURATION`.
     #[arg(long, default_value = "wait", value_parser = parse_incomplete)]
     pub(super) incomplete: IncompleteBatch,
-    /// Whether batches that must share a domain wait until one has room for them, and are bound to it.
+    /// Whether batches that must share a domain wait until one has room for them, and are bound to it. Without, they go when it
+    /// is their turn, and the scheduler finds them a domain, or does not.
     #[arg(long, value_enum, default_value = "on")]
-    pub(super) placement: PlacementArg,
+    pub(super) placement: Switch,
     /// How long pods that were given room may take to get a node, before the room is given to others.
     #[arg(long, default_value = "60s", value_parser = duration::parse)]
     pub(super) bind_timeout: Duration,
@@ -151,11 +152,6 @@ impl ServeArgs {
         Serving { others, ..serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref()) }
     }
 
-    /// True where pods are asked about for the PodGroup of KAI that they name.
-    pub(super) fn kai_pods(&self) -> bool {
-        self.kai_pods == KaiPodsArg::On
-    }
-
     /// How the loop behaves.
     pub fn loop_options(&self) -> LoopOptions {
         LoopOptions {
@@ -184,14 +180,6 @@ pub(super) enum WebhooksArg {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum KaiPodsArg {
-    /// There are.
-    On,
-    /// There are none: for clusters without KAI.
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum TlsMinArg {
     /// For API servers and proxies that speak nothing newer.
     #[value(name = "1.2")]
@@ -210,20 +198,17 @@ impl From<TlsMinArg> for OldestTls {
     }
 }
 
+/// Something that is on unless it is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum PlacementArg {
-    /// They do.
+pub(super) enum Switch {
     On,
-    /// They go when it is their turn, and the scheduler finds them a domain, or does not.
     Off,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum PageArg {
-    /// It does.
-    On,
-    /// It answers 404.
-    Off,
+impl Switch {
+    pub(super) fn is_on(self) -> bool {
+        self == Self::On
+    }
 }
 
 /// How the log is written.

@@ -88,7 +88,7 @@ pub(super) async fn start(
         namespaces: args.namespaces.clone(),
         selector: args.serving().selector,
         mode: args.serving().mode,
-        kai_pods: args.kai_pods(),
+        kai_pods: args.kai_pods.is_on(),
     };
     parts.add(
         "webhook configurations",

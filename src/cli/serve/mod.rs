@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use args::{LogFormat, ServeArgs};
-use args::{PageArg, PlacementArg};
 
 use crate::cli::connection::Failure;
 use crate::cluster::capacity::SharedCapacity;
@@ -156,10 +155,10 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         serving.mode,
     );
     parts.add("topologies", topologies.run(draining.clone()));
-    let pods = PodSettings { places: args.placement == PlacementArg::On, ..args.pods.settings() };
+    let pods = PodSettings { places: args.placement.is_on(), ..args.pods.settings() };
     lookup.index().write(|index| index.choose_dialect(options.kai_dialect.chosen()));
     let executor = Executor::new(writer, lookup.clone(), events, loop_metrics.clone());
-    let capacity = (args.placement == PlacementArg::On).then(SharedCapacity::default);
+    let capacity = (args.placement.is_on()).then(SharedCapacity::default);
     if let Some(capacity) = capacity.clone() {
         parts.add("nodes and pods", capacity::keep(client.clone(), ages, capacity));
     }
@@ -184,7 +183,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
         live_world,
         shortages,
         strict: args.strict,
-        kai_pods: args.kai_pods(),
+        kai_pods: args.kai_pods.is_on(),
         pods,
         bodies: Bodies::new(&limits),
         beside: Beside::default(),
@@ -278,7 +277,7 @@ async fn follow_caches(check: Check, mut synced: watch::Receiver<bool>) {
 
 /// The status page, unless it is off.
 fn status_page(args: &ServeArgs, source: Source, stop: &CancellationToken) -> Result<Option<axum::Router>, TokenError> {
-    if args.page == PageArg::Off {
+    if !args.page.is_on() {
         return Ok(None);
     }
     let access = args.page_token_file.as_deref().map_or(Ok(Access::Loopback), Access::of_file)?;

@@ -97,11 +97,6 @@ impl Index {
         self.touch_namespaces(&|of| changed.iter().any(|name| **name == *of));
     }
 
-    /// True when every namespace that there is has been told of once.
-    pub fn lists_namespaces(&self) -> bool {
-        self.namespaces.listed
-    }
-
     /// How all namespaces are served that have been told of.
     pub fn stances(&self) -> impl Iterator<Item = (&Arc<str>, Stance)> {
         self.namespaces.stances.iter().map(|(name, stance)| (name, *stance))

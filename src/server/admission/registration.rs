@@ -79,7 +79,6 @@ impl Registration {
             rules: Some(rows.into_iter().map(rule).collect()),
             side_effects: "None".to_owned(),
             timeout_seconds: Some(seconds()),
-            ..MutatingWebhook::default()
         };
         let webhooks = self.parts(Endpoint::Mutate).map(webhook);
         MutatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
@@ -99,7 +98,6 @@ impl Registration {
             rules: Some(rows.into_iter().map(rule).collect()),
             side_effects: "None".to_owned(),
             timeout_seconds: Some(seconds()),
-            ..ValidatingWebhook::default()
         };
         let webhooks = self.parts(Endpoint::Validate).map(webhook);
         ValidatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
@@ -168,7 +166,7 @@ impl Part {
 }
 
 fn selector(labels: Vec<LabelSelectorRequirement>) -> Option<LabelSelector> {
-    (!labels.is_empty()).then(|| LabelSelector { match_expressions: Some(labels), match_labels: None })
+    (!labels.is_empty()).then_some(LabelSelector { match_expressions: Some(labels), match_labels: None })
 }
 
 /// The webhooks of an endpoint: pods, workloads and the rest apart, since each is picked in a way of its own.
@@ -287,9 +285,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_of_every_label_scheme_are_asked_about() {
-        for (label, _) in names::LABEL_SCHEMES {
-            assert!(OF_GROUPS.iter().any(|(_, known)| known == label), "{label}");
+    fn about_a_pod_one_webhook_is_asked_whatever_labels_of_groups_it_has() {
+        let all: Vec<_> = names::LABEL_SCHEMES.iter().map(|(group, _)| *group).chain([names::GROVE_CLIQUE]).collect();
+        for has in 0..1_usize << all.len() {
+            let has = |label: &str| all.iter().position(|known| *known == label).is_some_and(|at| has & (1 << at) != 0);
+            let picks = |part: &Part| {
+                let holds = |one: &LabelSelectorRequirement| has(&one.key) == (one.operator == "Exists");
+                part.rows.iter().any(|row| row.kind == POD) && part.labels.iter().all(holds)
+            };
+            let parts = parts(Endpoint::Mutate);
+            let asked: Vec<_> = parts.iter().filter(|part| picks(part)).map(|part| part.name.as_str()).collect();
+            let is_of_group = all.iter().any(|label| has(label));
+            assert_eq!((asked.len(), asked[0] != KAI_PODS), (1, is_of_group), "{asked:?}");
         }
     }
 }

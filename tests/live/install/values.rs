@@ -192,6 +192,13 @@ fn of_the_whole() -> Vec<Effect> {
             "/webhooks/0/name",
             json!("objects.rolegate.dev"),
         ),
+        (
+            "kaiPods.enabled",
+            json!(false),
+            "MutatingWebhookConfiguration",
+            "/webhooks/4/name",
+            json!("workloads.rolegate.dev"),
+        ),
         ("hostNetwork", json!(true), "NetworkPolicy", "", Value::Null),
         ("webhookPort", json!(10443), "NetworkPolicy", "/spec/ingress/0/ports/0/port", json!(10443)),
         ("adminPort", json!(10080), "NetworkPolicy", "/spec/ingress/0/ports/1/port", json!(10080)),

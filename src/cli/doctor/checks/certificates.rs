@@ -1,5 +1,7 @@
 //! What the webhook serves with, and what callers trust.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -67,15 +69,12 @@ fn fault_of(bundle: &str, stored: Option<&Stored>, now: Timestamp) -> Option<(&'
 pub fn trusted(facts: &Facts, found: &mut Findings) {
     let stored = facts.certificates.as_ref().ok().and_then(Option::as_ref).map(|served| &served.stored);
     let all = ours(facts);
-    let mut faults: Vec<((&str, &str, bool), Vec<&str>)> = Vec::new();
+    let mut faults = BTreeMap::<_, Vec<_>>::new();
     for ours in &all {
         let bundle = ours.client.ca_bundle.as_ref().map(|bundle| String::from_utf8_lossy(&bundle.0));
         let Some((says, passes)) = fault_of(&bundle.unwrap_or_default(), stored, facts.now) else { continue };
         let (kind, name) = ours.title.split_once(" webhook ").unwrap_or((&ours.title, ""));
-        match faults.iter_mut().find(|(fault, _)| *fault == (kind, says, passes)) {
-            Some((_, names)) => names.push(name),
-            None => faults.push(((kind, says, passes), vec![name])),
-        }
+        faults.entry((kind, says, passes)).or_default().push(name);
     }
     for ((kind, says, passes), names) in &faults {
         let plural = if names.len() > 1 { "s" } else { "" };
