@@ -20,10 +20,11 @@ mod held;
 mod process;
 #[path = "../section.rs"]
 mod section;
+#[path = "../still.rs"]
+mod still;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
@@ -32,12 +33,12 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use common::group::Progression;
 use common::rolegate::{Launch, Rolegate};
-use common::stage::{groups, make_namespace, typed};
-use common::{ControlPlane, Group, PATIENT, eventually};
+use common::stage::{groups, typed};
+use common::{Group, PATIENT, eventually};
 use constant::ConstantWebhook;
 use section::Section;
 
@@ -104,14 +105,7 @@ type Rows = BTreeMap<(usize, Asked), Row>;
 
 #[tokio::main]
 async fn main() {
-    let plane = Arc::new(ControlPlane::start());
-    plane.define_groups();
-    let client = plane.client().await;
-    make_namespace(&client, NAMESPACE, &json!({})).await;
-    for component in ["kube-controller-manager", "kube-scheduler"] {
-        plane.command("stop", component).await;
-    }
-    let server = process::components(&plane.dir)["kube-apiserver"];
+    let (plane, client, server) = still::start([NAMESPACE.to_owned()]).await;
     let group = |name: &str, progression| {
         let group = Group::new(name).role("prefill", 4_000, 10).role("decode", 4_000, 5);
         group.progression(progression)

@@ -20,6 +20,9 @@ const STREAMED: &str =
 /// What ends a streamed list.
 const END: &[u8] = b"k8s.io/initial-events-end";
 
+/// Bytes in which the token of the next page stands.
+const HEAD: usize = 4096;
+
 /// What is said of a way, what is accepted, the query, and whether gzip is taken.
 const WAYS: [(&str, &str, &str, bool); 10] = [
     ("streamed, protobuf", STREAM_OF_PROTOBUF, STREAMED, false),
@@ -59,7 +62,7 @@ async fn all(client: &Client, accept: &str, query: &str, gzip: bool) -> usize {
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.unwrap().into_data() else { continue };
             sent += data.len();
-            head.extend_from_slice(data.get(..data.len().min(4096_usize.saturating_sub(head.len()))).unwrap());
+            head.extend(data.iter().take(HEAD - head.len()));
             tail.extend_from_slice(&data);
             if query == STREAMED && tail.windows(END.len()).any(|some| some == END) {
                 return sent;

@@ -20,9 +20,10 @@ mod lists;
 mod process;
 #[path = "../section.rs"]
 mod section;
+#[path = "../still.rs"]
+mod still;
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
@@ -30,11 +31,10 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use serde_json::json;
 
 use common::rolegate::{Launch, Rolegate};
-use common::stage::{groups, make_namespace, typed};
-use common::{ControlPlane, Group, eventually};
+use common::stage::{groups, typed};
+use common::{Group, eventually};
 use section::Section;
 
 const NAMESPACE: &str = "restart";
@@ -48,15 +48,7 @@ const IDLE: Duration = Duration::from_secs(20);
 #[tokio::main]
 async fn main() {
     let size = Size { groups: number("ROLEGATE_GROUPS", 1_000), pods: number("ROLEGATE_PODS", 100) };
-    let plane = Arc::new(ControlPlane::start());
-    plane.define_groups();
-    let client = plane.client().await;
-    make_namespace(&client, NAMESPACE, &json!({})).await;
-    // Nobody but us makes pods or takes them away, and nobody writes to those that are released: no node is there for them, and
-    // a scheduler that says so again and again is not nothing.
-    for component in ["kube-controller-manager", "kube-scheduler"] {
-        plane.command("stop", component).await;
-    }
+    let (plane, client, server) = still::start([NAMESPACE.to_owned()]).await;
     let launch = Launch::new(plane.clone(), client.clone(), NAMESPACE).flag("webhooks", "off");
     // As it is by default: tests renew it many times as often.
     let launch = launch.flag("lease-duration", "15s");
@@ -64,7 +56,6 @@ async fn main() {
     let head = "| groups | pods | | ready after | CPU | of the API server | resident | at most | CPU in";
     writeln!(out, "{head} {} s of nothing |", IDLE.as_secs()).unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
-    let server = process::components(&plane.dir)["kube-apiserver"];
     let none = measure(&mut out, &launch, server, Size { groups: 0, ..size }, "before any").await;
     let started = Instant::now();
     for first in (0..size.groups).step_by(50) {

@@ -23,6 +23,8 @@ mod held;
 mod process;
 #[path = "../section.rs"]
 mod section;
+#[path = "../still.rs"]
+mod still;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -44,11 +46,11 @@ use rolegate::plan::{Pin, PodRef};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
+use common::Group;
 use common::control_plane::client_of;
 use common::group::Progression;
 use common::rolegate::Launch;
-use common::stage::{groups, make_namespace, typed};
-use common::{ControlPlane, Group};
+use common::stage::{groups, typed};
 use section::Section;
 
 /// Prefills and decodes of a segment.
@@ -67,21 +69,12 @@ fn namespace(size: u32, progression: Progression, turn: u32) -> String {
 #[tokio::main]
 async fn main() {
     let sizes = std::env::var("ROLEGATE_UNGATE").unwrap_or_else(|_| "1000,10000".to_owned());
-    let plane = Arc::new(ControlPlane::start());
-    plane.define_groups();
-    let client = plane.client().await;
     let sizes: Vec<u32> =
         sizes.split(',').map(|size| size.trim().parse().expect("ROLEGATE_UNGATE are numbers")).collect();
-    // Somebody has to give them their accounts.
-    for (size, progression) in sizes.iter().flat_map(|size| PROGRESSIONS.map(|progression| (*size, progression))) {
-        for turn in 0..TURNS {
-            make_namespace(&client, &namespace(size, progression, turn), &json!({})).await;
-        }
-    }
-    for component in ["kube-controller-manager", "kube-scheduler"] {
-        plane.command("stop", component).await;
-    }
-    let server = process::components(&plane.dir)["kube-apiserver"];
+    let runs = sizes.iter().flat_map(|size| PROGRESSIONS.map(|progression| (*size, progression)));
+    let namespaces =
+        runs.flat_map(|(size, progression)| (0..TURNS).map(move |turn| namespace(size, progression, turn)));
+    let (plane, client, server) = still::start(namespaces).await;
     let mut out = Section::new("bench-ungate");
     writeln!(
         out,

@@ -241,48 +241,54 @@ impl<'a> Placing<'a, '_> {
             if self.is_bound(index) {
                 continue;
             }
-            let pods = self.pods_of(index, |pod| !pod.held && !pod.scheduled);
-            if pods.is_empty() {
+            let without = self.facts_of(index, |pod| !pod.held && !pod.scheduled);
+            if without.is_empty() {
                 continue;
             }
-            let gated = self.refs_of(index, |pod| !pod.held && !pod.scheduled && pod.gated);
-            let awaits = if gated.is_empty() { Awaits::Node } else { Awaits::Gates };
+            let awaits = if without.iter().any(|pod| pod.gated) { Awaits::Gates } else { Awaits::Node };
             let wait = (self.coordination.index, index, awaits);
             self.placed.waits.insert(wait);
+            let pods: Vec<_> = without.iter().map(|pod| pod.pod.uid.clone()).collect();
             if self.context.waited.contains(&wait) {
                 self.placer.give_up(&pods);
-                self.has_waited(index, &domain, &gated);
+                self.has_waited(index, &domain, &without);
             } else {
                 self.placer.keep(&pods, self.key, &domain);
             }
         }
     }
 
-    /// A batch was placed and pods of it have no node in time. Those are made again, unless others hold some of them.
-    fn has_waited(&mut self, index: u32, domain: &str, gated: &[PodRef]) {
-        let without = self.refs_of(index, |pod| !pod.held && !pod.scheduled);
-        // Those that were made again wait longer than those before.
-        let known = self.given_up(index).filter(|known| known.domain == domain);
-        let is_due = |pod: &&PodRef| known.is_none_or(|known| known.pods.contains(&pod.uid));
-        let again: Vec<_> = without.iter().filter(is_due).cloned().collect();
+    /// A batch was placed and these pods of it have no node in time.
+    fn has_waited(&mut self, index: u32, domain: &str, without: &[Arc<PodFacts>]) {
+        let gated: Vec<_> = without.iter().filter(|pod| pod.gated).collect();
         let next = match gated.first() {
-            Some(first) => self.held_by_others(gated.len(), first),
-            None if self.context.recovery.off => self.way_out(&without),
-            None if again.is_empty() => MADE_AGAIN_LATER.to_owned(),
-            None => MADE_AGAIN.to_owned(),
+            Some(first) => self.held_by_others(gated.len(), &first.pod),
+            None => self.make_again(index, domain, without),
         };
         let (name, count) = (self.batching.batch_name(index), without.len());
         let message = format!("{name} was placed in {domain}, and {count} of its pods have no node there; {next}");
         self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
-        if !gated.is_empty() {
-            return;
-        }
+    }
+
+    /// Has pods made again, where they may be deleted, so that they go elsewhere; returns what becomes of them.
+    fn make_again(&mut self, index: u32, domain: &str, without: &[Arc<PodFacts>]) -> String {
+        let without: Vec<_> = without.iter().map(|pod| pod.pod.clone()).collect();
+        // Those that were made again wait longer than those before.
+        let known = self.given_up(index).filter(|known| known.domain == domain);
+        let is_due = |pod: &&PodRef| known.is_none_or(|known| known.pods.contains(&pod.uid));
+        let again: Vec<_> = without.iter().filter(is_due).cloned().collect();
+        let next = match () {
+            () if self.context.recovery.off => self.way_out(&without),
+            () if again.is_empty() => MADE_AGAIN_LATER.to_owned(),
+            () => MADE_AGAIN.to_owned(),
+        };
         if !self.context.recovery.off {
             self.placed.made_again.extend(again);
         }
         let pods = without.into_iter().map(|pod| pod.uid).collect();
         let given_up = GivenUp { domain: domain.to_owned(), pods };
         self.placed.given_up.insert((self.coordination.index, index), given_up);
+        next
     }
 
     /// A batch without a committed domain whose pods ask for one has that: its group was made again, or has lost its status.
@@ -337,16 +343,15 @@ impl<'a> Placing<'a, '_> {
 
     /// Unique ids of some pods of a batch.
     fn pods_of(&self, index: u32, which: impl Fn(&PodFacts) -> bool) -> Vec<Arc<str>> {
-        self.refs_of(index, which).into_iter().map(|pod| pod.uid).collect()
+        self.facts_of(index, which).iter().map(|pod| pod.pod.uid.clone()).collect()
     }
 
     /// Some pods of a batch.
-    fn refs_of(&self, index: u32, which: impl Fn(&PodFacts) -> bool) -> Vec<PodRef> {
+    fn facts_of(&self, index: u32, which: impl Fn(&PodFacts) -> bool) -> Vec<Arc<PodFacts>> {
         let mut found = Vec::new();
         for (name, role) in self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))) {
             for ordinal in self.batching.ordinals(name, index, role.desired) {
-                let pods = role.replicas.pods_of(ordinal).iter().filter(|pod| which(pod));
-                found.extend(pods.map(|pod| pod.pod.clone()));
+                found.extend(role.replicas.pods_of(ordinal).iter().filter(|pod| which(pod)).cloned());
             }
         }
         found
