@@ -84,7 +84,7 @@ $(TOOLS)/cargo-%:
 	@echo "installing cargo-$* $($*_VERSION) into target/tools"
 	cargo install cargo-$* --version $($*_VERSION) --locked --root target/tools
 
-unit: ## All Rust tests, the end-to-end suites included; of these up to three that fail beside others have a second try alone.
+unit: ## All Rust tests, the end-to-end suites included; of these up to five that fail beside others have a second try alone.
 	tests/all.sh $(THREADS)
 
 long: rig ## 100,000 random histories of the loop in a simulated cluster (`cargo test` tries 2,000), 20,000 cases of each property, 1,000 placements on the real scheduler.

@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
-use super::scene::{ApiPod, Scene, group, launch, recreate, two_segments, uids};
+use super::scene::{ApiPod, Scene, group, launch, object, recreate, two_segments, uids};
 use crate::common::rolegate::Rolegate;
 use crate::common::status::Status;
 use crate::common::{Stage, always};
@@ -114,6 +114,12 @@ async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted
         .until_said(&["explain", "group", "llm"], "segment 1 is not made anew: node recovery-silent-a of pod")
         .await;
     nothing_is_deleted(&scene).await;
+    // On a busy machine what is made anew may not be ready in time.
+    let patient = object(&scene.group, &json!({ "policy": "Recreate", "unreadyFor": "10m" }));
+    scene.stage.patch_group(&scene.group, json!({ "spec": { "coordination": patient["spec"]["coordination"] } })).await;
+    // The third generation: the group was scaled once.
+    let is_patient = |status: &Status| status.0["observedGeneration"] == 3;
+    scene.statuses.until("the edit is seen", is_patient).await;
     for name in on_node {
         // The first that goes has the others deleted.
         _ = scene.stage.api::<ApiPod>().delete(name, &DeleteParams::default()).await;

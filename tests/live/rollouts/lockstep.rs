@@ -129,8 +129,8 @@ async fn a_partition_is_a_pause() {
     let paused = |role: &'static str| move |status: &crate::common::status::Status| status.state(role) == "Paused";
     duo.statuses.until("prefill pauses", paused("prefill")).await;
     duo.statuses.until("decode pauses", paused("decode")).await;
-    assert_eq!(duo.new_ordinals("prefill"), (16..20).collect());
-    assert_eq!(duo.new_ordinals("decode"), (8..10).collect());
+    duo.until_new_ordinals("prefill", 16..20).await;
+    duo.until_new_ordinals("decode", 8..10).await;
     let full = json!({ "maxSkew": "10%", "maxUnavailable": "20%" });
     let rolling = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": full } }]);
     duo.stage.patch_group(&duo.group, json!({ "spec": { "coordination": rolling } })).await;

@@ -171,6 +171,13 @@ impl Duo {
         self.stage.pods.now(|now| now.of(role).filter(|pod| self.is_new(pod)).map(|pod| pod.index).collect())
     }
 
+    /// Waits until exactly these pods of a role are new.
+    pub async fn until_new_ordinals(&self, role: &str, ordinals: std::ops::Range<u32>) {
+        let expected: BTreeSet<u32> = ordinals.collect();
+        let are = |now: &View| expected == now.of(role).filter(|pod| self.is_new(pod)).map(|pod| pod.index).collect();
+        self.stage.pods.until(&format!("{expected:?} of {role} are new"), are).await;
+    }
+
     /// What must hold at every event since the group served first.
     pub fn assert_bounds(&self, skew: u32, unavailable: &dyn Fn(u32) -> u32) -> usize {
         let roles = ["prefill", "decode"].map(|name| (name, self.group.find(name).replicas));

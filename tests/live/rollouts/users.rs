@@ -120,7 +120,8 @@ async fn the_partition_of_its_user_is_a_floor() {
     let paused = |role: &'static str| move |status: &crate::common::status::Status| status.state(role) == "Paused";
     duo.statuses.until("prefill pauses", paused("prefill")).await;
     duo.statuses.until("decode pauses", paused("decode")).await;
-    assert_eq!((duo.new_ordinals("prefill"), duo.new_ordinals("decode")), ([3].into(), [3].into()));
+    duo.until_new_ordinals("prefill", 3..4).await;
+    duo.until_new_ordinals("decode", 3..4).await;
     for role in ["prefill", "decode"] {
         let patch = json!({ "spec": { "updateStrategy": { "rollingUpdate": { "partition": 0 } } } }).to_string();
         duo.kubectl(&["patch", &duo.target(role), "-p", &patch], "");
