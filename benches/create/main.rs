@@ -44,11 +44,14 @@ use section::Section;
 
 const NAMESPACE: &str = "create";
 /// Pods of one run.
-const PODS: usize = 1_000;
+const PODS: usize = 750;
 /// Creations at a time.
 const AT_ONCE: [usize; 4] = [1, 50, 200, 400];
-/// Runs of each, in turns: the machine is not the same from minute to minute.
-const ROUNDS: usize = 3;
+/// Runs of each, in turns, every second time the other way round: the machine is not the same from minute to minute, and an API
+/// server is quicker when it has rested.
+const ROUNDS: usize = 4;
+/// API servers of a control plane that outlives the loss of a machine.
+const SERVERS: usize = 3;
 
 /// Who is asked about a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +67,8 @@ enum Asked {
     RolegateHolds,
     /// It is of a group that never holds it.
     RolegateFrees,
+    /// It is held, and each of three API servers has so many at a time.
+    RolegateHoldsOfThree,
 }
 
 impl Asked {
@@ -75,11 +80,16 @@ impl Asked {
             Self::Constant => "a webhook that answers a constant",
             Self::RolegateHolds => "of a group, held by rolegate",
             Self::RolegateFrees => "of a Parallel group, by rolegate",
+            Self::RolegateHoldsOfThree => "of a group, held by rolegate, by each of three API servers",
         }
     }
 
     fn labels(self) -> bool {
-        matches!(self, Self::Constant | Self::RolegateHolds | Self::RolegateFrees)
+        matches!(self, Self::Constant) || self.is_answered_by_rolegate()
+    }
+
+    fn is_answered_by_rolegate(self) -> bool {
+        matches!(self, Self::RolegateHolds | Self::RolegateFrees | Self::RolegateHoldsOfThree)
     }
 }
 
@@ -112,48 +122,66 @@ async fn main() {
     };
     // A pod that its group can never hold is given labels and no gate: the constant can be the same patch.
     let (free, held) = (group("free", Progression::Parallel), group("held", Progression::OrderedReady));
+    // Its patch is the constant.
+    let same = group("same", Progression::Parallel);
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), NAMESPACE);
-    let bench = Bench { client: client.clone(), server };
+    let mut bench = Bench { rows: Rows::new(), servers: vec![(client.clone(), server)] };
     let launch = Launch::new(plane.clone(), client.clone(), NAMESPACE);
+    let without_kai = launch.clone().flag("kai-pods", "off");
     let groups = groups(&client, NAMESPACE);
-    for group in [&free, &held] {
+    for group in [&free, &held, &same] {
         groups.create(&PostParams::default(), &typed(group.object())).await.unwrap();
     }
-    let mut rows = Rows::new();
-    for _ in 0..ROUNDS {
-        let set = async |group: &Group| {
-            let set = group.set(&group.roles[0], NAMESPACE);
-            sets.create(&PostParams::default(), &typed(set)).await.unwrap()
-        };
-        let (of_free, of_held) = (set(&free).await, set(&held).await);
-        let freed = |ordinal: usize| held::made(&free, "prefill", &of_free, ordinal, NAMESPACE);
-        let kept = |ordinal: usize| held::made(&held, "prefill", &of_held, ordinal, NAMESPACE);
-        let others = |ordinal: usize| held::of_no_group(&freed(ordinal));
-        for at_once in AT_ONCE {
-            bench.run(&mut rows, (at_once, Asked::Nobody), others, None).await;
+    let set = async |group: &Group| {
+        sets.create(&PostParams::default(), &typed(group.set(&group.roles[0], NAMESPACE))).await.unwrap()
+    };
+    let (of_free, of_held) = (set(&free).await, set(&held).await);
+    let freed = |ordinal: usize| held::made(&free, "prefill", &of_free, ordinal, NAMESPACE);
+    let kept = |ordinal: usize| held::made(&held, "prefill", &of_held, ordinal, NAMESPACE);
+    let others = |ordinal: usize| held::of_no_group(&freed(ordinal));
+    for round in 0..ROUNDS {
+        let mut parts = [Asked::Nobody, Asked::NotRolegate, Asked::RolegateHolds, Asked::Constant];
+        if round % 2 == 1 {
+            parts.reverse();
         }
-        let rolegate = launch.start().await;
-        for at_once in AT_ONCE {
-            bench.run(&mut rows, (at_once, Asked::NotRolegate), others, None).await;
+        for part in parts {
+            match part {
+                Asked::Nobody => bench.each(part, others, None).await,
+                Asked::NotRolegate => {
+                    let rolegate = launch.start().await;
+                    bench.each(part, others, None).await;
+                    rolegate.terminate().await;
+                }
+                Asked::Constant => {
+                    let rolegate = without_kai.start().await;
+                    let _constant = ConstantWebhook::replace(&client, NAMESPACE, rolegate, &same).await;
+                    bench.each(part, freed, None).await;
+                }
+                _ => {
+                    let rolegate = without_kai.start().await;
+                    bench.each(Asked::NotRolegateWithoutKai, others, None).await;
+                    bench.each(Asked::RolegateHolds, kept, Some(&rolegate)).await;
+                    bench.each(Asked::RolegateFrees, freed, Some(&rolegate)).await;
+                    rolegate.terminate().await;
+                }
+            }
+            bench.remove_webhooks().await;
         }
-        rolegate.terminate().await;
-        let rolegate = launch.clone().flag("kai-pods", "off").start().await;
-        for at_once in AT_ONCE {
-            bench.run(&mut rows, (at_once, Asked::NotRolegateWithoutKai), others, None).await;
-            bench.run(&mut rows, (at_once, Asked::RolegateHolds), kept, Some(&rolegate)).await;
-            bench.run(&mut rows, (at_once, Asked::RolegateFrees), freed, Some(&rolegate)).await;
-        }
-        for set in [&of_free, &of_held] {
-            sets.delete(set.metadata.name.as_deref().unwrap(), &DeleteParams::default()).await.unwrap();
-        }
-        let constant = ConstantWebhook::replace(&client, NAMESPACE, rolegate, &free).await;
-        for at_once in AT_ONCE {
-            bench.run(&mut rows, (at_once, Asked::Constant), freed, None).await;
-        }
-        drop(constant);
-        bench.remove_webhooks().await;
     }
-    write(rows);
+    let rolegate = without_kai.start().await;
+    let mut more = Vec::new();
+    for _ in 1..SERVERS {
+        let (client, process) = still::another_api_server(&plane, server).await;
+        bench.servers.push((client, process.id()));
+        more.push(process);
+    }
+    bench.each(Asked::RolegateHoldsOfThree, kept, Some(&rolegate)).await;
+    for process in &mut more {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    rolegate.terminate().await;
+    write(bench.rows);
 }
 
 fn write(mut rows: Rows) {
@@ -170,7 +198,7 @@ fn write(mut rows: Rows) {
         let each = |time: Duration| time / u32::try_from(pods).unwrap();
         let a_second = pods as f64 / row.all.as_secs_f64();
         let of_rolegate = match asked {
-            Asked::RolegateHolds | Asked::RolegateFrees => (
+            _ if asked.is_answered_by_rolegate() => (
                 format!("{:.2?}", each(row.webhook)),
                 (row.handshakes * 1_000 / i64::try_from(pods).unwrap()).to_string(),
             ),
@@ -208,45 +236,50 @@ fn write(mut rows: Rows) {
 
 /// Makes pods.
 struct Bench {
-    client: Client,
-    /// Pid of the API server.
-    server: u32,
+    rows: Rows,
+    /// API servers, each with its pid.
+    servers: Vec<(Client, u32)>,
 }
 
 impl Bench {
-    async fn run(
-        &self,
-        rows: &mut Rows,
-        (at_once, asked): (usize, Asked),
-        made: impl Fn(usize) -> Value,
-        rolegate: Option<&Rolegate>,
-    ) {
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let all: Vec<_> = (0..PODS).map(|ordinal| typed::<Pod>(made(ordinal))).collect();
-        let spent =
-            || (process::cpu(self.server), rolegate.map_or(Duration::ZERO, |rolegate| process::cpu(rolegate.pid())));
+    /// Makes pods, so many at a time and then more.
+    async fn each(&mut self, asked: Asked, made: impl Fn(usize) -> Value, rolegate: Option<&Rolegate>) {
+        for at_once in AT_ONCE {
+            self.run(at_once, asked, &made, rolegate).await;
+        }
+    }
+
+    async fn run(&mut self, at_once: usize, asked: Asked, made: &impl Fn(usize) -> Value, rolegate: Option<&Rolegate>) {
+        let of = |(client, _): &(Client, u32)| Api::<Pod>::namespaced(client.clone(), NAMESPACE);
+        let servers: Vec<_> = self.servers.iter().map(of).collect();
+        let all: Vec<_> =
+            (0..PODS).map(|ordinal| (&servers[ordinal % servers.len()], typed::<Pod>(made(ordinal)))).collect();
+        let spent = || {
+            let of_servers: Duration = self.servers.iter().map(|(_, pid)| process::cpu(*pid)).sum();
+            (of_servers, rolegate.map_or(Duration::ZERO, |rolegate| process::cpu(rolegate.pid())))
+        };
         let handshakes = async || match rolegate {
             Some(rolegate) => rolegate.metric("rolegate_server_handshakes_total").await,
             None => 0,
         };
         let (before, shaken, begun) = (spent(), handshakes().await, Instant::now());
-        let create = async |pod| {
+        let create = async |(pods, pod): (&Api<Pod>, Pod)| {
             let started = Instant::now();
             let made = pods.create(&PostParams::default(), &pod).await.unwrap();
             let labels = made.metadata.labels.unwrap_or_default();
             assert_eq!(labels.contains_key("rolegate.dev/segment"), asked.labels(), "{labels:?}");
             started.elapsed()
         };
-        let times: Vec<_> = stream::iter(all).map(create).buffer_unordered(at_once).collect().await;
+        let times: Vec<_> = stream::iter(all).map(create).buffer_unordered(at_once * servers.len()).collect().await;
         let (taken, after) = (begun.elapsed(), spent());
-        let row = rows.entry((at_once, asked)).or_default();
+        let row = self.rows.entry((at_once, asked)).or_default();
         row.times.extend(times);
         row.all += taken;
         row.server += after.0.saturating_sub(before.0);
         row.webhook += after.1.saturating_sub(before.1);
         row.handshakes += handshakes().await - shaken;
         eprintln!("{at_once} at a time, {}: {taken:.1?}", asked.words());
-        let at_once = DeleteParams::default().grace_period(0);
+        let (pods, at_once) = (&servers[0], DeleteParams::default().grace_period(0));
         pods.delete_collection(&at_once, &ListParams::default()).await.unwrap();
         eventually(PATIENT, "all are gone", async || {
             let left = pods.list_metadata(&ListParams::default().limit(1)).await.map_err(|error| error.to_string())?;
@@ -256,9 +289,8 @@ impl Bench {
     }
 
     async fn remove_webhooks(&self) {
-        let all = ListParams::default();
-        let gone = DeleteParams::default();
-        Api::<MutatingWebhookConfiguration>::all(self.client.clone()).delete_collection(&gone, &all).await.unwrap();
-        Api::<ValidatingWebhookConfiguration>::all(self.client.clone()).delete_collection(&gone, &all).await.unwrap();
+        let (all, gone, client) = (ListParams::default(), DeleteParams::default(), &self.servers[0].0);
+        Api::<MutatingWebhookConfiguration>::all(client.clone()).delete_collection(&gone, &all).await.unwrap();
+        Api::<ValidatingWebhookConfiguration>::all(client.clone()).delete_collection(&gone, &all).await.unwrap();
     }
 }

@@ -59,8 +59,11 @@ const SEGMENT: (u32, u32) = (10, 5);
 const AT_ONCE: usize = 64;
 
 const PROGRESSIONS: [Progression; 2] = [Progression::Ordered, Progression::OrderedReady];
-/// Of the bare loop and of rolegate, one after the other.
-const TURNS: u32 = 6;
+/// Runs of the bare loop, of the same with rolegate's account and of rolegate, one after the other: each twice, and once where a
+/// run takes minutes.
+fn turns(size: u32) -> u32 {
+    if size < 10_000 { 6 } else { 3 }
+}
 
 fn namespace(size: u32, progression: Progression, turn: u32) -> String {
     format!("ungate-{size}-{progression:?}-{turn}").to_lowercase()
@@ -73,7 +76,7 @@ async fn main() {
         sizes.split(',').map(|size| size.trim().parse().expect("ROLEGATE_UNGATE are numbers")).collect();
     let runs = sizes.iter().flat_map(|size| PROGRESSIONS.map(|progression| (*size, progression)));
     let namespaces =
-        runs.flat_map(|(size, progression)| (0..TURNS).map(move |turn| namespace(size, progression, turn)));
+        runs.flat_map(|(size, progression)| (0..turns(size)).map(move |turn| namespace(size, progression, turn)));
     let (plane, client, server) = still::start(namespaces).await;
     let mut out = Section::new("bench-ungate");
     writeln!(
@@ -87,7 +90,7 @@ async fn main() {
         for progression in PROGRESSIONS {
             let mut fastest = HashMap::<By, Duration>::new();
             // In turns, since the machine is not the same from minute to minute.
-            for turn in 0..TURNS {
+            for turn in 0..turns(size) {
                 let by = By::ALL[turn as usize % By::ALL.len()];
                 let namespace = namespace(size, progression, turn);
                 let scene = Scene::new(&client, &namespace, segments, progression).await;

@@ -3,7 +3,7 @@
 use crate::api::Pod;
 use crate::api::review::{Request, Review};
 use crate::server::admission::table::{Endpoint, Handling, Row};
-use crate::server::admission::{reader, table};
+use crate::server::admission::table;
 
 /// Why a body is no review. Shown to whoever sent it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum NoReview {
 }
 
 /// Deepest nesting of a body. Real objects stay far below a hundred; the API server's own limit is 10,000.
-const MAX_DEPTH: usize = reader::MAX_PASSED as usize;
+const MAX_DEPTH: usize = 512;
 
 /// A review that asks something: the version to answer in, the request, and its object where that is a pod to be mutated.
 ///
@@ -38,11 +38,13 @@ const MAX_DEPTH: usize = reader::MAX_PASSED as usize;
 ///
 /// When the body is none.
 pub fn decode(endpoint: Endpoint, body: &[u8]) -> Result<DecodedReview<'_>, NoReview> {
-    let text = std::str::from_utf8(body).ok();
+    if is_too_deep(body) {
+        return Err(NoReview::TooDeep);
+    }
     // Nearly all that is to be mutated is pods: one pass over the body reads envelope and pod. What is none of that, or
     // not of the shape that it should be, is read again with the object left as it is.
     if endpoint == Endpoint::Mutate
-        && let Some(Ok((version, request))) = text.and_then(reader::read::<Review<'_, Pod>>).map(asked)
+        && let Ok(Ok((version, request))) = serde_json::from_slice::<Review<'_, Pod>>(body).map(asked)
     {
         let row = table::find(endpoint, &request);
         if row.is_some_and(|row| row.handling == Handling::HoldPod) {
@@ -50,11 +52,7 @@ pub fn decode(endpoint: Endpoint, body: &[u8]) -> Result<DecodedReview<'_>, NoRe
             return Ok(DecodedReview { version, request, row, pod });
         }
     }
-    let review = match text.and_then(reader::read) {
-        Some(review) => review,
-        None if is_too_deep(body) => return Err(NoReview::TooDeep),
-        None => serde_json::from_slice(body).map_err(|error| NoReview::Unreadable(error.to_string()))?,
-    };
+    let review = serde_json::from_slice(body).map_err(|error| NoReview::Unreadable(error.to_string()))?;
     let (version, request) = asked(review)?;
     let row = table::find(endpoint, &request);
     Ok(DecodedReview { version, request, row, pod: None })

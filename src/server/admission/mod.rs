@@ -6,7 +6,6 @@ pub mod deadline;
 pub mod decode;
 pub mod metrics;
 mod pods;
-mod reader;
 pub mod registration;
 mod response;
 mod rollout;
