@@ -1,8 +1,9 @@
 //! From what is observed to what is decided. Pure: no client, no clock.
 //!
-//! `view` what there is → `rollout` how far updates may go → `recovery` what is made anew → `decide` what is released and why the rest is held → `status`
-//! what the group says of it → `evaluate` all of these at once → {`reconcile` what the loop does, and when; `simulate`
-//! the same without a cluster}; `placement` where what is decided fits, `gangs` the same for a KAI PodGroup's tree
+//! `view` what there is → `rollout` how far updates may go → `recovery` what is made anew → `elastic` what becomes smaller or larger
+//! → `decide` what is released and why the rest is held → `marks` what is written on pods → `status` what the group says of it →
+//! `evaluate` all of these at once → {`reconcile` what the loop does, and when; `simulate` the same without a cluster};
+//! `placement` where what is decided fits, `gangs` the same for a KAI PodGroup's tree
 
 pub mod decide;
 pub mod elastic;
