@@ -2,8 +2,8 @@
 
 use crate::api::Pod;
 use crate::api::review::{Request, Review};
-use crate::server::admission::table::{Endpoint, Handling, Row};
 use crate::server::admission::table;
+use crate::server::admission::table::{Endpoint, Handling, Row};
 
 /// Why a body is no review. Shown to whoever sent it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
