@@ -10,6 +10,7 @@ use crate::plan::decide::placed::Pin;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::marks::Mark;
 use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::decided::Decided;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::options::MissingGroup;
 use crate::plan::reconcile::pass::Pass;
@@ -24,16 +25,18 @@ impl Pass<'_> {
     pub(in crate::plan) fn missing(&mut self, snapshot: &Snapshot, verified_gone: bool) {
         let held = Evaluation::of_missing(self.key, snapshot).decision.held;
         let waiting = held.iter().filter(|held| !held.pods.is_empty());
-        self.memory.held = waiting.map(|held| (held.reason, held.count())).collect();
-        self.memory.batches.clear();
-        self.memory.stalled = false;
-        self.memory.uncoordinated = uncoordinated(snapshot);
+        self.memory.decided = Decided {
+            held: waiting.map(|held| (held.reason, held.count())).collect(),
+            uncoordinated: uncoordinated(snapshot),
+            ..Decided::default()
+        };
         // There is no other object to say it on.
         self.publish_of_pods(held.iter().filter_map(PodHold::of_missing));
         if held.iter().all(|held| held.pods.is_empty()) && !snapshot.workloads.iter().any(RolledWorkload::is_open) {
             return;
         }
-        let carrier = self.memory.carrier.or_else(|| stamped_carrier(snapshot));
+        let carrier =
+            self.memory.presence.carrier.as_ref().map(|(kind, _)| *kind).or_else(|| stamped_carrier(snapshot));
         let grace = match (carrier, self.options.missing_group) {
             (Some(_), _) => self.options.vanished_grace,
             (None, MissingGroup::ReleaseAfter(time)) => time,
@@ -41,7 +44,7 @@ impl Pass<'_> {
         };
         let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
         let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
-        let since = returned.max(*self.memory.missing_since.get_or_insert(self.now));
+        let since = returned.max(*self.memory.presence.missing_since.get_or_insert(self.now));
         // Also when it was verified: the group may have been there in between.
         if since + grace > self.now {
             return self.pass_again(since + grace);
@@ -53,14 +56,14 @@ impl Pass<'_> {
         // The time is the group's, and over: what is made from now on goes as soon as a live read says so again.
         let pods = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid);
         let workloads = snapshot.workloads.iter().filter(|workload| workload.is_open()).map(|workload| &workload.uid);
-        let idle: Vec<_> = pods.chain(workloads).filter(|uid| !self.memory.in_flight.contains(*uid)).collect();
-        let due_at = |uid: &Arc<str>| self.memory.retry_due(uid).unwrap_or(self.now);
+        let idle: Vec<_> = pods.chain(workloads).filter(|uid| !self.memory.tries.is_under_way(uid)).collect();
+        let due_at = |uid: &Arc<str>| self.memory.tries.due(uid).unwrap_or(self.now);
         match idle.into_iter().map(due_at).min() {
             None => return,
             Some(at) if at > self.now => return self.pass_again(at),
             Some(_) => {}
         }
-        if !std::mem::replace(&mut self.memory.verifying, true) {
+        if self.memory.presence.ask() {
             self.actions.push(Action::VerifyGone { carrier });
         }
     }
@@ -69,7 +72,7 @@ impl Pass<'_> {
     /// group that `was_there` was deleted.
     fn tell_uncoordinated(&mut self, snapshot: &Snapshot, was_there: bool) {
         let mut roles: BTreeMap<&str, (&Arc<PodFacts>, u32)> = BTreeMap::new();
-        let goes = |pod: &&Arc<PodFacts>| pod.held && !self.memory.in_flight.contains(&pod.pod.uid);
+        let goes = |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&pod.pod.uid);
         for pod in snapshot.pods.iter().filter(goes) {
             let (first, pods) = roles.entry(pod.identity.role.as_deref().unwrap_or_default()).or_insert((pod, 0));
             *pods += 1;
@@ -96,10 +99,7 @@ impl Pass<'_> {
 
     /// Nothing is held in its namespace: what was held before is released, and nothing else is written.
     pub(in crate::plan) fn let_go(&mut self, snapshot: &Snapshot) {
-        self.memory.held.clear();
-        self.memory.batches.clear();
-        self.memory.recoveries.clear();
-        self.memory.stalled = false;
+        self.memory.decided = Decided::default();
         self.release_all(snapshot);
         // Nothing is taken away any longer, and routers go by what pods say.
         for pod in snapshot.pods.iter().filter(|pod| pod.draining) {

@@ -23,6 +23,7 @@ use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
+use crate::plan::reconcile::tries::Begin;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::{BrakeContext, RecoveryContext, RecoveryPlan, Tally};
 use crate::plan::status::{conditions, has_ours, transition_times};
@@ -62,20 +63,20 @@ pub(in crate::plan) struct Pass<'a> {
 
 impl Pass<'_> {
     pub(in crate::plan) fn run(&mut self, snapshot: &Snapshot) {
-        (self.memory.needs_room, self.memory.is_blind) = (false, false);
-        self.memory.uncoordinated = 0;
-        (self.memory.tally, self.memory.braked, self.memory.paused) = (Tally::default(), false, 0);
+        let Memory { decided, recovery, .. } = &mut *self.memory;
+        (decided.needs_room, decided.is_blind, decided.uncoordinated, decided.paused) = (false, false, 0, 0);
+        (recovery.tally, recovery.braked) = (Tally::default(), false);
         self.decide(snapshot);
         if let Some(placer) = self.placer.take() {
             // Who is being released may have gone by now, to the place that it has.
-            let stays = |pod: &&Arc<PodFacts>| pod.held && !self.memory.in_flight.contains(&pod.pod.uid);
+            let stays = |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&pod.pod.uid);
             placer.finish(|| snapshot.pods.iter().filter(stays).map(|pod| pod.pod.uid.clone()).collect());
         }
     }
 
     fn decide(&mut self, snapshot: &Snapshot) {
         // It speaks for this pass only, whatever this one is about: what comes later is verified again.
-        let verified_gone = std::mem::take(&mut self.memory.verified_gone);
+        let verified_gone = self.memory.presence.take_gone();
         match &snapshot.claims {
             _ if snapshot.rests => {}
             _ if snapshot.lets_go().is_some() => self.let_go(snapshot),
@@ -95,19 +96,19 @@ impl Pass<'_> {
 
     fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
         let deadline = self.options.progress_deadline;
-        let stalled = self.memory.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
-        let refused = self.memory.refused();
+        let stalled = self.memory.movement.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
+        let refused = self.memory.tries.refused();
         let observation = self.observe(group, snapshot);
         if observation.view.adopts_pods(group) && !self.memory.looks.show_pods_of(&group.carrier.uid) {
             return self.look_at_pods(&group.carrier.uid);
         }
         let overdue = match self.options.incomplete {
             IncompleteBatch::Wait => Vec::new(),
-            IncompleteBatch::ReleaseAfter(time) => self.memory.waits.overdue(time, self.now),
+            IncompleteBatch::ReleaseAfter(time) => self.memory.waits.incomplete.overdue(time, self.now),
         };
         let drained = self.drained(group, &observation.view);
-        let refused_by_nodes = self.memory.refusing.note(group, &snapshot.refused, self.now);
-        let waited = self.memory.placed_waits.overdue(self.options.bind_timeout, self.now);
+        let refused_by_nodes = self.memory.waits.refusing.note(group, &snapshot.refused, self.now);
+        let waited = self.memory.waits.placed.overdue(self.options.bind_timeout, self.now);
         let (not_yet_told, again) = self.memory.note_lacking(lacking(group), self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
         let (judged, overdue_recoveries) = self.memory.recovery.known(self.now);
@@ -124,15 +125,15 @@ impl Pass<'_> {
             missing_layers: &snapshot.missing_layers,
             domain_keys: &snapshot.domain_keys,
             waited: &waited,
-            given_up: &self.memory.given_up.now(self.now),
-            refusing: &self.memory.refusing.now(self.now),
+            given_up: &self.memory.waits.given_up.now(self.now),
+            refusing: &self.memory.waits.refusing.now(self.now),
             stalled,
             refused: Some(&refused),
-            in_flight: Some(&self.memory.in_flight),
+            in_flight: Some(self.memory.tries.under_way()),
             missing_pod_groups: &self.memory.pod_groups.missing(&group.carrier.uid),
-            diagnoses: self.memory.missing_pods.diagnoses(),
+            diagnoses: self.memory.probes.missing_pods.diagnoses(),
             overdue: &overdue,
-            surge: self.memory.surges.proven(),
+            surge: self.memory.probes.surges.proven(),
             not_yet_told: &not_yet_told,
             frees_unknown_roles: self.options.frees_unknown_roles,
             elastic: ElasticContext {
@@ -144,38 +145,36 @@ impl Pass<'_> {
         };
         let seen = evaluate(group, observation, context, self.placer.as_mut());
         let Evaluation { view, rollouts, decision, .. } = &seen;
-        self.memory.note_progress(view, decision, self.now);
+        self.memory.movement.note(view, decision, self.now);
         self.missing_pods(group, decision);
         self.surplus(group, decision);
         self.placed(decision);
-        self.memory.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
-        self.memory.stalled = conditions::says_stalled(&seen.status);
-        self.memory.batches = states(group, view, decision);
-        self.memory.segments = decision.elastic.as_ref().map(ElasticPlan::counts).unwrap_or_default();
+        self.memory.decided.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
+        self.memory.decided.stalled = conditions::says_stalled(&seen.status);
+        self.memory.decided.batches = states(group, view, decision);
+        self.memory.decided.segments = decision.elastic.as_ref().map(ElasticPlan::counts).unwrap_or_default();
         self.remember_recoveries(&decision.recovery);
-        self.released = self.memory.release_timer.decided(view, decision, self.now);
+        self.released = self.memory.decided.release_timer.decided(view, decision, self.now);
         let reports = [
             refused_by_nodes,
-            self.memory.reported.events(group, &seen, self.memory.surges.is_asking(), self.now),
-            self.memory.reported_ahead.events(group, view, self.now),
-            self.memory.reported_rollouts.events(rollouts, &decision.rollout, stalled, self.now),
-            self.memory.reported_recoveries.events(group, &decision.recovery, self.now),
+            self.memory.told.group.events(group, &seen, self.memory.probes.surges.is_asking(), self.now),
+            self.memory.told.ahead.events(group, view, self.now),
+            self.memory.told.rollouts.events(rollouts, &decision.rollout, stalled, self.now),
+            self.memory.told.recoveries.events(group, &decision.recovery, self.now),
         ];
         let mut events: Vec<_> = decision.placed.moved.iter().map(|moved| EventNote::moved(group, moved)).collect();
         for (report, again) in reports {
             events.extend(report);
             again.into_iter().for_each(|at| self.pass_again(at));
         }
-        events.extend(self.memory.dropped.event(group));
-        events.extend(self.memory.refused_status.event());
-        events.extend(self.memory.overwritten.event());
+        events.extend(self.memory.status.events(group));
         if !events.is_empty() {
             self.actions.push(Action::Publish { group: group.clone(), events });
         }
         self.tell_pods(group, view, decision);
         let waits = !decision.held.is_empty() || !rollouts.roles.is_empty() || !conditions::is_ready(&view.roles);
-        self.memory.rests = !waits;
-        let again = self.memory.progress_due(deadline).filter(|at| waits && *at > self.now);
+        self.memory.movement.rests = !waits;
+        let again = self.memory.movement.stalled_at(deadline).filter(|at| waits && *at > self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
         self.roll(group, rollouts, decision);
         self.scale(group, view, decision, snapshot);
@@ -211,23 +210,23 @@ impl Pass<'_> {
     }
 
     fn remember_recoveries(&mut self, plan: &RecoveryPlan) {
-        self.memory.recoveries = plan.phases().collect();
-        self.memory.tally = plan.brake.own;
+        self.memory.decided.recoveries = plan.phases().collect();
+        self.memory.recovery.tally = plan.brake.own;
         let silent = count(plan.unknown.len());
-        self.memory.paused = if plan.brake.is_paused() { plan.brake.own.unready } else { silent };
-        self.memory.braked = plan.brake.stop.is_some();
+        self.memory.decided.paused = if plan.brake.is_paused() { plan.brake.own.unready } else { silent };
+        self.memory.recovery.braked = plan.brake.stop.is_some();
     }
 
     /// Tells the first pod of each batch why it is held. Of a surplus nothing is said while it is asked what made it.
     fn tell_pods(&mut self, group: &Group, view: &GroupView, decision: &Decision) {
-        let asks = self.memory.surges.is_asking();
+        let asks = self.memory.probes.surges.is_asking();
         let is_known = |held: &&Held| !(asks && held.reason == HoldReason::BeyondDesired);
         let holds = decision.held.iter().filter(is_known).filter_map(|held| PodHold::of(group, view, held));
         self.publish_of_pods(holds);
     }
 
     pub(in crate::plan) fn publish_of_pods(&mut self, holds: impl Iterator<Item = PodHold>) {
-        let (events, again) = self.memory.reported_pods.events(holds, self.now);
+        let (events, again) = self.memory.told.pods.events(holds, self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
         if !events.is_empty() {
             self.actions.push(Action::PublishOfPods { events });
@@ -252,14 +251,14 @@ impl Pass<'_> {
 
     /// False while a look that failed has to wait.
     pub(in crate::plan) fn may_look(&mut self, what: &str) -> bool {
-        let later = self.memory.retry_due(what).filter(|at| *at > self.now);
+        let later = self.memory.tries.due(what).filter(|at| *at > self.now);
         later.into_iter().for_each(|at| self.pass_again(at));
         later.is_none()
     }
 
     /// Asks why pods do not appear when that has lasted, and remembers since when batches lack them.
     fn missing_pods(&mut self, group: &Arc<Group>, decision: &Decision) {
-        match self.memory.missing_pods.note(&decision.missing_pods, self.now) {
+        match self.memory.probes.missing_pods.note(&decision.missing_pods, self.now) {
             ProbeStep::Rest => {}
             ProbeStep::Wait(until) => self.pass_again(until),
             ProbeStep::Ask => {
@@ -268,7 +267,7 @@ impl Pass<'_> {
             }
         }
         if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete
-            && let Some(at) = self.memory.waits.note(&decision.incomplete, time, self.now)
+            && let Some(at) = self.memory.waits.incomplete.note(&decision.incomplete, time, self.now)
         {
             self.pass_again(at);
         }
@@ -276,7 +275,7 @@ impl Pass<'_> {
 
     /// Asks whether a rollout made what is there beyond the desired replicas.
     fn surplus(&mut self, group: &Arc<Group>, decision: &Decision) {
-        match self.memory.surges.note(&decision.surplus, self.now) {
+        match self.memory.probes.surges.note(&decision.surplus, self.now) {
             ProbeStep::Rest => {}
             ProbeStep::Wait(until) => self.pass_again(until),
             ProbeStep::Ask => {
@@ -289,10 +288,10 @@ impl Pass<'_> {
     /// Remembers since when batches that have room wait, and comes back when it is this group's turn.
     fn placed(&mut self, decision: &Decision) {
         let Placed { waits, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
-        (self.memory.needs_room, self.memory.is_blind) = (*needs_room, *is_blind);
+        (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
         let again = [
-            self.memory.placed_waits.note(waits, self.options.bind_timeout, self.now),
-            self.memory.given_up.note(given_up, self.options.bind_timeout, self.now),
+            self.memory.waits.placed.note(waits, self.options.bind_timeout, self.now),
+            self.memory.waits.given_up.note(given_up, self.options.bind_timeout, self.now),
         ];
         again.into_iter().flatten().for_each(|at| self.pass_again(at));
         if *is_next {
@@ -312,7 +311,7 @@ impl Pass<'_> {
     /// Tells an object that another one controls its group.
     fn write_conflicted(&mut self, other: &Arc<Group>, controls: &Group) {
         let status = transition_times::set(conditions::conflicted(other, controls), &other.status, self.now_text);
-        if let Some(event) = self.memory.dropped.event(other) {
+        if let Some(event) = self.memory.status.dropped.event(other) {
             self.actions.push(Action::Publish { group: other.clone(), events: vec![event] });
         }
         if status != other.status && !self.drops_writes(other) {
@@ -329,32 +328,31 @@ impl Pass<'_> {
         }
         let status = transition_times::set(seen.status.clone(), &group.status, self.now_text);
         // While something else is being written, it is that which will stand.
-        if !self.memory.writing && transition_times::says_the_same(&status, &group.status) {
-            self.memory.overwritten.stands(group);
+        if !self.memory.status.is_under_way && transition_times::says_the_same(&status, &group.status) {
+            self.memory.status.overwritten.stands(group);
         }
         if status == group.status || group.deleting {
             return;
         }
         let urgent = seen.needs_commit(group) || transition_times::differs_in_substance(&status, &group.status);
-        let allowed = self.memory.status_due(if urgent { Duration::ZERO } else { COUNTS_EVERY });
-        let allowed = allowed.max(self.memory.overwritten.due(group, &status));
-        if self.memory.writing || self.drops_writes(group) {
+        let allowed = self.memory.status.due(if urgent { Duration::ZERO } else { COUNTS_EVERY });
+        let allowed = allowed.max(self.memory.status.overwritten.due(group, &status));
+        if self.memory.status.is_under_way || self.drops_writes(group) {
             return;
         }
         if let Some(at) = allowed.filter(|at| *at > self.now) {
             return self.pass_again(at);
         }
-        self.memory.writing = true;
-        self.memory.overwritten.writes(group, &status, self.now);
-        let then = behind(group, &seen.view, self.memory.last_write.is_some()).into_iter().collect();
-        (self.memory.last_write, self.memory.written_with) = (Some(self.now), Some(snapshot.seen));
+        self.memory.status.overwritten.writes(group, &status, self.now);
+        let is_first = self.memory.status.begin(snapshot.seen, self.now);
+        let then = behind(group, &seen.view, !is_first).into_iter().collect();
         self.actions.push(Action::WriteStatus { group: group.clone(), status, then });
     }
 
     /// True when an object has not kept what was written to it, and would not now.
     fn drops_writes(&mut self, group: &Group) -> bool {
-        let barred = self.memory.dropped.bar(group, self.now);
-        if let Some(at) = self.memory.dropped.again(group).filter(|_| barred) {
+        let barred = self.memory.status.dropped.bar(group, self.now);
+        if let Some(at) = self.memory.status.dropped.again(group).filter(|_| barred) {
             self.pass_again(at);
         }
         barred
@@ -369,14 +367,14 @@ impl Pass<'_> {
     /// Has something written, unless a write of the object is on its way, or has failed and is not to be tried again yet;
     /// true when it begins now.
     pub(in crate::plan) fn begin(&mut self, object: &Arc<str>, action: impl FnOnce() -> Action) -> bool {
-        if let Some(at) = self.memory.retry_due(object).filter(|at| *at > self.now) {
-            self.pass_again(at);
-            return false;
+        match self.memory.tries.begin(object, self.now) {
+            Begin::Now => self.actions.push(action()),
+            Begin::UnderWay => return false,
+            Begin::At(at) => {
+                self.pass_again(at);
+                return false;
+            }
         }
-        let begins = self.memory.in_flight.insert(object.clone());
-        if begins {
-            self.actions.push(action());
-        }
-        begins
+        true
     }
 }

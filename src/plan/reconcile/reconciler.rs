@@ -11,6 +11,7 @@ use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::{Line, Placer, Sight};
 use crate::plan::reconcile::action::{Action, Ended};
 use crate::plan::reconcile::braking::Braking;
+use crate::plan::reconcile::decided::Decided;
 use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
 use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::LoopOptions;
@@ -100,8 +101,10 @@ impl Reconciler {
     /// Notes that a definition of what carries groups was changed: what was dropped from a status may be kept now.
     pub fn redefined(&mut self, now: Uptime) {
         self.redefined = Some(now);
-        let told =
-            self.groups.iter_mut().filter_map(|(key, memory)| memory.dropped.redefined(now).then(|| key.clone()));
+        let told = self
+            .groups
+            .iter_mut()
+            .filter_map(|(key, memory)| memory.status.dropped.redefined(now).then(|| key.clone()));
         let told: Vec<_> = told.collect();
         self.schedule_all(told, now);
     }
@@ -126,7 +129,7 @@ impl Reconciler {
                 continue;
             }
             let memory = self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
-            memory.release_timer.changed(now);
+            memory.decided.release_timer.changed(now);
             let at = memory.last_pass.map_or(now, |last| now.max(last + COALESCE));
             self.schedule(key, at, now);
         }
@@ -170,8 +173,7 @@ impl Reconciler {
 
     /// True while pods of any group are to be placed: before that nobody needs to know of nodes.
     pub fn needs_room(&self) -> bool {
-        let trees = || self.trees.values().any(|memory| memory.needs_room);
-        self.leads && (self.groups.values().any(|memory| memory.needs_room) || trees())
+        self.leads && self.decided().any(|decided| decided.needs_room)
     }
 
     /// Reconciles a group. What is to be done is under way from then on, until `ended` says otherwise. `sight` is `None`
@@ -190,7 +192,7 @@ impl Reconciler {
             // Room that was kept for what will not be made.
             let gone = sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, false, now));
             gone.into_iter().for_each(|placer| placer.finish(HashSet::new));
-            let was = memory.tally;
+            let was = memory.recovery.tally;
             self.groups.remove(key);
             self.line.leaves(key);
             self.unkept.remove(key);
@@ -205,12 +207,12 @@ impl Reconciler {
         if !self.leads || !self.synced {
             memory.decided_nothing();
             // Who leads again later verifies it again.
-            memory.verified_gone = false;
+            memory.presence.take_gone();
             return Vec::new();
         }
         let others_first = self.unkept.iter().any(|other| other != key);
         let sees = matches!(sight, Some(Sight::Known(_)));
-        let was = memory.tally;
+        let was = memory.recovery.tally;
         let mut pass = Pass {
             key,
             brake: self.braking.context(key, was, self.options.max_recoveries),
@@ -225,17 +227,9 @@ impl Reconciler {
         };
         pass.run(snapshot);
         let Pass { actions, again, released, .. } = pass;
-        let is_blind = |(reason, _): &(HoldReason, u32)| *reason == HoldReason::RoomUnknown;
-        if sees || !memory.needs_room {
-            self.unkept.remove(key);
-        }
-        if memory.is_blind || memory.held.iter().any(is_blind) {
-            self.blind.insert(key.clone());
-        } else {
-            self.blind.remove(key);
-        }
+        note_sight(key, &memory.decided, sees, &mut self.unkept, &mut self.blind);
         self.released.extend(released);
-        let go_on = self.braking.note(key, was, (memory.tally, memory.braked));
+        let go_on = self.braking.note(key, was, (memory.recovery.tally, memory.recovery.braked));
         self.schedule_all(go_on, now);
         if let Some(at) = again {
             self.schedule(key.clone(), at, now);
@@ -279,14 +273,7 @@ impl Reconciler {
         };
         pass.run(snapshot, sight);
         let TreePass { actions, again, memory, .. } = pass;
-        if sees || !memory.needs_room {
-            self.unkept.remove(key);
-        }
-        if memory.held.iter().any(|(reason, _)| *reason == HoldReason::RoomUnknown) {
-            self.blind.insert(key.clone());
-        } else {
-            self.blind.remove(key);
-        }
+        note_sight(key, &memory.decided, sees, &mut self.unkept, &mut self.blind);
         if let Some(at) = again {
             self.schedule(key.clone(), at, now);
         }
@@ -302,84 +289,72 @@ impl Reconciler {
         let Some(memory) = self.groups.get_mut(&key) else { return };
         let again = match ended {
             Ended::Tried { object, failure } => {
-                memory.in_flight.remove(&object.uid);
-                let is_unmarked = memory.unmarked.remove(&object.uid);
-                if let Some(why) = failure {
+                let at = memory.tries.end(&object.uid, failure.as_deref(), now);
+                let is_unmarked = memory.pods.unmarked.remove(&object.uid);
+                if failure.is_some() {
                     memory.recovery.not_deleted(&object.uid);
-                    memory.placed.remove(&object.uid);
-                    Some(memory.refused_with(&object.uid, &why, now))
+                    memory.pods.placed.remove(&object.uid);
+                    Some(at)
                 } else {
-                    memory.succeeded(&object.uid);
-                    self.released.extend(memory.release_timer.released(&object.uid, now));
+                    self.released.extend(memory.decided.release_timer.released(&object.uid, now));
                     // What it was last seen as may not change any more.
                     is_unmarked.then(|| memory.last_pass.map_or(now, |last| now.max(last + COALESCE)))
                 }
             }
             Ended::Written { failure } => {
-                memory.writing = false;
+                let seen = memory.status.end();
                 if failure.is_none() {
                     // Also after a conflict: the group was read anew.
-                    memory.looks.show_group(memory.written_with);
+                    memory.looks.show_group(seen);
                 }
-                memory.write_failures = if failure.is_some() { memory.write_failures + 1 } else { 0 };
-                memory.refused_status.note(failure, memory.write_failures);
+                memory.status.note(failure);
                 Some(now)
             }
             Ended::StatusDropped { object, fields } => {
-                if !memory.in_flight.remove(object.uid.as_str()) {
-                    memory.writing = false;
+                if !memory.tries.drop(&object.uid) {
                     // It held for the version that was written to.
-                    memory.looks.show_group(memory.written_with);
+                    let seen = memory.status.end();
+                    memory.looks.show_group(seen);
                 }
-                memory.dropped.note(object, fields, self.redefined, now);
+                memory.status.dropped.note(object, fields, self.redefined, now);
                 Some(now)
             }
             Ended::PodGroupEnsured { owner, gang, failure } => {
                 let id = gang.policy.kind().map(|kind| PodGroupId { owner, kind, name: gang.name });
                 if let Some(id) = id {
-                    memory.tried(&id.in_flight(), failure.is_some(), now);
+                    memory.tries.end(&id.in_flight(), failure.as_ref().map(|_| ""), now);
                     memory.pod_groups.ensured(id, gang.min_member, failure);
                 }
                 // Also when it failed: what waits for it is told so.
                 Some(now)
             }
             Ended::PodGroupsFound { owner, found } => {
-                let again = memory.tried(&writes_of(&owner).into(), found.is_none(), now);
+                let again = memory.tries.end(&writes_of(&owner), found.is_none().then_some(""), now);
                 found.into_iter().for_each(|found| memory.pod_groups.found(owner.clone(), found));
                 Some(again)
             }
             Ended::PodGroupRemoved { id, failed } => {
-                let again = memory.tried(&id.in_flight(), failed, now);
+                let again = memory.tries.end(&id.in_flight(), failed.then_some(""), now);
                 if !failed {
                     memory.pod_groups.forget(&id);
                 }
                 Some(again)
             }
             Ended::Scaled { role, uid, outcome } => {
-                memory.in_flight.remove(&uid);
-                if memory.elastic.ended(role, outcome) {
-                    Some(memory.failed(&uid, now))
-                } else {
-                    memory.succeeded(&uid);
-                    Some(now)
-                }
+                let failed = memory.elastic.ended(role, outcome);
+                Some(memory.tries.end(&uid, failed.then_some(""), now))
             }
             Ended::Diagnosed { diagnoses } => {
-                memory.missing_pods.answered(diagnoses, now);
+                memory.probes.missing_pods.answered(diagnoses, now);
                 Some(now)
             }
             Ended::LossesSeen { judged } => {
                 let failed = judged.is_none();
                 memory.recovery.looked(judged, now);
-                Some(if failed {
-                    memory.failed(&LOSSES_READ.into(), now)
-                } else {
-                    memory.succeeded(LOSSES_READ);
-                    now
-                })
+                Some(memory.tries.end(LOSSES_READ, failed.then_some(""), now))
             }
             Ended::Surge { proven } => {
-                memory.surges.answered(proven, now);
+                memory.probes.surges.answered(proven, now);
                 Some(now)
             }
             Ended::Confirmed { failed } => Some(memory.looked(GROUP_READ, failed, now)),
@@ -387,12 +362,7 @@ impl Reconciler {
             // Of a PodGroup: told to its own memory.
             Ended::PlacementCommitted { .. } => None,
             Ended::Verified { gone } => {
-                memory.verifying = false;
-                memory.verified_gone = gone;
-                if !gone {
-                    // The time counts from when all could be seen again.
-                    memory.missing_since = Some(now);
-                }
+                memory.presence.answered(gone, now);
                 Some(now)
             }
         };
@@ -401,9 +371,15 @@ impl Reconciler {
         }
     }
 
+    /// The last decisions on all groups and PodGroups.
+    fn decided(&self) -> impl Iterator<Item = &Decided> {
+        let of_groups = self.groups.values().map(|memory| &memory.decided);
+        of_groups.chain(self.trees.values().map(|memory| &memory.decided))
+    }
+
     /// Batches of all groups by state, as they were last decided.
     pub fn batches(&self) -> impl Iterator<Item = (BatchState, u32)> {
-        self.groups.values().flat_map(|memory| memory.batches.iter().map(|(state, batches)| (*state, *batches)))
+        self.decided().flat_map(|decided| decided.batches.iter().map(|(state, batches)| (*state, *batches)))
     }
 
     /// How long each batch took that was released since the last call: from the first change that no pass had seen when
@@ -414,17 +390,12 @@ impl Reconciler {
 
     /// Held pods of all groups, by reason, as they were last decided.
     pub fn held(&self) -> impl Iterator<Item = (HoldReason, u32)> {
-        let of_trees = self.trees.values().flat_map(|memory| &memory.held);
-        self.groups.values().flat_map(|memory| &memory.held).chain(of_trees).copied()
+        self.decided().flat_map(|decided| decided.held.iter().copied())
     }
 
     /// Why something is held in each group and PodGroup, as it was last decided: each reason once.
     pub fn held_groups(&self) -> impl Iterator<Item = HoldReason> {
-        let of_trees = self.trees.values().map(|memory| &memory.held);
-        self.groups.values().map(|memory| &memory.held).chain(of_trees).flat_map(|held| {
-            let first = |place: usize, reason| !held.iter().take(place).any(|(before, _)| *before == reason);
-            held.iter().enumerate().filter(move |(place, (reason, _))| first(*place, *reason)).map(|(_, held)| held.0)
-        })
+        self.decided().flat_map(Decided::reasons)
     }
 
     /// How many entries each map has; those of what is remembered of single objects are counted together.
@@ -443,31 +414,50 @@ impl Reconciler {
 
     /// The segments of all groups whose workloads are scaled together.
     pub fn segments(&self) -> impl Iterator<Item = SegmentCounts> {
-        self.groups.values().map(|memory| memory.segments)
+        self.decided().map(|decided| decided.segments)
     }
 
     /// Batches of all groups that are made anew, were, or will be no more, by how far that is.
     pub fn recoveries(&self) -> impl Iterator<Item = Phase> {
-        self.groups.values().flat_map(|memory| memory.recoveries.iter().copied())
+        self.decided().flat_map(|decided| decided.recoveries.iter().copied())
     }
 
     /// Batches of all groups that look broken and are not made anew for now.
     pub fn paused(&self) -> u32 {
-        self.groups.values().map(|memory| memory.paused).fold(0, u32::saturating_add)
+        self.decided().map(|decided| decided.paused).fold(0, u32::saturating_add)
     }
 
-    /// Pods that run although the groups are not there for which they were held.
+    /// Pods that run without the groups for which they were held.
     pub fn uncoordinated(&self) -> u32 {
-        self.groups.values().map(|memory| memory.uncoordinated).fold(0, u32::saturating_add)
+        self.decided().map(|decided| decided.uncoordinated).fold(0, u32::saturating_add)
     }
 
-    /// How many groups say that nothing moves, as they were last decided.
+    /// The number of groups that say that nothing moves, as they were last decided.
     pub fn stalled(&self) -> usize {
-        self.groups.values().filter(|memory| memory.stalled).count()
+        self.decided().filter(|decided| decided.stalled).count()
     }
 
     /// Updated and desired replicas of the roles of each group with open rollouts, as they were last seen.
     pub fn updated(&self) -> impl Iterator<Item = (&GroupKey, &BTreeMap<String, (u32, u32)>)> {
-        self.groups.iter().map(|(key, memory)| (key, &memory.updated)).filter(|(_, updated)| !updated.is_empty())
+        let updated = self.groups.iter().map(|(key, memory)| (key, &memory.decided.updated));
+        updated.filter(|(_, updated)| !updated.is_empty())
+    }
+}
+
+/// Notes whether a group has still to be looked at since this process leads, and whether it waits to see nodes.
+fn note_sight(
+    key: &GroupKey,
+    decided: &Decided,
+    sees: bool,
+    unkept: &mut HashSet<GroupKey>,
+    blind: &mut HashSet<GroupKey>,
+) {
+    if sees || !decided.needs_room {
+        unkept.remove(key);
+    }
+    if decided.waits_to_see() {
+        blind.insert(key.clone());
+    } else {
+        blind.remove(key);
     }
 }

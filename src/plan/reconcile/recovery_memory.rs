@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::recovery::{BatchId, Judged, RecoveryPlan, Verdict};
+use crate::plan::recovery::{BatchId, Judged, RecoveryPlan, Tally, Verdict};
 use crate::plan::view::{PodRef, Snapshot};
 
 /// What the look at losses is called among what is tried again.
@@ -26,6 +26,10 @@ pub(in crate::plan) struct RecoveryMemory {
     unready: BTreeMap<BatchId, (Uptime, Duration)>,
     /// Unique ids of pods that were deleted, and look as if they were there.
     deleted: HashSet<Arc<str>>,
+    /// Batches as the limits on recoveries of all groups count them.
+    pub(in crate::plan) tally: Tally,
+    /// A recovery waits for batches of other groups.
+    pub(in crate::plan) braked: bool,
 }
 
 impl RecoveryMemory {

@@ -22,13 +22,13 @@ impl Pass<'_> {
         let mut seen = Observation::of(group, snapshot, moment, |pod| memory.given(pod), edit);
         let waits: Vec<_> = seen.rollouts.workloads.values().filter_map(settled_at).collect();
         // Its pods may be gone before it is stored.
-        seen.view.remember(group, &self.memory.succeeded);
-        self.memory.succeeded.clone_from(&seen.view.succeeded);
+        seen.view.remember(group, &self.memory.status.succeeded);
+        self.memory.status.succeeded.clone_from(&seen.view.succeeded);
         let counts_in = seen.view.counts_at.zip(moment).map(|(at, now)| now.until(at));
         counts_in.into_iter().for_each(|time| self.pass_again(self.now + time));
         let rollouts = &mut seen.rollouts;
         self.memory.note_rollouts(rollouts, now);
-        let stuck_at = self.memory.stuck_at(settle);
+        let stuck_at = self.memory.movement.stuck_at(settle);
         rollouts.roles.values_mut().for_each(|role| role.stuck = stuck_at <= now);
         let open = !rollouts.roles.is_empty();
         waits.into_iter().chain(open.then_some(stuck_at)).filter(|at| *at > now).for_each(|at| self.pass_again(at));

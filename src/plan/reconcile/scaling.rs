@@ -59,7 +59,7 @@ impl Pass<'_> {
         };
         plan.marks.iter().cloned().for_each(|mark| _ = self.mark(mark));
         // While pods are released, or say something else, the first that runs may be another in a moment.
-        if self.memory.in_flight.is_empty() {
+        if self.memory.tries.under_way().is_empty() {
             plan.scale_pods.iter().cloned().for_each(|mark| _ = self.mark(mark));
         }
         for workload in &snapshot.scaled {
@@ -86,8 +86,8 @@ impl Pass<'_> {
     pub(in crate::plan) fn mark(&mut self, mark: Mark) -> bool {
         let uid = mark.pod.uid.clone();
         let begins = self.begin(&uid, || Action::Mark { mark });
-        if !begins && self.memory.in_flight.contains(&uid) {
-            self.memory.unmarked.insert(uid);
+        if !begins && self.memory.tries.is_under_way(&uid) {
+            self.memory.pods.unmarked.insert(uid);
         }
         begins
     }
@@ -97,8 +97,8 @@ impl Pass<'_> {
         let marks = if group.deleting { Vec::new() } else { misplaced(group, view) };
         for mark in marks {
             let (uid, labels) = (mark.pod.uid.clone(), mark.labels.clone());
-            if self.memory.placed.get(&uid) != Some(&labels) && self.mark(mark) {
-                self.memory.placed.insert(uid, labels);
+            if self.memory.pods.placed.get(&uid) != Some(&labels) && self.mark(mark) {
+                self.memory.pods.placed.insert(uid, labels);
             }
         }
     }

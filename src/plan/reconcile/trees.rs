@@ -15,7 +15,8 @@ use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::events::{CLEARED, EventNote, RELEASED, is_warning};
 use crate::plan::reconcile::options::{LoopOptions, MissingGroup};
 use crate::plan::reconcile::pod_events::PodHold;
-use crate::plan::reconcile::tree_memory::{Look, Stage, TreeMemory};
+use crate::plan::reconcile::tree_memory::{Stage, TreeMemory};
+use crate::plan::reconcile::tries::Begin;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::PodRef;
 
@@ -42,13 +43,10 @@ impl TreePass<'_> {
     pub(in crate::plan) fn run(&mut self, snapshot: &TreeSnapshot, sight: Option<Sight<'_>>) {
         let unbound = snapshot.pods.iter().any(|pod| !pod.held && !pod.scheduled);
         let held = snapshot.held().next().is_some();
-        self.memory.needs_room = held || unbound;
-        self.memory.held.clear();
+        self.memory.decided.needs_room = held || unbound;
+        self.memory.decided.held.clear();
         // It speaks for this pass only, whatever this one is about: what comes later is verified again.
-        let verified = self.memory.look == Look::Gone;
-        if verified {
-            self.memory.look = Look::Rest;
-        }
+        let verified = self.memory.presence.take_gone();
         let tree = match &snapshot.tree {
             _ if snapshot.rests => return,
             _ if snapshot.lets_go().is_some() => return self.let_go(snapshot),
@@ -64,7 +62,7 @@ impl TreePass<'_> {
                 // As it would be without us: its own scheduler sees to its gangs, or nobody.
                 let message = format!("its pods go without a place: {why}");
                 self.let_go(snapshot);
-                self.memory.needs_room = held;
+                self.memory.decided.needs_room = held;
                 vec![TreeHeld { reason: HoldReason::RoomUnknown, message, pods: Vec::new() }]
             }
             Some(Sight::Known(capacity)) => self.place(&tree, snapshot, capacity),
@@ -78,18 +76,18 @@ impl TreePass<'_> {
 
     /// Has all pods released where they are.
     fn let_go(&mut self, snapshot: &TreeSnapshot) {
-        self.memory.needs_room = false;
+        self.memory.decided.needs_room = false;
         self.memory.plan = None;
         snapshot.held().for_each(|pod| self.release(pod, Pin::new()));
     }
 
     fn release(&mut self, pod: &PodRef, pin: Pin) {
-        match self.memory.failures.get(&pod.uid).map(|(_, at)| *at) {
-            Some(at) if at > self.now => self.pass_again(at),
-            _ if self.memory.in_flight.insert(pod.uid.clone()) => {
+        match self.memory.tries.begin(&pod.uid, self.now) {
+            Begin::At(at) => self.pass_again(at),
+            Begin::Now => {
                 self.actions.push(Action::Release { pod: pod.clone(), labels: None, pin, queued: Queued::Not });
             }
-            _ => {}
+            Begin::UnderWay => {}
         }
     }
 
@@ -97,28 +95,27 @@ impl TreePass<'_> {
     fn missing(&mut self, snapshot: &TreeSnapshot, verified: bool) {
         self.memory.plan = None;
         let held = snapshot.held().count();
-        self.memory.needs_room = false;
+        self.memory.decided.needs_room = false;
         if held == 0 {
             return;
         }
         if !snapshot.served {
             // Its time counts from when its kind is served again: a definition that is gone is taken for a mistake.
-            self.memory.missing_since = None;
+            self.memory.presence.missing_since = None;
         }
-        self.memory.held.push((HoldReason::GroupMissing, u32::try_from(held).unwrap_or(u32::MAX)));
+        self.memory.decided.held.push((HoldReason::GroupMissing, u32::try_from(held).unwrap_or(u32::MAX)));
         let grace = match self.options.missing_group {
             _ if !snapshot.served => return,
             _ if self.memory.was_there => self.options.vanished_grace,
             MissingGroup::ReleaseAfter(time) => time,
             MissingGroup::Hold => return,
         };
-        let at = *self.memory.missing_since.get_or_insert(self.now) + grace;
+        let at = *self.memory.presence.missing_since.get_or_insert(self.now) + grace;
         if at > self.now {
             self.pass_again(at);
         } else if verified {
             self.let_go(snapshot);
-        } else if self.memory.look == Look::Rest {
-            self.memory.look = Look::Asking;
+        } else if self.memory.presence.ask() {
             self.actions.push(Action::VerifyPodGroupGone);
         }
     }
@@ -235,7 +232,7 @@ impl TreePass<'_> {
             let pods = snapshot.held().cloned().collect();
             return Some(TreeHeld { reason: HoldReason::PatchFailed, message, pods });
         }
-        let failed = |uid: &Arc<str>| self.memory.failures.contains_key(uid);
+        let failed = |uid: &Arc<str>| self.memory.tries.has_failed(uid);
         let pods: Vec<_> = snapshot.held().filter(|pod| failed(&pod.uid)).cloned().collect();
         let message = "the API server refuses to lift the gate, or does not answer".to_owned();
         (!pods.is_empty()).then_some(TreeHeld { reason: HoldReason::PatchFailed, message, pods })
@@ -253,7 +250,7 @@ impl TreePass<'_> {
         let lasted = self.memory.waiting.note(new, self.now);
         self.memory.waiting.again().into_iter().for_each(|at| self.pass_again(at));
         let pods = |held: &TreeHeld| u32::try_from(held.pods.len()).unwrap_or(u32::MAX);
-        self.memory.held.extend(reasons.iter().map(|held| (held.reason, pods(held))));
+        self.memory.decided.held.extend(reasons.iter().map(|held| (held.reason, pods(held))));
         for held in known {
             let pods = pods(held);
             let is_told = self.memory.told.contains_key(&held.reason);
