@@ -149,7 +149,7 @@ impl GangTree {
         }
     }
 
-    /// Reports whether the PodGroup has no subgroups, so that rolegate ignores it.
+    /// Reports whether the PodGroup has no subgroups and no constraints on any.
     pub fn is_flat(&self) -> bool {
         self.gangs.is_empty() && self.sets.is_empty() && self.by_name.is_empty()
     }
