@@ -76,8 +76,8 @@ impl Kept {
         kept
     }
 
-    /// Returns the entries of pods that wait for no batch: one for pods beyond the desired replicas, one for unknown roles, one
-    /// for unknown role names, and one for pods that are no replica.
+    /// Returns the entries of pods that wait for no batch: one for pods beyond the desired replicas, one for roles with an
+    /// unknown number of replicas, one for roles that the group does not have, and one for pods that are no replica.
     pub(super) fn explain_others(self, group: &Group, view: &GroupView) -> impl Iterator<Item = Held> {
         let surplus = self.surplus.map(|(first, pods)| {
             let desired = view.roles.get(first.role()).map_or(0, |role| role.desired);

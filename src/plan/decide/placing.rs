@@ -72,7 +72,7 @@ fn stored(group: &Group, coordination: &Coordination, batching: &Batching, view:
     domains.filter_map(read).filter(|(index, domain): &(u32, String)| *index < total && !domain.is_empty()).collect()
 }
 
-/// Texts on the future of placed pods without a node, if these may be deleted.
+/// Texts on placed pods without a node, if these may be deleted.
 const MADE_AGAIN: &str = "they are deleted, made again and placed again";
 const MADE_AGAIN_LATER: &str = "they were made again already, and are once more later";
 /// The maximum number of pods named in a command.
@@ -270,7 +270,7 @@ impl<'a> Placing<'a, '_> {
         self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
     }
 
-    /// Has pods recreated, if they may be deleted, so that they go elsewhere; returns a text on their future.
+    /// Has pods recreated, if they may be deleted, so that they go elsewhere; returns a text on that.
     fn make_again(&mut self, index: u32, domain: &str, without: &[Arc<PodFacts>]) -> String {
         let without: Vec<_> = without.iter().map(|pod| pod.pod.clone()).collect();
         // Pods that were recreated already wait longer.

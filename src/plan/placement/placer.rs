@@ -36,7 +36,7 @@ pub struct Placer<'a> {
     waits: bool,
 }
 
-/// The pods of a batch to place, released or not created yet.
+/// The pods of a batch to place: held pods that may go, or pods that do not exist yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The uids of the pods; for pods that do not exist, [`unmade`].
