@@ -1,4 +1,4 @@
-//! What the loop remembers of one group between passes. All of it may be lost: the cluster holds the truth.
+//! Memory of the loop on one group between passes. All of it may be lost: the cluster holds the truth.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -36,62 +36,61 @@ use crate::plan::recovery::entry::Phase;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::{AllSucceeded, GroupPods, GroupView, HeldPod, PodRef, RoleView, Snapshot};
 
-/// A write that failed.
+/// A failed write.
 #[derive(Debug)]
 struct Retry {
     failures: u32,
     at: Uptime,
-    /// What was answered, empty where that is not known.
+    /// The answer, empty if not known.
     why: Arc<str>,
 }
 
-/// What the loop remembers of one group.
+/// The memory of the loop on one group.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 #[derive(Debug)]
 pub(in crate::plan) struct Memory {
     pub(in crate::plan) last_pass: Option<Uptime>,
-    /// Uids of objects with a write on its way.
+    /// The uids of objects with a write in flight.
     pub(in crate::plan) in_flight: HashSet<Arc<str>>,
     retries: HashMap<Arc<str>, Retry>,
-    /// PodGroups of its batches.
     pub(in crate::plan) pod_groups: PodGroupMemory,
     pub(in crate::plan) writing: bool,
     pub(in crate::plan) last_write: Option<Uptime>,
-    /// How many pods had been seen by then.
+    /// The number of pods seen at the last write.
     pub(in crate::plan) written_with: Option<u64>,
     pub(in crate::plan) write_failures: u32,
-    /// That the status cannot be written, as it was told last.
+    /// The last reported refusal of the status.
     pub(in crate::plan) refused_status: RefusedStatus,
-    /// Objects that are not written to, since they do not keep it.
+    /// Objects whose status does not keep what is written, and which are not written to.
     pub(in crate::plan) dropped: DroppedStatuses,
-    /// What somebody else takes away again.
+    /// Writes that another client undoes.
     pub(in crate::plan) overwritten: Overwritten,
-    /// Kind of the object that carried the group when it was last there.
+    /// The kind of the object that last carried the group.
     pub(in crate::plan) carrier: Option<ObjectKind>,
-    /// Unique id of that object: what failed for one does not hold its successor up.
+    /// The uid of that object: its failures do not delay its successor.
     carrier_uid: String,
-    /// Ordinals with which the releases of held pods were begun, by unique id.
+    /// The ordinals with which releases of held pods began, by uid.
     given: HashMap<Arc<str>, u32>,
-    /// Labels that pods were last given for their place, by unique id: what somebody takes away again is not fought over.
+    /// The last place labels written on pods, by uid: labels that another client removes are not written again.
     pub(in crate::plan) placed: HashMap<Arc<str>, Vec<Label>>,
-    /// Pods that are to be marked when the write is over that is on its way.
+    /// Pods to mark after the write in flight.
     pub(in crate::plan) unmarked: HashSet<Arc<str>>,
     pub(in crate::plan) looks: Looks,
     pub(in crate::plan) missing_since: Option<Uptime>,
-    /// Pods that run although the group is not there for which they were held.
+    /// The number of running pods that were held for the missing group.
     pub(in crate::plan) uncoordinated: u32,
     pub(in crate::plan) verifying: bool,
     pub(in crate::plan) verified_gone: bool,
     progress: Vec<u32>,
     moved: Uptime,
-    /// Nothing was waited for at the last pass.
+    /// Whether the last pass waited for nothing.
     pub(in crate::plan) rests: bool,
-    /// Something has moved since the status said that nothing does.
+    /// Whether something has moved since the status reported a stall.
     stall_is_over: bool,
     pub(in crate::plan) held: Vec<(HoldReason, u32)>,
-    /// The status said last that nothing moves.
+    /// Whether the last status reported a stall.
     pub(in crate::plan) stalled: bool,
-    /// Batches by state, as they were last decided.
+    /// The last decided number of batches by state.
     pub(in crate::plan) batches: BTreeMap<BatchState, u32>,
     pub(in crate::plan) reported: Reported,
     pub(in crate::plan) reported_ahead: ReportedAhead,
@@ -99,48 +98,47 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) release_timer: ReleaseTimer,
     pub(in crate::plan) reported_rollouts: ReportedRollouts,
     pub(in crate::plan) reported_recoveries: ReportedRecoveries,
-    /// Which roles were edited together.
+    /// Edits of roles that belong together.
     pub(in crate::plan) rounds: Rounds,
-    /// When workloads were first seen without their claim, by unique id.
+    /// When each workload was first seen without its claim, by uid.
     unclaimed: HashMap<Arc<str>, Uptime>,
     rolling: Vec<(u32, u32, u32)>,
     /// When an open rollout last moved.
     rolled: Uptime,
     /// Updated and desired replicas of the roles with an open rollout.
     pub(in crate::plan) updated: BTreeMap<String, (u32, u32)>,
-    /// Pods that do not appear, and why.
+    /// Pods that do not appear, and the reasons.
     pub(in crate::plan) missing_pods: MissingPodsProbe,
     /// Since when batches and replicas lack pods.
     pub(in crate::plan) waits: IncompleteSince,
-    /// Since when batches that have a domain wait.
+    /// Since when placed batches wait.
     pub(in crate::plan) placed_waits: Since<PlacedWait>,
     /// Domains in which batches got no node in time.
     pub(in crate::plan) given_up: GivenUpUntil,
     /// Nodes whose kubelets refuse pods of its batches.
     pub(in crate::plan) refusing: Refusing,
-    /// What has succeeded, as it was last decided: its pods may be gone before that is stored.
+    /// The last decided succeeded replicas: their pods may be gone before that is stored.
     pub(in crate::plan) succeeded: AllSucceeded,
-    /// Since when roles lack something of their workloads.
+    /// Since when roles lack their workloads or labels.
     lacking: BTreeMap<Lacking, Uptime>,
-    /// There are pods that are to be placed.
+    /// Whether pods are to be placed.
     pub(in crate::plan) needs_room: bool,
-    /// Batches would be made if it were known what room there is.
+    /// Whether batches would be created if the room were known.
     pub(in crate::plan) is_blind: bool,
-    /// What is remembered of the scale of its workloads.
     pub(in crate::plan) elastic: ElasticMemory,
     /// Replicas beyond the desired ones.
     pub(in crate::plan) surges: SurgeProbe,
     /// Batches that are, or may be, broken.
     pub(in crate::plan) recovery: RecoveryMemory,
-    /// Recoveries by their phase, as they were last decided.
+    /// The last decided phases of recoveries.
     pub(in crate::plan) recoveries: Vec<Phase>,
-    /// Its batches, as recoveries of all groups are counted.
+    /// The last counts of its batches for the brake on recoveries.
     pub(in crate::plan) tally: Tally,
-    /// A recovery of it waits for batches of other groups.
+    /// Whether one of its recoveries waits for other groups.
     pub(in crate::plan) braked: bool,
-    /// How many of its batches look broken and are not made anew for now.
+    /// The number of its batches that look broken and are not recreated for now.
     pub(in crate::plan) paused: u32,
-    /// Segments that are wanted, and how far they are.
+    /// The last decided counts of its segments.
     pub(in crate::plan) segments: SegmentCounts,
 }
 
@@ -206,7 +204,7 @@ impl Memory {
         }
     }
 
-    /// How many objects something is remembered of.
+    /// Returns the number of remembered objects.
     pub(in crate::plan) fn len(&self) -> usize {
         self.recovery.len()
             + self.in_flight.len()
@@ -218,7 +216,7 @@ impl Memory {
             + self.unclaimed.len()
     }
 
-    /// Forgets what was last decided: who does not lead has nothing to say of it.
+    /// Clears the last decision: a replica that does not lead reports none.
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.held.clear();
         self.stalled = false;
@@ -230,7 +228,7 @@ impl Memory {
         self.release_timer = ReleaseTimer::default();
     }
 
-    /// Nothing is on its way.
+    /// Reports whether no write or read is under way.
     pub(in crate::plan) fn is_idle(&self) -> bool {
         let asking =
             self.verifying || self.looks.are_under_way() || self.missing_pods.is_asking() || self.surges.is_asking();
@@ -252,7 +250,7 @@ impl Memory {
         }
     }
 
-    /// Forgets the ordinals of pods that are held no longer.
+    /// Removes the ordinals of pods that are no longer held.
     pub(in crate::plan) fn note_pods(&mut self, pods: &GroupPods) {
         if self.given.is_empty() {
             return;
@@ -262,7 +260,7 @@ impl Memory {
         self.given.retain(|uid, _| held.contains(uid));
     }
 
-    /// Remembers when anything last moved.
+    /// Notes when anything last moved.
     pub(in crate::plan) fn note_progress(&mut self, view: &GroupView, decision: &Decision, now: Uptime) {
         let counts = view.roles.values().flat_map(|role| [role.desired, role.current(), RoleView::ready_pods(role)]);
         let progress: Vec<_> = counts.chain(decision.released.values().copied()).collect();
@@ -273,18 +271,18 @@ impl Memory {
         }
     }
 
-    /// Remembers since when workloads with an open rollout are without their claim.
+    /// Notes since when workloads with an open rollout lack their claim.
     pub(in crate::plan) fn note_unclaimed(&mut self, workloads: &[RolledWorkload], now: Uptime) {
         let unclaimed = workloads.iter().filter(|workload| workload.unclaimed).map(|workload| &workload.uid);
         note_since(&mut self.unclaimed, unclaimed, now);
     }
 
-    /// Since when a workload is without its claim.
+    /// Returns since when a workload lacks its claim.
     pub(in crate::plan) fn unclaimed_since(&self, workload: &RolledWorkload) -> Option<Uptime> {
         self.unclaimed.get(&workload.uid).copied()
     }
 
-    /// Remembers since when roles lack something of their workloads; returns what is not told yet, and when it is.
+    /// Notes what roles lack of their workloads; returns the entries that are not reported yet, and when they are.
     pub(in crate::plan) fn note_lacking(&mut self, found: Vec<Lacking>, now: Uptime) -> (Vec<Lacking>, Option<Uptime>) {
         let since = |lacks: Lacking| {
             let since = self.lacking.get(&lacks).copied().unwrap_or(now);
@@ -296,12 +294,12 @@ impl Memory {
         (young().map(|(lacks, _)| lacks.clone()).collect(), due)
     }
 
-    /// Remembers when an open rollout last moved.
+    /// Notes when an open rollout last moved.
     pub(in crate::plan) fn note_rollouts(&mut self, rollouts: &Rollouts, now: Uptime) {
         let roles = rollouts.roles.values();
         let rolling: Vec<_> = roles.map(|role| (role.partition, role.updated(), role.done())).collect();
         if rolling != self.rolling {
-            // What the first pass finds is no move.
+            // The first pass finds no move.
             self.stall_is_over |= !self.rolling.is_empty();
             self.rolling = rolling;
             (self.rolled, self.moved) = (now, now);
@@ -310,13 +308,13 @@ impl Memory {
         self.updated = updated.collect();
     }
 
-    /// When the open rollouts count as stuck if nothing moves.
+    /// Returns when the open rollouts count as stuck if nothing moves.
     pub(in crate::plan) fn stuck_at(&self, patience: Duration) -> Uptime {
         self.rolled + patience
     }
 
-    /// True when nothing has moved for so long, or since the status says so (`reported`): who starts now has not seen for how long.
-    /// Nothing can stall where nothing was waited for at the last pass.
+    /// Reports whether nothing has moved for `deadline`, or since the status said so (`reported`), which a new process has not
+    /// observed itself. A group that waited for nothing in the last pass cannot stall.
     pub(in crate::plan) fn is_stalled(&mut self, deadline: Duration, reported: bool, now: Uptime) -> bool {
         self.stall_is_over &= reported;
         if self.rests {
@@ -325,40 +323,41 @@ impl Memory {
         now.saturating_sub(self.moved) >= deadline || (reported && !self.stall_is_over)
     }
 
-    /// When the group counts as stalled if nothing moves.
+    /// Returns when the group counts as stalled if nothing moves.
     pub(in crate::plan) fn progress_due(&self, deadline: Duration) -> Option<Uptime> {
         self.moved.checked_add(deadline)
     }
 
-    /// When the status may be written next, `None` for now.
+    /// Returns when the status may be written next; `None` for now.
     pub(in crate::plan) fn status_due(&self, every: Duration) -> Option<Uptime> {
         let pause = if self.write_failures == 0 { every } else { every.max(pause(self.write_failures)) };
         self.last_write.map(|last| last + pause)
     }
 
-    /// When the release of a pod may be tried again, `None` for now.
+    /// Returns when a write on the object may be tried again; `None` for now.
     pub(in crate::plan) fn retry_due(&self, uid: &str) -> Option<Uptime> {
         self.retries.get(uid).map(|retry| retry.at)
     }
 
-    /// Unique ids of the pods, and other objects, whose last write was refused, each with what was answered.
+    /// Returns the uids of all objects whose last write was refused, each with the answer.
     pub(in crate::plan) fn refused(&self) -> BTreeMap<Arc<str>, Arc<str>> {
         self.retries.iter().map(|(uid, retry)| (uid.clone(), retry.why.clone())).collect()
     }
 
-    /// Notes the ordinal with which the release of a pod is begun that has none from its maker.
+    /// Notes the ordinal of a release under way, for a pod whose controller gives none.
     pub(in crate::plan) fn give(&mut self, pod: &HeldPod) {
         if pod.identity.unnumbered.is_some() || pod.identity.ordinal.is_none() {
             self.given.insert(pod.pod.uid.clone(), pod.ordinal);
         }
     }
 
-    /// The ordinal with which the release of a pod was tried: it may have it already, even if it does not look so.
+    /// Returns the ordinal with which the release of a pod was tried: the pod may have it already, even if the watch does not
+    /// show it.
     pub(in crate::plan) fn given(&self, pod: &PodRef) -> Option<u32> {
         self.given.get(&pod.uid).copied()
     }
 
-    /// A live look has ended; returns when it is to be tried again if it failed.
+    /// Ends a live read; returns when to try again if it failed.
     pub(in crate::plan) fn looked(&mut self, at: &'static str, failed: bool, now: Uptime) -> Uptime {
         if at == GROUP_READ {
             self.looks.end_at_group(failed);
@@ -372,7 +371,7 @@ impl Memory {
         now
     }
 
-    /// One try of a write has ended; returns when there is to be another pass.
+    /// Ends one try of a write; returns when the next pass is due.
     pub(in crate::plan) fn tried(&mut self, id: &Arc<str>, failed: bool, now: Uptime) -> Uptime {
         self.in_flight.remove(id);
         if failed {
@@ -386,7 +385,7 @@ impl Memory {
         self.retries.remove(uid);
     }
 
-    /// Forgets what failed for objects that are no longer there.
+    /// Removes what is remembered of objects that no longer exist.
     pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
         let owner = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.as_str());
         owner.into_iter().for_each(|owner| self.pod_groups.keep_only(owner));
@@ -419,7 +418,7 @@ impl Memory {
         retry.at
     }
 
-    /// The same with what was answered.
+    /// Notes a refused write with its answer; returns when to try again.
     pub(in crate::plan) fn refused_with(&mut self, uid: &Arc<str>, why: &str, now: Uptime) -> Uptime {
         let at = self.failed(uid, now);
         if let Some(retry) = self.retries.get_mut(uid).filter(|retry| *retry.why != *why) {
@@ -429,7 +428,7 @@ impl Memory {
     }
 }
 
-/// Remembers since when each of these is as it is, and forgets the others. Most passes find what the last one found.
+/// Notes since when each of these objects is in its state, and removes all others. Most passes find no change.
 fn note_since<'a>(
     since: &mut HashMap<Arc<str>, Uptime>,
     uids: impl Iterator<Item = &'a Arc<str>> + Clone,

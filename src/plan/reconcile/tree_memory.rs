@@ -1,4 +1,4 @@
-//! What is remembered of a KAI PodGroup that places its pods, from one pass to the next.
+//! Memory of a KAI PodGroup that places its pods, between passes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,24 +11,23 @@ use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::uptime::Uptime;
 
-/// What is remembered of a PodGroup between passes.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct TreeMemory {
     pub(in crate::plan) last_pass: Option<Uptime>,
-    /// What is held and why.
+    /// The number of held pods by reason.
     pub(in crate::plan) held: Vec<(HoldReason, u32)>,
-    /// Pods are to be placed, or were and are not bound.
+    /// Whether pods are to be placed, or are placed and not bound.
     pub(in crate::plan) needs_room: bool,
     pub(in crate::plan) plan: Option<(TreePlan, Stage)>,
-    /// Pods whose release is on its way.
+    /// The uids of pods whose release is in flight.
     pub(in crate::plan) in_flight: HashSet<Arc<str>>,
-    /// Releases that failed: how often, and when they are tried again.
+    /// Failed releases: how often, and when to try again.
     pub(in crate::plan) failures: HashMap<Arc<str>, (u32, Uptime)>,
     pub(in crate::plan) commit_failures: u32,
-    /// Since when pods that went have no node.
+    /// Since when released pods have no node.
     pub(in crate::plan) unbound: BTreeMap<Arc<str>, Uptime>,
     pub(in crate::plan) missing_since: Option<Uptime>,
-    /// The PodGroup was there at some time.
+    /// Whether the PodGroup existed at some time.
     pub(in crate::plan) was_there: bool,
     pub(in crate::plan) look: Look,
     pub(in crate::plan) told: BTreeMap<HoldReason, String>,
@@ -39,38 +38,38 @@ pub(in crate::plan) struct TreeMemory {
 /// Whether the API server was asked if the PodGroup is gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::plan) enum Look {
-    /// It was not, or is there.
+    /// It was not asked, or the PodGroup exists.
     #[default]
     Rest,
-    /// It is being asked.
+    /// The question is under way.
     Asking,
-    /// It is gone, which speaks for one pass.
+    /// The PodGroup is gone; this counts for one pass.
     Gone,
 }
 
-/// How far a plan is.
+/// The stage of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::plan) enum Stage {
-    /// It is to be committed, not before this time.
+    /// To be committed, not before this time.
     Due(Uptime),
-    /// It is being committed, over this version of the PodGroup.
+    /// Being committed, over this version of the PodGroup.
     Committing(String),
-    /// Its pods may go; it was committed over this version.
+    /// Committed over this version: its pods may be released.
     Committed(String),
 }
 
 impl TreeMemory {
-    /// True when nothing that was begun has yet to end.
+    /// Reports whether no write or question is under way.
     pub(in crate::plan) fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.look != Look::Asking && !matches!(self.plan, Some((_, Stage::Committing(_))))
     }
 
-    /// How many objects something is remembered of.
+    /// Returns the number of remembered objects.
     pub(in crate::plan) fn len(&self) -> usize {
         self.in_flight.len() + self.failures.len() + self.unbound.len()
     }
 
-    /// Forgets what was of pods that are gone.
+    /// Removes what is remembered of pods that are gone.
     pub(in crate::plan) fn forget_gone(&mut self, snapshot: &TreeSnapshot) {
         let uids: HashSet<_> = snapshot.pods.iter().map(|pod| &pod.pod.uid).collect();
         self.failures.retain(|uid, _| uids.contains(uid));
@@ -80,7 +79,7 @@ impl TreeMemory {
         }
     }
 
-    /// Notes that somebody else decides.
+    /// Clears the last decision, since another replica decides.
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.held.clear();
         self.told.clear();
@@ -91,7 +90,7 @@ impl TreeMemory {
         }
     }
 
-    /// Takes in the end of something that was begun; when to look again.
+    /// Notes a result; returns when to look again.
     pub(in crate::plan) fn ended(&mut self, ended: &Ended, now: Uptime) -> Uptime {
         match ended {
             Ended::Tried { object, failure } => {
@@ -108,7 +107,7 @@ impl TreeMemory {
             Ended::PlacementCommitted { failed } => {
                 self.commit_failures = if *failed { self.commit_failures + 1 } else { 0 };
                 match self.plan.as_mut() {
-                    // The watch may have what has changed, so it is planned again.
+                    // It is planned again, since the watch may show the change by then.
                     Some((_, stage)) if *failed => *stage = Stage::Due(now + pause(self.commit_failures)),
                     Some((_, stage)) => {
                         if let Stage::Committing(over) = stage {
